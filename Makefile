@@ -1,0 +1,111 @@
+# `make` lists the targets. Each of them first makes the environment it needs in $(VENV), once.
+
+CORES  ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+VENV   ?= .venv
+PYTHON ?=
+UV     ?= uv
+SNAKEMAKE_ARGS ?=
+PYTEST_ARGS    ?=
+LOCK_ARGS      ?=
+
+CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
+PY    := $(VENV)/bin/python
+READY := $(VENV)/.fedcore-ready
+# Commands run with the environment's programs first, as in an activated environment.
+IN_ENV := PATH="$(if $(filter /%,$(VENV)),$(VENV),$(CURDIR)/$(VENV))/bin:$$PATH"
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help env quickstart reproduce test lint bench report lock clean distclean
+
+help: ## list the targets and variables
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
+	@echo
+	@echo "  CORES=$(CORES)  PYTHON=a Python 3.11 or later  SNAKEMAKE_ARGS='--dry-run'  PYTEST_ARGS='-k faps'"
+
+quickstart: $(READY) ## every experiment at small size, on stand-in data, without a network
+	$(IN_ENV) snakemake --cores $(CORES) --configfile config/quick.yaml $(SNAKEMAKE_ARGS)
+	@echo
+	@echo "Results of the quick run are in results/quick/:"
+	@ls -1 results/quick 2>/dev/null | sed 's/^/  /'
+	@if [ -f results/quick/verdicts.md ]; then echo; cat results/quick/verdicts.md; fi
+
+reproduce: $(READY) ## every experiment of the five papers at the papers' size
+	$(IN_ENV) snakemake --cores $(CORES) $(SNAKEMAKE_ARGS)
+
+test: $(READY) ## all tests, on CORES processes with one BLAS thread each
+	$(IN_ENV) OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
+	  VECLIB_MAXIMUM_THREADS=1 NUMEXPR_NUM_THREADS=1 \
+	  pytest -n $(CORES) $(PYTEST_ARGS)
+
+lint: $(READY) ## style, types and the workflow's own linter; changes nothing
+	$(IN_ENV) ruff check .
+	$(IN_ENV) ruff format --check .
+	$(IN_ENV) mypy
+	$(IN_ENV) snakefmt --check Snakefile workflow
+	$(IN_ENV) snakemake --lint
+
+bench: $(READY) ## speed against reference implementations and the machine's limit
+	@set -e; for script in benchmarks/bench_*.py; do \
+	  [ -e "$$script" ] || { echo "no benchmarks/bench_*.py"; exit 1; }; \
+	  echo "== $$script"; $(IN_ENV) python "$$script"; \
+	done
+
+report: $(READY) ## results/report.html from the results that `make reproduce` left
+	$(IN_ENV) snakemake --report results/report.html $(SNAKEMAKE_ARGS)
+
+env: $(READY) ## the environment alone
+	@echo "$(VENV): $$($(PY) --version), fedcore and everything in requirements.lock"
+
+# A command may exist and still not run (a version manager's shim), so each candidate is run. A
+# Python newer than the lock's wheels is taken only where there is no other: it has to compile.
+$(PY):
+	@set -e; \
+	if [ -e "$(VENV)" ] && [ ! -e "$(VENV)/pyvenv.cfg" ]; then \
+	  echo "$(VENV) exists and is not a Python environment: remove it, or choose another with VENV=..." >&2; exit 1; \
+	fi; \
+	found=; \
+	for below in 14 99; do for candidate in $(CANDIDATES); do \
+	  if [ -z "$$found" ] && "$$candidate" -c "import sys; sys.exit(not (3, 11) <= sys.version_info < (3, $$below))" \
+	      >/dev/null 2>&1; then found=$$candidate; fi; \
+	done; done; \
+	if [ -z "$$found" ]; then \
+	  echo "fedcore needs Python 3.11 or later; tried: $(CANDIDATES)." >&2; \
+	  echo "Install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; \
+	fi; \
+	echo "Making $(VENV) with $$("$$found" --version) ($$(command -v "$$found"))"; \
+	if $(UV) --version >/dev/null 2>&1; then \
+	  $(UV) venv --quiet --clear --python "$$("$$found" -c 'import sys; print(sys.executable)')" "$(VENV)"; \
+	else \
+	  "$$found" -m venv --clear "$(VENV)" || { \
+	    echo "This Python cannot make environments; on Debian and Ubuntu: apt install python3-venv" >&2; \
+	    rm -rf "$(VENV)"; exit 1; }; \
+	fi
+
+$(READY): $(PY) pyproject.toml requirements.lock
+	@set -e; \
+	if $(UV) --version >/dev/null 2>&1; then \
+	  $(UV) pip install --python "$(PY)" --compile-bytecode --require-hashes -r requirements.lock; \
+	  $(UV) pip install --python "$(PY)" --quiet --no-deps --no-build-isolation --editable .; \
+	else \
+	  "$(PY)" -m pip --version >/dev/null 2>&1 || "$(PY)" -m ensurepip >/dev/null; \
+	  echo "Installing requirements.lock with pip (a minute or two)"; \
+	  "$(PY)" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; \
+	  "$(PY)" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .; \
+	fi
+	@touch $@
+
+lock: ## requirements.lock anew, keeping its versions; LOCK_ARGS=--upgrade takes the newest
+	@$(UV) --version >/dev/null 2>&1 || { echo "make lock needs uv (pipx install uv)" >&2; exit 1; }
+	$(UV) pip compile pyproject.toml --extra workflow --extra dev --universal --python-version 3.11 \
+	  --fork-strategy fewest --generate-hashes --no-header --quiet $(LOCK_ARGS) --output-file requirements.lock
+	@{ echo "# fedcore[workflow,dev] for Python 3.11 and later. Written by \`make lock\`; not to be edited."; \
+	   cat requirements.lock; } > requirements.lock.tmp && mv requirements.lock.tmp requirements.lock
+
+clean: ## remove caches and results/quick; data and other results stay
+	rm -rf build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis results/quick
+	@find benchmarks fedcore notebooks tests workflow \
+	  \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean ## clean, and remove the environment
+	@if [ -e "$(VENV)/pyvenv.cfg" ]; then rm -rf "$(VENV)"; fi

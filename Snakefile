@@ -1,0 +1,44 @@
+# Reproduces the experiments of the papers named in config/config.yaml.
+#
+#   snakemake --cores 16                  everything, at paper scale
+#   snakemake factorization --cores 16    one paper
+#   snakemake --cores 2 --configfile config/quick.yaml    small sizes, embedded data
+
+from snakemake.utils import min_version
+
+min_version("9.19")
+
+
+configfile: "config/config.yaml"
+
+
+container: "docker://python:3.12-slim"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/run.smk"
+include: "workflow/rules/notebooks.smk"
+include: "workflow/rules/verdicts.smk"
+
+
+rule all:
+    default_target: True
+    localrule: True
+    input:
+        expand(f"{RESULTS}/verdicts/{{paper}}.tsv", paper=PLAN.papers),
+
+
+# One target per paper: `snakemake factorization`.
+for paper in PLAN.papers:
+
+    rule:
+        name:
+            paper
+        localrule: True
+        input:
+            f"{RESULTS}/verdicts/{paper}.tsv",
+
+
+onsuccess:
+    print(summarise_verdicts())

@@ -1,0 +1,33 @@
+"""Federated subspace, factorisation and representation algorithms under one ledger.
+
+Public names: `run`, `Result`, `FederatedPCA`, `Federation`, `History`, and the errors of
+`fedcore.errors`. They are imported on first use, so that ``import fedcore`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "run": "fedcore.api",
+    "Result": "fedcore.api",
+    "FederatedPCA": "fedcore.estimators",
+    "Federation": "fedcore.federation",
+    "History": "fedcore.history",
+    "FedcoreError": "fedcore.errors",
+}
+
+__all__ = ["FedcoreError", "FederatedPCA", "Federation", "History", "Result", "__version__", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'fedcore' has no attribute '{name}'")
+    return getattr(importlib.import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PUBLIC])

@@ -1,0 +1,98 @@
+"""Registry of algorithms: one module, one algorithm, found by its file name.
+
+To add one, drop a module into this package, or register one from another package under the entry
+point group ``fedcore.algorithms``. A module holds
+
+- a docstring with the citation and where the code departs from the paper (its first line is shown);
+- ``PAPER``, short name of the paper it belongs to;
+- ``Params``, a frozen dataclass of hyper-parameters with at least ``n_components`` and ``start``;
+- ``run(federation, params, rng, record) -> dict`` of final arrays: ``V`` or ``basis`` of shape
+  (n_features, n_components), and what else the method computes;
+- ``communication(params, shape) -> Cost``, the closed form of what `run` costs when not stopped
+early.
+
+``record(iteration, **iterate)`` is called with ``basis=…`` or ``factors=…`` whenever there is a new
+iterate, and returns True when the run should end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from fedcore.errors import InputError, nearest
+from fedcore.ledger import Cost, Shape
+from fedcore.plugins import Registry
+
+REGISTRY = Registry(__name__, __path__, "algorithm")
+names = REGISTRY.names
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A registered algorithm.
+
+    Attributes
+    ----------
+    name : str
+        Name in the registry and in configuration files.
+    module : module
+        Where it is written.
+    """
+
+    name: str
+    module: ModuleType
+
+    @property
+    def paper(self) -> str:
+        """Short name of the paper it comes from."""
+        return self.module.PAPER
+
+    @property
+    def title(self) -> str:
+        """First line of its documentation."""
+        return (self.module.__doc__ or self.name).strip().splitlines()[0]
+
+    @property
+    def run(self) -> Callable[..., dict[str, Any]]:
+        """The algorithm itself: ``run(federation, params, rng, record)``."""
+        return self.module.run
+
+    def params(self, values: Mapping[str, Any]) -> Any:
+        """Build the algorithm's parameters, refusing unknown and missing names.
+
+        Raises
+        ------
+        InputError
+            For a name that the algorithm does not have, a required one that is missing, or a value
+            out of range.
+        """
+        fields = dataclasses.fields(self.module.Params)
+        known = [field.name for field in fields]
+        for name in values:
+            if name not in known:
+                raise InputError(f"{self.name} has no parameter '{name}': {nearest(name, known)}")
+        for field in fields:
+            required = field.default is dataclasses.MISSING
+            if required and field.default_factory is dataclasses.MISSING:
+                if field.name not in values:
+                    raise InputError(f"{self.name} needs the parameter '{field.name}'")
+        return self.module.Params(**values)
+
+    def communication(self, params: Any, shape: Shape) -> Cost:
+        """Closed form of what a run costs."""
+        return self.module.communication(params, shape)
+
+
+def get(name: str) -> Algorithm:
+    """Return the algorithm registered as `name`.
+
+    Raises
+    ------
+    InputError
+        When there is no such algorithm; the message suggests the nearest name.
+    """
+    return Algorithm(name, REGISTRY.module(name))

@@ -1,0 +1,70 @@
+"""Centralised truncated SVD, the floor of every factorisation.
+
+Eckart & Young (1936): the best approximation of rank r is given by the r leading singular triples.
+As a federated method it is the naive one: every client uploads its raw data once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from fedcore.checks import require_at_least
+from fedcore.factors import ExactFactors
+from fedcore.federation import Federation
+from fedcore.ledger import Cost, Shape
+from fedcore.linalg import triangular_factor
+
+PAPER = "factorization"
+
+
+@dataclass(frozen=True)
+class Params:
+    """Hyper-parameters.
+
+    Attributes
+    ----------
+    n_components : int
+        Rank r.
+    start : None
+        Unused: a direct method has no starting basis.
+    """
+
+    n_components: int
+    start: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least(1, n_components=self.n_components)
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Gather all data on the server and take the SVD there.
+
+    Returns
+    -------
+    dict
+        ``V`` of shape (n_features, n_components), the leading right singular vectors.
+    """
+
+    def upload(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
+        return data
+
+    factor = triangular_factor(federation.gather(upload))
+    right_t = scipy.linalg.svd(factor, full_matrices=False)[2]
+    V = np.ascontiguousarray(right_t[: params.n_components].T)
+    federation.broadcast(V)
+    record(0, factors=ExactFactors(V))
+    return {"V": V}
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """One upload of all n·d numbers, and V down to every client."""
+    return Cost(
+        rounds=1,
+        scalars_up=shape.n_samples * shape.n_features,
+        scalars_down=shape.n_clients * shape.n_features * params.n_components,
+    )

@@ -1,0 +1,100 @@
+"""Power initialisation and local gradient descent on U.
+
+Philippenko, Scaman & Massoulié (AAAI 2025), Algorithm 2: V from Algorithm 1 is fixed, and every
+client runs ``U ← U − γ (U Vᵀ − S) V`` with ``γ = 1/σ_max(V)²``, without any communication; with
+Nesterov's momentum ``β_k = k/(k+3)`` if asked for.
+
+The step is ``U − Û ← (U − Û)(I − γ VᵀV)`` with Û the exact solution, so in the eigenbasis T of VᵀV
+the error's columns only shrink, each by its own factor: ``(U_t − Û) T = E₀ diag(p_t)``. This file
+advances the r numbers p_t and builds U_T at the end, in exact arithmetic the same iterates as the
+direct form (which is the oracle of its test) without a pass over the data per step.
+
+Departure: after the authors' code, ``U₀`` has i.i.d. N(0, 1/nᵢ) entries (the paper says "random").
+Remark 4: with ``orthonormalise`` V is replaced by its orthonormal basis, κ = 1, and one step
+suffices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fedcore.algorithms import power_iteration
+from fedcore.algorithms.power_iteration import power_initialisation
+from fedcore.checks import require_at_least, require_flag
+from fedcore.factors import SpectralFactors
+from fedcore.federation import Federation
+from fedcore.linalg import orth, range_basis
+
+PAPER = "factorization"
+
+
+@dataclass(frozen=True)
+class Params(power_iteration.Params):
+    """Those of `power_iteration`, and the local descent.
+
+    Attributes
+    ----------
+    local_steps : int, default=500
+        T, gradient steps on every client.
+    momentum : bool, default=False
+        Nesterov's acceleration with β_k = k/(k+3).
+    orthonormalise : bool, default=False
+        Descend with an orthonormal basis of V (Remark 4).
+    """
+
+    local_steps: int = 500
+    momentum: bool = False
+    orthonormalise: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_at_least(0, local_steps=self.local_steps)
+        require_flag(momentum=self.momentum, orthonormalise=self.orthonormalise)
+
+
+communication = power_iteration.communication
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run Algorithm 2; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``V`` of shape (n_features, n_components) and ``U``, one (n_i, n_components) per client.
+    """
+    V = power_initialisation(federation, params)
+    V = orth(V) if params.orthonormalise else V
+    federation.broadcast(V)
+    basis, sigma, T = range_basis(V)
+
+    def draw_error(data: np.ndarray, state: SimpleNamespace, message: np.ndarray) -> None:
+        state.U0 = state.rng.standard_normal((len(data), V.shape[1])) / np.sqrt(len(data))
+        state.error = state.U0 @ T - data @ basis / sigma  # E₀ = (U₀ − Û) T
+
+    def column_energy(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
+        return np.einsum("ij,ij->j", state.error, state.error)
+
+    federation.local(draw_error)
+    energy = sum(federation.observe(column_energy))
+    eigenvalues = sigma**2
+    decay = 1.0 - eigenvalues / eigenvalues[0]  # eigenvalues of I − γ VᵀV
+
+    remaining = lookahead = np.ones_like(decay)
+    record(0, factors=SpectralFactors(V, eigenvalues, energy, remaining))
+    for k in range(params.local_steps):
+        previous, remaining = remaining, decay * lookahead
+        beta = k / (k + 3) if params.momentum else 0.0
+        lookahead = remaining + beta * (remaining - previous)
+        if record(k + 1, factors=SpectralFactors(V, eigenvalues, energy, remaining)):
+            break
+
+    def iterate(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
+        # What of U₀ lies in the null space of VᵀV has no gradient and stays.
+        return state.U0 + (state.error * (remaining - 1.0)) @ T.T
+
+    return {"V": V, "U": federation.observe(iterate)}

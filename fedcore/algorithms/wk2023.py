@@ -1,0 +1,118 @@
+"""Alternating gradient descent of Ward and Kolda, distributed.
+
+Ward & Kolda, *Convergence of alternating gradient descent for matrix factorization* (NeurIPS 2023),
+as compared in Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025). Shared Gaussian Φ_U, Φ_V of
+shape (d, r); with σ₁ = ‖S‖₂, constants C and μ, step η = 9/(4 C μ σ₁) and D = C μ/9,
+
+    Uⁱ₀ = Sⁱ Φ_U / (√η σ₁ C),   V₀ = √η σ₁ D Φ_V,
+
+and every round each client steps on Uⁱ with the old V and sends its gradient in V at the new Uⁱ;
+the server sums and steps on V. One iteration is one communication.
+
+After the authors' code of the comparison, Φ_U and Φ_V have *standard deviations* 1/d and 1/r; Ward
+and Kolda write variances. σ₁ is taken as known (``sigma_max``); when it is not given, the clients
+report theirs and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ stands in, at one more upload of one number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fedcore.checks import require_at_least, require_positive
+from fedcore.factors import ExplicitFactors
+from fedcore.federation import Federation
+from fedcore.ledger import Cost, Shape
+
+PAPER = "factorization"
+
+
+@dataclass(frozen=True)
+class Params:
+    """Hyper-parameters.
+
+    Attributes
+    ----------
+    n_components : int
+        Rank r.
+    rounds : int, default=100
+        Iterations, one communication each.
+    C, mu : float, default=8, 0.5
+        Constants of the initialisation and of the step.
+    sigma_max : float, optional
+        σ₁(S).
+    start : ndarray of shape (n_features, n_components), optional
+        Φ_V; the default is drawn.
+    """
+
+    n_components: int
+    rounds: int = 100
+    C: float = 8.0
+    mu: float = 0.5
+    sigma_max: float | None = None
+    start: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least(1, n_components=self.n_components)
+        require_at_least(0, rounds=self.rounds)
+        require_positive(C=self.C, mu=self.mu)
+        if self.sigma_max is not None:
+            require_positive(sigma_max=self.sigma_max)
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run alternating gradient descent; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``V`` of shape (n_features, n_components) and ``U``, one (n_i, n_components) per client.
+    """
+    d, r = federation.shape.n_features, params.n_components
+    sigma = spectral_norm_bound(federation) if params.sigma_max is None else params.sigma_max
+    step = 9.0 / (4.0 * params.C * params.mu * sigma)
+    D = params.C * params.mu / 9.0
+
+    phi_u = rng.standard_normal((d, r)) / d
+    phi_v = rng.standard_normal((d, r)) / r if params.start is None else params.start
+    V = np.sqrt(step) * sigma * D * phi_v
+
+    def start(data: np.ndarray, state: SimpleNamespace, phi: np.ndarray) -> None:
+        state.U = data @ phi / (np.sqrt(step) * sigma * params.C)
+
+    def descend(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> np.ndarray:
+        state.U = state.U - step * (state.U @ (V.T @ V) - data @ V)
+        return V @ (state.U.T @ state.U) - data.T @ state.U  # ∇_V ½‖Sⁱ − Uⁱ Vᵀ‖²
+
+    federation.broadcast(phi_u)
+    federation.local(start)
+    record(0, factors=ExplicitFactors(V, federation.client_state("U")))
+    for k in range(params.rounds):
+        federation.broadcast(V)
+        V = V - step * federation.sum(descend)
+        if record(k + 1, factors=ExplicitFactors(V, federation.client_state("U"))):
+            break
+    return {"V": V, "U": federation.client_state("U")}
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """One d×r block down and up per iteration and client, Φ_U before, and maybe ‖Sⁱ‖₂² once."""
+    block = shape.n_clients * shape.n_features * params.n_components
+    scalar = params.sigma_max is None
+    return Cost(
+        rounds=params.rounds + scalar,
+        scalars_up=params.rounds * block + scalar * shape.n_clients,
+        scalars_down=(params.rounds + 1) * block,
+    )
+
+
+def spectral_norm_bound(federation: Federation) -> float:
+    """Return √Σ‖Sⁱ‖₂², an upper bound of ‖S‖₂, from one number per client."""
+
+    def squared_norm(data: np.ndarray, state: SimpleNamespace, message: Any) -> float:
+        return float(np.linalg.norm(data, 2) ** 2)
+
+    return float(np.sqrt(federation.sum(squared_norm)))

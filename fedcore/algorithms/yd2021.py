@@ -1,0 +1,138 @@
+"""Simultaneous gradient descent of Ye and Du, distributed, and its iteration count.
+
+Ye & Du, *Global convergence of gradient descent for asymmetric low-rank matrix factorization*
+(NeurIPS 2021), as compared in Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025). From a small
+random start of scale s, ``U ← U − η ∇_U F`` and ``V ← V − η ∇_V F`` with both gradients at the old
+point; one iteration is one communication. The theory's step η is so small that no run gets anywhere
+in feasible time: the paper prints the theory's count, here `iterations_of_theory`, and the run
+shows that nothing moves.
+
+Departures: the authors' code of the comparison starts from Ward and Kolda's initialisation and
+subtracts the *sum of all entries* of the gradient from V (a missing axis). Here the start is Ye and
+Du's and the gradient is the gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fedcore.checks import require_at_least, require_one_of, require_positive
+from fedcore.factors import ExplicitFactors
+from fedcore.federation import Federation
+from fedcore.ledger import Cost, Shape
+
+PAPER = "factorization"
+READINGS = ("aaai", "head")
+
+
+@dataclass(frozen=True)
+class Params:
+    """Hyper-parameters.
+
+    Attributes
+    ----------
+    n_components : int
+        Rank r.
+    sigma_max, sigma_r : float
+        Largest and r-th singular value of S, from which the theory computes step and scale.
+    reading : {"aaai", "head"}, default="aaai"
+        Form of the theory's constants; see `theory`.
+    rounds : int, default=100
+        Iterations, one communication each.
+    start : ndarray of shape (n_features, n_components), optional
+        V₀; the default is drawn.
+    """
+
+    n_components: int
+    sigma_max: float
+    sigma_r: float
+    reading: str = "aaai"
+    rounds: int = 100
+    start: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least(1, n_components=self.n_components)
+        require_at_least(0, rounds=self.rounds)
+        require_positive(sigma_max=self.sigma_max, sigma_r=self.sigma_r)
+        require_one_of(READINGS, reading=self.reading)
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run simultaneous gradient descent; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``V`` of shape (n_features, n_components) and ``U``, one (n_i, n_components) per client.
+    """
+    n, d, r = federation.shape.n_samples, federation.shape.n_features, params.n_components
+    scale, step = constants(params.sigma_max, params.sigma_r, n, d, r, reading=params.reading)
+    V = scale * rng.standard_normal((d, r)) if params.start is None else params.start
+
+    def start(data: np.ndarray, state: SimpleNamespace, message: Any) -> None:
+        state.U = scale * state.rng.standard_normal((len(data), r))
+
+    def descend(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> np.ndarray:
+        gradient = V @ (state.U.T @ state.U) - data.T @ state.U
+        state.U = state.U - step * (state.U @ (V.T @ V) - data @ V)
+        return gradient
+
+    federation.local(start)
+    record(0, factors=ExplicitFactors(V, federation.client_state("U")))
+    for k in range(params.rounds):
+        federation.broadcast(V)
+        V = V - step * federation.sum(descend)
+        if record(k + 1, factors=ExplicitFactors(V, federation.client_state("U"))):
+            break
+    return {"V": V, "U": federation.client_state("U")}
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """One d×r block down and up per iteration and client."""
+    block = shape.n_clients * shape.n_features * params.n_components
+    return Cost(params.rounds, params.rounds * block, params.rounds * block)
+
+
+def constants(
+    sigma_max: float, sigma_r: float, n: int, d: int, r: int, *, reading: str
+) -> tuple[float, float]:
+    """Scale of the start and step of Ye and Du's theorem, in the two forms of the authors' code.
+
+    ``s = σ_r / (√(σ₁ r³) (d + n))`` and ``η = σ_r s² / (m σ₁³)``, with m = d for ``reading =
+    "aaai"`` (what Table 2 prints) and m = r for ``"head"`` (their later code).
+
+    Parameters
+    ----------
+    sigma_max, sigma_r : float
+        σ₁ and σ_r of S.
+    n, d, r : int
+        Samples, features, rank.
+    reading : {"aaai", "head"}
+
+    Returns
+    -------
+    scale, step : float
+    """
+    scale = sigma_r / (np.sqrt(sigma_max * r**3) * (d + n))
+    return scale, sigma_r * scale**2 / ({"aaai": d, "head": r}[reading] * sigma_max**3)
+
+
+def iterations_of_theory(
+    sigma_max: float, sigma_r: float, n: int, d: int, r: int, *, reading: str, error: float = 1.0
+) -> float:
+    """Iterations after which Ye and Du's theorem promises the loss `error`.
+
+    ``T = [ln(d σ_r / s) + ln σ_r] / (η σ_r)`` for ``reading = "aaai"``, in which `error` does not
+    enter, and ``T = ln(r σ_r² / (s · error)) / (η σ_r)`` for ``"head"``; parameters as in
+    `constants`.
+    """
+    scale, step = constants(sigma_max, sigma_r, n, d, r, reading=reading)
+    log_term = {
+        "aaai": np.log(d * sigma_r / scale) + np.log(sigma_r),
+        "head": np.log(r * sigma_r**2 / (scale * error)),
+    }[reading]
+    return float(log_term / (step * sigma_r))

@@ -1,0 +1,159 @@
+"""One call that runs a registered algorithm on matrices in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedcore import algorithms, metrics
+from fedcore.checks import as_floats, require_rank, require_start
+from fedcore.errors import InputError
+from fedcore.federation import Federation, check_clients
+from fedcore.history import Recorder
+from fedcore.ledger import Ledger
+from fedcore.linalg import orth
+from fedcore.problems import Problem
+
+Finish = Callable[[Federation, Mapping[str, Any]], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run gives.
+
+    Attributes
+    ----------
+    components : ndarray of shape (n_components, n_features)
+        Orthonormal rows that span the subspace found.
+    history : dict of str to ndarray of shape (records,)
+        ``iteration``, ``round``, ``bytes_up``, …, and the metrics asked for.
+    ledger : Ledger
+        What crossed between clients and server.
+    output : dict
+        All that the algorithm returned, such as ``V`` and, one matrix per client, ``U``, and what
+        `finish` added.
+    """
+
+    components: np.ndarray
+    history: dict[str, np.ndarray]
+    ledger: Ledger
+    output: dict[str, Any]
+
+
+def run(
+    algorithm: str,
+    clients: Sequence[np.ndarray],
+    n_components: int,
+    *,
+    seed: int | np.random.SeedSequence = 0,
+    start: np.ndarray | None = None,
+    measure: Sequence[str] = ("objective",),
+    threads: int = 1,
+    finish: Finish | None = None,
+    **params: Any,
+) -> Result:
+    """Run a registered algorithm.
+
+    Parameters
+    ----------
+    algorithm : str
+        Name in the registry; ``fedcore.algorithms.names()`` lists them.
+    clients : sequence of ndarray of shape (n_i, n_features)
+        One matrix per client, rows are samples.
+    n_components : int
+        Rank.
+    seed : int or numpy.random.SeedSequence, default=0
+        Same seed, same result, bit for bit.
+    start : ndarray of shape (n_features, n_components), optional
+        Starting basis; the default is drawn from `seed`.
+    measure : sequence of str, default=("objective",)
+        Names of metrics to record at every iterate; empty for none.
+    threads : int, default=1
+        Client steps that run at the same time.
+    finish : callable, optional
+        ``(federation, output) -> mapping``, a last exchange with the clients; see `execute`.
+    **params
+        Hyper-parameters of the algorithm, by the names of its ``Params``.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    InputError
+        For an unknown algorithm or parameter, unfit client data, or a rank that is too large.
+
+    Examples
+    --------
+    >>> import numpy as np, fedcore
+    >>> rng = np.random.default_rng(0)
+    >>> clients = [rng.standard_normal((30, 8)) for _ in range(4)]
+    >>> result = fedcore.run("power_exact", clients, n_components=2, power=3)
+    >>> result.components.shape, result.ledger.rounds
+    ((2, 8), 4)
+    """
+    chosen = algorithms.get(algorithm)
+    values = {"n_components": n_components, **params}
+    if start is not None:
+        values["start"] = as_floats(start, "start")
+    settings = chosen.params(values)
+    wanted = [metrics.get(name) for name in measure]
+    problem = Problem("clients", check_clients(clients))
+    recorder, output = execute(
+        chosen, problem, settings, seed, wanted, threads=threads, finish=finish
+    )
+    return Result(
+        components=shared_basis(output).T,
+        history=recorder.columns(),
+        ledger=recorder.ledger,
+        output=output,
+    )
+
+
+def execute(
+    algorithm: algorithms.Algorithm,
+    problem: Problem,
+    settings: Any,
+    seed: int | np.random.SeedSequence,
+    measure: Sequence[metrics.Metric],
+    *,
+    threads: int = 1,
+    iterates: str = "last",
+    stop: Callable[[Mapping[str, float]], bool] | None = None,
+    finish: Finish | None = None,
+) -> tuple[Recorder, dict[str, Any]]:
+    """Run `algorithm` once on `problem`; the one road for the library, the cells and the tests.
+
+    The problem's clients must have passed `federation.check_clients`. After the algorithm, ``finish(federation, output)`` may talk to the clients once more: the
+    ledger is charged for it, the recorded rows do not change, and what it returns joins the output.
+
+    Returns
+    -------
+    recorder : Recorder
+        With the rows of the run and the federation's ledger.
+    output : dict
+        What the algorithm returned, and then what `finish` did.
+
+    Raises
+    ------
+    InputError
+        When the rank is too large for the data or the starting basis does not fit.
+    """
+    require_rank(settings.n_components, problem.n_samples, problem.n_features)
+    if not any(client.any() for client in problem.clients):
+        raise InputError("the data of all clients are zero: there is no subspace to find")
+    if settings.start is not None:
+        require_start(settings.start, problem.n_features, settings.n_components)
+    federation = Federation(problem.clients, seed, threads=threads, check=False)
+    recorder = Recorder(problem, federation.ledger, measure, iterates=iterates, stop=stop)
+    output = algorithm.run(federation, settings, federation.rng, recorder)
+    return recorder, output if finish is None else {**output, **finish(federation, output)}
+
+
+def shared_basis(output: Mapping[str, Any]) -> np.ndarray:
+    """Orthonormal basis of what an algorithm found, shape (n_features, n_components)."""
+    return output["basis"] if "basis" in output else orth(output["V"])

@@ -1,0 +1,130 @@
+"""One cell of an experiment: an algorithm with fixed parameters on one problem, all repeats.
+
+A cell is described by a plain dictionary (what Snakemake passes as a job's parameters) and becomes
+one history file. Repeats differ in their random stream only, which depends on the experiment and
+the number of the repeat and never on the algorithm: competing algorithms share data, sketches and
+starts.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from fedcore import algorithms, metrics, problems
+from fedcore.api import execute
+from fedcore.errors import ConfigError
+from fedcore.history import History
+from fedcore.problems import Problem, name_key
+
+# Parameters that may be given as "reference": quantities that a theorem or a baseline takes as
+# known.
+KNOWN: dict[str, Callable[[Problem, int], float]] = {
+    "sigma_max": lambda problem, rank: float(problem.singular_values[0]),
+    "sigma_r": lambda problem, rank: float(problem.singular_values[rank - 1]),
+}
+
+PACKAGES = ("numpy", "scipy", "h5py")
+
+
+def run_cell(
+    cell: Mapping[str, Any],
+    problem_file: str | os.PathLike[str],
+    history_file: str | os.PathLike[str],
+    *,
+    code: str = "",
+    progress: Callable[[Any], Any] = iter,
+) -> History:
+    """Run all repeats of a cell and write its history.
+
+    Parameters
+    ----------
+    cell : mapping
+        ``paper``, ``experiment``, ``algorithm``, ``name``, ``problem``, ``params``, ``repeats``,
+        ``metrics``, ``iterates`` and ``seed``; see `experiments.Plan`.
+    problem_file, history_file : path-like
+        Input and output.
+    code : str
+        Fingerprint of the code, kept in the history.
+    progress : callable
+        Wraps the iteration over the repeats, for instance in a progress bar.
+
+    Returns
+    -------
+    History
+        What was written.
+
+    Raises
+    ------
+    FedcoreError
+        When the cell's parameters do not fit the algorithm or the data.
+    """
+    problem = problems.load(problem_file)
+    algorithm = algorithms.get(cell["algorithm"])
+    settings = algorithm.params(_resolve(cell["params"], problem))
+    measure = [metrics.get(name) for name in cell["metrics"]]
+    recorders, outputs = [], []
+    for repeat in progress(range(cell["repeats"])):
+        recorder, output = execute(
+            algorithm, problem, settings, repeat_seed(cell, repeat), measure,
+            iterates=cell["iterates"],
+        )  # fmt: skip
+        recorders.append(recorder)
+        outputs.append({key: value for key, value in output.items() if key != "U"})
+    about = {
+        **{key: cell[key] for key in ("paper", "experiment", "algorithm", "name", "params")},
+        "problem": {
+            "name": problem.name,
+            "status": problem.status,
+            "note": problem.note,
+            "sha256": problem.checksum,
+            "n_clients": len(problem.clients),
+            "n_samples": problem.n_samples,
+            "n_features": problem.n_features,
+        },
+        "seed": {"master": cell["seed"], "spawn_key": [_seed_key(cell), "repeat"]},
+        "code": code,
+        "versions": {
+            "python": platform.python_version(),
+            **{package: version(package) for package in ("fedcore", *PACKAGES)},
+        },
+    }
+    history = History.from_runs(
+        recorders,
+        outputs,
+        metrics=measure,
+        reference={"singular_values": problem.singular_values},
+        about=about,
+    )
+    history.save(history_file)
+    return history
+
+
+def repeat_seed(cell: Mapping[str, Any], repeat: int) -> np.random.SeedSequence:
+    """Seed of one repeat: master seed, experiment, repeat; the algorithm has no part in it."""
+    return np.random.SeedSequence(cell["seed"], spawn_key=(_seed_key(cell), repeat))
+
+
+def _seed_key(cell: Mapping[str, Any]) -> int:
+    return name_key(f"{cell['paper']}/{cell['experiment']}/{cell['problem']}")
+
+
+def _resolve(params: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
+    resolved = dict(params)
+    for name, value in params.items():
+        if value == "reference":
+            if name not in KNOWN:
+                raise ConfigError(f"'{name}: reference' is not possible; only {sorted(KNOWN)} are")
+            rank = params.get("n_components")
+            if not isinstance(rank, int) or not 1 <= rank <= len(problem.singular_values):
+                raise ConfigError(
+                    f"'{name}: reference' needs n_components from 1 to "
+                    f"{len(problem.singular_values)}, got {rank!r}"
+                )
+            resolved[name] = KNOWN[name](problem, rank)
+    return resolved

@@ -1,0 +1,73 @@
+"""Checks of hyper-parameters; each raises an `InputError` of one sentence that names the value."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from fedcore.errors import InputError, nearest
+
+
+def require_at_least(minimum: int, **values: Any) -> None:
+    """Require whole numbers of at least `minimum`."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
+            raise InputError(f"{name} must be a whole number of at least {minimum}, got {value!r}")
+
+
+def require_positive(**values: Any) -> None:
+    """Require finite numbers above zero."""
+    for name, value in values.items():
+        if not isinstance(value, numbers.Real) or not np.isfinite(value) or value <= 0:
+            raise InputError(f"{name} must be a finite number above 0, got {value!r}")
+
+
+def require_non_negative(**values: Any) -> None:
+    """Require finite numbers of zero or more."""
+    for name, value in values.items():
+        if not isinstance(value, numbers.Real) or not np.isfinite(value) or value < 0:
+            raise InputError(f"{name} must be a finite number of 0 or more, got {value!r}")
+
+
+def require_one_of(known: Collection[str], **values: Any) -> None:
+    """Require one of the names in `known`."""
+    for name, value in values.items():
+        if value not in known:
+            raise InputError(f"{name} = {value!r} is unknown: {nearest(str(value), known)}")
+
+
+def require_flag(**values: Any) -> None:
+    """Require True or False; the word "false" of a command line would count as true."""
+    for name, value in values.items():
+        if not isinstance(value, bool | np.bool_):
+            raise InputError(f"{name} must be true or false, got {value!r}")
+
+
+def as_floats(value: Any, name: str) -> np.ndarray:
+    """Return `value` as a float64 array, or raise an `InputError` that names it."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must hold numbers: {error}") from error
+
+
+def require_rank(n_components: int, n_samples: int, n_features: int) -> None:
+    """Require that a matrix of this size can have rank `n_components`."""
+    if n_components > min(n_samples, n_features):
+        raise InputError(
+            f"n_components = {n_components} is larger than min(n_samples, n_features) = "
+            f"{min(n_samples, n_features)}"
+        )
+
+
+def require_start(start: np.ndarray, n_features: int, n_components: int) -> None:
+    """Require a finite, full-rank starting matrix of shape (n_features, n_components)."""
+    if start.shape != (n_features, n_components):
+        raise InputError(f"start has shape {start.shape}, expected ({n_features}, {n_components})")
+    if not np.isfinite(start).all():
+        raise InputError("start contains NaN or infinity")
+    if np.linalg.matrix_rank(start) < n_components:
+        raise InputError(f"start has rank {np.linalg.matrix_rank(start)}, expected {n_components}")

@@ -1,0 +1,396 @@
+"""The command line: look up, fetch, run, show.
+
+Results go to standard output; progress and errors to standard error. What a user can get wrong ends
+in one sentence and status 1 (2 when the command itself was misspelt). Everything but click is
+imported by the command that needs it, so that ``--help`` is there at once.
+"""
+
+# ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import functools
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fedcore import __version__
+from fedcore.errors import FedcoreError, InputError
+
+if TYPE_CHECKING:
+    from fedcore.algorithms import Algorithm
+    from fedcore.history import History
+
+RAW = "data/raw"
+DEFAULT_CLIENTS = 10
+
+
+class Sentences(click.Group):
+    """Group whose commands end a user's error in one sentence, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; turn errors that a user can cause into ``Error: …`` and status 1."""
+        try:
+            return super().invoke(ctx)
+        except FedcoreError as error:
+            raise click.ClickException(" ".join(str(error).split())) from error
+        except OSError as error:
+            if error.errno == errno.EPIPE or error.filename is None:
+                raise
+            raise click.ClickException(f"{error.filename}: {error.strerror}") from error
+
+
+@click.group(cls=Sentences, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="fedcore")
+def main() -> None:
+    """Federated PCA and factorisation under one ledger.
+
+    \b
+    Try it without any data:
+      fedcore run power_exact w8a --components 5 --surrogate
+    """
+
+
+@main.command()
+@click.argument("name", required=False)
+def algorithms(name: str | None) -> None:
+    """List the algorithms, or describe one and its parameters.
+
+    \b
+    Example:
+      fedcore algorithms power_gd
+    """
+    from fedcore.algorithms import get, names
+
+    if name is None:
+        click.echo(_columns([_algorithm_row(known) for known in names()]))
+        return
+    algorithm = get(name)
+    click.echo(f"{name}, of the paper '{algorithm.paper}'\n\n{(algorithm.module.__doc__ or '')}")
+    rows = [(f"  {field.name}", str(field.type), _default(field)) for field in _fields(algorithm)]
+    click.echo(f"Parameters, with --set NAME=VALUE:\n{_columns(rows)}")
+
+
+@main.command()
+@click.option("--raw", default=RAW, show_default=True, help="Folder of the raw data files.")
+def datasets(raw: str) -> None:
+    """List the data sets: obtainable, or what has to be provided by hand.
+
+    \b
+    Example:
+      fedcore datasets
+    """
+    from fedcore import datasets as registry
+
+    names = registry.names()
+    reasons = [registry.missing(name, raw) for name in names]
+    rows = [
+        (name, "to be provided" if reason else "obtainable", registry.describe(name)["title"])
+        for name, reason in zip(names, reasons, strict=True)
+    ]
+    click.echo(_columns(rows))
+    for reason in filter(None, reasons):
+        click.echo(f"\n{reason}")
+
+
+@main.command()
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.option("--raw", default=RAW, show_default=True, help="Folder of the raw data files.")
+@click.option("--mirror", help="Folder with one subfolder per data set.  [default: FEDCORE_MIRROR]")
+def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
+    """Fetch data sets and check them against the registry.
+
+    \b
+    Example:
+      fedcore fetch mnist w8a
+    """
+    from fedcore import datasets as registry
+
+    for name in names:
+        registry.describe(name)  # a misspelt name is refused before anything is fetched
+    for name in names:
+        for path in registry.fetch(name, raw, mirror=mirror):
+            click.echo(path)
+
+
+@main.command()
+@click.argument("algorithm")
+@click.argument("dataset")
+@click.option("--components", "-r", type=click.IntRange(min=1), required=True, help="Rank.")
+@click.option(
+    "--clients",
+    type=click.IntRange(min=1),
+    help=f"Number of clients.  [default: {DEFAULT_CLIENTS}, unless the partition says]",
+)
+@click.option(
+    "--partition",
+    metavar="by=KIND[,KEY=VALUE...]",
+    help="How samples are dealt: by=label, by=even, by=dirichlet,alpha=0.5, …  "
+    "[default: by=shuffled]",
+)
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Parameter of the algorithm."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--surrogate", is_flag=True, help="Take the data set's offline stand-in.")
+@click.option(
+    "--metric", "measure", multiple=True, default=("objective", "subspace_distance"),
+    show_default=True, help="What to record; may be given several times.",
+)  # fmt: skip
+@click.option("--raw", default=RAW, show_default=True, help="Folder of the raw data files.")
+@click.option("--out", type=click.Path(dir_okay=False), help="Keep the history in this HDF5 file.")
+def run(
+    algorithm: str,
+    dataset: str,
+    components: int,
+    clients: int | None,
+    partition: str | None,
+    settings: tuple[str, ...],
+    seed: int,
+    repeats: int,
+    surrogate: bool,
+    measure: tuple[str, ...],
+    raw: str,
+    out: str | None,
+) -> None:
+    """Run ALGORITHM on DATASET and print where it ended and what it cost.
+
+    Two algorithms with the same data set, partition and seed get the same clients and the same
+    random streams. The same command gives the same bytes in --out.
+
+    \b
+    Examples:
+      fedcore run power_gd w8a -r 5 --surrogate --set power=1 --repeats 5
+      fedcore run power_exact mnist -r 20 --partition by=label --out mnist.h5
+    """
+    from fedcore import algorithms as registry
+    from fedcore import metrics, problems
+    from fedcore.cells import run_cell
+    from fedcore.checks import require_rank
+    from fedcore.experiments import Cell
+
+    chosen = registry.get(algorithm)
+    params = _parameters(chosen, settings) | {"n_components": components}
+    chosen.params({k: 1.0 if v == "reference" else v for k, v in params.items()})
+    for name in measure:
+        metrics.get(name)
+    parts = _partition(partition, clients)
+    spec = {"dataset": dataset, "partition": parts}
+    problem = problems.build(dataset, spec, raw=raw, seed=seed, surrogate=surrogate)
+    require_rank(components, problem.n_samples, problem.n_features)
+
+    name = " ".join([dataset, *(f"{key}={value}" for key, value in parts.items())])
+    cell = Cell(
+        "command line", "run", algorithm, name, dataset,
+        params, repeats, list(measure), "last", seed,
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="fedcore-") as folder:
+        problems.save(problem, f"{folder}/problem.h5")
+        history = run_cell(
+            cell.spec(), f"{folder}/problem.h5", out or f"{folder}/history.h5",
+            code=cell.code, progress=functools.partial(_progress, algorithm),
+        )  # fmt: skip
+    click.echo(_outcome(history))
+
+
+@main.command()
+@click.argument("file", type=click.Path())
+def show(file: str) -> None:
+    """Show where a history FILE comes from, what it holds and how it ended.
+
+    \b
+    Example:
+      fedcore show results/histories/factorization/fig3/power_gd/w8a-alpha0-gd.h5
+    """
+    from fedcore.history import History
+
+    history = History.load(file)
+    click.echo(_outcome(history))
+    about = history.about
+    rows = [
+        ("cell", "/".join(str(about.get(k, "?")) for k in ("paper", "experiment", "name"))),
+        ("parameters", _words(about.get("params", {}))),
+        ("data sha256", about.get("problem", {}).get("sha256", "?")),
+        ("seed", _words(about.get("seed", {}))),
+        ("code", about.get("code") or "?"),
+        ("versions", _words(about.get("versions", {}))),
+        ("digest", history.digest()),
+    ]
+    click.echo(f"\n{_columns(rows)}\n")
+    shape = " x ".join(map(str, history["iteration"].shape))
+    click.echo(f"columns, each repeats x records = {shape}")
+    click.echo(_columns([(f"  {name}", *history.units[name]) for name in sorted(history.columns)]))
+    for group in ("final", "iterates", "reference"):
+        for name, array in sorted(getattr(history, group).items()):
+            click.echo(f"  {group}/{name}  {' x '.join(map(str, array.shape)) or 'scalar'}")
+
+
+@main.command()
+@click.argument("folder", type=click.Path(), default="results")
+@click.option("--combine", is_flag=True, help="First merge FOLDER/verdicts/*.tsv anew.")
+@click.option("--why", is_flag=True, help="Print the reason below each verdict.")
+def verdicts(folder: str, combine: bool, why: bool) -> None:
+    """Print which published values came out, from the results in FOLDER (default: results).
+
+    \b
+    Example:
+      fedcore verdicts results/quick --why
+    """
+    from fedcore import verdicts as verdict
+
+    table = Path(folder) / "verdicts.tsv"
+    found = verdict.combine(table.with_suffix(""), table) if combine else verdict.read(table)
+    rows = [("paper", "value", "printed", "measured", "verdict")]
+    rows += [(v.paper, v.id, v.printed, v.measured or "–", v.verdict) for v in found]
+    head, *lines = _columns(rows).splitlines()
+    click.echo(head)
+    for line, v in zip(lines, found, strict=True):
+        click.echo(f"{line}\n    {v.reason}" if why else line)
+    click.echo(f"\n{verdict.summary(found)}")
+
+
+def _algorithm_row(name: str) -> tuple[str, ...]:
+    from fedcore.algorithms import get
+
+    try:
+        algorithm = get(name)
+        return name, algorithm.paper, algorithm.title
+    except ImportError as error:  # an optional extra, or somebody else's broken package
+        return name, "–", f"cannot be imported here: {error}"
+
+
+def _fields(algorithm: Algorithm) -> list[dataclasses.Field[Any]]:
+    """Parameters that can be given on the command line by --set."""
+    fields = dataclasses.fields(algorithm.module.Params)
+    return [field for field in fields if field.name not in ("n_components", "start")]
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    if field.default is not dataclasses.MISSING:
+        return f"default {field.default!r}"
+    if field.default_factory is not dataclasses.MISSING:
+        return f"default {field.default_factory()!r}"
+    return "required"
+
+
+def _parameters(algorithm: Algorithm, settings: Sequence[str]) -> dict[str, Any]:
+    """Read the NAME=VALUE of --set; but for switches, the algorithm says whether they fit."""
+    fields = {field.name: field for field in _fields(algorithm)}
+    values: dict[str, Any] = {}
+    for text in settings:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"'{text}' is not NAME=VALUE", param_hint="--set")
+        if name == "n_components":
+            raise click.BadParameter("give n_components as --components", param_hint="--set")
+        if name == "start":
+            raise InputError("a starting basis cannot be given on the command line")
+        values[name] = _value(value)
+        switch = name in fields and isinstance(fields[name].default, bool)
+        if switch and not isinstance(values[name], bool):
+            raise InputError(f"{name} must be true or false, got '{value}'")
+    return values
+
+
+def _partition(text: str | None, clients: int | None) -> dict[str, Any]:
+    """Read ``by=KIND,KEY=VALUE`` (commas inside brackets do not part) and join the client count."""
+    parts: dict[str, Any] = {}
+    for pair in re.split(r",(?![^\[]*\])", text) if text else []:
+        key, equals, value = pair.strip().partition("=")
+        if not equals or key in parts:
+            raise click.BadParameter(f"'{pair}' is not a new KEY=VALUE", param_hint="--partition")
+        parts[key] = _value(value)
+    if clients is not None and "clients" in parts:
+        raise click.BadParameter("number of clients given twice", param_hint="--partition")
+    if clients is not None or not parts:
+        parts["clients"] = DEFAULT_CLIENTS if clients is None else clients
+    return {"by": "shuffled"} | parts
+
+
+def _value(text: str) -> Any:
+    """Read a value as YAML does, and 1e-6 as the number that it is."""
+    import yaml
+
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _progress(description: str, repeats: Any) -> Any:
+    """Progress bar over the repeats, on standard error when that is a terminal."""
+    from tqdm import tqdm
+
+    return tqdm(repeats, desc=description, unit="repeat", disable=None)
+
+
+def _outcome(history: History) -> str:
+    """What was run on what, the last value of every metric, and the ledger."""
+    import numpy as np
+
+    from fedcore.history import COLUMNS
+    from fedcore.tables import show
+
+    problem = history.about.get("problem", {})
+    several = history.repeats > 1
+    head = (
+        f"{history.about.get('algorithm', '?')} on {problem.get('name', '?')} "
+        f"[{problem.get('status', 'unknown')} data]: {problem.get('n_clients', '?')} clients, "
+        f"{problem.get('n_samples', '?')} samples, {problem.get('n_features', '?')} features; "
+        f"{history.repeats} repeat{'s' if several else ''}"
+    )
+    lines = [head, *([problem["note"]] if problem.get("note") else []), ""]
+
+    rows = [("metric", "median" if several else "last", *(("min", "max") if several else ()), "")]
+    for name in sorted(set(history.columns) - set(COLUMNS)):
+        last = history.last(name)
+        values = (np.median(last), last.min(), last.max()) if several else (last[0],)
+        units = history.units.get(name, ("", ""))[0]
+        rows.append((name, *(show(float(v)) for v in values), "" if units == "1" else units))
+    if len(rows) > 1:
+        lines += [_columns(rows, right=range(1, len(rows[0]) - 1)), ""]
+
+    total = {name: float(np.median(history.last(name))) for name in COLUMNS}
+    crossed = [
+        (f"  {way}", f"{total[f'scalars_{way}']:,.0f}", "scalars", _bytes(total[f"bytes_{way}"]))
+        for way in ("up", "down")
+    ]
+    rows = [("  rounds", f"{total['round']:,.0f}", "", ""), *crossed]
+    lines.append(f"ledger, all clients together{', median of the repeats' if several else ''}")
+    return "\n".join([*lines, _columns(rows, right=(1, 3))])
+
+
+def _bytes(size: float) -> str:
+    """Return a size in decimal units, such as ``'1.2 MB'``."""
+    units = ["B", "kB", "MB", "GB", "TB", "PB"]
+    while abs(size) >= 999.5 and len(units) > 1:
+        size, units = size / 1000.0, units[1:]
+    return f"{size:.3g} {units[0]}"
+
+
+def _words(mapping: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in mapping.items()) or "–"
+
+
+def _columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Align cells in columns two blanks apart; the columns numbered in `right` to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join(lines)

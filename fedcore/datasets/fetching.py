@@ -1,0 +1,181 @@
+"""Put the files of a data set below ``data/raw``: drop-in, then mirror, then download."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fedcore.datasets import checksums
+from fedcore.datasets.download import DownloadError, download, save
+from fedcore.datasets.registry import find
+from fedcore.errors import DataError
+
+
+def _mirror_folder(name: str, mirror: str | os.PathLike[str] | None) -> Path | None:
+    """Return the mirror's folder of a data set, None without a mirror."""
+    root = os.fspath(mirror) if mirror is not None else os.environ.get("FEDCORE_MIRROR", "")
+    return Path(root) / name if root else None
+
+
+def _lacking(source: Mapping[str, Any], *folders: Path | None) -> list[dict[str, Any]]:
+    """Return the files and folders of a variant that are in none of `folders`."""
+    wanted = [*source["files"], *({"name": folder} for folder in source.get("folders", ()))]
+    there = [folder for folder in folders if folder is not None]
+    return [item for item in wanted if not any((f / item["name"]).exists() for f in there)]
+
+
+def _sentence(
+    name: str, source: Mapping[str, Any], lacking: list[dict[str, Any]], raw: Path
+) -> str:
+    """Return what a person must do to provide the files that are lacking."""
+    sums = {
+        f["name"]: " ".join(checksums.expected(f)) for f in lacking if "sha256" in f or "md5" in f
+    }
+    files = " and ".join(
+        f"'{item['name']}' ({sums.get(item['name'], 'a folder')})" for item in lacking
+    )
+    urls = [url for item in lacking for url in item.get("urls", ())[:1]]
+    how = source.get("manual") or (
+        f"get it from {' and '.join(urls)}" if urls else "no address is known"
+    )
+    return f"data set '{name}' needs {files} in {raw} or in $FEDCORE_MIRROR/{name}: {how}"
+
+
+def missing(
+    name: str,
+    raw_dir: str | os.PathLike[str],
+    *,
+    mirror: str | os.PathLike[str] | None = None,
+    registry: str | os.PathLike[str] | None = None,
+) -> str | None:
+    """Say what a person must provide before `fetch` can succeed; touches no network.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set.
+    raw_dir : path-like
+        The folder ``data/raw``; files are looked for in its subfolder `name`.
+    mirror, registry : path-like, optional
+        Mirror folder (default: ``FEDCORE_MIRROR``) and registry file.
+
+    Returns
+    -------
+    str or None
+        One sentence with the files, their checksums, where to get them and the folder to put them
+        in; None when some variant is already there, in the mirror, or has addresses.
+    """
+    entry, _ = find(name, registry)
+    if entry is None:
+        return None
+    raw = Path(raw_dir) / name
+    for source in entry["sources"]:
+        lacking = _lacking(source, raw, _mirror_folder(name, mirror))
+        if all(item.get("urls") for item in lacking):
+            return None
+    first = entry["sources"][0]
+    return _sentence(name, first, _lacking(first, raw, _mirror_folder(name, mirror)), raw)
+
+
+def _copy(origin: Path, path: Path, file: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy a file from the mirror, checking it on the way."""
+    try:
+        with open(origin, "rb") as source:
+            return save(source, path, file, None)
+    except OSError as error:
+        raise DataError(f"{origin} cannot be copied to {path}: {error.strerror}") from error
+    except DataError as error:
+        raise DataError(f"{origin} is not the file of the registry: {error}; replace it") from error
+
+
+def _collect(
+    name: str, source: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool
+) -> list[Path]:
+    """Bring every file and folder of one variant below `raw` and record the checksums."""
+    try:
+        raw.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"the folder {raw} cannot be made: {error.strerror}") from error
+    paths = []
+    for file in source["files"]:
+        path = raw / file["name"]
+        origin = mirror / file["name"] if mirror is not None else None
+        if path.exists():
+            state = checksums.verify(path, file)
+        elif origin is not None and origin.exists():
+            state = _copy(origin, path, file)
+        else:
+            state = download(path, file, progress)
+        if checksums.read_record(raw).get(path.name) != state:
+            checksums.write_record(raw, {path.name: state})
+        paths.append(path)
+    for folder in source.get("folders", ()):
+        if not (raw / folder).exists() and mirror is not None:
+            (raw / folder).symlink_to((mirror / folder).resolve(), target_is_directory=True)
+        paths.append(raw / folder)
+    return paths
+
+
+def fetch(
+    name: str,
+    raw_dir: str | os.PathLike[str],
+    *,
+    mirror: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+    registry: str | os.PathLike[str] | None = None,
+) -> list[Path]:
+    """Provide the files of a data set below ``raw_dir/name``, each checked against the registry.
+
+    A variant that is whole below `raw_dir` is taken first, then one that is whole together with the
+    mirror, then the variants that can be downloaded; within each, in the registry's order.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set.
+    raw_dir : path-like
+        The folder ``data/raw``.
+    mirror : path-like, optional
+        Folder with one subfolder per data set; default: the environment's ``FEDCORE_MIRROR``.
+    progress : bool
+        Show a bar on standard error when that is a terminal.
+    registry : path-like, optional
+        Registry file.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files (and folders) of the variant; empty for an entry point's data set.
+
+    Raises
+    ------
+    DataError
+        When a file has the wrong checksum (a file that a person put there is never replaced) or
+        cannot be had; the message says what to do.
+    ConfigError
+        When the name is unknown.
+    """
+    entry, _ = find(name, registry)
+    if entry is None:
+        return []
+    raw, there = Path(raw_dir) / name, _mirror_folder(name, mirror)
+    for folders in ((raw,), (raw, there)):
+        for source in entry["sources"]:
+            if not _lacking(source, *folders):
+                return _collect(name, source, raw, there, progress)
+    problem = missing(name, raw_dir, mirror=mirror, registry=registry)
+    if problem:
+        raise DataError(problem)
+    failures = []
+    for source in entry["sources"]:
+        if all(item.get("urls") for item in _lacking(source, raw, there)):
+            try:
+                return _collect(name, source, raw, there, progress)
+            except DownloadError as error:
+                failures.append(f"{error}")
+    first = entry["sources"][0]
+    raise DataError(
+        f"{'; '.join(failures)}; {_sentence(name, first, _lacking(first, raw, there), raw)}"
+    )

@@ -1,0 +1,116 @@
+"""LIBSVM text files (w8a): ``label index:value index:value ...``, indices from 1."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fedcore.datasets.loaded import Loaded
+from fedcore.errors import DataError
+
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+class _Table(NamedTuple):
+    """Labels (n,), and for each nonzero its row, its column from 0 and its value."""
+
+    labels: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+
+
+def _parse(text: bytes, n_features: int) -> _Table | None:
+    """Parse the text in a few array operations; None when it is not well formed."""
+    raw = np.frombuffer(text, np.uint8)
+    blank = np.isin(raw, np.frombuffer(b" \t\r\n\v\f", np.uint8))
+    starts = np.flatnonzero(~blank & np.concatenate(([True], blank))[:-1])
+    line = np.searchsorted(np.flatnonzero(raw == ord("\n")), starts)
+    is_label = np.diff(line, prepend=-1) > 0
+    if not len(starts):
+        return _Table(*(np.empty(0, kind) for kind in (float, np.intp, np.intp, float)))
+    colons = np.flatnonzero(raw == ord(":"))
+    pair_tokens = np.flatnonzero(~is_label)
+    if not np.array_equal(np.searchsorted(starts, colons, side="right") - 1, pair_tokens):
+        return None
+    if len(colons) and (colons[-1] + 1 == len(raw) or blank[colons + 1].any()):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            numbers = np.fromstring(text.replace(b":", b" ").decode("ascii"), sep=" ")
+        except (ValueError, DeprecationWarning):
+            return None
+    if len(numbers) != len(starts) + len(colons) or not np.isfinite(numbers).all():
+        return None
+    first = np.arange(len(starts)) + np.cumsum(~is_label) - ~is_label
+    labels, index = numbers[first[is_label]], numbers[first[~is_label]]
+    values = numbers[first[~is_label] + 1]
+    rows = (np.cumsum(is_label) - 1)[~is_label]
+    rising = (np.diff(index) > 0) | (np.diff(rows) > 0)
+    whole = (index == np.floor(index)).all() and (labels == np.floor(labels)).all()
+    if not (whole and rising.all() and ((index >= 1) & (index <= n_features)).all()):
+        return None
+    return _Table(labels, rows, index.astype(np.intp) - 1, values)
+
+
+def _problem(text: bytes, n_features: int) -> str:
+    """Return what is wrong with the first line that is not well formed."""
+    for number, line in enumerate(text.split(b"\n"), start=1):
+        label, *pairs = line.split() or [b"0"]
+        if not _NUMBER.fullmatch(label) or not float(label).is_integer():
+            return f"line {number}: label '{label.decode(errors='replace')}' is not an integer"
+        last = 0
+        for pair in pairs:
+            index, colon, value = pair.partition(b":")
+            shown = pair.decode(errors="replace")
+            if not (colon and index.isdigit() and _NUMBER.fullmatch(value)):
+                return f"line {number}: '{shown}' is not of the form index:value"
+            if not last < int(index) <= n_features:
+                return f"line {number}: the index of '{shown}' is not in {last + 1}..{n_features}"
+            last = int(index)
+    return "a line is not of the form 'label index:value ...'"
+
+
+def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the dense matrix and the labels of a LIBSVM file.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Text file. Blank lines and what follows a ``#`` are skipped; indices must rise in a line.
+    n_features : int
+        Number of columns.
+
+    Returns
+    -------
+    x : ndarray of shape (n_samples, n_features), float64
+    y : ndarray of shape (n_samples,), int64
+
+    Raises
+    ------
+    DataError
+        When the file cannot be read or a line is malformed; the message has the line number.
+    """
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    if b"#" in text:
+        text = re.sub(rb"#[^\n]*", b"", text)
+    table = _parse(text, n_features)
+    if table is None:
+        raise DataError(f"{path}, {_problem(text, n_features)}")
+    x = np.zeros((len(table.labels), n_features))
+    x[table.rows, table.columns] = table.values
+    return x, table.labels.astype(np.int64)
+
+
+def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
+    """Read the file named under ``table``; see `parse`."""
+    return Loaded(*parse(folder / parts["table"], n_features))

@@ -1,0 +1,26 @@
+"""What every reader of a file format returns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Loaded(NamedTuple):
+    """Rows and labels as they stand in the files.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,), int64
+    note : str
+        What the reader did that a user must know; may be empty.
+    used : tuple of (str, str)
+        File name and sha256 of loose files that the registry does not list.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    note: str = ""
+    used: tuple[tuple[str, str], ...] = ()

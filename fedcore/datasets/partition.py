@@ -1,0 +1,251 @@
+"""Ways to part samples among clients.
+
+Every partitioner returns one index array per client; the arrays are disjoint and ascending. Those
+that draw take a `numpy.random.Generator`. `split` picks one by the words of a config file.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fedcore.errors import ConfigError, InputError, nearest
+
+Parts = list[np.ndarray]
+_TRIES = 1000
+
+
+def _checked(parts: Sequence[np.ndarray]) -> Parts:
+    """Sort every part; InputError when one is empty."""
+    for client, part in enumerate(parts):
+        if len(part) == 0:
+            raise InputError(
+                f"client {client} of {len(parts)} (counted from 0) would get no sample"
+            )
+    return [np.sort(part) for part in parts]
+
+
+def _count(value: Any, what: str) -> int:
+    """Return a positive integer; InputError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{what} is {value!r}: give a positive integer")
+    return int(value)
+
+
+def _number(value: Any, what: str, above: float = -np.inf) -> float:
+    """Return a finite number above a bound; InputError otherwise."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not (np.isfinite(number) and number > above):
+        bound = f" above {above:g}" if np.isfinite(above) else ""
+        raise InputError(f"{what} is {value!r}: give a number{bound}")
+    return number
+
+
+def by_label(labels: np.ndarray) -> Parts:
+    """Give each label its own client, labels ascending; every sample is used.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+    """
+    _, inverse = np.unique(np.asarray(labels), return_inverse=True)
+    order = np.argsort(inverse, kind="stable")
+    return _checked(np.split(order, np.cumsum(np.bincount(inverse))[:-1]))
+
+
+def by_identity(identities: np.ndarray) -> Parts:
+    """Give each identity its own client, identities ascending; every sample is used."""
+    return by_label(identities)
+
+
+def even(n: int, n_clients: int) -> Parts:
+    """Cut 0..n-1 in file order into consecutive parts whose sizes differ by at most one."""
+    return _checked(np.array_split(np.arange(n), _count(n_clients, "the number of clients")))
+
+
+def shuffled(n: int, n_clients: int, rng: np.random.Generator) -> Parts:
+    """As `even`, of a random permutation."""
+    return _checked(np.array_split(rng.permutation(n), _count(n_clients, "the number of clients")))
+
+
+def sizes(n: int, sizes: Sequence[int]) -> Parts:
+    """Cut consecutive parts of the given sizes, in file order; what is left over is not used."""
+    if isinstance(sizes, str) or not isinstance(sizes, Sequence | np.ndarray):
+        raise InputError(f"sizes is {sizes!r}: give a list of positive integers")
+    counts = [_count(size, f"the size of client {i}") for i, size in enumerate(sizes)]
+    if not counts or sum(counts) > n:
+        raise InputError(f"{len(counts)} clients ask for {sum(counts)} samples of {n}")
+    return _checked(np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1]))
+
+
+def shards(
+    labels: np.ndarray, n_clients: int, shards_per_client: int, rng: np.random.Generator
+) -> Parts:
+    """Cut each class into equally many shards and deal `shards_per_client` to each client.
+
+    A client may get one class twice. The deal is drawn before the samples, so two calls that start
+    from the same generator state (train and test labels) give a client the same classes. Every
+    sample is used.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+    n_clients, shards_per_client : int
+        Their product must be a multiple of the number of classes.
+    rng : numpy.random.Generator
+
+    Raises
+    ------
+    InputError
+        When the shards do not divide among the classes, or a class has fewer samples than shards.
+    """
+    n_clients = _count(n_clients, "the number of clients")
+    total = n_clients * _count(shards_per_client, "the number of shards per client")
+    classes = by_label(labels)
+    if total % len(classes):
+        raise InputError(f"{total} shards cannot be cut equally from {len(classes)} classes")
+    deal = rng.permutation(total).reshape(n_clients, -1)
+    pool: Parts = []
+    for number, members in enumerate(classes):
+        if len(members) < total // len(classes):
+            raise InputError(f"class {number} has {len(members)} samples, fewer than its shards")
+        pool += np.array_split(rng.permutation(members), total // len(classes))
+    return _checked([np.concatenate([pool[shard] for shard in hand]) for hand in deal])
+
+
+def dirichlet(
+    labels: np.ndarray,
+    n_clients: int,
+    alpha: float,
+    rng: np.random.Generator,
+    min_size: int = 1,
+) -> Parts:
+    """Divide each class among the clients in proportions drawn from a symmetric Dirichlet law.
+
+    Every sample is used. The draw is repeated until each client has `min_size` samples.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+    n_clients : int
+    alpha : float
+        Concentration; small values give each client few classes.
+    rng : numpy.random.Generator
+    min_size : int
+
+    Raises
+    ------
+    InputError
+        When no draw in a thousand gives every client enough samples.
+    """
+    n_clients = _count(n_clients, "the number of clients")
+    min_size = _count(min_size, "min_size")
+    alpha = _number(alpha, "alpha", above=0.0)
+    classes = by_label(labels)
+    for _ in range(_TRIES):
+        shares = rng.dirichlet(np.full(n_clients, alpha), size=len(classes))
+        parts: list[Parts] = []
+        for members, share in zip(classes, shares, strict=True):
+            cuts = np.rint(np.cumsum(share)[:-1] * len(members)).astype(int)
+            parts.append(np.split(rng.permutation(members), cuts))
+        clients = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+        smallest = int(np.argmin([len(client) for client in clients]))
+        if len(clients[smallest]) >= min_size:
+            return _checked(clients)
+    raise InputError(
+        f"client {smallest} of {n_clients} would get {len(clients[smallest])} samples, fewer than "
+        f"{min_size}, in {_TRIES} draws: raise alpha or take fewer clients"
+    )
+
+
+def lognormal(
+    n: int, n_clients: int, mean: float, sigma: float, minimum: int, rng: np.random.Generator
+) -> Parts:
+    """Give client sizes ``minimum + floor(LogNormal(mean, sigma))`` of randomly chosen samples.
+
+    `mean` and `sigma` are those of the logarithm. Samples left over are not used.
+
+    Raises
+    ------
+    InputError
+        When the sizes ask for more than n samples.
+    """
+    n_clients = _count(n_clients, "the number of clients")
+    mean, sigma = _number(mean, "mean"), _number(sigma, "sigma", above=0.0)
+    least = _count(minimum + 1, "minimum + 1") - 1
+    counts = least + np.floor(np.minimum(rng.lognormal(mean, sigma, n_clients), n + 1)).astype(int)
+    if counts.sum() > n:
+        raise InputError(f"{n_clients} clients ask for {counts.sum()} samples of {n}")
+    return _checked(np.split(rng.permutation(n)[: counts.sum()], np.cumsum(counts)[:-1]))
+
+
+PARTITIONERS: dict[str, Callable[..., Parts]] = {
+    "dirichlet": dirichlet,
+    "even": even,
+    "identity": by_identity,
+    "label": by_label,
+    "lognormal": lognormal,
+    "shards": shards,
+    "shuffled": shuffled,
+    "sizes": sizes,
+}
+_WORDS = {"n_clients": "clients"}
+
+
+def split(
+    spec: Mapping[str, Any], n: int, labels: np.ndarray | None, rng: np.random.Generator
+) -> Parts:
+    """Part n samples as a config file says.
+
+    Parameters
+    ----------
+    spec : mapping
+        ``by`` names the partitioner (label, identity, even, shuffled, sizes, shards, dirichlet,
+        lognormal); the other keys are its parameters, with ``clients`` for `n_clients`.
+    n : int
+        Number of samples.
+    labels : ndarray of shape (n,) or None
+        Labels or identities, for the partitioners that need them.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    list of ndarray of int
+        Ascending, disjoint sample indices of each client.
+
+    Raises
+    ------
+    ConfigError
+        When ``by`` or another key is unknown, or one is lacking.
+    InputError
+        When a client would be empty, or the labels are not there or not n.
+
+    Examples
+    --------
+    >>> parts = split({"by": "even", "clients": 2}, 5, None, np.random.default_rng(0))
+    >>> [part.tolist() for part in parts]
+    [[0, 1, 2], [3, 4]]
+    """
+    by = str(spec.get("by", ""))
+    if by not in PARTITIONERS:
+        raise ConfigError(f"unknown partition '{by}': {nearest(by, PARTITIONERS)}")
+    given = {"n": n, "labels": labels, "identities": labels, "rng": rng}
+    parameters = inspect.signature(PARTITIONERS[by]).parameters
+    words = {_WORDS.get(p, p): p for p in parameters if p not in given}
+    for key in spec.keys() - {"by"}:
+        if key not in words:
+            raise ConfigError(f"partition '{by}' has no parameter '{key}': {nearest(key, words)}")
+    for word, parameter in words.items():
+        if word not in spec and parameters[parameter].default is inspect.Parameter.empty:
+            raise ConfigError(f"partition '{by}' lacks its parameter '{word}'")
+    if {"labels", "identities"} & parameters.keys() and (labels is None or len(labels) != n):
+        raise InputError(f"partition '{by}' needs one label for each of the {n} samples")
+    arguments = {p: given[p] for p in parameters if p in given}
+    arguments |= {words[key]: value for key, value in spec.items() if key != "by"}
+    return PARTITIONERS[by](**arguments)

@@ -1,0 +1,157 @@
+"""Load a data set from the files that `fetch` provided, or its surrogate from nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcore.datasets import variants
+from fedcore.datasets.fetching import missing
+from fedcore.datasets.loaded import Loaded
+from fedcore.datasets.registry import find
+from fedcore.errors import ConfigError, DataError, InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A data set in memory.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the registry.
+    x : ndarray of shape (n_samples, n_features), C-contiguous
+        uint8 for pixel data, float64 otherwise (celeba: float64 in [0, 1]).
+    y : ndarray of shape (n_samples,) or None
+        Integer labels; identities for celeba.
+    status : {'official', 'rebuilt', 'surrogate'}
+        Where the rows come from.
+    note : str
+        What a reader of the results must know.
+    checksum : str
+        sha256 over the sorted (file name, sha256) pairs used; for a surrogate, over its arrays.
+    """
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray | None
+    status: str
+    note: str
+    checksum: str
+
+
+def _digest(loaded: Loaded) -> str:
+    """Return the sha256 over the types, shapes and bytes of a surrogate's arrays."""
+    total = hashlib.sha256()
+    for part in (loaded.x, loaded.y):
+        total.update(f"{part.dtype.str} {part.shape}\n".encode())
+        total.update(np.ascontiguousarray(part).tobytes())
+    return total.hexdigest()
+
+
+def _arrange(
+    name: str, loaded: Loaded, status: str, note: str, checksum: str, options: Mapping[str, Any]
+) -> Dataset:
+    """Shuffle and cut the rows as asked, and say so in the note."""
+    x, y, notes = loaded.x, loaded.y, [note, *filter(None, [loaded.note])]
+    if "shuffle" in options:
+        order = np.random.default_rng(options["shuffle"]).permutation(len(x))
+        x, y = x[order], y[order]
+        notes.append(f"rows shuffled with seed {options['shuffle']}")
+    samples = options.get("samples", len(x))
+    if samples < len(x):
+        x, y = x[:samples], y[:samples]
+        notes.append(f"{samples} rows kept")
+    text = "; ".join(part.rstrip(".") for part in notes) + "."
+    return Dataset(name, np.ascontiguousarray(x), y, status, text, checksum)
+
+
+def _absent(
+    name: str, entry: Mapping[str, Any], split: str, raw_dir: str | os.PathLike[str], registry: Any
+) -> str:
+    """Return why no variant with this split could be read."""
+    problem = missing(name, raw_dir, registry=registry)
+    if problem:
+        return problem
+    having = [source["variant"] for source in entry["sources"] if split in source["splits"]]
+    return (
+        f"split '{split}' of data set '{name}' is not in {Path(raw_dir) / name}: "
+        f"fetch the variant {' or '.join(having)} first"
+    )
+
+
+def load(
+    name: str,
+    raw_dir: str | os.PathLike[str],
+    *,
+    split: str = "train",
+    surrogate: bool = False,
+    options: Mapping[str, Any] | None = None,
+    registry: str | os.PathLike[str] | None = None,
+) -> Dataset:
+    """Load a data set; touches no network.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set.
+    raw_dir : path-like
+        The folder ``data/raw``. Not looked at for a surrogate.
+    split : {'train', 'test'}
+        Which part.
+    surrogate : bool
+        Make the offline stand-in instead.
+    options : mapping, optional
+        ``shuffle`` (int): seed of a permutation of the rows; ``samples`` (int): number of leading
+        rows (after the shuffle) to keep, or to make for a surrogate; and the data set's own, such
+        as ``identities`` for celeba. Options of another variant of the data set are ignored.
+    registry : path-like, optional
+        Registry file.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataError
+        When the files are not there, damaged, or not those of the registry.
+    ConfigError
+        When the name, the split or an option is unknown.
+    InputError
+        When more samples are asked for than there are.
+    """
+    entry, plugin = find(name, registry)
+    chosen = dict(options or {})
+    if entry is None:
+        assert plugin is not None
+        try:
+            factory = plugin.load()
+        except (ImportError, AttributeError) as error:
+            raise ConfigError(
+                f"third-party data set '{name}' cannot be imported: {error}"
+            ) from error
+        made = factory(raw_dir, split=split, surrogate=surrogate, options=chosen)
+        if not isinstance(made, Dataset):
+            raise ConfigError(f"third-party data set '{name}' ({plugin.value}) returned no Dataset")
+        return made
+    variants.check(name, entry, split, chosen)
+    if surrogate:
+        note = f"Offline stand-in for {entry['title']}"
+        loaded = variants.stand_in(name, entry, split, chosen)
+        return _arrange(name, loaded, "surrogate", note, _digest(loaded), chosen)
+    raw = Path(raw_dir) / name
+    source = variants.present(entry, split, raw)
+    if source is None:
+        raise DataError(_absent(name, entry, split, raw_dir, registry))
+    loaded, checksum = variants.read(entry, source, split, chosen, raw)
+    samples = chosen.get("samples", 0)
+    if samples > len(loaded.x):
+        raise InputError(f"data set '{name}' has {len(loaded.x)} rows, fewer than {samples}")
+    return _arrange(name, loaded, source["status"], source["note"], checksum, chosen)

@@ -1,0 +1,120 @@
+"""The registry of data sets: found, validated, and joined with third-party entry points."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import os
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from fedcore.errors import ConfigError, nearest
+
+GROUP = "fedcore.datasets"
+_HERE = Path(__file__).resolve().parent
+_REPOSITORY = _HERE.parents[1]
+_REGISTRY = (_HERE / "datasets.yaml", _REPOSITORY / "config" / "datasets.yaml")
+
+
+def _first(candidates: tuple[Path, ...]) -> Path:
+    """Return the first path that exists (the wheel's copy comes before the repository's)."""
+    for path in candidates:
+        if path.is_file():
+            return path
+    raise ConfigError(f"no file at {' or '.join(map(str, candidates))}")
+
+
+def _parse(path: Path) -> Any:
+    """Return the content of a YAML file; ConfigError when it cannot be read."""
+    import yaml
+
+    try:
+        with open(path, encoding="utf-8") as handle:
+            return yaml.load(handle, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"the data set registry {path} cannot be read: {reason}") from error
+
+
+@functools.lru_cache(maxsize=8)
+def _validated(path: Path, stamp: int) -> dict[str, dict[str, Any]]:
+    """Parse and validate one version of a registry file."""
+    from fedcore import schemas
+
+    content, what = _parse(path), f"the data set registry {path}"
+    if not isinstance(content, Mapping):
+        raise ConfigError(f"{what} is not a mapping with the key 'datasets'")
+    return schemas.check(content, "datasets", what)["datasets"]
+
+
+def entries(registry: str | os.PathLike[str] | None = None) -> Mapping[str, dict[str, Any]]:
+    """Return the validated registry.
+
+    Parameters
+    ----------
+    registry : path-like, optional
+        Registry file. By default the one inside the installed package, else the repository's
+        ``config/datasets.yaml``.
+
+    Returns
+    -------
+    mapping of str to dict
+        Entry by data set name, in file order. Not to be changed by the caller.
+
+    Raises
+    ------
+    ConfigError
+        When the file is missing, is not YAML, or does not fit its schema.
+    """
+    path = Path(registry).resolve() if registry is not None else _first(_REGISTRY)
+    try:
+        stamp = path.stat().st_mtime_ns
+    except OSError as error:
+        raise ConfigError(f"there is no data set registry at {path}") from error
+    return _validated(path, stamp)
+
+
+def plugins() -> dict[str, EntryPoint]:
+    """Return the third-party data sets (entry-point group ``fedcore.datasets``) by name."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def find(
+    name: str, registry: str | os.PathLike[str] | None = None
+) -> tuple[dict[str, Any] | None, EntryPoint | None]:
+    """Return the registry entry or the entry point of a data set; the other one is None.
+
+    Raises
+    ------
+    ConfigError
+        When neither knows the name. A registry entry hides an entry point of the same name.
+    """
+    known = entries(registry)
+    if name in known:
+        return known[name], None
+    outside = plugins()
+    if name in outside:
+        return None, outside[name]
+    raise ConfigError(f"unknown data set '{name}': {nearest(name, {*known, *outside})}")
+
+
+def names(registry: str | os.PathLike[str] | None = None) -> list[str]:
+    """Return the names of all data sets: the registry's in file order, then the entry points'."""
+    known = list(entries(registry))
+    return known + sorted(set(plugins()) - set(known))
+
+
+def describe(name: str, registry: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+    """Return a copy of a data set's registry entry (for an entry point: title and origin).
+
+    Raises
+    ------
+    ConfigError
+        When the name is unknown; the nearest known one is suggested.
+    """
+    entry, plugin = find(name, registry)
+    if plugin is not None:
+        return {"title": name, "description": f"third-party data set {plugin.value}"}
+    return copy.deepcopy(entry or {})

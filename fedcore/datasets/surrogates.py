@@ -1,0 +1,132 @@
+"""Offline stand-ins for the real data sets; never to be taken for them.
+
+Each generator is deterministic and takes the split and its own options. scikit-learn, which brings
+the digits and the photographs, is imported only here and only when needed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fedcore.datasets import celeba
+from fedcore.datasets.loaded import Loaded
+from fedcore.errors import ConfigError, FedcoreError
+
+_SEED = 20240917
+_SIDE = 32
+# Frequencies of w8a's features by rank, read off the real file.
+_W8A_RANKS = (0, 1, 2, 4, 6, 10, 14, 20, 60, 100, 140, 180, 220, 260, 299)
+_W8A_SHARES = (
+    0.3515, 0.3072, 0.2697, 0.2452, 0.2126, 0.1630, 0.1465,
+    0.1301, 0.0657, 0.0419, 0.0258, 0.00533, 0.00169, 0.00066, 0.00022,
+)  # fmt: skip
+_W8A_NONZEROS, _W8A_POSITIVE, _W8A_SHAPE = 579586 / 49749, 1479 / 49749, 1.1
+
+
+def _sklearn_data(loader: str) -> Any:
+    """Call a loader of sklearn.datasets that reads files inside that package."""
+    try:
+        from sklearn import datasets
+
+        return getattr(datasets, loader)()
+    except ImportError as error:
+        raise FedcoreError(
+            "this surrogate needs scikit-learn and pillow: install them with "
+            "'pip install scikit-learn pillow'"
+        ) from error
+
+
+def digits(split: str, n_classes: int, *, samples: int | None = None) -> Loaded:
+    """Return scikit-learn's 8 x 8 digits (1797 x 64) scaled to 0..255; there is no test split."""
+    if split != "train":
+        raise ConfigError(f"the digits surrogate has no split '{split}', only 'train'")
+    bunch = _sklearn_data("load_digits")
+    x = np.rint(bunch.data * (255 / 16)).astype(np.uint8)[:samples]
+    note = f"scikit-learn's 8 x 8 digits, {len(x)} x 64"
+    if samples is not None and samples > len(x):
+        note += f" ({samples} samples were asked for)"
+    return Loaded(x, bunch.target[:samples].astype(np.int64), note)
+
+
+def sparse_binary(split: str, n_classes: int, *, samples: int = 5000) -> Loaded:
+    """Return binary rows with w8a's feature frequencies, row lengths and share of positives.
+
+    A feature is on with its own probability times a factor of the row that follows a gamma law;
+    the rows that score highest on a random linear form are labelled +1, the others -1.
+    """
+    fixed = np.random.default_rng(_SEED)
+    share = np.exp(np.interp(np.arange(300), _W8A_RANKS, np.log(_W8A_SHARES)))
+    share = fixed.permutation(share * (_W8A_NONZEROS / share.sum()))
+    weights = fixed.standard_normal(300) / np.sqrt(share)
+    rng = np.random.default_rng([_SEED, ["train", "test"].index(split)])
+    length = rng.gamma(_W8A_SHAPE, 1 / _W8A_SHAPE, samples)
+    chance = 1 - np.exp(-np.outer(length, -np.log1p(-share) * 1.055))
+    x = (rng.random((samples, 300)) < chance).astype(np.float64)
+    score = x @ weights + rng.standard_normal(samples)
+    y = np.full(samples, -1, np.int64)
+    y[np.argsort(-score, kind="stable")[: round(_W8A_POSITIVE * samples)]] = 1
+    return Loaded(x, y, f"random sparse binary rows with w8a's statistics, {samples} x 300")
+
+
+@functools.lru_cache(maxsize=1)
+def _photographs() -> list[np.ndarray]:
+    """Return scikit-learn's two sample photographs, each (427, 640, 3) uint8."""
+    return list(_sklearn_data("load_sample_images").images)
+
+
+def _patches(split: str, regions: int, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cut 32 x 32 patches; return (samples, 32, 32, 3) and the region (from 0) of each.
+
+    Regions are vertical strips, dealt to the photographs in turn. Training patches come from the
+    upper part of the photographs and test patches from the lower, so they share no pixel.
+    """
+    photographs = _photographs()
+    height, width = photographs[0].shape[:2]
+    border = int(0.75 * height)
+    first, last = {"train": (0, border - _SIDE), "test": (border, height - _SIDE)}[split]
+    rng = np.random.default_rng([_SEED, regions, first])
+    region = np.arange(samples) % regions
+    strips = -(-regions // len(photographs))
+    across = (region // len(photographs) + rng.random(samples)) / strips
+    left = (across * (width - _SIDE)).astype(int)
+    top = rng.integers(first, last, samples, endpoint=True)
+    cut = [
+        photographs[r % len(photographs)][t : t + _SIDE, s : s + _SIDE]
+        for r, t, s in zip(region, top, left, strict=True)
+    ]
+    return np.stack(cut), region
+
+
+def photographs(split: str, n_classes: int, *, samples: int = 2000) -> Loaded:
+    """Return photograph patches laid out like CIFAR: (samples, 3072), red, green, blue planes."""
+    patches, region = _patches(split, n_classes, samples)
+    x = patches.transpose(0, 3, 1, 2).reshape(samples, -1)
+    note = f"32 x 32 patches of scikit-learn's two sample photographs, {samples} x 3072"
+    return Loaded(x, region.astype(np.int64), f"{note}, labels by region")
+
+
+def faces(
+    split: str,
+    n_classes: int,
+    *,
+    samples: int = 557,
+    identities: int | Sequence[int] = celeba.PAPER_IDENTITIES,
+) -> Loaded:
+    """Return photograph patches laid out like CelebA: (samples, 3072) in [0, 1]."""
+    known = celeba.chosen(identities)
+    patches, region = _patches(split, len(known), samples)
+    x = np.stack([celeba.side_by_side(patch) for patch in patches]) / 255.0
+    note = f"32 x 32 patches of scikit-learn's two sample photographs, {samples} x 3072"
+    return Loaded(x, np.array(known, np.int64)[region], f"{note}, identities by region")
+
+
+GENERATORS: dict[str, Callable[..., Loaded]] = {
+    "digits": digits,
+    "sparse_binary": sparse_binary,
+    "photographs": photographs,
+    "faces": faces,
+}

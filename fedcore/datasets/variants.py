@@ -1,0 +1,133 @@
+"""The readers by name, the options that they take, and the choice among a data set's variants."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fedcore.datasets import celeba, checksums, cifar, cifar_records, idx, libsvm, surrogates
+from fedcore.datasets.loaded import Loaded
+from fedcore.errors import ConfigError, DataError, nearest
+
+LOADERS: dict[str, Callable[..., Loaded]] = {
+    "celeba": celeba.read,
+    "cifar100_binary": cifar.read_binary100,
+    "cifar100_python": cifar.read_python100,
+    "cifar10_binary": cifar.read_binary10,
+    "cifar10_python": cifar.read_python10,
+    "cifar10_records": cifar_records.read,
+    "idx": idx.read,
+    "libsvm": libsvm.read,
+}
+_SPLITS = ("train", "test")
+_COMMON = frozenset({"samples", "shuffle"})
+
+
+def _lookup(
+    kind: str, name: str, table: Mapping[str, Callable[..., Loaded]]
+) -> Callable[..., Loaded]:
+    """Return a function of the table; ConfigError when the registry names one that is not in it."""
+    if name not in table:
+        raise ConfigError(f"unknown {kind} '{name}' in the registry: {nearest(name, table)}")
+    return table[name]
+
+
+def _keywords(function: Callable[..., Loaded]) -> set[str]:
+    """Return the options that a loader or generator takes: its keyword-only parameters."""
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> None:
+    """Refuse an unknown split, an option that no variant takes, and a bad size.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if split not in _SPLITS:
+        raise ConfigError(f"unknown split '{split}': {nearest(split, _SPLITS)}")
+    if not any(split in source["splits"] for source in entry["sources"]):
+        raise ConfigError(f"data set '{name}' has no split '{split}'")
+    known = set(_COMMON).union(
+        *(_keywords(_lookup("loader", s["loader"], LOADERS)) for s in entry["sources"])
+    )
+    for option in options:
+        if option not in known:
+            raise ConfigError(
+                f"data set '{name}' has no option '{option}': {nearest(option, known)}"
+            )
+    for option, least in (("samples", 1), ("shuffle", 0)):
+        value = options.get(option, least)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ConfigError(
+                f"option '{option}' is {value!r}: give an integer of at least {least}"
+            )
+
+
+def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> Loaded:
+    """Make the surrogate that the registry names, with those of the options that it takes.
+
+    Raises
+    ------
+    ConfigError
+        When the data set has no surrogate, or its surrogate not this split.
+    """
+    if "surrogate" not in entry:
+        raise ConfigError(f"data set '{name}' has no surrogate")
+    make = _lookup("surrogate", entry["surrogate"], surrogates.GENERATORS)
+    taken = {key: options[key] for key in _keywords(make) & options.keys()}
+    return make(split, entry.get("n_classes", 1), **taken)
+
+
+def _files(source: Mapping[str, Any], split: str) -> list[dict[str, Any]]:
+    """Return the registry files that a split of a variant uses."""
+    spoken: set[str] = set()
+    for part in source["splits"][split].values():
+        spoken.update([part] if isinstance(part, str) else part)
+    return [file for file in source["files"] if file["name"] in spoken]
+
+
+def present(entry: Mapping[str, Any], split: str, raw: Path) -> Mapping[str, Any] | None:
+    """Return the first variant whose files of this split are all below `raw`, None without one."""
+    for source in entry["sources"]:
+        if split in source["splits"]:
+            needed = [*(f["name"] for f in _files(source, split)), *source.get("folders", ())]
+            if all((raw / item).exists() for item in needed):
+                return source
+    return None
+
+
+def read(
+    entry: Mapping[str, Any],
+    source: Mapping[str, Any],
+    split: str,
+    options: Mapping[str, Any],
+    raw: Path,
+) -> tuple[Loaded, str]:
+    """Check and read the files of one variant.
+
+    Returns
+    -------
+    loaded : Loaded
+    checksum : str
+        sha256 over the sorted (file name, sha256) pairs used.
+
+    Raises
+    ------
+    DataError
+        When a file is not that of the registry, is damaged, or has another number of features.
+    """
+    files = _files(source, split)
+    used = [(f["name"], checksums.verify(raw / f["name"], f)["sha256"]) for f in files]
+    reader = _lookup("loader", source["loader"], LOADERS)
+    taken = {key: options[key] for key in _keywords(reader) & options.keys()}
+    loaded = reader(raw, source["splits"][split], entry["n_features"], **taken)
+    if loaded.x.shape[1] != entry["n_features"]:
+        raise DataError(
+            f"{raw} has {loaded.x.shape[1]} features in its files and "
+            f"{entry['n_features']} in the registry"
+        )
+    return loaded, checksums.pairs([*used, *loaded.used])

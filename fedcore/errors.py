@@ -1,0 +1,39 @@
+"""The errors that a user can cause, each with a message that says what, where and what to do."""
+
+
+class FedcoreError(Exception):
+    """Base class; the command line and the workflow print its message and exit with status 1."""
+
+
+class ConfigError(FedcoreError, ValueError):
+    """A configuration file or value is wrong: an unknown key, a bad type, a missing file."""
+
+
+class InputError(FedcoreError, ValueError):
+    """Arguments or client data are wrong: NaN, mismatched shapes, a rank that is too large."""
+
+
+class DataError(FedcoreError):
+    """A data file is missing, truncated, or does not have the checksum of the registry."""
+
+
+class HistoryError(FedcoreError):
+    """A history file is corrupt, half-written or of another schema version."""
+
+
+def nearest(name: str, known) -> str:
+    """Return ``'did you mean …?'`` and the list of known names, for error messages.
+
+    Parameters
+    ----------
+    name : str
+        The unknown name.
+    known : iterable of str
+        Valid names.
+    """
+    import difflib
+
+    known = sorted(known)
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean '{close[0]}'? " if close else ""
+    return f"{hint}known: {', '.join(known) if known else 'none'}"

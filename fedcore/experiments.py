@@ -1,0 +1,234 @@
+"""From configuration files to a plan: which problems to make and which cells to run.
+
+``config.yaml`` says what to run; ``papers/<paper>.yaml`` reads like the experiment section of the
+paper. Both are checked against their schemas, unknown keys included, before anything runs.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fedcore import algorithms, generators, metrics
+from fedcore.errors import ConfigError, nearest
+from fedcore.fingerprint import fingerprint
+from fedcore.schemas import check
+
+PAPERS = Path("config/papers")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An algorithm with fixed parameters on one problem; see `cells.run_cell`."""
+
+    paper: str
+    experiment: str
+    algorithm: str
+    name: str
+    problem: str
+    params: dict[str, Any]
+    repeats: int
+    metrics: list[str]
+    iterates: str
+    seed: int
+
+    @property
+    def path(self) -> str:
+        """Path of its history below the folder of histories, without the ending."""
+        return f"{self.paper}/{self.experiment}/{self.algorithm}/{self.name}"
+
+    @property
+    def code(self) -> str:
+        """Fingerprint of all code that its history depends on."""
+        families = {metrics.get(name).function.__module__ for name in self.metrics}
+        algorithm = algorithms.REGISTRY.module_name(self.algorithm)
+        return fingerprint("fedcore.cells", algorithm, *families)
+
+    def spec(self) -> dict[str, Any]:
+        """Plain dictionary of its fields."""
+        return asdict(self)
+
+
+@dataclass
+class Plan:
+    """All that a configuration asks for.
+
+    Attributes
+    ----------
+    config : dict
+        The checked ``config.yaml``, defaults filled in.
+    papers : dict of str to dict
+        The checked paper files, after ``overrides``.
+    """
+
+    config: dict[str, Any]
+    papers: dict[str, dict[str, Any]]
+    unavailable: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def problems(self) -> dict[str, dict[str, Any]]:
+        """Specification of every problem, by ``<paper>/<problem>``."""
+        return {
+            f"{paper}/{name}": spec
+            for paper, settings in self.papers.items()
+            for name, spec in settings["problems"].items()
+        }
+
+    @cached_property
+    def cells(self) -> dict[str, Cell]:
+        """Every cell that can run, by its path."""
+        cells: dict[str, Cell] = {}
+        for paper in self.papers:
+            for cell in self._paper_cells(paper):
+                if cell.path in cells:
+                    raise ConfigError(f"{PAPERS}/{paper}.yaml: two cells are called {cell.path}")
+                cells[cell.path] = cell
+        return {k: c for k, c in cells.items() if f"{c.paper}/{c.problem}" not in self.unavailable}
+
+    def cells_of(self, paper: str) -> list[Cell]:
+        """Cells of one paper."""
+        return [cell for cell in self.cells.values() if cell.paper == paper]
+
+    def unavailable_of(self, paper: str) -> dict[str, str]:
+        """Problems of one paper whose data cannot be had, with the reason."""
+        names = self.papers[paper]["problems"]
+        return {
+            n: self.unavailable[f"{paper}/{n}"] for n in names if f"{paper}/{n}" in self.unavailable
+        }
+
+    def problem_code(self, problem: str) -> str:
+        """Fingerprint of the code that a problem's file depends on."""
+        spec = self.problems[problem]
+        if "generator" in spec:
+            source = generators.REGISTRY.module_name(spec["generator"])
+        else:
+            source = "fedcore.datasets"
+        return fingerprint("fedcore.problems", source)
+
+    def describe(self, paper: str) -> dict[str, Any]:
+        """Return what the paper's notebook needs: its settings, cells, and missing problems."""
+        settings = {k: v for k, v in self.papers[paper].items() if k != "published"}
+        cells = {cell.path: cell.spec() for cell in self.cells_of(paper)}
+        return {"paper": paper, **settings, "cells": cells, "missing": self.unavailable_of(paper)}
+
+    def _paper_cells(self, paper: str) -> Iterator[Cell]:
+        settings = self.papers[paper]
+        for experiment, spec in settings["experiments"].items():
+            where = f"{PAPERS}/{paper}.yaml, experiment {experiment}"
+            for run in spec["runs"]:
+                for problem in run.get("problems", spec.get("problems", [])):
+                    if problem not in settings["problems"]:
+                        raise ConfigError(
+                            f"{where}: unknown problem '{problem}': "
+                            f"{nearest(problem, settings['problems'])}"
+                        )
+                    for variant, changes in run.get("variants", {"default": {}}).items():
+                        params = (
+                            spec.get("params", {})
+                            | settings["problems"][problem].get("defaults", {})
+                            | run.get("params", {})
+                            | run.get("params_of", {}).get(problem, {})
+                            | (changes or {})
+                        )
+                        cell = Cell(
+                            paper, experiment, run["algorithm"], f"{problem}-{variant}", problem,
+                            params, run.get("repeats", spec["repeats"]), spec["metrics"],
+                            spec.get("iterates", "last"), self.config["seed"],
+                        )  # fmt: skip
+                        _check_cell(cell, where)
+                        yield cell
+
+
+def load_plan(config: Mapping[str, Any], papers: Path = PAPERS) -> Plan:
+    """Check a configuration, read the papers it names, and find what data cannot be had.
+
+    Parameters
+    ----------
+    config : mapping
+        Contents of ``config.yaml``.
+    papers : path
+        Folder of the paper files.
+
+    Raises
+    ------
+    ConfigError
+        One sentence that names the file, the key and the nearest known name.
+    """
+    checked = check(config, "config", "the configuration")
+    plan = Plan(checked, {})
+    for paper in checked["papers"]:
+        path = papers / f"{paper}.yaml"
+        if not path.is_file():
+            known = [file.stem for file in papers.glob("*.yaml")]
+            raise ConfigError(f"unknown paper '{paper}' in papers: {nearest(paper, known)}")
+        settings = merge(read_yaml(path), checked["overrides"].get(paper, {}))
+        plan.papers[paper] = _check_paper(settings, str(path))
+    for paper in checked["overrides"]:
+        if paper not in checked["papers"]:
+            raise ConfigError(f"overrides: paper '{paper}' is not among papers")
+    plan.unavailable = _unavailable(plan)
+    return plan
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML file.
+
+    Raises
+    ------
+    ConfigError
+        When it is not YAML; the message names file and line.
+    """
+    import yaml
+
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}") from error
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` with `changes` laid over it, mapping by mapping; other values are replaced."""
+    merged = copy.deepcopy(dict(base))
+    for key, value in changes.items():
+        if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
+            merged[key] = merge(merged[key], value)
+        else:
+            merged[key] = copy.deepcopy(value)
+    return merged
+
+
+def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
+    checked = check(settings, "paper", path)
+    for i, line in enumerate(checked["published"]):
+        checked["published"][i] = check(line, "published", f"{path}, published {line.get('id', i)}")
+    return checked
+
+
+def _check_cell(cell: Cell, where: str) -> None:
+    """Refuse what would only fail when the job runs."""
+    try:
+        values = {k: 1.0 if v == "reference" else v for k, v in cell.params.items()}
+        algorithms.get(cell.algorithm).params(values)
+        for name in cell.metrics:
+            metrics.get(name)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def _unavailable(plan: Plan) -> dict[str, str]:
+    """Problems whose data cannot be had, with the sentence that says why and what to do."""
+    from fedcore import datasets
+
+    if plan.config["surrogates"]:
+        return {}
+    reasons = {}
+    for name, spec in plan.problems.items():
+        if "dataset" in spec:
+            reason = datasets.missing(spec["dataset"], plan.config["paths"]["raw"])
+            if reason:
+                reasons[name] = reason
+    return reasons

@@ -1,0 +1,210 @@
+"""The clients, the server, and the only road between them.
+
+An algorithm talks to its clients through a `Federation` and through nothing else: it broadcasts a
+message, and it gathers, sums or averages what a *client step* replies. A client step is a plain
+function ``step(data, state, message) -> reply``; ``state`` stays with the client between rounds and
+carries the client's own random generator as ``state.rng``. Every message is charged to the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fedcore.checks import require_at_least
+from fedcore.errors import InputError
+from fedcore.ledger import Ledger, Shape
+
+Step = Callable[[Any, SimpleNamespace, Any], Any]
+
+SERVER, CLIENT = 0, 1  # first element of the spawn keys below the seed of a run
+
+
+class Federation:
+    """In-process federation of clients, each with its own data, state and random stream.
+
+    Parameters
+    ----------
+    clients : sequence of ndarray of shape (n_i, d)
+        One matrix per client, rows are samples.
+    seed : int or numpy.random.SeedSequence
+        Source of all randomness. The stream of a client depends on its id alone, so neither the
+        order of the clients nor the number of threads changes a draw.
+    ids : sequence of int, optional
+        Names of the clients in the seed's spawn keys; the default is 0, 1, 2, …
+    threads : int, default=1
+        Client steps that run at the same time.
+
+    Notes
+    -----
+    When all clients hold float32 data, every floating-point number crosses as float32, in half the
+    bytes; otherwise messages cross as they are.
+
+    Attributes
+    ----------
+    ledger : Ledger
+        What has crossed so far.
+    rng : numpy.random.Generator
+        The server's random stream.
+    shape : Shape
+        Number of clients, samples (of all clients) and features.
+    """
+
+    def __init__(
+        self,
+        clients: Sequence[np.ndarray],
+        seed: int | np.random.SeedSequence = 0,
+        *,
+        ids: Sequence[int] | None = None,
+        threads: int = 1,
+        check: bool = True,
+    ) -> None:
+        self._data = check_clients(clients) if check else list(clients)
+        self._single = all(data.dtype == np.float32 for data in self._data)
+        ids = list(range(len(self._data))) if ids is None else list(ids)
+        if len(ids) != len(self._data) or len(set(ids)) != len(ids):
+            raise InputError(f"{len(self._data)} clients need as many distinct ids; got {ids}")
+        require_at_least(1, threads=threads)
+        if not isinstance(seed, np.random.SeedSequence):
+            require_at_least(0, seed=seed)
+        root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        self.rng = np.random.default_rng(_child(root, SERVER))
+        self._state = [
+            SimpleNamespace(rng=np.random.default_rng(_child(root, CLIENT, i))) for i in ids
+        ]
+        self._inbox: list[Any] = [None] * len(self._data)
+        self._threads = threads
+        self.ledger = Ledger()
+        self.shape = Shape(
+            n_clients=len(self._data),
+            n_samples=sum(len(data) for data in self._data),
+            n_features=self._data[0].shape[1],
+        )
+
+    def broadcast(self, message: Any, *, to: Sequence[int] | None = None) -> None:
+        """Send `message` to all clients (or to those at the positions `to`)."""
+        message = _narrow(message) if self._single else message
+        receivers = range(len(self._data)) if to is None else to
+        for position in receivers:
+            self._inbox[position] = message
+        self.ledger.download(message, len(receivers))
+
+    def gather(self, step: Step, *, of: Sequence[int] | None = None) -> list[Any]:
+        """Run `step` on all clients (or those at the positions `of`) and upload their replies.
+
+        Returns
+        -------
+        list
+            One reply per participating client, in the order of the clients.
+        """
+        replies = self._run(step, of)
+        replies = [_narrow(reply) for reply in replies] if self._single else replies
+        self.ledger.upload(replies)
+        return replies
+
+    def sum(self, step: Step, *, of: Sequence[int] | None = None) -> Any:
+        """Upload the replies of `step` and return their sum (what secure aggregation reveals)."""
+        return reduce(np.add, self.gather(step, of=of))
+
+    def mean(self, step: Step, *, of: Sequence[int] | None = None) -> Any:
+        """Upload the replies of `step` and return their plain mean."""
+        replies = self.gather(step, of=of)
+        return reduce(np.add, replies) / len(replies)
+
+    def local(self, step: Step, *, of: Sequence[int] | None = None) -> None:
+        """Run `step` on the clients without any communication; replies are dropped."""
+        self._run(step, of)
+
+    def observe(self, step: Step) -> list[Any]:
+        """Look into the clients from outside the protocol: free, for evaluation and results."""
+        return self._run(step, None)
+
+    def client_state(self, name: str) -> list[Any]:
+        """What every client holds under ``state.<name>``, seen from outside the protocol."""
+        return [getattr(state, name) for state in self._state]
+
+    def _run(self, step: Step, of: Sequence[int] | None) -> list[Any]:
+        positions = range(len(self._data)) if of is None else of
+
+        def call(i: int) -> Any:
+            return step(self._data[i], self._state[i], self._inbox[i])
+
+        if self._threads == 1 or len(positions) == 1:
+            return [call(i) for i in positions]
+        with ThreadPoolExecutor(self._threads) as pool:
+            return list(pool.map(call, positions))
+
+
+def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Check client matrices and return them as C-contiguous float arrays.
+
+    Parameters
+    ----------
+    clients : sequence of array-like of shape (n_i, d)
+
+    Returns
+    -------
+    list of ndarray of shape (n_i, d)
+        float64 (float32 stays float32), C-contiguous; no copy where none is needed.
+
+    Raises
+    ------
+    InputError
+        When there is no client, a client is empty, not a 2-D numeric matrix, contains NaN or
+        infinity, or does not have the number of features of the first client.
+    """
+    if isinstance(clients, np.ndarray) and clients.ndim == 2:
+        raise InputError("clients must be a list of matrices; for one client pass [matrix]")
+    checked: list[np.ndarray] = []
+    for i, client in enumerate(clients):
+        try:
+            data = np.asarray(client)
+        except ValueError as error:
+            raise InputError(f"client {i} is not a matrix: {error}") from error
+        if data.ndim != 2:
+            raise InputError(
+                f"client {i}: expected a 2-D (samples, features) array, got {data.ndim}-D"
+            )
+        if data.shape[0] == 0 or data.shape[1] == 0:
+            raise InputError(
+                f"client {i} is empty (shape {data.shape}); drop it or give it samples"
+            )
+        if data.dtype.kind not in "biuf":
+            raise InputError(f"client {i}: dtype {data.dtype} is not numeric")
+        if data.dtype != np.float32:
+            data = data.astype(np.float64, copy=False)
+        if not np.isfinite(data).all():
+            row, column = np.argwhere(~np.isfinite(data))[0]
+            raise InputError(f"client {i} has {data[row, column]} at row {row}, feature {column}")
+        if checked and data.shape[1] != checked[0].shape[1]:
+            raise InputError(
+                f"client {i} has {data.shape[1]} features, client 0 has {checked[0].shape[1]}"
+            )
+        checked.append(np.ascontiguousarray(data))
+    if not checked:
+        raise InputError("a federation needs at least one client")
+    return checked
+
+
+def _narrow(message: Any) -> Any:
+    """Return `message` with its floating-point numbers as float32."""
+    if isinstance(message, np.ndarray) and message.dtype.kind == "f":
+        return message.astype(np.float32, copy=False)
+    if isinstance(message, float | np.floating):
+        return np.float32(message)
+    if isinstance(message, Mapping):
+        return {key: _narrow(value) for key, value in message.items()}
+    if isinstance(message, list | tuple):
+        parts = [_narrow(part) for part in message]
+        return type(message)(*parts) if hasattr(message, "_fields") else type(message)(parts)
+    return message
+
+
+def _child(root: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
+    """Child of `root` at a fixed key; unlike ``spawn`` it does not depend on earlier calls."""
+    return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *key))

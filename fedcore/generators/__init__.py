@@ -1,0 +1,35 @@
+"""Synthetic client matrices of the five papers: one module per model.
+
+A module holds ``generate(rng, **params) -> list of (n_i, d) arrays``; configuration files name the
+module. Other packages add theirs under the entry-point group ``fedcore.generators``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fedcore.errors import InputError, nearest
+from fedcore.plugins import Registry
+
+REGISTRY = Registry(__name__, __path__, "generator")
+names = REGISTRY.names
+
+
+def generate(name: str, rng: np.random.Generator, params: Mapping[str, Any]) -> list[np.ndarray]:
+    """Draw client matrices from the model `name`.
+
+    Raises
+    ------
+    InputError
+        For an unknown model or parameter, or a value out of range.
+    """
+    function = REGISTRY.module(name).generate
+    known = [key for key in inspect.signature(function).parameters if key != "rng"]
+    for key in params:
+        if key not in known:
+            raise InputError(f"generator {name} has no parameter '{key}': {nearest(key, known)}")
+    return function(rng, **params)

@@ -1,0 +1,64 @@
+"""Low-rank matrix plus white noise.
+
+Philippenko, Scaman & Massoulié (AAAI 2025), Section 5: 25 clients of 200 samples, d = 200, rank 5,
+five singular values 1, noise of standard deviation 0 or 1e−6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fedcore.checks import as_floats, require_at_least, require_non_negative
+from fedcore.errors import InputError
+from fedcore.linalg import haar
+
+
+def generate(
+    rng: np.random.Generator,
+    *,
+    n_clients: int = 25,
+    samples: int = 200,
+    n_features: int = 200,
+    rank: int = 5,
+    singular_values: Sequence[float] | None = None,
+    noise: float = 0.0,
+) -> list[np.ndarray]:
+    """Low-rank matrix plus white noise, ``S = U Σ Vᵀ + E``.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_clients, samples, n_features : int
+        N, nᵢ (rows per client) and d.
+    rank : int
+        Rank of the noise-free part; U and V have Haar-distributed orthonormal columns.
+    singular_values : sequence of float, optional
+        Diagonal of Σ; the default is `rank` ones.
+    noise : float
+        Standard deviation of the entries of E.
+
+    Returns
+    -------
+    list of ndarray of shape (samples, n_features)
+    """
+    require_at_least(1, n_clients=n_clients, samples=samples, n_features=n_features, rank=rank)
+    require_non_negative(noise=noise)
+    n = n_clients * samples
+    if rank > min(n, n_features):
+        raise InputError(
+            f"rank = {rank} is larger than min(n_clients * samples, n_features) = "
+            f"{min(n, n_features)}"
+        )
+    sigma = (
+        np.ones(rank) if singular_values is None else as_floats(singular_values, "singular_values")
+    )
+    if sigma.shape != (rank,):
+        raise InputError(f"singular_values needs {rank} numbers, got {sigma.size}")
+    require_non_negative(**{f"singular_values[{i}]": float(s) for i, s in enumerate(sigma)})
+    left, right = haar(n, rank, rng), haar(n_features, rank, rng)
+    matrix = (left * sigma) @ right.T
+    if noise:
+        matrix += noise * rng.standard_normal(matrix.shape)
+    return list(matrix.reshape(n_clients, samples, n_features))

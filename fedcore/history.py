@@ -1,0 +1,246 @@
+"""Recording a run, and its HDF5 file.
+
+One file per cell, all repeats on the leading axis:
+
+    /history/<column>    (repeats, records)   iteration, round, scalars_*, bytes_*, and the metrics
+    /iterates/<name>     (repeats, kept, …)   under the policy "none", "last", "log" or "all"
+    /final/<name>        (repeats, …)         arrays that the algorithm returned
+    /reference/<name>    the answer that the problem came with
+
+Every dataset carries ``units`` and ``description``; the root carries the provenance and a sha256 of
+the payload. There is no clock in the file, so that the same run gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import h5py
+import numpy as np
+
+from fedcore import atomic
+from fedcore.checks import require_one_of
+from fedcore.errors import HistoryError, InputError
+from fedcore.ledger import Ledger
+from fedcore.metrics import Metric, shared_matrix
+from fedcore.problems import Problem
+
+SCHEMA = 1
+
+POLICIES: dict[str, Callable[[int], bool]] = {
+    "none": lambda iteration: False,
+    "last": lambda iteration: False,  # the final arrays are always kept
+    "log": lambda iteration: iteration & (iteration - 1) == 0,  # 0, 1, 2, 4, 8, …
+    "all": lambda iteration: True,
+}
+
+COLUMNS = {
+    "iteration": ("iterations", "steps of the algorithm, local ones included"),
+    "round": ("communication rounds", "uploads by the clients so far"),
+    "scalars_up": ("scalars", "sent from all clients to the server so far"),
+    "scalars_down": ("scalars", "sent from the server to all clients so far"),
+    "bytes_up": ("bytes", "sent from all clients to the server so far"),
+    "bytes_down": ("bytes", "sent from the server to all clients so far"),
+}
+
+
+class Recorder:
+    """What an algorithm calls with every new iterate.
+
+    Parameters
+    ----------
+    problem : Problem
+        What the metrics are evaluated against.
+    ledger : Ledger
+        The federation's.
+    metrics : sequence of Metric
+    iterates : {"none", "last", "log", "all"}
+        Which of the shared matrices to keep.
+    stop : callable, optional
+        ``row -> bool``; the run ends when it is true. `row` maps column names to the newest values.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        ledger: Ledger,
+        metrics: Sequence[Metric],
+        *,
+        iterates: str = "last",
+        stop: Callable[[Mapping[str, float]], bool] | None = None,
+    ) -> None:
+        require_one_of(POLICIES, iterates=iterates)
+        self._problem, self.ledger, self._metrics = problem, ledger, metrics
+        self._keep, self._stop = POLICIES[iterates], stop
+        self.rows: list[dict[str, float]] = []
+        self.kept: list[tuple[int, np.ndarray]] = []
+
+    def __call__(self, iteration: int, **iterate: Any) -> bool:
+        """Record one iterate; return True when the run should end."""
+        row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot()}
+        for metric in self._metrics:
+            row[metric.name] = metric.function(iterate, self._problem)
+        self.rows.append(row)
+        if self._keep(iteration):
+            self.kept.append((iteration, np.array(shared_matrix(iterate))))
+        return self._stop is not None and self._stop(row)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Return what was recorded, one array of shape (records,) per column."""
+        return {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
+
+
+@dataclass
+class History:
+    """Recorded repeats of one cell.
+
+    Attributes
+    ----------
+    columns : dict of str to ndarray of shape (repeats, records)
+        Shorter repeats are padded: with −1 in integer columns, with NaN in the others.
+    final : dict of str to ndarray of shape (repeats, …)
+    iterates : dict of str to ndarray
+        ``iteration`` of shape (repeats, kept) and ``shared`` of shape (repeats, kept, d, r).
+    reference : dict of str to ndarray
+    about : dict
+        Provenance: paper, experiment, algorithm, cell, parameters, data, seeds, versions, code.
+    units : dict of str to (str, str)
+        Units and description of each column.
+    """
+
+    columns: dict[str, np.ndarray]
+    final: dict[str, np.ndarray] = field(default_factory=dict)
+    iterates: dict[str, np.ndarray] = field(default_factory=dict)
+    reference: dict[str, np.ndarray] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+    units: dict[str, tuple[str, str]] = field(default_factory=lambda: dict(COLUMNS))
+
+    @classmethod
+    def from_runs(
+        cls,
+        recorders: Sequence[Recorder],
+        finals: Sequence[Mapping[str, Any]],
+        *,
+        metrics: Sequence[Metric] = (),
+        reference: Mapping[str, np.ndarray] | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> History:
+        """Stack the repeats of a cell."""
+        runs = [recorder.columns() for recorder in recorders]
+        columns = {name: _stack([run[name] for run in runs]) for name in runs[0]}
+        # Per-client matrices (lists) are results of a run, not of a cell: too large to keep.
+        arrays = [k for k, v in finals[0].items() if isinstance(v, np.ndarray | np.generic)]
+        final = {name: np.stack([np.asarray(run[name]) for run in finals]) for name in arrays}
+        iterates: dict[str, np.ndarray] = {}
+        if all(recorder.kept for recorder in recorders):
+            kept = [list(zip(*recorder.kept, strict=True)) for recorder in recorders]
+            iterates["iteration"] = _stack([np.array(pair[0]) for pair in kept])
+            iterates["shared"] = _stack([np.array(pair[1]) for pair in kept])
+        units = dict(COLUMNS) | {m.name: (m.units, m.description) for m in metrics}
+        return cls(columns, final, iterates, dict(reference or {}), dict(about or {}), units)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Return the column `name`, shape (repeats, records)."""
+        if name not in self.columns:
+            raise InputError(f"no column '{name}' in this history: it has {sorted(self.columns)}")
+        return self.columns[name]
+
+    def last(self, name: str) -> np.ndarray:
+        """Return the last recorded value of a column in each repeat, shape (repeats,)."""
+        lengths = (self["iteration"] >= 0).sum(axis=1)
+        return self[name][np.arange(len(lengths)), lengths - 1]
+
+    @property
+    def repeats(self) -> int:
+        """Number of repeats."""
+        return len(self["iteration"])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the history, whole or not at all; equal histories give equal bytes."""
+        with atomic.replace(path) as temporary, h5py.File(temporary, "w") as file:
+            file.attrs["schema"] = SCHEMA
+            file.attrs["about"] = json.dumps(self.about, sort_keys=True)
+            for group, arrays in self._groups().items():
+                for name, array in sorted(arrays.items()):
+                    dataset = file.create_dataset(f"{group}/{name}", data=array)
+                    units, text = self.units.get(name, ("data units", f"{group} {name}"))
+                    dataset.attrs["units"], dataset.attrs["description"] = units, text
+            file.attrs["digest"] = self.digest()
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> History:
+        """Read a history and check it against its own digest.
+
+        Raises
+        ------
+        HistoryError
+            When the file is missing, cut off, damaged, or of another schema version.
+        """
+        try:
+            with h5py.File(path, "r") as file:
+                schema = int(file.attrs["schema"])
+                if schema != SCHEMA:
+                    raise HistoryError(
+                        f"{path}: history of schema {schema}, this version reads {SCHEMA}; "
+                        "delete it and run again"
+                    )
+                groups = {
+                    key: {name: data[()] for name, data in file[key].items()}
+                    for key in ("history", "final", "iterates", "reference")
+                    if key in file
+                }
+                units = {
+                    name: (str(data.attrs["units"]), str(data.attrs["description"]))
+                    for name, data in file["history"].items()
+                }
+                about, digest = json.loads(file.attrs["about"]), file.attrs["digest"]
+        except FileNotFoundError as error:
+            raise HistoryError(f"{path} does not exist; run its cell first") from error
+        except (OSError, KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+            raise HistoryError(
+                f"{path} is not a whole history file ({error}); delete it and run again"
+            ) from error
+        history = cls(
+            groups["history"],
+            groups.get("final", {}),
+            groups.get("iterates", {}),
+            groups.get("reference", {}),
+            about,
+            units,
+        )
+        if history.digest() != digest:
+            raise HistoryError(f"{path} is damaged (digest differs); delete it and run again")
+        return history
+
+    def digest(self) -> str:
+        """Return the sha256 over the provenance and all arrays."""
+        digest = hashlib.sha256(json.dumps(self.about, sort_keys=True).encode())
+        for group, arrays in self._groups().items():
+            for name, array in sorted(arrays.items()):
+                array = np.ascontiguousarray(array)
+                digest.update(f"{group}/{name}{array.shape}{array.dtype.str}".encode())
+                digest.update(array.tobytes())
+        return digest.hexdigest()
+
+    def _groups(self) -> dict[str, dict[str, np.ndarray]]:
+        return {
+            "history": self.columns,
+            "final": self.final,
+            "iterates": self.iterates,
+            "reference": self.reference,
+        }
+
+
+def _stack(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Stack arrays that differ in their first length, padding the short ones."""
+    length = max(len(array) for array in arrays)
+    padding: float = -1 if arrays[0].dtype.kind in "iu" else np.nan
+    stacked = np.full((len(arrays), length, *arrays[0].shape[1:]), padding, arrays[0].dtype)
+    for row, array in zip(stacked, arrays, strict=True):
+        row[: len(array)] = array
+    return stacked

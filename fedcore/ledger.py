@@ -1,0 +1,129 @@
+"""What crossed the network: rounds, scalars and bytes, up and down.
+
+The federation writes the ledger; an algorithm cannot. A *round* is one upload by the participating
+clients, together with the broadcast before it; a broadcast that no upload follows (the result
+handed to the clients) costs bytes but is not a round of its own. Totals are over all clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Communication of a whole run, totals over all clients.
+
+    Attributes
+    ----------
+    rounds : int
+        Uploads in which at least one client took part.
+    scalars_up, scalars_down : int
+        Numbers sent from the clients to the server, and from the server to the clients.
+    """
+
+    rounds: int
+    scalars_up: int
+    scalars_down: int
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Size of a federation, what a closed formula for the cost is written in.
+
+    Attributes
+    ----------
+    n_clients, n_samples, n_features : int
+        Number of clients N, samples of all clients n, features d.
+    """
+
+    n_clients: int
+    n_samples: int
+    n_features: int
+
+
+@dataclass
+class Ledger:
+    """Running totals of a federation's communication.
+
+    Attributes
+    ----------
+    rounds : int
+    scalars_up, scalars_down : int
+        Numbers that crossed, summed over clients.
+    bytes_up, bytes_down : int
+        The same in bytes: scalars times the size of the dtype in which they crossed.
+    """
+
+    rounds: int = field(default=0)
+    scalars_up: int = field(default=0)
+    scalars_down: int = field(default=0)
+    bytes_up: int = field(default=0)
+    bytes_down: int = field(default=0)
+
+    def upload(self, replies: list[Any]) -> None:
+        """Charge one round in which each of `replies` went from a client to the server.
+
+        Without any reply there was no round.
+        """
+        self.rounds += bool(replies)
+        for reply in replies:
+            scalars, size = payload(reply)
+            self.scalars_up += scalars
+            self.bytes_up += size
+
+    def download(self, message: Any, n_clients: int) -> None:
+        """Charge `message` going from the server to `n_clients` clients."""
+        scalars, size = payload(message)
+        self.scalars_down += n_clients * scalars
+        self.bytes_down += n_clients * size
+
+    def snapshot(self) -> dict[str, int]:
+        """Return the totals as a plain dictionary."""
+        return {
+            "round": self.rounds,
+            "scalars_up": self.scalars_up,
+            "scalars_down": self.scalars_down,
+            "bytes_up": self.bytes_up,
+            "bytes_down": self.bytes_down,
+        }
+
+    def cost(self) -> Cost:
+        """Return the totals that a closed formula can be compared with."""
+        return Cost(self.rounds, self.scalars_up, self.scalars_down)
+
+
+def payload(message: Any) -> tuple[int, int]:
+    """Count the scalars and bytes of a message.
+
+    Parameters
+    ----------
+    message : None, number, ndarray, or a sequence or mapping of these
+        Python numbers count as one 8-byte scalar (complex ones as 16 bytes).
+
+    Returns
+    -------
+    scalars, size : int
+
+    Raises
+    ------
+    TypeError
+        For anything else: what cannot be counted may not be sent.
+    """
+    if message is None:
+        return 0, 0
+    if isinstance(message, np.ndarray | np.generic) and message.dtype.kind in "biufc":
+        return int(message.size), int(message.nbytes)
+    if isinstance(message, int | float | complex):
+        return 1, 16 if isinstance(message, complex) else 8
+    if isinstance(message, Mapping):
+        message = list(message.values())
+    if isinstance(message, list | tuple):
+        parts = [payload(part) for part in message]
+        return sum(part[0] for part in parts), sum(part[1] for part in parts)
+    kind = f" of {message.dtype}" if isinstance(message, np.ndarray) else ""
+    raise TypeError(f"a message of type {type(message).__name__}{kind} cannot be sent or counted")

@@ -1,0 +1,135 @@
+"""Linear algebra that several algorithms and metrics share.
+
+Every basis has orthonormal columns, and every QR factorisation has a positive diagonal in R, so
+that equal inputs give equal bytes whatever LAPACK's own sign convention is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+
+def qr_positive(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Thin QR factorisation with a non-negative diagonal in R.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, k)
+
+    Returns
+    -------
+    q : ndarray of shape (m, min(m, k))
+        Orthonormal columns.
+    r : ndarray of shape (min(m, k), k)
+        Upper triangular, diagonal >= 0.
+    """
+    q, r = scipy.linalg.qr(matrix, mode="economic", check_finite=False)
+    signs = np.where(np.diagonal(r) < 0, -1.0, 1.0).astype(r.dtype)
+    return q * signs, r * signs[:, None]
+
+
+def orth(matrix: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of range(`matrix`) by thin QR, signs fixed by diag(R) >= 0.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, k), k <= m
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+    """
+    return qr_positive(matrix)[0]
+
+
+class RangeBasis(NamedTuple):
+    """Thin SVD of V without its numerically zero part: ``V = basis @ diag(sigma) @ rotation.T``."""
+
+    basis: np.ndarray  # (d, k), orthonormal columns spanning range(V)
+    sigma: np.ndarray  # (k,), descending, all above the tolerance
+    rotation: np.ndarray  # (r, k), orthonormal columns: eigenvectors of VᵀV
+
+
+def range_basis(v: np.ndarray) -> RangeBasis:
+    """Thin SVD of `v`, dropping singular values below ``max(d, r) * eps * sigma_max``.
+
+    Parameters
+    ----------
+    v : ndarray of shape (d, r)
+
+    Returns
+    -------
+    RangeBasis
+        With k = numerical rank of `v` columns.
+    """
+    left, sigma, right_t = scipy.linalg.svd(v, full_matrices=False, check_finite=False)
+    tolerance = max(v.shape) * np.finfo(v.dtype).eps * (sigma[0] if sigma.size else 0.0)
+    keep = sigma > tolerance
+    return RangeBasis(left[:, keep], sigma[keep], right_t[keep].T)
+
+
+def condition_number(v: np.ndarray) -> float:
+    """Return ``kappa(V) = sigma_max(V) / sigma_min(V)``; infinite when `v` is rank-deficient."""
+    sigma = scipy.linalg.svdvals(v, check_finite=False)
+    return float(sigma[0] / sigma[-1]) if sigma[-1] > 0 else float("inf")
+
+
+def procrustes(z: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Orthogonal matrix D that minimises ``‖z D − target‖_F``.
+
+    Parameters
+    ----------
+    z, target : ndarray of shape (d, r)
+
+    Returns
+    -------
+    ndarray of shape (r, r)
+        ``W1 W2ᵀ`` with ``zᵀ target = W1 Λ W2ᵀ``.
+    """
+    w1, _, w2_t = scipy.linalg.svd(z.T @ target, check_finite=False)
+    return w1 @ w2_t
+
+
+def sin_theta(basis: np.ndarray, other: np.ndarray) -> float:
+    """Sine of the largest principal angle, ``‖(I − Z Zᵀ) U‖₂``.
+
+    Parameters
+    ----------
+    basis : ndarray of shape (d, r)
+        Orthonormal columns Z, r >= k.
+    other : ndarray of shape (d, k)
+        Orthonormal columns U.
+    """
+    return float(np.linalg.norm(other - basis @ (basis.T @ other), 2))
+
+
+def haar(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw an orthonormal (rows, columns) matrix from the Haar measure: QR of a Gaussian one."""
+    return orth(rng.standard_normal((rows, columns)))
+
+
+def triangular_factor(blocks: Iterable[np.ndarray]) -> np.ndarray:
+    """R factor of the vertical stack of `blocks`, by QR block after block (TSQR).
+
+    ``‖S X‖_F = ‖R X‖_F`` for every X, with R of at most d rows: what a metric needs of the data,
+    and, unlike the Gram matrix, accurate to machine precision relative to ‖S‖.
+
+    Parameters
+    ----------
+    blocks : iterable of ndarray of shape (n_i, d)
+
+    Returns
+    -------
+    ndarray of shape (min(n, d), d)
+    """
+    factor: np.ndarray | None = None
+    for block in blocks:
+        stacked = block if factor is None else np.vstack([factor, block])
+        factor = scipy.linalg.qr(stacked, mode="r", check_finite=False)[0][: min(stacked.shape)]
+    if factor is None:
+        raise ValueError("triangular_factor needs at least one block")
+    return factor

@@ -1,0 +1,65 @@
+"""Measures of an iterate, evaluated outside the protocol and free of charge.
+
+A metric is a function ``(iterate, problem) -> float``. An iterate holds either ``factors`` (see
+`fedcore.factors`) or ``basis``, an orthonormal (d, r) matrix; a metric that needs V only takes
+either, so that methods of different papers can be measured by the same yardstick.
+
+Each module of this package is a family and lists its metrics in ``METRICS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedcore.errors import ConfigError, nearest
+from fedcore.plugins import Registry
+from fedcore.problems import Problem
+
+REGISTRY = Registry(__name__, __path__, "family of metrics")
+
+Iterate = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named measure.
+
+    Attributes
+    ----------
+    name, units, description : str
+        As they are written into a history.
+    function : callable
+        ``(iterate, problem) -> float``.
+    """
+
+    name: str
+    units: str
+    description: str
+    function: Callable[[Iterate, Problem], float]
+
+
+def shared_matrix(iterate: Iterate) -> np.ndarray:
+    """Return V, or the basis, of an iterate: the (d, r) matrix that all clients share."""
+    return iterate["factors"].V if "factors" in iterate else iterate["basis"]
+
+
+def get(name: str) -> Metric:
+    """Return the metric `name`.
+
+    Raises
+    ------
+    ConfigError
+        When there is none; the message suggests the nearest name.
+    """
+    known = {metric.name: metric for family in REGISTRY.names() for metric in _family(family)}
+    if name not in known:
+        raise ConfigError(f"unknown metric '{name}': {nearest(name, known)}")
+    return known[name]
+
+
+def _family(name: str) -> tuple[Metric, ...]:
+    return REGISTRY.module(name).METRICS

@@ -1,0 +1,62 @@
+"""Registries in which a name is the name of a module: drop a file in, and it is plugged in.
+
+Nothing is imported before it is asked for, so that one entry's code is no part of another's
+fingerprint.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from functools import cached_property
+from importlib.metadata import entry_points
+from types import ModuleType
+
+from fedcore.errors import InputError, nearest
+
+
+class Registry:
+    """Modules of a package, and those that other packages add by entry points.
+
+    Parameters
+    ----------
+    package : str
+        Import path of the package, which is also the entry-point group.
+    path : iterable of str
+        The package's ``__path__``.
+    noun : str
+        What an entry is called in error messages.
+    """
+
+    def __init__(self, package: str, path: Iterable[str], noun: str) -> None:
+        self._package, self._path, self._noun = package, list(path), noun
+
+    @cached_property
+    def _modules(self) -> dict[str, str]:
+        own = {
+            info.name: f"{self._package}.{info.name}"
+            for info in pkgutil.iter_modules(self._path)
+            if not info.name.startswith("_")
+        }
+        return own | {point.name: point.value for point in entry_points(group=self._package)}
+
+    def names(self) -> list[str]:
+        """Return all names, sorted."""
+        return sorted(self._modules)
+
+    def module_name(self, name: str) -> str:
+        """Return the import path of an entry without importing it.
+
+        Raises
+        ------
+        InputError
+            For an unknown name; the message suggests the nearest known one.
+        """
+        if name not in self._modules:
+            raise InputError(f"unknown {self._noun} '{name}': {nearest(name, self._modules)}")
+        return self._modules[name]
+
+    def module(self, name: str) -> ModuleType:
+        """Import and return the module of an entry."""
+        return importlib.import_module(self.module_name(name))

@@ -1,0 +1,375 @@
+"""Verdicts: of every value that a paper prints, whether it came out, and if not, why not.
+
+What is printed and what is accepted stands under ``published`` of ``config/papers/<paper>.yaml``;
+what was measured stands in the tables that the notebooks write. This module compares the two.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from fedcore import tables
+from fedcore.errors import ConfigError, DataError, nearest
+from fedcore.schemas import check
+
+# Each verdict, with the words that count it: for one and for several.
+VERDICTS = {
+    "reproduced": ("reproduced", "reproduced"),
+    "deviates": ("deviates", "deviate"),
+    "not as printed": ("not as printed", "not as printed"),
+    "surrogate data": ("on surrogate data", "on surrogate data"),
+    "not run": ("not run", "not run"),
+}
+STATUSES = ("official", "rebuilt", "surrogate", "synthetic")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one published value.
+
+    Attributes
+    ----------
+    paper, id, quantity, source, kind, printed : str
+        As in the paper's configuration file.
+    measured : str
+        The statistic over the repeats, as people read it; empty when nothing was measured.
+    low, high : float or None
+        Smallest and largest value over the repeats that have one, in the units of the column.
+    count : int
+        Number of repeats.
+    verdict : str
+        A key of `VERDICTS`.
+    reason : str
+        What was wanted and why; for "not run", what is missing.
+    """
+
+    paper: str
+    id: str
+    quantity: str
+    source: str
+    kind: str
+    printed: str
+    measured: str
+    low: float | None
+    high: float | None
+    count: int
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """A measured value beside what is accepted; `obstacle` says why nothing was measured."""
+
+    obstacle: str = ""
+    measured: str = ""
+    low: float | None = None
+    high: float | None = None
+    count: int = 0
+    holds: bool = False
+    wanted: str = ""
+    missing: str = ""
+    surrogate: bool = False
+
+
+def judge(
+    paper: str,
+    published: Sequence[Mapping[str, Any]],
+    tables_dir: str | os.PathLike[str],
+    *,
+    unavailable: Mapping[str, str],
+    surrogate: bool,
+) -> list[Verdict]:
+    """Compare what a paper prints with what was measured.
+
+    Parameters
+    ----------
+    paper : str
+    published : sequence of mapping
+        Items as described by ``published.schema.yaml``.
+    tables_dir : path-like
+        The table ``t`` is the file ``<tables_dir>/<paper>/t.tsv``.
+    unavailable : mapping of str to str
+        Why data cannot be had, by ``<paper>/<problem>``, as in `experiments.Plan.unavailable`.
+    surrogate : bool
+        Whether the run may have used stand-ins for data. Rows then count as made with them unless
+        their column ``status`` says ``official``, ``rebuilt`` or ``synthetic``.
+
+    Returns
+    -------
+    list of Verdict
+        In the order of `published`.
+
+    Raises
+    ------
+    ConfigError
+        On an item that is malformed, two with one id, an unknown column, or a tolerance that does
+        not fit the type of the column.
+    DataError
+        When a table is there but damaged.
+    """
+    lines = [
+        check(item, "published", f"{paper}, published value {item.get('id', number)}")
+        for number, item in enumerate(published, start=1)
+    ]
+    twice = [name for name, n in Counter(line["id"] for line in lines).items() if n > 1]
+    if twice:
+        raise ConfigError(f"{paper}: two published values are called '{twice[0]}'")
+    desk = _Desk(Path(tables_dir) / paper, surrogate)
+    verdicts = []
+    for line in lines:
+        what = f"{paper}, published value {line['id']}"
+        needs = (f"{paper}/{problem}" for problem in line["needs"])
+        reasons = [unavailable[name] for name in needs if name in unavailable]
+        if reasons:
+            found = _Finding(obstacle=reasons[0])
+        else:
+            found = desk.measure(line["select"], line["statistic"], line["accept"], what)
+        verdict, reason = _decide(line, found, desk, what)
+        verdicts.append(
+            Verdict(
+                paper, line["id"], line["quantity"], line["source"], line["kind"], line["printed"],
+                found.measured, found.low, found.high, found.count, verdict, reason,
+            )
+        )  # fmt: skip
+    return verdicts
+
+
+def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str]) -> None:
+    """Write verdicts as a TSV of all fields, and beside it as Markdown for reading."""
+    several = len({verdict.paper for verdict in verdicts}) > 1
+    shown = [
+        ({"paper": v.paper} if several else {})
+        | {
+            "source": v.source,
+            "quantity": v.quantity,
+            "printed": v.printed,
+            "measured [min, max]": v.measured + _range(v),
+            "verdict": f"**{v.verdict}**: {v.reason}",
+        }
+        for v in verdicts
+    ]
+    caption = "; ".join(summary(verdicts).splitlines())
+    tables.write([asdict(verdict) for verdict in verdicts], path, caption=caption, shown=shown)
+
+
+def read(path: str | os.PathLike[str]) -> list[Verdict]:
+    """Read what `write` wrote.
+
+    Raises
+    ------
+    DataError
+        When the file is missing or damaged or is a table of something else.
+    """
+    rows: list[dict[str, Any]] = tables.read(path)
+    names = {field.name for field in fields(Verdict)}
+    for row in rows:
+        if set(row) != names or row["verdict"] not in VERDICTS:
+            raise DataError(f"{path} is not a table of verdicts; delete it and run again")
+    return [Verdict(**row) for row in rows]
+
+
+def combine(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> list[Verdict]:
+    """Merge the verdicts of all papers, ``<folder>/*.tsv``, into one file, and return them.
+
+    Raises
+    ------
+    DataError
+        When there are none, a file is damaged, or two files hold a verdict on the same value.
+    """
+    out = Path(path).resolve()
+    files = [file for file in sorted(Path(folder).resolve().glob("*.tsv")) if file != out]
+    if not files:
+        raise DataError(f"there are no verdicts in {folder}; run the workflow first")
+    verdicts = [verdict for file in files for verdict in read(file)]
+    counts = Counter(f"{verdict.paper}/{verdict.id}" for verdict in verdicts)
+    twice = [name for name, n in counts.items() if n > 1]
+    if twice:
+        raise DataError(f"{folder}: two files hold a verdict on {twice[0]}; delete the stale one")
+    write(verdicts, path)
+    return verdicts
+
+
+def summary(verdicts: Iterable[Verdict]) -> str:
+    """Return one line that counts the verdicts; for several papers, a line each and a total."""
+    papers: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        papers.setdefault(verdict.paper, []).append(verdict.verdict)
+    if not papers:
+        return "no published values"
+    if len(papers) > 1:
+        papers["total"] = [name for names in papers.values() for name in names]
+    return "\n".join(f"{paper}: {_counts(names)}" for paper, names in papers.items())
+
+
+class _Desk:
+    """Where the tables of one paper are read, each once, and values are held against them."""
+
+    def __init__(self, folder: Path, surrogate: bool) -> None:
+        self._folder, self._surrogate = folder, surrogate
+        self._tables: dict[str, list[tables.Row]] = {}
+
+    def measure(
+        self, select: Mapping[str, Any], statistic: str, accept: Mapping[str, Any], what: str
+    ) -> _Finding:
+        """Take `statistic` over the rows that `select` names and hold it against `accept`."""
+        path = self._folder / f"{select['table']}.tsv"
+        if select["table"] not in self._tables:
+            if not path.is_file():
+                known = [file.stem for file in self._folder.glob("*.tsv")]
+                return _Finding(obstacle=f"no table {path}: {nearest(select['table'], known)}")
+            self._tables[select["table"]] = tables.read(path)
+        table = self._tables[select["table"]]
+        for name in (select["column"], *select["where"]):
+            if table and name not in table[0]:
+                raise ConfigError(
+                    f"{what}: {path} has no column '{name}': {nearest(name, table[0])}"
+                )
+        rows = [r for r in table if all(_same(r[k], v) for k, v in select["where"].items())]
+        if not rows:
+            where = ", ".join(f"{k} = {tables.show(v)}" for k, v in select["where"].items())
+            return _Finding(obstacle=f"no row in {path}" + (f" with {where}" if where else ""))
+        values = [row[select["column"]] for row in rows]
+        compare = _compare_flags if "is" in accept else _compare_numbers
+        return compare(
+            values, statistic, accept, f"{what}: column '{select['column']}' of {path}",
+            surrogate=any(self._is_surrogate(row, path) for row in rows),
+        )  # fmt: skip
+
+    def _is_surrogate(self, row: tables.Row, path: Path) -> bool:
+        status = row.get("status")
+        if status is None:
+            return self._surrogate
+        if status not in STATUSES:
+            raise DataError(f"{path}: unknown status '{status}': {nearest(str(status), STATUSES)}")
+        return status == "surrogate"
+
+
+def _decide(line: Mapping[str, Any], found: _Finding, desk: _Desk, what: str) -> tuple[str, str]:
+    """Return the verdict on one line and its reason."""
+    if found.obstacle:
+        return "not run", found.obstacle
+    wanted = f"wanted {found.wanted}{found.missing}"
+    if found.surrogate:
+        return "surrogate data", f"measured on stand-ins, so no comparison; {wanted}"
+    if found.holds:
+        return "reproduced", f"{wanted}; {line['because']}"
+    if "otherwise" not in line:
+        return "deviates", f"{wanted}; {line['because']}"
+    reading = line["otherwise"]
+    other = desk.measure(
+        reading.get("select", line["select"]),
+        line["statistic"],
+        reading.get("accept", line["accept"]),
+        f"{what}, otherwise",
+    )
+    if other.obstacle:
+        return (
+            "deviates",
+            f"{wanted}; not run in the reading that {reading['reading']}: {other.obstacle}",
+        )
+    detail = f"{reading['reading']} ({other.measured}, wanted {other.wanted}{other.missing})"
+    if other.surrogate:
+        return "surrogate data", f"{wanted}; measured on stand-ins in another reading: {detail}"
+    if other.holds:
+        return "not as printed", f"{wanted}; another reading holds: {detail}"
+    return "deviates", f"{wanted}; {line['because']}; another reading fails, too: {detail}"
+
+
+def _compare_numbers(
+    values: Sequence[Any], statistic: str, accept: Mapping[str, Any], where: str, *, surrogate: bool
+) -> _Finding:
+    """Hold a statistic over numbers against a tolerance; a missing value counts as failed."""
+    for value in values:
+        if isinstance(value, str | bool):
+            hint = "accept it with 'is'" if isinstance(value, bool) else "it must hold numbers"
+            raise ConfigError(f"{where} holds {tables.show(value)!r}: {hint}")
+    low, high, wanted = _interval(accept, where)
+    # A missing value stands at the end where the tolerance refuses it.
+    missing = "first" if math.isinf(high) else "last"
+    measured = tables.statistic(values, statistic, missing=missing)
+    known = [float(v) for v in values if v is not None and not math.isnan(v)]
+    gaps = len(values) - len(known)
+    return _Finding(
+        measured=tables.show(measured) + ("" if statistic == "median" else f" ({statistic})"),
+        low=min(known, default=None),
+        high=max(known, default=None),
+        count=len(values),
+        holds=low <= measured <= high,
+        wanted=wanted,
+        missing=f"; {gaps} of {len(values)} repeats never reached it" if gaps else "",
+        surrogate=surrogate,
+    )
+
+
+def _compare_flags(
+    values: Sequence[Any], statistic: str, accept: Mapping[str, Any], where: str, *, surrogate: bool
+) -> _Finding:
+    """Hold a column of booleans against the one value that all must have."""
+    for value in values:
+        if not (value is None or isinstance(value, bool)):
+            raise ConfigError(
+                f"{where} holds {tables.show(value)!r}: 'is' accepts only true and false"
+            )
+    word, right = tables.show(accept["is"]), sum(value is accept["is"] for value in values)
+    return _Finding(
+        measured=f"{right} of {len(values)} {word}",
+        count=len(values),
+        holds=right == len(values),
+        wanted=f"all {word}",
+        surrogate=surrogate,
+    )
+
+
+def _interval(accept: Mapping[str, Any], where: str) -> tuple[float, float, str]:
+    """Return the ends of the accepted interval, and what it is called."""
+    ((kind, value),) = accept.items()
+    if kind == "equals":
+        return value, value, f"exactly {tables.show(value)}"
+    if kind == "at_most":
+        return -math.inf, value, f"at most {tables.show(value)}"
+    if kind == "at_least":
+        return value, math.inf, f"at least {tables.show(value)}"
+    if kind == "between":
+        low, high = value
+        if low > high:
+            raise ConfigError(f"{where}: between [{low}, {high}] is empty; swap the two")
+        return low, high, f"between {tables.show(low)} and {tables.show(high)}"
+    middle = value["of"]
+    if "absolute" in value:
+        radius, text = value["absolute"], tables.show(value["absolute"])
+    else:
+        radius, text = (
+            value["relative"] * abs(middle),
+            f"{tables.show(100.0 * value['relative'])} %",
+        )
+    return middle - radius, middle + radius, f"within {text} of {tables.show(middle)}"
+
+
+def _same(value: tables.Value, wanted: Any) -> bool:
+    """Whether a cell holds what a selection asks for; YAML reads ``1e-6`` as text, so parse it."""
+    if isinstance(wanted, str) and not isinstance(value, str) and not wanted.startswith('"'):
+        wanted = tables.parse(wanted)
+    return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
+
+
+def _range(verdict: Verdict) -> str:
+    if verdict.low is None or verdict.high is None or verdict.low == verdict.high:
+        return ""
+    return f" [{tables.show(verdict.low)}, {tables.show(verdict.high)}]"
+
+
+def _counts(names: Sequence[str]) -> str:
+    counts = Counter(names)
+    parts = [
+        f"{counts[name]} {words[counts[name] > 1]}"
+        for name, words in VERDICTS.items()
+        if counts[name]
+    ]
+    return f"{', '.join(parts)} (of {len(names)} published value{'s' * (len(names) > 1)})"

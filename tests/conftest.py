@@ -1,0 +1,58 @@
+"""Small low-rank problems shared by the tests; none is made with the code under test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from fedcore.problems import Problem
+
+SIZES = (3, 17, 8, 12)  # uneven, and one client with no more samples than components
+FEATURES = 9
+RANK = 3
+SPECTRUM = np.array([5.0, 4.0, 3.0, 0.4, 0.3, 0.25, 0.2, 0.1, 0.05])  # a clear gap after RANK
+
+
+def spectrum_matrix(n: int, d: int, sigma: np.ndarray, seed: int) -> np.ndarray:
+    """Matrix with exactly these singular values, from NumPy's own QR."""
+    rng = np.random.default_rng(seed)
+    left = np.linalg.qr(rng.standard_normal((n, len(sigma))))[0]
+    right = np.linalg.qr(rng.standard_normal((d, len(sigma))))[0]
+    return (left * sigma) @ right.T
+
+
+def cut(matrix: np.ndarray, sizes: tuple[int, ...]) -> list[np.ndarray]:
+    """Consecutive blocks of rows of these sizes."""
+    return np.split(matrix, np.cumsum(sizes)[:-1])
+
+
+@pytest.fixture
+def matrix_with() -> Callable[..., np.ndarray]:
+    """Return the function ``(n, d, sigma, seed) -> matrix`` with given singular values."""
+    return spectrum_matrix
+
+
+@pytest.fixture
+def clients() -> list[np.ndarray]:
+    """Uneven clients, full rank with a gap after the third singular value."""
+    return cut(spectrum_matrix(sum(SIZES), FEATURES, SPECTRUM, seed=1), SIZES)
+
+
+@pytest.fixture
+def low_rank_clients() -> list[np.ndarray]:
+    """Uneven clients of exact rank 3, without noise."""
+    return cut(spectrum_matrix(sum(SIZES), FEATURES, SPECTRUM[:RANK], seed=2), SIZES)
+
+
+@pytest.fixture
+def problem(clients: list[np.ndarray]) -> Problem:
+    """Return the problem of the uneven clients."""
+    return Problem("gap", clients)
+
+
+@pytest.fixture
+def low_rank_problem(low_rank_clients: list[np.ndarray]) -> Problem:
+    """Return the problem of exact rank 3."""
+    return Problem("low-rank", low_rank_clients)

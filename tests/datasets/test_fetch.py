@@ -1,0 +1,251 @@
+"""Where files come from, in which order, and what happens when they are wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import threading
+from collections import Counter
+
+import pytest
+
+from fedcore import datasets
+from fedcore.datasets import download
+from fedcore.errors import ConfigError, DataError
+
+DIGEST = hashlib.sha256
+IMAGES = b"\0\0\x08\x03" + b"\0\0\0\x03" + b"\0\0\0\x02" * 2 + bytes(range(12))
+LABELS = b"\0\0\x08\x01" + b"\0\0\0\x03" + bytes([5, 0, 4])
+FILES = {"images": IMAGES, "labels": LABELS}
+SPLITS = {"train": {"images": "images", "labels": "labels"}}
+pytestmark = pytest.mark.usefixtures("no_mirror")
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """Serve FILES on loopback; `fail[path]` first answers come out as `code`, or cut short."""
+    monkeypatch.setattr(download, "BACKOFF_S", 0.01)
+    fail: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
+    how = {"code": 503}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            name = self.path.strip("/")
+            seen[name] += 1
+            body = FILES.get(name, b"")
+            broken = seen[name] <= fail[name]
+            if broken and how["code"] != 200:
+                self.send_error(how["code"])
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[:-5] if broken else body)
+
+        def log_message(self, *args):
+            pass
+
+    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    httpd.base, httpd.fail, httpd.seen, httpd.how = (
+        f"http://127.0.0.1:{httpd.server_address[1]}", fail, seen, how,
+    )  # fmt: skip
+    yield httpd
+    httpd.shutdown()
+    httpd.server_close()
+    thread.join()
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_drop_in_needs_no_mirror_and_no_network(source, registry, place):
+    reg = registry(source("idx", SPLITS, FILES), n_features=4)
+    raw = place("raw", FILES)
+    assert datasets.missing("toy", raw, registry=reg) is None
+    paths = datasets.fetch("toy", raw, registry=reg, progress=False)
+    assert [p.name for p in paths] == ["images", "labels"]
+    loaded = datasets.load("toy", raw, registry=reg)
+    assert loaded.x.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert loaded.y.tolist() == [5, 0, 4] and loaded.status == "official"
+    pairs = sorted((name, DIGEST(content).hexdigest()) for name, content in FILES.items())
+    text = "".join(f"{name} {value}\n" for name, value in pairs)
+    assert loaded.checksum == DIGEST(text.encode()).hexdigest()
+
+
+def test_drop_in_with_wrong_checksum_is_an_error_and_stays(source, registry, place, server):
+    urls = {name: [f"{server.base}/{name}"] for name in FILES}
+    reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
+    raw = place("raw", {**FILES, "labels": b"other"})
+    mirror = place("mirror", FILES)
+    for call in (
+        lambda: datasets.fetch("toy", raw, mirror=mirror, registry=reg, progress=False),
+        lambda: datasets.load("toy", raw, registry=reg),
+    ):
+        with pytest.raises(DataError) as error:
+            call()
+        text = str(error.value)
+        for part in (str(raw / "toy" / "labels"), DIGEST(LABELS).hexdigest(), "delete it"):
+            assert part in text
+        assert DIGEST(b"other").hexdigest() in text and "\n" not in text
+    assert (raw / "toy" / "labels").read_bytes() == b"other"
+    assert not server.seen
+
+
+def test_mirror_comes_before_the_address(source, registry, place, server, tmp_path, monkeypatch):
+    urls = {name: [f"{server.base}/{name}"] for name in FILES}
+    reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
+    mirror = place("mirror", FILES)
+    datasets.fetch("toy", tmp_path / "a", mirror=mirror, registry=reg, progress=False)
+    monkeypatch.setenv("FEDCORE_MIRROR", str(mirror))
+    datasets.fetch("toy", tmp_path / "b", registry=reg, progress=False)
+    assert not server.seen
+    assert (tmp_path / "a/toy/images").read_bytes() == IMAGES
+    assert (tmp_path / "b/toy/labels").read_bytes() == LABELS
+
+
+def test_wrong_file_in_the_mirror(source, registry, place, tmp_path):
+    reg = registry(source("idx", SPLITS, FILES), n_features=4)
+    mirror = place("mirror", {**FILES, "images": b"other"})
+    with pytest.raises(DataError, match="replace it") as error:
+        datasets.fetch("toy", tmp_path / "raw", mirror=mirror, registry=reg, progress=False)
+    assert str(mirror / "toy" / "images") in str(error.value)
+    assert names_in(tmp_path / "raw" / "toy") == []
+
+
+def test_address_is_tried_three_times(source, registry, server, tmp_path):
+    urls = {name: [f"{server.base}/{name}"] for name in FILES}
+    reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
+    server.fail["images"] = 2
+    assert datasets.missing("toy", tmp_path, registry=reg) is None
+    assert not server.seen, "missing() must not touch the network"
+    datasets.fetch("toy", tmp_path, registry=reg, progress=False)
+    assert server.seen == {"images": 3, "labels": 1}
+    assert (tmp_path / "toy/images").read_bytes() == IMAGES
+
+
+def test_cut_download_is_tried_again(source, registry, server, tmp_path):
+    urls = {name: [f"{server.base}/{name}"] for name in FILES}
+    reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
+    server.fail["images"], server.how["code"] = 2, 200
+    datasets.fetch("toy", tmp_path, registry=reg, progress=False)
+    assert server.seen["images"] == 3
+    assert (tmp_path / "toy/images").read_bytes() == IMAGES
+
+
+@pytest.mark.parametrize(("code", "calls"), [(503, 3), (200, 3), (404, 1)])
+def test_address_that_never_works_leaves_nothing(source, registry, server, tmp_path, code, calls):
+    urls = {name: [f"{server.base}/{name}"] for name in FILES}
+    reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
+    server.fail["images"], server.how["code"] = 99, code
+    with pytest.raises(DataError) as error:
+        datasets.fetch("toy", tmp_path, registry=reg, progress=False)
+    text = str(error.value)
+    for part in ("'images'", server.base, DIGEST(IMAGES).hexdigest(), str(tmp_path / "toy")):
+        assert part in text
+    assert "\n" not in text
+    assert server.seen["images"] == calls
+    assert names_in(tmp_path / "toy") == []
+
+
+def test_second_address_and_second_variant(source, registry, server, tmp_path):
+    gone = {name: [f"{server.base}/gone-{name}"] for name in FILES}
+    two = {name: [f"{server.base}/gone", f"{server.base}/{name}"] for name in FILES}
+    wrong = source("idx", SPLITS, {"images": b"a", "labels": b"b"}, urls=gone)
+    good = source("idx", SPLITS, FILES, urls=two, status="rebuilt", note="Second.")
+    reg = registry(wrong, good, n_features=4)
+    datasets.fetch("toy", tmp_path, registry=reg, progress=False)
+    assert (tmp_path / "toy/images").read_bytes() == IMAGES
+
+
+def test_variant_that_is_there_comes_before_a_download(source, registry, place, server):
+    urls = {"table": [f"{server.base}/table"]}
+    first = source("libsvm", {"train": {"table": "table"}}, {"table": b"1 1:1\n"}, urls=urls)
+    second = source("idx", SPLITS, FILES, status="rebuilt", note="Second.")
+    reg = registry(first, second, n_features=4)
+    raw = place("raw", FILES)
+    datasets.fetch("toy", raw, registry=reg, progress=False)
+    assert not server.seen
+    loaded = datasets.load("toy", raw, registry=reg)
+    assert loaded.status == "rebuilt" and loaded.note.startswith("Second")
+    place("raw", {"table": b"1 1:1\n"})
+    assert datasets.load("toy", raw, registry=reg).status == "official"
+
+
+def test_missing_is_one_sentence(source, registry, tmp_path):
+    manual = source("idx", SPLITS, FILES, manual="ask the librarian")
+    reg = registry(manual, n_features=4)
+    text = datasets.missing("toy", tmp_path, registry=reg)
+    for part in ("'images'", "'labels'", DIGEST(IMAGES).hexdigest(), str(tmp_path / "toy")):
+        assert part in text
+    assert "librarian" in text and "\n" not in text
+    for call in (datasets.fetch, datasets.load):
+        with pytest.raises(DataError, match="librarian"):
+            call("toy", tmp_path, registry=reg)
+
+
+def test_load_before_fetch_says_so(source, registry, place, tmp_path, monkeypatch):
+    reg = registry(source("idx", SPLITS, FILES), n_features=4)
+    monkeypatch.setenv("FEDCORE_MIRROR", str(place("mirror", FILES)))
+    with pytest.raises(DataError, match=r"fetch .* first"):
+        datasets.load("toy", tmp_path / "raw", registry=reg)
+
+
+def test_md5_when_no_sha256_is_known(source, registry, place):
+    entry = source("idx", SPLITS, FILES)
+    for file in entry["files"]:
+        del file["sha256"]
+        file["md5"] = hashlib.md5(FILES[file["name"]]).hexdigest()
+    reg = registry(entry, n_features=4)
+    assert datasets.load("toy", place("raw", FILES), registry=reg).y.tolist() == [5, 0, 4]
+    with pytest.raises(DataError, match="md5"):
+        datasets.load("toy", place("raw", {"labels": b"x"}), registry=reg)
+
+
+def test_a_changed_file_is_hashed_again_and_an_unchanged_one_is_not(
+    source, registry, place, monkeypatch
+):
+    from fedcore.datasets import checksums
+
+    reg = registry(source("idx", SPLITS, FILES), n_features=4)
+    raw = place("raw", FILES)
+    datasets.fetch("toy", raw, registry=reg, progress=False)
+    hashed = []
+    real = checksums.stream
+    monkeypatch.setattr(checksums, "stream", lambda s, *a: hashed.append(s.name) or real(s, *a))
+    datasets.load("toy", raw, registry=reg)
+    assert hashed == []
+    (raw / "toy" / "labels").write_bytes(LABELS[:-1] + b"\x09")
+    with pytest.raises(DataError, match="labels has sha256"):
+        datasets.load("toy", raw, registry=reg)
+    (raw / "toy" / "fetched.json").write_text("[not json")
+    with pytest.raises(DataError, match="labels has sha256"):
+        datasets.load("toy", raw, registry=reg)
+
+
+def test_number_of_features_is_checked(source, registry, place):
+    reg = registry(source("idx", SPLITS, FILES), n_features=5)
+    with pytest.raises(DataError, match="4 features"):
+        datasets.load("toy", place("raw", FILES), registry=reg)
+
+
+def test_folder_in_the_mirror(source, registry, place, tmp_path):
+    """A variant with loose files is linked, not copied."""
+    entry = source("idx", SPLITS, FILES, folders=["loose"])
+    reg = registry(entry, n_features=4)
+    mirror = place("mirror", FILES)
+    raw = tmp_path / "raw"
+    assert "'loose' (a folder)" in datasets.missing("toy", raw, mirror=mirror, registry=reg)
+    (mirror / "toy" / "loose").mkdir()
+    (mirror / "toy" / "loose" / "a.jpg").write_bytes(b"a")
+    datasets.fetch("toy", raw, mirror=mirror, registry=reg, progress=False)
+    assert (raw / "toy" / "loose" / "a.jpg").read_bytes() == b"a"
+
+
+def test_unknown_name(tmp_path):
+    for call in (datasets.fetch, datasets.load, datasets.missing):
+        with pytest.raises(ConfigError, match="did you mean 'mnist'"):
+            call("mnits", tmp_path)

@@ -1,0 +1,356 @@
+"""The file readers, on bytes made by hand."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import lzma
+import pickle
+import struct
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from fedcore.datasets import celeba, cifar, cifar_records, idx, libsvm
+from fedcore.errors import ConfigError, DataError
+
+
+def idx_bytes(code: int, shape: tuple[int, ...], payload: bytes) -> bytes:
+    """An IDX file written out by hand from the format's description."""
+    return bytes([0, 0, code, len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + payload
+
+
+def one_sentence(error: pytest.ExceptionInfo) -> str:
+    text = str(error.value)
+    assert text and "\n" not in text and len(text) < 1000
+    return text
+
+
+# ---------------------------------------------------------------- IDX
+
+
+@pytest.mark.parametrize(
+    ("code", "payload", "wanted"),
+    [
+        (0x08, bytes([0, 1, 254, 255]), np.array([0, 1, 254, 255], np.uint8)),
+        (0x09, bytes([0, 1, 0x80, 0xFF]), np.array([0, 1, -128, -1], np.int8)),
+        (0x0B, struct.pack(">4h", 1, -2, 300, -32768), np.array([1, -2, 300, -32768], np.int16)),
+        (
+            0x0C,
+            struct.pack(">4i", 1, -2, 70000, -(2**31)),
+            np.array([1, -2, 70000, -(2**31)], "i4"),
+        ),
+        (0x0D, struct.pack(">4f", 1.5, -2, 0, 0.25), np.array([1.5, -2, 0, 0.25], np.float32)),
+        (0x0E, struct.pack(">4d", 1.5, -2, 0, 1e300), np.array([1.5, -2, 0, 1e300])),
+    ],
+)
+@pytest.mark.parametrize("zipped", [False, True])
+def test_idx_types(tmp_path, code, payload, wanted, zipped):
+    content = idx_bytes(code, (2, 2), payload)
+    path = tmp_path / "x"
+    path.write_bytes(gzip.compress(content) if zipped else content)
+    got = idx.parse(path)
+    assert got.dtype == wanted.dtype and got.dtype.isnative
+    np.testing.assert_array_equal(got, wanted.reshape(2, 2))
+    got[0, 0] = 7  # writable
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (gzip.compress(idx_bytes(8, (3, 4), bytes(12)))[:-9], "fetch again"),
+        (gzip.compress(idx_bytes(8, (3, 4), bytes(12)))[:12], "fetch again"),
+        (idx_bytes(8, (3, 4), bytes(11)), "holds 23 bytes"),
+        (idx_bytes(8, (3, 4), bytes(13)), "asks for 24"),
+        (b"\0\0\x08\x03\0\0", "header"),
+        (b"\0\0\x07\x01\0\0\0\0", "not an IDX file"),
+        (b"\x89PNG\r\n", "not an IDX file"),
+        (b"", "not an IDX file"),
+    ],
+)
+def test_idx_damage(tmp_path, content, word):
+    path = tmp_path / "images-idx3-ubyte"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=word) as error:
+        idx.parse(path)
+    assert str(path) in one_sentence(error)
+
+
+def test_idx_images_and_labels_must_agree(tmp_path):
+    (tmp_path / "i").write_bytes(idx_bytes(8, (3, 2, 2), bytes(range(12))))
+    (tmp_path / "l").write_bytes(idx_bytes(8, (3,), bytes([5, 0, 4])))
+    loaded = idx.read(tmp_path, {"images": "i", "labels": "l"}, 4)
+    np.testing.assert_array_equal(loaded.x, np.arange(12, dtype=np.uint8).reshape(3, 4))
+    np.testing.assert_array_equal(loaded.y, [5, 0, 4])
+    (tmp_path / "l").write_bytes(idx_bytes(8, (2,), bytes([5, 0])))
+    with pytest.raises(DataError, match="do not belong together"):
+        idx.read(tmp_path, {"images": "i", "labels": "l"}, 4)
+
+
+# ------------------------------------------------------------- LIBSVM
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+def test_libsvm_text(tmp_path, end, last):
+    lines = [b"# head 1:2", b"+1 1:0.5 3:-2e1 ", b"", b"-1", b"  -1\t2:1 # why 3:3", b"1 3:7", b""]
+    path = tmp_path / "t"
+    path.write_bytes(end.join(lines if last else lines[:-1]))
+    x, y = libsvm.parse(path, 3)
+    np.testing.assert_array_equal(x, [[0.5, 0, -20], [0, 0, 0], [0, 1, 0], [0, 0, 7]])
+    np.testing.assert_array_equal(y, [1, -1, -1, 1])
+
+
+def test_libsvm_empty(tmp_path):
+    (tmp_path / "t").write_bytes(b"\n")
+    x, y = libsvm.parse(tmp_path / "t", 3)
+    assert x.shape == (0, 3) and y.shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"1 2",
+        b"1 2:",
+        b"1 :2",
+        b"1 2:x",
+        b"x 2:1",
+        b"1 2:3:1",
+        b"1 2:1 3:1:1 5",
+        b"1 0:1",
+        b"1 10:1",
+        b"1 2:1 2:1",
+        b"1 3:1 2:1",
+        b"1 1.5:1",
+        b"1:1 2:1",
+        b"0.5 1:1",
+        b"1 2:nan",
+        b"1 2:inf",
+        b"1 qid:1",
+    ],
+)
+def test_libsvm_bad_token_names_its_line(tmp_path, bad):
+    path = tmp_path / "t"
+    path.write_bytes(b"1 1:1\n\n" + bad + b"\n1 2:1\n")
+    with pytest.raises(DataError, match="line 3: ") as error:
+        libsvm.parse(path, 9)
+    assert str(path) in one_sentence(error)
+
+
+def test_libsvm_agrees_with_a_plain_loop(tmp_path):
+    rng = np.random.default_rng(1)
+    x = np.round(rng.standard_normal((40, 7)), 3) * (rng.random((40, 7)) < 0.3)
+    text = "".join(
+        f"{i % 3} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row.tolist()) if v) + "\n"
+        for i, row in enumerate(x)
+    )
+    (tmp_path / "t").write_text(text)
+    got, y = libsvm.parse(tmp_path / "t", 7)
+    np.testing.assert_array_equal(got, x)
+    np.testing.assert_array_equal(y, np.arange(40) % 3)
+
+
+# -------------------------------------------------------------- CIFAR
+
+
+def tar(path, members: dict[str, bytes]) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(f"cifar/{name}")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+
+
+def picture(seed: int, n: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (n, 3072), np.uint8)
+
+
+def test_cifar10_python_archive_keeps_the_order_of_its_members(tmp_path):
+    a, b = picture(0, 2), picture(1, 3)
+    batches = {
+        "b2": pickle.dumps({b"data": b, b"labels": [1, 2, 3]}, 4),
+        "b1": pickle.dumps({b"data": a, b"labels": [9, 0]}, 3),
+        "readme.html": b"x",
+    }
+    tar(tmp_path / "c.tar.gz", batches)
+    loaded = cifar.read_python10(tmp_path, {"archive": "c.tar.gz", "members": ["b1", "b2"]}, 3072)
+    np.testing.assert_array_equal(loaded.x, np.concatenate([a, b]))
+    np.testing.assert_array_equal(loaded.y, [9, 0, 1, 2, 3])
+
+
+def test_cifar100_labels(tmp_path):
+    a = picture(0, 2)
+    batch = {b"data": a, b"fine_labels": [99, 4], b"coarse_labels": [19, 0]}
+    tar(tmp_path / "p", {"train": pickle.dumps(batch, 4)})
+    record = bytes([19, 99]) + a[0].tobytes() + bytes([0, 4]) + a[1].tobytes()
+    tar(tmp_path / "b", {"train.bin": record})
+    python = {"archive": "p", "members": ["train"]}
+    binary = {"archive": "b", "members": ["train.bin"]}
+    for read, parts in ((cifar.read_python100, python), (cifar.read_binary100, binary)):
+        loaded = read(tmp_path, parts, 3072)
+        np.testing.assert_array_equal(loaded.x, a)
+        np.testing.assert_array_equal(loaded.y, [99, 4])
+        np.testing.assert_array_equal(read(tmp_path, parts, 3072, labels="coarse").y, [19, 0])
+        with pytest.raises(ConfigError, match="did you mean 'coarse'"):
+            read(tmp_path, parts, 3072, labels="coarsse")
+
+
+def test_cifar10_binary_archive(tmp_path):
+    a = picture(3, 2)
+    tar(tmp_path / "b", {"x.bin": bytes([7]) + a[0].tobytes() + bytes([2]) + a[1].tobytes()})
+    loaded = cifar.read_binary10(tmp_path, {"archive": "b", "members": ["x.bin"]}, 3072)
+    np.testing.assert_array_equal(loaded.x, a)
+    np.testing.assert_array_equal(loaded.y, [7, 2])
+    tar(tmp_path / "b", {"x.bin": bytes(3074)})
+    with pytest.raises(DataError, match="not a multiple of 3073"):
+        cifar.read_binary10(tmp_path, {"archive": "b", "members": ["x.bin"]}, 3072)
+
+
+class Evil:
+    def __reduce__(self):
+        import os
+
+        return os.mkdir, ("evil-was-here",)
+
+
+def test_cifar_never_unpickles_anything_but_arrays(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tar(tmp_path / "p", {"train": pickle.dumps({b"data": Evil(), b"labels": []})})
+    with pytest.raises(DataError, match="not allowed"):
+        cifar.read_python10(tmp_path, {"archive": "p", "members": ["train"]}, 3072)
+    assert not (tmp_path / "evil-was-here").exists()
+
+
+@pytest.mark.parametrize("damage", ["cut", "no member", "not a tar", "bad shape"])
+def test_cifar_damaged_archive(tmp_path, damage):
+    good = pickle.dumps({b"data": picture(0, 20), b"labels": [1] * 20}, 4)
+    small = pickle.dumps({b"data": np.zeros((2, 3), np.uint8), b"labels": [1, 2]}, 4)
+    tar(tmp_path / "p", {"train": small if damage == "bad shape" else good})
+    content = (tmp_path / "p").read_bytes()
+    if damage == "cut":
+        (tmp_path / "p").write_bytes(content[: len(content) // 2])
+    if damage == "not a tar":
+        (tmp_path / "p").write_bytes(b"hello" * 300)
+    member = "other" if damage == "no member" else "train"
+    with pytest.raises(DataError) as error:
+        cifar.read_python10(tmp_path, {"archive": "p", "members": [member]}, 3072)
+    assert str(tmp_path / "p") in one_sentence(error)
+
+
+def records_folder(tmp_path):
+    a = picture(5, 4)
+    for name, rows in (("r1.bin.xz", (0, 1)), ("r2.bin.xz", (2, 3))):
+        raw = b"".join(bytes([i]) + a[i].tobytes() for i in rows)
+        (tmp_path / name).write_bytes(lzma.compress(raw))
+    (tmp_path / "bad.csv").write_text("file,row0based,label\nr2.bin,0,2\nother.bin,0,5\n")
+    return a, {"records": ["r1.bin.xz", "r2.bin.xz"], "approximated": "bad.csv"}
+
+
+def test_cifar10_records_keep_and_drop(tmp_path):
+    a, parts = records_folder(tmp_path)
+    kept = cifar_records.read(tmp_path, parts, 3072)
+    np.testing.assert_array_equal(kept.x, a)
+    np.testing.assert_array_equal(kept.y, [0, 1, 2, 3])
+    assert kept.note == "1 approximated images kept"
+    dropped = cifar_records.read(tmp_path, parts, 3072, approximated="drop")
+    np.testing.assert_array_equal(dropped.x, a[[0, 1, 3]])
+    np.testing.assert_array_equal(dropped.y, [0, 1, 3])
+    with pytest.raises(ConfigError, match="approximated"):
+        cifar_records.read(tmp_path, parts, 3072, approximated="maybe")
+
+
+def test_cifar10_records_damage(tmp_path):
+    _, parts = records_folder(tmp_path)
+    (tmp_path / "bad.csv").write_text("file,row0based,label\nr2.bin,0,9\n")
+    with pytest.raises(DataError, match=r"bad\.csv does not fit"):
+        cifar_records.read(tmp_path, parts, 3072)
+    content = (tmp_path / "r1.bin.xz").read_bytes()
+    (tmp_path / "r1.bin.xz").write_bytes(content[:-40])
+    with pytest.raises(DataError, match=r"r1\.bin\.xz cannot be read"):
+        cifar_records.read(tmp_path, parts, 3072)
+
+
+# ------------------------------------------------------------- CelebA
+
+
+def jpeg(pixels: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, "JPEG", quality=100, subsampling=0)
+    return out.getvalue()
+
+
+def flat(colour) -> np.ndarray:
+    return np.broadcast_to(np.array(colour, np.uint8), (218, 178, 3)).copy()
+
+
+@pytest.fixture
+def faces(tmp_path):
+    """Images 1..4 of identities 2, 1, 9, 2; image 3 (identity 9) is not an image at all."""
+    images = {
+        "000001.jpg": jpeg(flat((255, 0, 0))),
+        "000002.jpg": jpeg(flat((0, 0, 255))),
+        "000003.jpg": b"broken",
+        "000004.jpg": jpeg(flat((255, 255, 255))),
+    }
+    rows = zip(images, (2, 1, 9, 2), strict=True)
+    (tmp_path / "id.txt").write_bytes(b"".join(f"{n} {i}\r\n".encode() for n, i in rows))
+    with zipfile.ZipFile(tmp_path / "i.zip", "w") as archive:
+        for name, content in images.items():
+            archive.writestr(f"img_align_celeba/{name}", content)
+    (tmp_path / "folder").mkdir()
+    for name, content in images.items():
+        (tmp_path / "folder" / name).write_bytes(content)
+    return tmp_path, images
+
+
+@pytest.mark.parametrize("where", ["i.zip", "folder"])
+def test_celeba_rows(faces, where):
+    folder, images = faces
+    parts = {"images": where, "labels": "id.txt"}
+    loaded = celeba.read(folder, parts, 3072, identities=2)
+    np.testing.assert_array_equal(loaded.y, [2, 1, 2])
+    assert loaded.x.shape == (3, 3072) and loaded.x.dtype == np.float64
+    wide = loaded.x.reshape(3, 32, 96)  # red | green | blue side by side
+    np.testing.assert_allclose(wide[0, :, :32], 1.0, atol=0.02)
+    np.testing.assert_allclose(wide[0, :, 32:], 0.0, atol=0.02)
+    np.testing.assert_allclose(wide[1, :, :64], 0.0, atol=0.02)
+    np.testing.assert_allclose(wide[1, :, 64:], 1.0, atol=0.02)
+    np.testing.assert_allclose(wide[2], 1.0, atol=0.02)
+    used = (("000001.jpg", hashlib.sha256(images["000001.jpg"]).hexdigest()),)
+    assert loaded.used[:1] == (used if where == "folder" else ())
+    assert celeba.read(folder, parts, 3072, identities=[1]).x.shape == (1, 3072)
+    with pytest.raises(DataError, match=r"000003\.jpg cannot be read"):
+        celeba.read(folder, parts, 3072, identities=[9])
+    with pytest.raises(DataError, match="no image of identity 3"):
+        celeba.read(folder, parts, 3072, identities=[3])
+
+
+def test_celeba_crop_is_the_central_148():
+    pixels = flat((0, 0, 0))
+    pixels[35:183, 15:163] = 255  # rows 35..182 and columns 15..162 of 218 x 178
+    got = celeba.shrink(jpeg(pixels))
+    assert got.shape == (32, 32, 3) and got.min() > 0.9
+
+
+def test_celeba_resize_is_antialiased():
+    pixels = flat((0, 0, 0))
+    pixels[::2] = 255  # without antialiasing, stripes of one row would survive
+    got = celeba.shrink(jpeg(pixels))
+    assert np.abs(got[2:-2] - 0.5).max() < 0.1
+
+
+@pytest.mark.parametrize("bad", [0, -1, [], [0], ["a"], True, "25", 2.5])
+def test_celeba_bad_identities(bad):
+    with pytest.raises(ConfigError, match="identities"):
+        celeba.chosen(bad)
+
+
+def test_celeba_bad_identity_line(faces):
+    folder, _ = faces
+    (folder / "id.txt").write_text("000001.jpg 1\n000002.jpg\n")
+    with pytest.raises(DataError, match=r"id\.txt, line 2: "):
+        celeba.read(folder, {"images": "folder", "labels": "id.txt"}, 3072)

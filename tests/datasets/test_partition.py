@@ -1,0 +1,201 @@
+"""The partitioners: disjoint, complete where promised, of the promised sizes and labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedcore.datasets import partition
+from fedcore.errors import ConfigError, InputError
+
+SEEDS = st.integers(0, 2**32 - 1)
+LABELS = st.lists(st.integers(-3, 6), min_size=1, max_size=80).map(np.array)
+
+
+def ascending_and_disjoint(parts, n):
+    for part in parts:
+        assert part.dtype.kind == "i" and len(part) and (np.diff(part) > 0).all()
+    together = np.concatenate(parts)
+    assert len(set(together.tolist())) == len(together)
+    assert together.min() >= 0 and together.max() < n
+    return together
+
+
+def complete(parts, n):
+    assert sorted(ascending_and_disjoint(parts, n)) == list(range(n))
+
+
+@given(LABELS)
+def test_by_label_is_pure(labels):
+    for parts in (partition.by_label(labels), partition.by_identity(labels)):
+        complete(parts, len(labels))
+        assert [set(labels[p]) for p in parts] == [{v} for v in sorted(set(labels.tolist()))]
+
+
+@given(st.integers(1, 200), st.integers(1, 30), SEEDS)
+def test_even_and_shuffled(n, clients, seed):
+    rng = np.random.default_rng(seed)
+    if clients > n:
+        with pytest.raises(InputError, match=f"client {n} of {clients} "):
+            partition.even(n, clients)
+        return
+    parts, mixed = partition.even(n, clients), partition.shuffled(n, clients, rng)
+    for found in (parts, mixed):
+        complete(found, n)
+        counts = [len(p) for p in found]
+        assert len(counts) == clients and max(counts) - min(counts) <= 1
+    np.testing.assert_array_equal(np.concatenate(parts), np.arange(n))
+
+
+def test_w8a_parts_of_the_paper():
+    """49,749 rows over 25 clients: 24 of 1990 and one of 1989."""
+    assert [len(p) for p in partition.even(49749, 25)] == [1990] * 24 + [1989]
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=10), st.integers(0, 5))
+def test_sizes(counts, spare):
+    n = sum(counts) + spare
+    parts = partition.sizes(n, counts)
+    assert [len(p) for p in parts] == counts
+    np.testing.assert_array_equal(ascending_and_disjoint(parts, n), np.arange(sum(counts)))
+    with pytest.raises(InputError, match="samples of"):
+        partition.sizes(sum(counts) - 1, counts)
+
+
+def test_faps_sizes():
+    assert sum(len(p) for p in partition.sizes(36000, [1000 * i for i in range(1, 9)])) == 36000
+
+
+@given(st.integers(1, 5), st.integers(1, 4), st.integers(1, 4), st.integers(0, 3), SEEDS)
+def test_shards(classes, per_client, times, spare, seed):
+    clients = classes * times
+    per_class = times * per_client
+    labels = np.repeat(np.arange(classes), 2 * per_class + spare)
+    labels = np.random.default_rng(seed).permutation(labels)
+    parts = partition.shards(labels, clients, per_client, np.random.default_rng(seed))
+    complete(parts, len(labels))
+    assert len(parts) == clients
+    for part in parts:
+        assert len(set(labels[part])) <= per_client and len(part) >= 2 * per_client
+    test = partition.shards(
+        np.repeat(np.arange(classes), per_class), clients, per_client, np.random.default_rng(seed)
+    )
+    for part, other in zip(parts, test, strict=True):
+        assert set(labels[part]) == set(np.repeat(np.arange(classes), per_class)[other])
+
+
+def test_shards_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="4 shards cannot be cut equally from 3"):
+        partition.shards(np.array([0, 1, 2] * 4), 2, 2, rng)
+    with pytest.raises(InputError, match="fewer than its shards"):
+        partition.shards(np.array([0, 1, 1, 1]), 2, 2, rng)
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 6), st.floats(0.05, 50), st.integers(1, 3), SEEDS)
+def test_dirichlet(clients, alpha, least, seed):
+    labels = np.arange(120) % 5
+    try:
+        parts = partition.dirichlet(labels, clients, alpha, np.random.default_rng(seed), least)
+    except InputError:
+        assert alpha < 0.2
+        return
+    complete(parts, 120)
+    assert len(parts) == clients and min(map(len, parts)) >= least
+    again = partition.dirichlet(labels, clients, alpha, np.random.default_rng(seed), least)
+    for a, b in zip(parts, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_dirichlet_alpha_makes_clients_alike_or_not():
+    labels = np.arange(20000) % 10
+
+    def spread(alpha):
+        parts = partition.dirichlet(labels, 10, alpha, np.random.default_rng(3))
+        return np.std([np.bincount(labels[p], minlength=10) for p in parts])
+
+    assert spread(0.1) > 300 > 30 > spread(1000.0)
+
+
+def test_dirichlet_refused():
+    with pytest.raises(InputError, match=r"client \d+ of 5 would get"):
+        partition.dirichlet(np.zeros(4), 5, 1.0, np.random.default_rng(0))
+
+
+@given(st.integers(1, 20), st.integers(0, 10), SEEDS)
+def test_lognormal(clients, least, seed):
+    parts_or_error = None
+    try:
+        parts_or_error = partition.lognormal(
+            4000, clients, 2.0, 0.5, least, np.random.default_rng(seed)
+        )
+    except InputError as error:
+        assert "would get no sample" in str(error) and least == 0
+        return
+    ascending_and_disjoint(parts_or_error, 4000)
+    assert len(parts_or_error) == clients and min(map(len, parts_or_error)) >= max(least, 1)
+
+
+def test_lognormal_sizes_follow_the_law():
+    """FEMNIST: lognormal(4, 1) + 100 has mean exp(4.5) + 100 and median exp(4) + 100."""
+    parts = partition.lognormal(2_000_000, 5000, 4.0, 1.0, 100, np.random.default_rng(0))
+    counts = np.array([len(p) for p in parts])
+    assert counts.min() >= 100
+    assert np.median(counts) == pytest.approx(np.exp(4) + 99.5, rel=0.02)
+    assert counts.mean() == pytest.approx(np.exp(4.5) + 99.5, rel=0.05)
+    with pytest.raises(InputError, match="clients ask for"):
+        partition.lognormal(1000, 50, 4.0, 1.0, 100, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("spec", "count"),
+    [
+        ({"by": "label"}, 5),
+        ({"by": "identity"}, 5),
+        ({"by": "even", "clients": 25}, 25),
+        ({"by": "shuffled", "clients": 25}, 25),
+        ({"by": "sizes", "sizes": [10, 20]}, 2),
+        ({"by": "shards", "clients": 10, "shards_per_client": 2}, 10),
+        ({"by": "dirichlet", "clients": 10, "alpha": 0.3}, 10),
+        ({"by": "dirichlet", "clients": 4, "alpha": 1, "min_size": 5}, 4),
+        ({"by": "lognormal", "clients": 3, "mean": 1, "sigma": 0.5, "minimum": 2}, 3),
+    ],
+)
+def test_split(spec, count):
+    labels = np.arange(200) % 5
+    parts = partition.split(spec, 200, labels, np.random.default_rng(0))
+    assert len(parts) == count
+    ascending_and_disjoint(parts, 200)
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "word"),
+    [
+        ({"by": "evenn", "clients": 2}, ConfigError, "did you mean 'even'"),
+        ({"clients": 2}, ConfigError, "unknown partition ''"),
+        ({"by": "even"}, ConfigError, "lacks its parameter 'clients'"),
+        ({"by": "even", "client": 2}, ConfigError, "did you mean 'clients'"),
+        ({"by": "even", "clients": 2, "rng": 1}, ConfigError, "no parameter 'rng'"),
+        ({"by": "even", "clients": 0}, InputError, "positive integer"),
+        ({"by": "even", "clients": "2"}, InputError, "positive integer"),
+        ({"by": "even", "clients": 11}, InputError, "client 10 of 11"),
+        ({"by": "sizes", "sizes": 3}, InputError, "list of positive integers"),
+        ({"by": "sizes", "sizes": [3, 0]}, InputError, "client 1"),
+        ({"by": "dirichlet", "clients": 2, "alpha": 0}, InputError, "alpha"),
+        ({"by": "dirichlet", "clients": 2, "alpha": "x"}, InputError, "alpha"),
+        (
+            {"by": "lognormal", "clients": 2, "mean": 1, "sigma": 1, "minimum": -1},
+            InputError,
+            "minimum",
+        ),
+        ({"by": "label"}, InputError, "one label for each"),
+    ],
+)
+def test_split_refused(spec, error, word):
+    labels = None if spec == {"by": "label"} else np.arange(10) % 2
+    with pytest.raises(error, match=word) as caught:
+        partition.split(spec, 10, labels, np.random.default_rng(0))
+    assert "\n" not in str(caught.value)

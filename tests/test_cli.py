@@ -1,0 +1,245 @@
+"""The command line, on a stand-in that needs neither files nor scikit-learn."""
+
+import os
+import subprocess
+import sys
+
+import h5py
+import pytest
+from click.testing import CliRunner
+
+import fedcore
+from fedcore import verdicts
+from fedcore.cli import _bytes, _partition, _value, main
+from fedcore.history import History
+
+RUN = ["run", "power_gd", "w8a", "--surrogate", "--components", "3", "--set", "local_steps=4"]
+
+
+def call(*args):
+    return CliRunner().invoke(main, list(args))
+
+
+def refused(*args):
+    """Run a command that must fail for a user's reason; return its one sentence."""
+    result = call(*args)
+    assert result.exit_code == 1, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+@pytest.fixture
+def history_file(tmp_path):
+    path = tmp_path / "history.h5"
+    assert call(*RUN, "--repeats", "2", "--out", str(path)).exit_code == 0
+    return path
+
+
+def test_help_and_version():
+    assert "fedcore run power_exact w8a" in call("--help").output
+    assert call("--version").output == f"fedcore, version {fedcore.__version__}\n"
+    for name in main.commands:
+        text = call(name, "--help").output
+        assert "Example" in text and f"fedcore {name}" in text
+
+
+def test_help_imports_nothing_heavy():
+    code = "import sys, fedcore.cli; print({'numpy', 'h5py', 'yaml', 'tqdm'} & set(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout == "set()\n"
+
+
+def test_algorithms():
+    listed = call("algorithms").output
+    assert "power_gd  " in listed and "Alternating gradient descent of Ward and Kolda" in listed
+    one = call("algorithms", "power_gd").output
+    assert "paper 'factorization'" in one
+    assert "local_steps     int   default 500" in one
+    assert "sigma_max  float  required" in call("algorithms", "yd2021").output
+    assert "did you mean 'power_gd'" in refused("algorithms", "pover_gd")
+
+
+def test_an_algorithm_that_cannot_be_imported_is_listed(monkeypatch):
+    def broken(name):
+        raise ImportError("No module named 'torch'")
+
+    monkeypatch.setattr("fedcore.algorithms.get", broken)
+    result = call("algorithms")
+    assert result.exit_code == 0
+    assert "cannot be imported here: No module named 'torch'" in result.output
+
+
+def test_datasets(tmp_path, monkeypatch):
+    monkeypatch.delenv("FEDCORE_MIRROR", raising=False)
+    result = call("datasets", "--raw", str(tmp_path))
+    assert "w8a            obtainable" in result.output
+    assert "data set 'celeba' needs" in result.output
+
+
+def test_fetch(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "fedcore.datasets.fetch",
+        lambda name, raw, mirror=None: asked.append((name, raw, mirror)) or [f"{raw}/{name}/file"],
+    )
+    result = call("fetch", "w8a", "mnist", "--raw", "r", "--mirror", "m")
+    assert asked == [("w8a", "r", "m"), ("mnist", "r", "m")]
+    assert result.output == "r/w8a/file\nr/mnist/file\n"
+    assert "did you mean 'mnist'" in refused("fetch", "w8a", "mnits")
+    assert len(asked) == 2
+
+
+def test_run_prints_metrics_and_ledger():
+    result = call(*RUN, "--clients", "4")
+    assert result.exit_code == 0
+    assert (
+        "power_gd on w8a [surrogate data]: 4 clients, 5000 samples, 300 features" in result.output
+    )
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["rounds", "1"] in lines
+    assert ["up", "3,600", "scalars", "28.8", "kB"] in lines  # 4 clients x 300 x 3 doubles
+    assert {"objective", "subspace_distance"} <= {line[0] for line in lines if line}
+
+
+def test_same_seed_same_bytes(tmp_path):
+    first, second, other = (tmp_path / name for name in ("a.h5", "b.h5", "c.h5"))
+    for path, seed in ((first, "1"), (second, "1"), (other, "2")):
+        call(*RUN, "--seed", seed, "--repeats", "2", "--out", str(path))
+    assert first.read_bytes() == second.read_bytes() != other.read_bytes()
+
+
+def test_partition_and_metric_and_reference(tmp_path):
+    path = tmp_path / "h.h5"
+    result = call(
+        "run", "yd2021", "w8a", "--surrogate", "-r", "2", "--partition", "by=label", "--metric",
+        "kappa", "--set", "sigma_max=reference", "--set", "sigma_r=reference", "--set", "rounds=1",
+        "--out", str(path),
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    history = History.load(path)
+    assert history.about["problem"]["n_clients"] == 2
+    assert history.about["name"] == "w8a by=label"
+    assert "kappa" in history.columns and "objective" not in history.columns
+
+
+def test_show(history_file):
+    result = call("show", str(history_file))
+    assert result.exit_code == 0
+    for part in (
+        "power_gd on w8a [surrogate data]", "2 repeats", "median", "w8a by=shuffled clients=10",
+        "local_steps = 4", "data sha256", "repeats x records = 2 x 5", "final/V  2 x 300 x 3",
+        "master = 0", "F = ½‖S − U Vᵀ‖²_F",
+    ):  # fmt: skip
+        assert part in result.output
+
+
+def test_show_refuses_what_is_no_history(history_file, tmp_path):
+    assert "missing.h5" in refused("show", str(tmp_path / "missing.h5"))
+    cut = tmp_path / "cut.h5"
+    cut.write_bytes(history_file.read_bytes()[:3000])
+    assert "delete it and run again" in refused("show", str(cut))
+    with h5py.File(history_file, "r+") as file:
+        file["history/objective"][0, 0] += 1
+    assert "damaged" in refused("show", str(history_file))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (["--components", "400"], "n_components = 400 is larger than min"),
+        (["--set", "local_stepps=4"], "did you mean 'local_steps'"),
+        (["--set", "local_steps=many"], "local_steps must be a whole number"),
+        (["--set", "momentum=5"], "momentum must be true or false"),
+        (["--set", "start=0"], "starting basis"),
+        (["--metric", "objektive"], "did you mean 'objective'"),
+        (["--partition", "by=lable"], "did you mean 'label'"),
+        (["--partition", "by=label", "--clients", "3"], "has no parameter 'clients'"),
+        (["--clients", "6000"], "would get no sample"),
+    ],
+)
+def test_run_refuses(changes, says):
+    assert says in refused(*RUN, *changes)
+
+
+def test_run_refuses_names(tmp_path):
+    assert "did you mean 'power_gd'" in refused("run", "power_gdd", "w8a", "-r", "3")
+    assert "did you mean 'w8a'" in refused("run", "power_gd", "w8aa", "-r", "3")
+    absent = refused("run", "power_gd", "w8a", "-r", "3", "--raw", str(tmp_path))
+    assert "w8a" in absent and str(tmp_path) in absent
+
+
+def test_an_unwritable_file_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    says = refused(*RUN, "--out", str(tmp_path / "file" / "h.h5"))
+    assert str(tmp_path / "file") in says
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["--set", "power"],
+        ["--set", "n_components=2"],
+        ["--partition", "label"],
+        ["--partition", "by=even,clients=3", "--clients", "3"],
+        ["--seed", "-1"],
+        ["--repeats", "0"],
+    ],
+)
+def test_misspelt_commands_have_status_2(changes):
+    assert call(*RUN, *changes).exit_code == 2
+
+
+def test_verdicts(tmp_path):
+    folder = tmp_path / "results" / "verdicts"
+    for paper, outcome in (("faps", "reproduced"), ("fedrep", "deviates")):
+        verdict = verdicts.Verdict(
+            paper, "table1", "iterations", "Table 1", "table", "207", "210", 1.0, 2.0, 5, outcome,
+            f"because of {paper}",
+        )  # fmt: skip
+        verdicts.write([verdict], folder / f"{paper}.tsv")
+    assert "verdicts.tsv" in refused("verdicts", str(folder.parent))
+    result = call("verdicts", str(folder.parent), "--combine")
+    assert result.exit_code == 0, result.output
+    assert "faps    table1  207      210       reproduced" in result.output
+    assert "1 reproduced, 1 deviates" in result.output
+    assert "because" not in result.output
+    assert "because of faps" in call("verdicts", str(folder.parent), "--why").output
+    assert "no verdicts in" in refused("verdicts", str(tmp_path), "--combine")
+
+
+def test_a_program_of_its_own(tmp_path):
+    def program(*args):
+        return subprocess.run(
+            [sys.executable, "-m", "fedcore", *args],
+            capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+
+    good = program(*RUN, "--out", str(tmp_path / "h.h5"))
+    assert (good.returncode, (tmp_path / "h.h5").is_file()) == (0, True)
+    bad = program("run", "power_gdd", "w8a", "-r", "3")
+    assert bad.returncode == 1
+    assert "did you mean 'power_gd'" in bad.stderr and "Traceback" not in bad.stderr
+    assert program("--help").stdout.startswith("Usage: fedcore ")
+
+
+def test_values_read_like_numbers():
+    assert [_value(text) for text in ("3", "1e-6", ".5", "true", "initial", "[1, 2]", "{")] == [
+        3, 1e-6, 0.5, True, "initial", [1, 2], "{",
+    ]  # fmt: skip
+
+
+def test_partition_words():
+    assert _partition(None, None) == {"by": "shuffled", "clients": 10}
+    assert _partition("by=label", None) == {"by": "label"}
+    assert _partition("by=sizes,sizes=[3,4]", None) == {"by": "sizes", "sizes": [3, 4]}
+    assert _partition("by=dirichlet,alpha=0.5", 3) == {
+        "by": "dirichlet", "alpha": 0.5, "clients": 3,
+    }  # fmt: skip
+
+
+def test_sizes_in_decimal_units():
+    assert [_bytes(size) for size in (0, 999, 999_600, 1.5e9, 2e20)] == [
+        "0 B", "999 B", "1 MB", "1.5 GB", "2e+05 PB",
+    ]  # fmt: skip

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedcore.factors import ExactFactors, ExplicitFactors, SpectralFactors
+from fedcore.metrics import factorization, get
+
+
+def gaussian(m: int, k: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((m, k))
+
+
+def explicit(clients, V, seed=0):
+    return ExplicitFactors(V, [gaussian(len(s), V.shape[1], seed + i) for i, s in enumerate(clients)])
+
+
+@pytest.mark.parametrize("rank", [1, 3, 6])
+def test_exact_loss_plus_excess_is_the_direct_residual(problem, clients, rank):
+    V = gaussian(9, rank, 3)
+    factors = explicit(clients, V)
+    direct = sum(
+        0.5 * np.linalg.norm(s - u @ V.T) ** 2 for s, u in zip(clients, factors.U, strict=True)
+    )
+    # Two sums of squares of the same size: rounding.
+    total = factorization.objective({"factors": factors}, problem)
+    assert total == pytest.approx(direct, rel=1e-13)
+    assert total == pytest.approx(problem.exact_loss(V) + factors.excess(clients), rel=1e-15)
+
+
+def test_the_excess_is_the_distance_to_the_least_squares_solution(clients):
+    V = gaussian(9, 3, 4)
+    factors, S = explicit(clients, V), np.vstack(clients)
+    best = np.linalg.lstsq(V, S.T, rcond=None)[0].T
+    expected = 0.5 * np.linalg.norm((np.vstack(factors.U) - best) @ V.T) ** 2
+    assert factors.excess(clients) == pytest.approx(expected, rel=1e-12)  # rounding, κ(V) < 10
+
+
+def test_the_excess_of_the_least_squares_solution_is_zero_to_the_square_of_rounding(clients):
+    V = gaussian(9, 3, 5)
+    factors = ExplicitFactors(V, [np.linalg.lstsq(V, s.T, rcond=None)[0].T for s in clients])
+    # ‖·‖² of an error of some 1e-15 per entry; the data have norm 7.
+    assert factors.excess(clients) < 1e-28
+    assert ExactFactors(V).excess(clients) == 0.0
+
+
+def test_noise_free_low_rank_data_give_an_objective_below_1e_25(low_rank_problem):
+    clients = low_rank_problem.clients
+    S = np.vstack(clients)
+    V = S.T @ gaussian(len(S), 3, 6)
+    U = [s @ np.linalg.pinv(V).T for s in clients]
+    ours = factorization.objective({"factors": ExplicitFactors(V, U)}, low_rank_problem)
+    # An error of eps·‖S‖·κ(V) per entry at most, squared: (2e-16 · 7 · 10)² · 360 ≈ 1e-25.
+    assert 0 <= ours <= 1e-25
+    assert factorization.objective({"factors": ExactFactors(V)}, low_rank_problem) <= 1e-25
+
+
+def test_an_excess_of_1e_20_is_measured_where_the_trace_form_cancels(low_rank_problem):
+    clients = low_rank_problem.clients
+    S = np.vstack(clients)
+    V = S.T @ gaussian(len(S), 3, 6)
+    nudge = [gaussian(len(s), 3, 30 + i) for i, s in enumerate(clients)]
+    nudge = [e * 1e-10 / np.linalg.norm(np.vstack(nudge) @ V.T) for e in nudge]
+    U = [s @ np.linalg.pinv(V).T + e for s, e in zip(clients, nudge, strict=True)]
+    ours = factorization.objective({"factors": ExplicitFactors(V, U)}, low_rank_problem)
+    # ½ (1e-10)²; some 1e-14 of rounding in S − UVᵀ against its 1e-10.
+    assert ours == pytest.approx(0.5e-20, rel=1e-3, abs=0)
+    U = np.vstack(U)
+    naive = 0.5 * (np.sum(S**2) - 2 * np.sum(U * (S @ V)) + np.sum((U.T @ U) * (V.T @ V)))
+    assert naive != pytest.approx(0.5e-20, rel=0.5, abs=0)  # it subtracts numbers of the size ‖S‖² = 50
+
+
+@pytest.mark.parametrize("rank", [3, 5])
+def test_a_rank_deficient_v_is_measured_like_any_other(problem, clients, rank):
+    V = gaussian(9, 2, 7) @ gaussian(2, rank, 8)
+    factors = explicit(clients, V)
+    direct = 0.5 * np.linalg.norm(np.vstack(clients) - np.vstack(factors.U) @ V.T) ** 2
+    total = factorization.objective({"factors": factors}, problem)
+    assert total == pytest.approx(direct, rel=1e-12)  # rounding
+
+
+def test_spectral_factors_agree_with_the_matrices_that_they_stand_for(clients):
+    V = gaussian(9, 3, 9)
+    left, sigma, right_t = np.linalg.svd(V, full_matrices=False)
+    remaining = np.array([0.9, 0.1, -0.3])
+    U, energy = [], np.zeros(3)
+    for i, s in enumerate(clients):
+        error = gaussian(len(s), 3, 20 + i)  # E₀ in the eigenbasis of VᵀV
+        U.append(s @ np.linalg.pinv(V).T + (error * remaining) @ right_t)
+        energy += (error**2).sum(axis=0)
+    spectral = SpectralFactors(V, sigma**2, energy, remaining)
+    # Equal in exact arithmetic; rounding.
+    assert spectral.excess(clients) == pytest.approx(ExplicitFactors(V, U).excess(clients), rel=1e-12)
+
+
+def test_factors_need_one_u_per_client(clients):
+    V = gaussian(9, 3, 10)
+    with pytest.raises(ValueError):
+        ExplicitFactors(V, explicit(clients, V).U[:-1]).excess(clients)
+
+
+def test_metrics_take_a_basis_as_well_as_factors(problem):
+    top = np.linalg.svd(np.vstack(problem.clients))[2][:3].T
+    for name, value in (("objective", 0.5 * (0.4**2 + 0.3**2 + 0.25**2 + 0.2**2 + 0.1**2 + 0.05**2)),):
+        for iterate in ({"basis": top}, {"factors": ExactFactors(top * 7)}):
+            assert get(name).function(iterate, problem) == pytest.approx(value, rel=1e-12)
+    assert get("kappa").function({"basis": top}, problem) == pytest.approx(1, rel=1e-14)
+    assert get("subspace_distance").function({"basis": top}, problem) < 1e-14  # rounding
+    other = np.linalg.svd(np.vstack(problem.clients))[2][[0, 1, 5]].T
+    distance = get("subspace_distance").function({"basis": other}, problem)
+    assert distance == pytest.approx(1, rel=1e-14)  # the third direction is missed entirely
+
+
+def test_an_unknown_metric_gets_a_suggestion():
+    with pytest.raises(ValueError, match="unknown metric 'objektive': did you mean 'objective'"):
+        get("objektive")

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from fedcore.errors import InputError
+from fedcore.federation import Federation, check_clients
+
+
+def blocks(*sizes: int, d: int = 3) -> list[np.ndarray]:
+    return [np.full((n, d), float(i + 1)) for i, n in enumerate(sizes)]
+
+
+def rows(data: np.ndarray, state: Any, message: Any) -> float:
+    return float(len(data))
+
+
+def draw(data: np.ndarray, state: Any, message: Any) -> np.ndarray:
+    return state.rng.standard_normal(4)
+
+
+def test_the_shape_counts_clients_samples_and_features():
+    shape = Federation(blocks(2, 5, 1)).shape
+    assert (shape.n_clients, shape.n_samples, shape.n_features) == (3, 8, 3)
+
+
+def test_sum_and_mean_are_those_of_the_replies():
+    federation = Federation(blocks(2, 5, 2))
+    assert federation.sum(rows) == 9
+    assert federation.mean(rows) == 3
+    assert federation.gather(rows) == [2, 5, 2]
+    assert federation.sum(rows, of=[1, 2]) == 7
+    assert federation.mean(rows, of=[0, 1]) == 3.5
+
+
+def test_a_message_reaches_those_it_was_sent_to_and_stays_until_the_next():
+    federation = Federation(blocks(1, 1, 1))
+
+    def read(data: np.ndarray, state: Any, message: Any) -> Any:
+        return message
+
+    federation.broadcast(7.0)
+    federation.broadcast(9.0, to=[2])
+    assert federation.observe(read) == [7.0, 7.0, 9.0]
+    assert federation.observe(read) == [7.0, 7.0, 9.0]
+
+
+def test_state_stays_with_its_client_between_rounds():
+    federation = Federation(blocks(1, 2))
+
+    def count(data: np.ndarray, state: Any, message: Any) -> None:
+        state.visits = getattr(state, "visits", 0) + len(data)
+
+    for _ in range(3):
+        federation.local(count)
+    federation.local(count, of=[1])
+    assert federation.client_state("visits") == [3, 8]
+
+
+def test_only_what_crosses_is_charged():
+    federation = Federation(blocks(2, 5))
+    federation.local(draw)
+    federation.observe(draw)
+    federation.client_state("rng")
+    assert federation.ledger.snapshot() == dict.fromkeys(federation.ledger.snapshot(), 0)
+    federation.broadcast(np.zeros(10), to=[1])
+    federation.gather(draw, of=[0])
+    federation.broadcast(np.zeros(10))
+    assert federation.ledger.snapshot() == {
+        "round": 1,
+        "scalars_up": 4,
+        "scalars_down": 30,
+        "bytes_up": 32,
+        "bytes_down": 240,
+    }
+
+
+def test_single_precision_clients_send_and_receive_single_precision():
+    class Reply(NamedTuple):
+        Y: np.ndarray
+        norm: float
+
+    def answer(data: np.ndarray, state: Any, message: Any) -> Reply:
+        assert message["V"].dtype == np.float32
+        assert message["count"].dtype == np.int64
+        return Reply(np.ones(4), 1.0)
+
+    federation = Federation([np.ones((2, 3), np.float32)])
+    federation.broadcast({"V": np.zeros((3, 2)), "count": np.arange(2)})
+    (reply,) = federation.gather(answer)
+    assert isinstance(reply, Reply) and reply.Y.dtype == np.float32
+    assert (federation.ledger.bytes_down, federation.ledger.bytes_up) == (6 * 4 + 2 * 8, 4 * 4 + 4)
+
+
+def test_mixed_precision_clients_send_double_precision():
+    federation = Federation([np.ones((2, 3), np.float32), np.ones((2, 3))])
+    federation.broadcast(np.zeros(3))
+    assert federation.ledger.bytes_down == 2 * 3 * 8
+
+
+def test_a_clients_stream_depends_on_its_id_and_the_seed_alone():
+    all_of_them = dict(zip("abc", Federation(blocks(1, 1, 1), 4, ids=[7, 3, 5]).gather(draw)))
+    reordered = dict(zip("cab", Federation(blocks(1, 1, 1), 4, ids=[5, 7, 3]).gather(draw)))
+    alone = Federation(blocks(1), 4, ids=[3]).gather(draw)
+    for name in "abc":
+        np.testing.assert_array_equal(all_of_them[name], reordered[name])
+    np.testing.assert_array_equal(alone[0], all_of_them["b"])
+
+
+def test_streams_of_server_and_clients_and_seeds_are_all_different():
+    first, second = Federation(blocks(1, 1), 0), Federation(blocks(1, 1), 1)
+    draws = [federation.rng.standard_normal(4) for federation in (first, second)]
+    draws += first.gather(draw) + second.gather(draw)
+    assert len({d.tobytes() for d in draws}) == 6
+
+
+def test_a_seed_sequence_is_used_with_its_spawn_key_and_not_used_up():
+    seed = np.random.SeedSequence(4, spawn_key=(1, 2))
+    draws = [Federation(blocks(1), seed).gather(draw)[0] for _ in range(2)]
+    np.testing.assert_array_equal(*draws)
+    plain = Federation(blocks(1), 4).gather(draw)[0]
+    assert not np.array_equal(draws[0], plain)
+
+
+def test_threads_run_steps_at_the_same_time_and_keep_the_order_of_clients():
+    meeting = threading.Barrier(2, timeout=30)
+
+    def meet(data: np.ndarray, state: Any, message: Any) -> float:
+        meeting.wait()  # raises unless two steps are inside at once
+        return float(data[0, 0])
+
+    assert Federation(blocks(1, 1, 1, 1), threads=2).gather(meet) == [1, 2, 3, 4]
+
+
+def test_an_error_in_a_client_step_comes_out_with_threads_and_without():
+    def fail(data: np.ndarray, state: Any, message: Any) -> None:
+        raise ZeroDivisionError("in the step")
+
+    for threads in (1, 2):
+        with pytest.raises(ZeroDivisionError, match="in the step"):
+            Federation(blocks(1, 1), threads=threads).gather(fail)
+
+
+@pytest.mark.parametrize("ids", [[0, 0], [0], [0, 1, 2]])
+def test_ids_must_be_distinct_and_as_many_as_clients(ids):
+    with pytest.raises(InputError, match="2 clients need as many distinct ids"):
+        Federation(blocks(1, 1), ids=ids)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, None])
+def test_threads_must_be_a_positive_whole_number(threads):
+    with pytest.raises(InputError, match="threads must be a whole number of at least 1"):
+        Federation(blocks(1), threads=threads)
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, None, "0"])
+def test_a_seed_must_be_a_whole_number_or_a_seed_sequence(seed):
+    with pytest.raises(InputError, match="seed must be a whole number"):
+        Federation(blocks(1), seed)
+
+
+def test_clients_are_made_float_and_contiguous_and_not_copied_without_need():
+    good, single = np.ones((3, 2)), np.ones((3, 2), np.float32)
+    turned, whole = np.ones((2, 3)).T, np.arange(6).reshape(3, 2)
+    checked = check_clients([good, single, turned, whole, whole > 2, [[1, 2]]])
+    assert np.shares_memory(checked[0], good)
+    assert [c.dtype for c in checked] == [float, np.float32, float, float, float, float]
+    assert all(c.flags.c_contiguous for c in checked)
+    np.testing.assert_array_equal(checked[3], whole)
+
+
+@pytest.mark.parametrize(
+    ("clients", "message"),
+    [
+        ([], "at least one client"),
+        (np.ones((4, 2)), "pass \\[matrix\\]"),
+        ([np.ones(4)], "client 0: expected a 2-D .* got 1-D"),
+        ([np.ones((4, 2)), np.ones((0, 2))], "client 1 is empty"),
+        ([np.ones((4, 0))], "client 0 is empty"),
+        ([np.ones((4, 2)), np.ones((4, 3))], "client 1 has 3 features, client 0 has 2"),
+        ([np.ones((4, 2), complex)], "client 0: dtype complex128 is not numeric"),
+        ([np.array([["a"]])], "client 0: dtype <U1 is not numeric"),
+        ([[[1, 2], [3]]], "client 0 is not a matrix"),
+        ([np.array([[1, np.nan]])], "client 0 has nan at row 0, feature 1"),
+        ([np.array([[1e39, np.inf]])], "client 0 has inf at row 0, feature 1"),
+    ],
+)
+def test_unfit_clients_are_refused(clients, message):
+    with pytest.raises(InputError, match=message):
+        check_clients(clients)

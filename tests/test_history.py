@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import re
+import shutil
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+from fedcore import algorithms, metrics
+from fedcore.api import execute
+from fedcore.errors import HistoryError, InputError
+from fedcore.history import SCHEMA, History, Recorder
+from fedcore.ledger import Ledger
+
+MEASURES = [metrics.get("objective"), metrics.get("kappa")]
+
+
+def runs(problem, lengths, iterates="last"):
+    """Recorders of runs of `power_gd` that are stopped after these numbers of steps."""
+    algorithm = algorithms.get("power_gd")
+    settings = algorithm.params({"n_components": 3, "local_steps": 20})
+    return [
+        execute(
+            algorithm, problem, settings, seed, MEASURES, iterates=iterates,
+            stop=lambda row, length=length: row["iteration"] >= length,
+        )
+        for seed, length in enumerate(lengths)
+    ]  # fmt: skip
+
+
+def history_of(problem, lengths=(4, 2), iterates="last"):
+    recorders, outputs = zip(*runs(problem, lengths, iterates), strict=True)
+    return History.from_runs(
+        recorders,
+        outputs,
+        metrics=MEASURES,
+        reference={"singular_values": problem.singular_values},
+        about={"paper": "factorization", "name": "σ ≥ 0", "params": {"power": 1}},
+    )
+
+
+@pytest.fixture
+def history(problem):
+    return history_of(problem, iterates="all")
+
+
+@pytest.fixture
+def file(history, tmp_path):
+    path = tmp_path / "cell.h5"
+    history.save(path)
+    return path
+
+
+def reason(path) -> str:
+    with pytest.raises(HistoryError) as caught:
+        History.load(path)
+    message = str(caught.value)
+    assert str(path) in message and "\n" not in message
+    return message
+
+
+def test_what_is_loaded_is_what_was_saved(history, file):
+    loaded = History.load(file)
+    for group in ("columns", "final", "iterates", "reference"):
+        saved, read = getattr(history, group), getattr(loaded, group)
+        assert saved.keys() == read.keys()
+        for name in saved:
+            np.testing.assert_array_equal(read[name], saved[name])
+            assert read[name].dtype == saved[name].dtype
+    assert loaded.about == history.about
+    assert loaded.units == {name: history.units[name] for name in history.columns}
+    assert loaded.digest() == history.digest()
+    assert loaded.repeats == 2
+
+
+def test_the_same_history_gives_the_same_bytes_at_another_second(problem, file, tmp_path):
+    time.sleep(1.1)  # HDF5 can note times of objects, in whole seconds
+    again = tmp_path / "elsewhere" / "other-name.h5"
+    history_of(problem, iterates="all").save(again)
+    assert again.read_bytes() == file.read_bytes()
+
+
+def test_every_dataset_says_its_unit_and_what_it_is(file):
+    seen = []
+
+    def look(name, item):
+        if isinstance(item, h5py.Dataset):
+            seen.append(name)
+            assert item.attrs["units"] and item.attrs["description"]
+
+    with h5py.File(file) as opened:
+        opened.visititems(look)
+        assert opened.attrs["schema"] == SCHEMA
+    assert {"history/round", "history/objective", "final/V", "iterates/shared"} <= set(seen)
+
+
+def test_short_repeats_are_padded_and_last_finds_their_end(history, problem):
+    (first, _), (second, _) = runs(problem, (4, 2))
+    np.testing.assert_array_equal(history["iteration"], [[0, 1, 2, 3, 4], [0, 1, 2, -1, -1]])
+    assert (history["bytes_up"][1, 3:] == -1).all()
+    assert np.isnan(history["objective"][1, 3:]).all()
+    np.testing.assert_array_equal(history["objective"][0], first.columns()["objective"])
+    np.testing.assert_array_equal(history["objective"][1, :3], second.columns()["objective"])
+    np.testing.assert_array_equal(history.last("iteration"), [4, 2])
+    ends = first.columns()["objective"][-1], second.columns()["objective"][-1]
+    np.testing.assert_array_equal(history.last("objective"), ends)
+    np.testing.assert_array_equal(history.iterates["iteration"], history["iteration"])
+    assert history.iterates["shared"].shape == (2, 5, 9, 3)
+    assert np.isnan(history.iterates["shared"][1, 3:]).all()
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept"),
+    [
+        ("none", None),
+        ("last", None),
+        ("log", [0, 1, 2, 4, 8, 16]),
+        ("all", list(range(21))),
+    ],
+)
+def test_a_policy_decides_which_iterates_are_kept(problem, policy, kept):
+    history = history_of(problem, lengths=(20, 20), iterates=policy)
+    if kept is None:
+        assert history.iterates == {}
+    else:
+        np.testing.assert_array_equal(history.iterates["iteration"], [kept, kept])
+        assert history.iterates["shared"].shape == (2, len(kept), 9, 3)
+    assert history.final["V"].shape == (2, 9, 3)
+
+
+def test_an_unknown_policy_gets_a_suggestion(problem):
+    with pytest.raises(InputError, match=r"iterates = 'lag' is unknown: did you mean 'la?og?s?t?'"):
+        Recorder(problem, Ledger(), [], iterates="lag")
+
+
+def test_a_kept_iterate_does_not_change_when_the_algorithm_overwrites_it(problem):
+    recorder = Recorder(problem, Ledger(), [metrics.get("objective")], iterates="all")
+    basis = np.eye(9)[:, :3].copy()
+    recorder(0, basis=basis)
+    basis[:] = np.eye(9)[:, 3:6]
+    recorder(1, basis=basis)
+    np.testing.assert_array_equal(recorder.kept[0][1], np.eye(9)[:, :3])
+    S = np.vstack(problem.clients)
+    for row, left_out in zip(recorder.rows, (S[:, 3:], np.delete(S, [3, 4, 5], axis=1)), strict=True):
+        # Projection on coordinates: the loss is the energy of the others, up to rounding.
+        assert row["objective"] == pytest.approx(0.5 * np.sum(left_out**2), rel=1e-13)
+
+
+def test_matrices_of_single_clients_are_not_kept(history):
+    assert set(history.final) == {"V"}
+
+
+def test_a_column_that_is_not_there_is_refused_with_the_names_that_are(history):
+    with pytest.raises(InputError, match="no column 'objektive'.*'objective'"):
+        history["objektive"]
+
+
+def test_a_missing_file_is_a_history_error(tmp_path):
+    assert "does not exist" in reason(tmp_path / "nothing.h5")
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, 1000, -1000, -1])
+def test_a_truncated_file_is_a_history_error(file, kept):
+    whole = file.read_bytes()
+    file.write_bytes(whole[:kept])
+    assert "not a whole history file" in reason(file)
+
+
+def test_a_file_that_is_not_hdf5_is_a_history_error(file):
+    file.write_text("iteration\tobjective\n0\t1.0\n")
+    assert "not a whole history file" in reason(file)
+
+
+@pytest.mark.parametrize("name", ["history/objective", "history/round", "final/V", "iterates/shared"])
+def test_one_flipped_bit_in_the_payload_is_noticed(file, name):
+    with h5py.File(file) as opened:
+        offset = opened[name].id.get_offset()
+    whole = bytearray(file.read_bytes())
+    whole[offset] ^= 1
+    file.write_bytes(whole)
+    assert "digest differs" in reason(file)
+
+
+def test_a_flipped_byte_anywhere_is_noticed_or_harmless(file, history):
+    whole = file.read_bytes()
+    for position in range(0, len(whole), 97):
+        damaged = bytearray(whole)
+        damaged[position] ^= 0xFF
+        file.write_bytes(damaged)
+        try:
+            loaded = History.load(file)
+        except HistoryError:
+            continue
+        assert loaded.digest() == history.digest()
+
+
+def test_changed_provenance_is_noticed(file):
+    with h5py.File(file, "r+") as opened:
+        opened.attrs["about"] = opened.attrs["about"].replace('"power": 1', '"power": 2')
+    assert "digest differs" in reason(file)
+
+
+@pytest.mark.parametrize("schema", [SCHEMA - 1, SCHEMA + 1])
+def test_another_schema_is_named(file, schema):
+    with h5py.File(file, "r+") as opened:
+        opened.attrs["schema"] = schema
+    assert f"schema {schema}, this version reads {SCHEMA}" in reason(file)
+
+
+@pytest.mark.parametrize("attribute", ["schema", "about", "digest"])
+def test_a_missing_attribute_is_a_history_error(file, attribute):
+    with h5py.File(file, "r+") as opened:
+        del opened.attrs[attribute]
+    assert re.search("not a whole history file", reason(file))
+
+
+def test_a_write_that_fails_leaves_nothing_behind(history, tmp_path):
+    history.final["broken"] = np.array([object()])
+    with pytest.raises(TypeError):
+        history.save(tmp_path / "new" / "cell.h5")
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_write_that_fails_leaves_the_old_file_as_it_was(history, file):
+    before = file.read_bytes()
+    history.final["broken"] = np.array([object()])
+    with pytest.raises(TypeError):
+        history.save(file)
+    assert file.read_bytes() == before
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_history_moves_with_its_file(file, tmp_path):
+    moved = shutil.move(file, tmp_path / "moved.h5")
+    assert History.load(moved).repeats == 2

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedcore import linalg
+
+EPS = np.finfo(float).eps
+shapes = st.tuples(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**32 - 1))
+
+
+def gaussian(m: int, k: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((m, k))
+
+
+@settings(max_examples=60, deadline=None)
+@given(shapes)
+def test_qr_multiplies_back_and_has_a_non_negative_diagonal(shape):
+    matrix = gaussian(*shape)
+    q, r = linalg.qr_positive(matrix)
+    k = min(matrix.shape)
+    assert q.shape == (len(matrix), k) and r.shape == (k, matrix.shape[1])
+    # Householder QR is backward stable: a modest multiple of eps relative to the norm.
+    np.testing.assert_allclose(q @ r, matrix, rtol=0, atol=50 * EPS * np.linalg.norm(matrix))
+    np.testing.assert_allclose(q.T @ q, np.eye(k), rtol=0, atol=50 * EPS)
+    np.testing.assert_array_equal(r, np.triu(r))
+    assert (np.diagonal(r) >= 0).all()
+
+
+def test_the_sign_of_a_column_goes_into_the_basis_and_not_into_r():
+    matrix = gaussian(8, 3, 0)
+    q, r = linalg.qr_positive(matrix)
+    q_flipped, r_flipped = linalg.qr_positive(matrix * np.array([1, -1, 1]))
+    # The same factorisation up to the sign of the second column; rounding only.
+    np.testing.assert_allclose(q_flipped, q * np.array([1, -1, 1]), atol=20 * EPS)
+    np.testing.assert_allclose(np.diagonal(r_flipped), np.diagonal(r), atol=20 * EPS)
+
+
+def test_orth_of_an_upper_triangular_matrix_with_positive_diagonal_is_the_identity():
+    triangular = np.triu(gaussian(4, 4, 1), 1) + np.diag([1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_allclose(linalg.orth(triangular), np.eye(4), atol=10 * EPS)  # rounding
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_basis_keeps_the_precision_of_its_matrix(dtype):
+    matrix = gaussian(6, 2, 2).astype(dtype)
+    assert linalg.orth(matrix).dtype == dtype
+    assert linalg.range_basis(matrix).basis.dtype == dtype
+
+
+@settings(max_examples=60, deadline=None)
+@given(shapes, st.integers(1, 12))
+def test_the_range_basis_drops_what_is_numerically_zero(shape, rank):
+    d, r, seed = shape
+    rank = min(rank, d, r)
+    v = gaussian(d, rank, seed) @ gaussian(rank, r, seed + 1)
+    basis, sigma, rotation = linalg.range_basis(v)
+    assert basis.shape[1] == len(sigma) == rotation.shape[1] == np.linalg.matrix_rank(v) <= rank
+    # Thin SVD up to the dropped part, which is below max(d, r) eps sigma_max each.
+    atol = 200 * EPS * max(1.0, np.linalg.norm(v))
+    np.testing.assert_allclose((basis * sigma) @ rotation.T, v, rtol=0, atol=atol)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(len(sigma)), rtol=0, atol=50 * EPS)
+    assert (np.diff(sigma) <= 0).all()
+
+
+def test_the_range_of_a_zero_matrix_is_empty():
+    basis, sigma, rotation = linalg.range_basis(np.zeros((5, 2)))
+    assert basis.shape == (5, 0) and sigma.shape == (0,) and rotation.shape == (2, 0)
+
+
+def test_the_condition_number_is_the_ratio_of_the_outer_singular_values(matrix_with):
+    v = matrix_with(9, 4, np.array([8.0, 4.0, 2.0, 0.5]), seed=3)
+    # Singular values are accurate to eps * sigma_max: 16 eps relative to the smallest.
+    assert linalg.condition_number(v) == pytest.approx(16.0, rel=1e-13)
+    assert linalg.condition_number(np.eye(3)[:, :2]) == 1.0
+
+
+def test_the_condition_number_of_a_matrix_with_a_zero_column_is_infinite():
+    assert linalg.condition_number(np.eye(3) * np.array([1.0, 1.0, 0.0])) == np.inf
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 10), st.integers(1, 4), st.integers(0, 2**32 - 2))
+def test_procrustes_agrees_with_scipy_and_beats_random_rotations(d, r, seed):
+    z, target = gaussian(d, r, seed), gaussian(d, r, seed + 1)
+    found = linalg.procrustes(z, target)
+    np.testing.assert_allclose(found.T @ found, np.eye(r), rtol=0, atol=50 * EPS)  # rounding
+    loss = np.linalg.norm(z @ found - target)
+    theirs = np.linalg.norm(z @ scipy.linalg.orthogonal_procrustes(z, target)[0] - target)
+    # The minimum is unique even where the minimiser is not (r > d); squared loss is flat there.
+    assert loss == pytest.approx(theirs, rel=1e-7, abs=1e-7)
+    other = np.linalg.qr(gaussian(r, r, seed))[0]
+    assert loss <= np.linalg.norm(z @ other - target) + 1e-7
+
+
+def test_procrustes_undoes_a_rotation():
+    z = np.linalg.qr(gaussian(9, 3, 4))[0]
+    rotation = np.linalg.qr(gaussian(3, 3, 5))[0]
+    np.testing.assert_allclose(linalg.procrustes(z, z @ rotation), rotation, atol=20 * EPS)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-12, 1e-6, 0.3, np.pi / 2])
+def test_sin_theta_of_a_known_angle(angle):
+    basis = np.eye(5)[:, :2]
+    turned = np.column_stack(
+        [np.eye(5)[:, 0], np.cos(angle) * np.eye(5)[:, 1] + np.sin(angle) * np.eye(5)[:, 3]]
+    )
+    # The form (I − ZZᵀ)U does not cancel: relative accuracy also for small angles.
+    assert linalg.sin_theta(basis, turned) == pytest.approx(np.sin(angle), rel=1e-12, abs=1e-16)
+
+
+def test_sin_theta_agrees_with_scipys_largest_angle():
+    z, u = (np.linalg.qr(gaussian(10, 3, seed))[0] for seed in (6, 7))
+    expected = np.sin(scipy.linalg.subspace_angles(z, u)).max()
+    assert linalg.sin_theta(z, u) == pytest.approx(expected, rel=1e-12)  # two stable forms
+    assert linalg.sin_theta(z, z[:, :1]) == pytest.approx(0, abs=1e-15)  # rounding of ZZᵀz
+
+
+def test_haar_is_orthonormal_and_has_the_moments_of_the_haar_measure():
+    rng = np.random.default_rng(8)
+    draws = np.array([linalg.haar(4, 2, rng) for _ in range(4000)])
+    np.testing.assert_allclose(draws[0].T @ draws[0], np.eye(2), atol=20 * EPS)  # rounding
+    # E q = 0 and E q² = 1/4 for every entry; five standard errors (0.5/√4000 and 0.2/√4000) over
+    # 16 comparisons: wrong by chance once in 10⁵. Without the sign fix E q₁₁ is far from 0.
+    np.testing.assert_allclose(draws.mean(axis=0), 0, atol=5 * 0.5 / np.sqrt(4000))
+    np.testing.assert_allclose((draws**2).mean(axis=0), 0.25, atol=5 * 0.205 / np.sqrt(4000))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(1, 7), st.integers(0, 99))
+def test_the_triangular_factor_has_the_norms_of_the_stack(sizes, d, seed):
+    blocks = [gaussian(n, d, seed + i) for i, n in enumerate(sizes)]
+    stack = np.vstack(blocks)
+    factor = linalg.triangular_factor(blocks)
+    assert factor.shape == (min(len(stack), d), d)
+    # RᵀR = SᵀS to rounding of the products.
+    atol = 100 * EPS * np.linalg.norm(stack) ** 2
+    np.testing.assert_allclose(factor.T @ factor, stack.T @ stack, rtol=0, atol=atol)
+
+
+def test_the_triangular_factor_sees_singular_values_that_the_gram_matrix_cannot(matrix_with):
+    sigma = np.array([1.0, 1e-6, 1e-12])
+    factor = linalg.triangular_factor(np.split(matrix_with(30, 5, sigma, seed=9), 3))
+    found = np.linalg.svd(factor)[1]
+    np.testing.assert_allclose(found[:3], sigma, rtol=0, atol=20 * EPS)  # absolute, in eps·σ_max
+
+
+def test_the_triangular_factor_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="at least one block"):
+        linalg.triangular_factor([])

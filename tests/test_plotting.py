@@ -1,0 +1,246 @@
+"""Figures: what is drawn is the data, what is bent is told, and equal input gives equal bytes."""
+
+import os
+import subprocess
+import sys
+from itertools import combinations, pairwise
+
+import matplotlib
+import numpy as np
+import pytest
+
+from fedcore import plotting
+from fedcore.errors import InputError
+from fedcore.history import History
+
+
+@pytest.fixture
+def ax():
+    with plotting.style():
+        yield plotting.subplots()[1]
+
+
+def made_with(status):
+    return History({}, about={"problem": {"status": status}})
+
+
+def edges(ax, collection=0):
+    """Lower and upper edge of a band, one value per record."""
+    points = ax.collections[collection].get_paths()[0].vertices
+    by_x = {x: points[points[:, 0] == x, 1] for x in np.unique(points[:, 0])}
+    return np.array([y.min() for y in by_x.values()]), np.array([y.max() for y in by_x.values()])
+
+
+def told(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+SAMPLE = """
+import sys
+import numpy as np
+from fedcore import plotting
+y = np.exp(-np.arange(30) * np.array([[0.1], [0.2], [0.4]]))
+with plotting.style():
+    figure, ax = plotting.subplots()
+    plotting.log10_axis(ax)
+    plotting.curve(ax, np.arange(30) * 1e5, y, label="a", floor=1e-3)
+    plotting.scatter(ax, np.arange(3) * 1e6, y[:, 1], label="b")
+    plotting.bytes_axis(ax)
+    plotting.title(ax, "Title")
+    plotting.legend(ax)
+for path in sys.argv[1:]:
+    plotting.save(figure, path)
+"""
+
+
+def test_same_bytes(tmp_path):
+    for seed, names in (("0", ("a", "b")), ("1", ("c",))):
+        subprocess.run(
+            [sys.executable, "-c", SAMPLE, *(str(tmp_path / name) for name in names)],
+            check=True, env=os.environ | {"PYTHONHASHSEED": seed, "SOURCE_DATE_EPOCH": seed},
+        )  # fmt: skip
+    for kind, start in (("png", b"\x89PNG"), ("pdf", b"%PDF")):
+        first, again, other = (tmp_path.joinpath(f"{n}.{kind}").read_bytes() for n in "abc")
+        assert first == again == other
+        assert first.startswith(start)
+        assert b"CreationDate" not in first and b"tEXt" not in first[:200]
+    assert len(list(tmp_path.iterdir())) == 6
+
+
+def test_pyplot_is_not_imported():
+    code = "import sys, fedcore.plotting; print('matplotlib.pyplot' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout == "False\n"
+
+
+def test_save_returns_its_paths_and_keeps_dots(tmp_path, ax):
+    plotting.curve(ax, [0, 1], [1, 2], label="a")
+    paths = plotting.save(ax.figure, tmp_path / "new" / "fig.4b")
+    assert [path.name for path in paths] == ["fig.4b.png", "fig.4b.pdf"]
+    assert all(path.is_file() for path in paths)
+
+
+def test_style_is_the_same_for_all_and_leaves_no_trace():
+    before = dict(matplotlib.rcParams)
+    with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9}):
+        with plotting.style():
+            assert matplotlib.rcParams["font.size"] == 10
+        assert matplotlib.rcParams["font.size"] == 30
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_band_is_the_range_of_the_repeats(ax):
+    y = np.random.default_rng(0).standard_normal((7, 20))
+    line = plotting.curve(ax, np.arange(20), y, label="a")
+    np.testing.assert_array_equal(line.get_ydata(), np.median(y, axis=0))
+    low, high = edges(ax)
+    np.testing.assert_array_equal(low, y.min(axis=0))
+    np.testing.assert_array_equal(high, y.max(axis=0))
+    assert told(ax) == []
+
+
+def test_band_of_95_percent_or_none(ax):
+    y = np.random.default_rng(0).standard_normal((50, 6))
+    plotting.curve(ax, np.arange(6), y, label="a", band="95%")
+    np.testing.assert_allclose(edges(ax)[0], np.percentile(y, 2.5, axis=0))
+    plotting.curve(ax, np.arange(6), y, label="b", band=False)
+    plotting.curve(ax, np.arange(6), y[0], label="one repeat has no band")
+    assert len(ax.collections) == 1
+    with pytest.raises(InputError, match="unknown band '90%'"):
+        plotting.curve(ax, np.arange(6), y, label="c", band="90%")
+
+
+def test_values_that_a_logarithm_has_not(ax):
+    plotting.log10_axis(ax)
+    y = np.array([[1.0, 0.5, 0.0], [2.0, 0.25, -3.0]])
+    line = plotting.curve(ax, [0, 1, 2], y, label="a")
+    np.testing.assert_array_equal(line.get_ydata(), [1.5, 0.375, 0.25])
+    assert told(ax) == ["a: values ≤ 0 are drawn here"]
+    ax.figure.draw_without_rendering()
+    assert ax.get_ylim()[0] > 0
+
+
+def test_a_floor_is_told_once(ax):
+    plotting.log10_axis(ax)
+    for label in "ab":
+        line = plotting.curve(ax, [0, 1, 2], [[1.0, 1e-20, 0.0]] * 2, label=label, floor=1e-16)
+        np.testing.assert_array_equal(line.get_ydata(), [1.0, 1e-16, 1e-16])
+    assert told(ax) == ["values ≤ 1e-16 are drawn here"]
+    with pytest.raises(InputError, match="above 0"):
+        plotting.curve(ax, [0, 1], [1.0, 1.0], label="a", floor=0.0)
+
+
+def test_a_linear_axis_shows_all(ax):
+    line = plotting.curve(ax, [0, 1], [[-1.0, 0.0]], label="a")
+    np.testing.assert_array_equal(line.get_ydata(), [-1.0, 0.0])
+    assert told(ax) == []
+
+
+def test_nothing_positive_at_all(ax):
+    plotting.log10_axis(ax)
+    line = plotting.curve(ax, [0, 1], [[0.0, 0.0]], label="a")
+    np.testing.assert_array_equal(line.get_ydata(), [plotting.ZERO, plotting.ZERO])
+
+
+def test_short_repeats(ax):
+    x = np.array([[0, 1, 2, 3], [0, 1, -1, -1]])  # as a history pads them
+    y = np.array([[4.0, 3.0, 2.0, np.nan], [6.0, 5.0, np.nan, np.nan]])
+    line = plotting.curve(ax, x, y, label="a")
+    np.testing.assert_array_equal(line.get_xdata(), [0, 1, 2])
+    np.testing.assert_array_equal(line.get_ydata(), [5, 4, 2])
+
+
+def test_one_record_is_a_point_with_its_range(ax):
+    line = plotting.curve(ax, [[5], [5]], [[1.0], [3.0]], label="a")
+    assert line.get_marker() == "o"
+    np.testing.assert_array_equal(ax.collections[0].get_segments()[0], [[5, 1], [5, 3]])
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "says"),
+    [
+        ([[0, 1], [0, 2]], [[1.0, 1.0], [1.0, 1.0]], "x differs between the repeats at record 1"),
+        ([0, 1, 2], [[1.0, 1.0]], "x has shape"),
+        ([0, 1], [[np.nan, np.nan]], "no value"),
+        ([], np.zeros((2, 0)), "no value"),
+    ],
+)
+def test_curve_refuses(ax, x, y, says):
+    with pytest.raises(InputError, match=f"'name'.*{says}"):
+        plotting.curve(ax, x, y, label="name")
+
+
+def test_scatter(ax):
+    plotting.log10_axis(ax)
+    points = plotting.scatter(ax, [1.0, 2.0, np.nan], [0.5, 0.0, 1.0], label="a", colour="k")
+    np.testing.assert_array_equal(points.get_offsets(), [[1.0, 0.5], [2.0, 0.5]])
+    assert told(ax) == ["a: values ≤ 0 are drawn here"]
+    with pytest.raises(InputError, match="x has shape"):
+        plotting.scatter(ax, [1.0], [1.0, 2.0], label="a")
+    with pytest.raises(InputError, match="no value"):
+        plotting.scatter(ax, [1.0], [np.nan], label="a")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "shown"),
+    [
+        ([], "Loss"),
+        (["official", "synthetic"], "Loss"),
+        (["official", "surrogate"], "Loss [surrogate data]"),
+        (["rebuilt"], "Loss [rebuilt data]"),
+        (["rebuilt", "surrogate"], "Loss [surrogate data] [rebuilt data]"),
+        ([None], "Loss [data of unknown origin]"),
+    ],
+)
+def test_title_names_the_data(ax, statuses, shown):
+    plotting.title(ax, "Loss", *map(made_with, statuses))
+    assert ax.get_title(loc="left") == shown
+
+
+def test_a_long_title_is_wrapped_and_its_mark_whole():
+    with plotting.style():
+        figure, axes = plotting.subplots(1, 3)
+        for ax in axes:
+            plotting.title(
+                ax, "A title that is far too long for one of three", made_with("rebuilt")
+            )
+            lines = ax.get_title(loc="left").splitlines()
+            assert lines[-1].endswith("[rebuilt data]")
+        figure.draw_without_rendering()
+        boxes = [ax._left_title.get_window_extent() for ax in axes]
+    assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
+
+
+def test_axes(ax):
+    plotting.log10_axis(ax)
+    plotting.curve(ax, [0, 5e5, 1e6], [[1.0, 1e-5, 1e-12]], label="a")
+    plotting.bytes_axis(ax)
+    ax.figure.draw_without_rendering()
+    assert "400 kB" in [tick.get_text() for tick in ax.get_xticklabels()]
+    assert ax.get_yscale() == "log"
+    with pytest.raises(InputError, match="no axis 'z'"):
+        plotting.log10_axis(ax, "z")
+
+
+def test_reference_line(ax):
+    plotting.reference_line(ax, 2.0, "centralised")
+    assert told(ax) == ["centralised"]
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), [2.0, 2.0])
+
+
+def test_legend_reads_like_the_picture(ax):
+    plotting.curve(ax, [0, 1], [5.0, 1.0], label="low")
+    plotting.scatter(ax, [0.5], [3.0], label="points")
+    plotting.curve(ax, [0, 1], [4.0, 2.0], label="high")
+    for outside in (True, False):
+        plotting.legend(ax, outside=outside)
+        labels = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert labels == ["high", "low", "points"]
+
+
+def test_looks_are_stable_and_distinct():
+    assert plotting.look("faps") == {"colour": "#D55E00", "linestyle": "--"}
+    assert plotting.look("somebody_elses") == plotting.look("somebody_elses")
+    looks = [tuple(plotting.look(name).values()) for name in plotting.LOOKS]
+    assert all(one != other for one, other in combinations(looks, 2))
+    assert {colour for colour, _ in plotting.LOOKS.values()} <= plotting.COLOURS.keys()

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedcore import problems
+from fedcore.errors import ConfigError, DataError, InputError
+from fedcore.problems import Problem
+
+SPEC = {
+    "generator": "low_rank",
+    "params": {"n_clients": 3, "samples": 10, "n_features": 6, "rank": 2, "noise": 0.01},
+}
+
+
+def build(name="synthetic", spec=SPEC, seed=0, **changes):
+    return problems.build(name, {**spec, **changes}, raw="nowhere", seed=seed, surrogate=False)
+
+
+@pytest.fixture
+def file(problem, tmp_path):
+    problems.save(problem, tmp_path / "problem.h5")
+    return tmp_path / "problem.h5"
+
+
+def reason(path) -> str:
+    with pytest.raises(DataError) as caught:
+        problems.load(path)
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(1, 8), st.integers(0, 99))
+def test_the_reference_is_the_svd_of_the_stack(sizes, d, seed):
+    rng = np.random.default_rng(seed)
+    clients = [rng.standard_normal((n, d)) for n in sizes]
+    S, problem = np.vstack(clients), Problem("random", clients)
+    _, sigma, right_t = np.linalg.svd(S, full_matrices=False)
+    assert problem.right_vectors.shape == (d, len(sigma))
+    # Singular values are accurate to eps·σ_max; vectors are compared by what they do to S, since
+    # those of close singular values may turn into each other.
+    np.testing.assert_allclose(problem.singular_values, sigma, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        np.linalg.norm(S @ problem.right_vectors, axis=0), sigma, rtol=0, atol=1e-13
+    )
+    np.testing.assert_allclose(
+        problem.right_vectors.T @ problem.right_vectors, np.eye(len(sigma)), atol=1e-13
+    )
+
+
+def test_the_known_singular_values_come_out(problem):
+    expected = [5.0, 4.0, 3.0, 0.4, 0.3, 0.25, 0.2, 0.1, 0.05]
+    np.testing.assert_allclose(problem.singular_values, expected, rtol=0, atol=1e-14)  # rounding
+    assert (problem.n_samples, problem.n_features) == (40, 9)
+
+
+@pytest.mark.parametrize("rank", [1, 3, 9])
+def test_the_exact_loss_is_that_of_least_squares(problem, rank):
+    S, V = np.vstack(problem.clients), np.random.default_rng(rank).standard_normal((9, rank))
+    U = np.linalg.lstsq(V, S.T, rcond=None)[0].T
+    expected = 0.5 * np.linalg.norm(S - U @ V.T) ** 2
+    # Rounding; at full rank both are zero to (eps ‖S‖)² times the number of entries.
+    assert problem.exact_loss(V) == pytest.approx(expected, rel=1e-12, abs=1e-27)
+
+
+def test_the_exact_loss_follows_a_matrix_that_is_changed_in_place(problem):
+    V = np.eye(9)[:, :3].copy()
+    before = problem.exact_loss(V)
+    V[:] = np.eye(9)[:, 3:6]
+    assert problem.exact_loss(V) == problem.exact_loss(np.eye(9)[:, 3:6]) != before
+
+
+@pytest.mark.parametrize("rank", range(10))
+def test_the_optimal_loss_is_the_tail_of_the_spectrum(problem, rank):
+    tail = np.linalg.svd(np.vstack(problem.clients))[1][rank:]
+    expected = 0.5 * np.sum(tail**2)
+    assert problem.optimal_loss(rank) == pytest.approx(expected, rel=1e-10, abs=0)  # σ₉ = 0.05
+    attained = problem.exact_loss(problem.right_vectors[:, :rank])
+    assert attained == pytest.approx(expected, rel=1e-10, abs=1e-27)  # as above
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8))
+def test_no_subspace_beats_the_optimal_loss(seed, rank):
+    rng = np.random.default_rng(seed)
+    problem = Problem("random", [rng.standard_normal((12, 8))])
+    V = rng.standard_normal((8, rank))
+    assert problem.exact_loss(V) >= problem.optimal_loss(rank) * (1 - 1e-12)  # rounding
+
+
+def test_the_reference_of_single_precision_data_is_computed_in_double(problem):
+    single = Problem("single", [client.astype(np.float32) for client in problem.clients])
+    expected = np.linalg.svd(np.vstack(single.clients).astype(float))[1]
+    assert single.singular_values.dtype == np.float64
+    np.testing.assert_allclose(single.singular_values, expected, rtol=0, atol=1e-13)  # rounding
+
+
+def test_what_is_loaded_is_what_was_saved(problem, file):
+    problem.note = ""
+    loaded = problems.load(file)
+    assert (loaded.name, loaded.status, loaded.note) == (problem.name, problem.status, "")
+    assert loaded.checksum == problem.checksum
+    for ours, theirs in zip(loaded.clients, problem.clients, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.dtype == theirs.dtype
+    for ours, theirs in zip(loaded.reference, problem.reference, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_more_than_ten_clients_keep_their_order(tmp_path):
+    clients = [np.full((1, 2), float(i)) for i in range(1, 25)]
+    problems.save(Problem("many", clients), tmp_path / "many.h5")
+    loaded = problems.load(tmp_path / "many.h5").clients
+    assert [client[0, 0] for client in loaded] == list(range(1, 25))
+
+
+def test_the_checksum_depends_on_values_division_and_precision(clients):
+    S = np.vstack(clients)
+    kinds = [clients, [S], clients[::-1], [S + 1e-15], [S.astype(np.float32)]]
+    assert len({Problem("any name", list(kind)).checksum for kind in kinds}) == len(kinds)
+    assert Problem("a", clients).checksum == Problem("b", [c.copy() for c in clients]).checksum
+
+
+def test_a_missing_file_is_a_data_error(tmp_path):
+    assert "does not exist" in reason(tmp_path / "nothing.h5")
+
+
+@pytest.mark.parametrize("kept", [0, 100, -1000, -1])
+def test_a_truncated_file_is_a_data_error(file, kept):
+    file.write_bytes(file.read_bytes()[:kept])
+    assert "not a whole problem file" in reason(file)
+
+
+def test_a_flipped_bit_in_the_data_is_noticed(file):
+    with h5py.File(file) as opened:
+        offset = opened["clients/00001"].id.get_offset()
+    whole = bytearray(file.read_bytes())
+    whole[offset + 8] ^= 1
+    file.write_bytes(whole)
+    assert "checksum differs" in reason(file)
+
+
+def test_another_schema_is_named(file):
+    with h5py.File(file, "r+") as opened:
+        opened.attrs["schema"] = 99
+    assert "schema 99" in reason(file)
+
+
+@pytest.mark.parametrize("part", ["clients", "reference/right_vectors"])
+def test_a_missing_part_is_a_data_error(file, part):
+    with h5py.File(file, "r+") as opened:
+        del opened[part]
+    assert "not a whole problem file" in reason(file)
+
+
+def test_a_write_that_fails_leaves_nothing_behind(clients, tmp_path):
+    broken = Problem("broken", clients, note=object())
+    with pytest.raises(TypeError):
+        problems.save(broken, tmp_path / "problem.h5")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_problem_depends_on_its_name_and_the_master_seed_alone():
+    first = build()
+    assert build().checksum == first.checksum
+    assert build(name="other").checksum != first.checksum
+    assert build(seed=1).checksum != first.checksum
+    assert [client.shape for client in first.clients] == [(10, 6)] * 3
+    assert first.status == "synthetic"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"generator": "lowrank"}, "unknown generator 'lowrank': did you mean 'low_rank'"),
+        ({"params": {"nois": 1}}, "generator low_rank has no parameter 'nois': did you mean 'noise'"),
+        ({"params": {"rank": 0}}, "rank must be a whole number of at least 1"),
+    ],
+)
+def test_a_wrong_specification_is_refused(changes, message):
+    with pytest.raises((InputError, ConfigError), match=message):
+        build(**changes)
+
+
+def test_scales_do_what_their_names_say():
+    pixels = np.array([0.0, 127.5, 255.0])
+    np.testing.assert_array_equal(problems.SCALES["none"](pixels), pixels)
+    np.testing.assert_array_equal(problems.SCALES["unit"](pixels), [0, 0.5, 1])
+    np.testing.assert_array_equal(problems.SCALES["signed_unit"](pixels), [-1, 0, 1])

@@ -1,0 +1,157 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fedcore import tables
+from fedcore.errors import DataError, InputError
+
+values = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
+words = st.sampled_from(["true", "nan", "-inf", "1e-6", "007", " x", '"', 'a"b', "a\tb", "x\r\n"])
+names = st.text("abc_µ1 ", min_size=1, max_size=6).filter(lambda name: name == name.strip())
+
+
+@st.composite
+def any_table(draw):
+    columns = draw(st.lists(names, min_size=1, max_size=4, unique=True))
+    row = st.fixed_dictionaries({name: values | words for name in columns})
+    return draw(st.lists(row, max_size=5))
+
+
+def comparable(rows):
+    """Types, and NaN and −0.0, made visible to ==; columns come in the order of the first row."""
+    columns = list(rows[0]) if rows else []
+    return [[(name, type(row[name]), repr(row[name])) for name in columns] for row in rows]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(any_table())
+def test_read_returns_what_was_written_types_included(tmp_path, rows):
+    path = tmp_path / "table.tsv"
+    tables.write(rows, path)
+    first = path.read_bytes(), path.with_suffix(".md").read_bytes()
+    assert comparable(tables.read(path)) == comparable(rows)
+    tables.write(tables.read(path), path)
+    assert (path.read_bytes(), path.with_suffix(".md").read_bytes()) == first
+
+
+def test_the_files_look_as_documented(tmp_path):
+    rows = [
+        {"method": "a|b", "rounds": 6, "error": 1.0 / 3.0, "converged": True},
+        {"method": "c<d", "rounds": None, "error": math.nan, "converged": False},
+    ]
+    tables.write(rows, tmp_path / "new" / "t.tsv", caption="Two methods.")
+    assert (tmp_path / "new" / "t.tsv").read_text() == (
+        "method\trounds\terror\tconverged\na|b\t6\t0.3333333333333333\ttrue\nc<d\t\tnan\tfalse\n"
+    )
+    assert (tmp_path / "new" / "t.md").read_text() == (
+        "Two methods.\n\n"
+        "| method | rounds | error | converged |\n| :-- | --: | --: | --: |\n"
+        "| a\\|b | 6 | 0.3333 | true |\n| c&lt;d |  | – | false |\n"
+    )
+    assert sorted(file.name for file in (tmp_path / "new").iterdir()) == ["t.md", "t.tsv"]
+
+
+def test_numpy_scalars_become_plain_values(tmp_path):
+    row = {"a": np.float64(0.1), "b": np.int64(3), "c": np.bool_(True), "d": np.str_("x")}
+    tables.write([row], tmp_path / "t.tsv")
+    assert tables.read(tmp_path / "t.tsv") == [{"a": 0.1, "b": 3, "c": True, "d": "x"}]
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (0.0, "0"), (-0.0, "0"), (5000.0, "5000"), (12345.6, "12350"), (99999.9, "1e5"),
+        (0.0012346, "0.001235"), (0.00012344, "1.234e-4"), (-1.94e-6, "-1.94e-6"),
+        (1e20, "1e20"), (math.inf, "∞"), (-math.inf, "-∞"), (7, "7"), (None, ""), ("x", "x"),
+    ],
+)  # fmt: skip
+def test_numbers_are_shown_to_four_digits(value, text):
+    assert tables.show(value) == text
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"a\tb\n1\n", "line 2: 1 cells under 2 columns"),
+        (b"a\tb\n1\t2\n3\t4\t5\n", "line 3: 3 cells under 2 columns"),
+        (b"a\tb\n1\t2", "cut off"),
+        (b"", "cut off"),
+        (b"a\ta\n1\t2\n", "line 1: column names"),
+        (b'a\n"x\n', "line 2: bad cell"),
+        (b"a\n\xff\n", "cannot be read"),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path, content, message):
+    (tmp_path / "t.tsv").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        tables.read(tmp_path / "t.tsv")
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(DataError, match="there is no table"):
+        tables.read(tmp_path / "t.tsv")
+
+
+@pytest.mark.parametrize(
+    "rows, name, message",
+    [
+        ([{"a": 1}, {"b": 1}], "t.tsv", "row 2: column 'a' is not in every row"),
+        ([{"a": 1}, {"a": 1, "b": 1}], "t.tsv", "row 2: column 'b'"),
+        ([{"a": [1]}], "t.tsv", "column 'a' holds a list"),
+        ([{"a": np.ones(1)}], "t.tsv", "column 'a' holds a ndarray"),
+        ([{"a\tb": 1}], "t.tsv", "not a column name"),
+        ([{"": 1}], "t.tsv", "not a column name"),
+        ([{}], "t.tsv", "rows without columns"),
+        ([{"a": 1}], "t.csv", r"ends in \.tsv"),
+    ],
+)
+def test_what_is_no_table_is_refused_and_leaves_no_file(tmp_path, rows, name, message):
+    with pytest.raises(InputError, match=message):
+        tables.write(rows, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failed_write_leaves_the_old_table(tmp_path):
+    tables.write([{"a": 1}], tmp_path / "t.tsv")
+    with pytest.raises(InputError):
+        tables.write([{"a": object()}], tmp_path / "t.tsv")
+    assert tables.read(tmp_path / "t.tsv") == [{"a": 1}]
+
+
+def test_summarise_groups_in_order_of_appearance():
+    rows = [{"m": m, "x": x} for m, x in [("b", 3), ("a", 1), ("b", 9), ("b", 4.0), ("a", 2)]]
+    assert tables.summarise(rows, "x", ["m"]) == [
+        {"m": "b", "median": 4.0, "min": 3.0, "max": 9.0, "count": 3},
+        {"m": "a", "median": 1.5, "min": 1.0, "max": 2.0, "count": 2},
+    ]
+
+
+def test_summarise_counts_a_missing_value_as_never_reached():
+    rows = [{"m": "a", "x": x} for x in (5.0, math.nan, None, 4.0, 6.0)]
+    (row,) = tables.summarise(rows, "x", ["m"])
+    assert row == {"m": "a", "median": 6.0, "min": 4.0, "max": 6.0, "count": 5}
+    (row,) = tables.summarise(rows[:4], "x", ["m"])
+    assert math.isnan(row["median"]) and row["max"] == 5.0
+
+
+@pytest.mark.parametrize("bad", ["6", True, [1.0]])
+def test_summarise_refuses_what_is_no_number(bad):
+    with pytest.raises(InputError, match="taken over numbers"):
+        tables.summarise([{"x": bad}], "x", [])
+
+
+def test_summarise_names_the_nearest_column():
+    with pytest.raises(InputError, match="did you mean 'rounds'"):
+        tables.summarise([{"rounds": 1}], "round", [])
+
+
+def test_the_failing_end_of_missing_values():
+    assert tables.statistic([6, 7, None], missing="last") == 7.0
+    assert tables.statistic([6, 7, None], missing="first") == 6.0
+    assert math.isnan(tables.statistic([6, 7, None], "max"))
+    assert math.isnan(tables.statistic([6, 7, None], "mean"))
+    with pytest.raises(InputError, match="did you mean 'median'"):
+        tables.statistic([1], "medain")

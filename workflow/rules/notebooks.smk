@@ -1,0 +1,57 @@
+# One notebook per paper turns its histories into tables and figures. The executed copy is an output like
+# these, and the notebook can be opened by itself: its parameters have defaults.
+
+
+rule plan:
+    localrule: True
+    output:
+        f"{RESULTS}/plans/{{paper}}.json",
+    log:
+        "logs/plan/{paper}.log",
+    params:
+        plan=lambda wildcards: PLAN.describe(wildcards.paper),
+    script:
+        "../scripts/plan.py"
+
+
+for paper, settings in PLAN.papers.items():
+
+    rule:
+        name:
+            f"notebook_{paper}"
+        input:
+            notebook="notebooks/{paper}.ipynb",
+            plan=f"{RESULTS}/plans/{{paper}}.json",
+            histories=histories_of,
+        output:
+            notebook=report(
+                f"{RESULTS}/notebooks/{{paper}}.ipynb",
+                category=paper,
+                labels={"what": "executed notebook"},
+            ),
+            figures=[
+                report(
+                    f"{RESULTS}/figures/{{paper}}/{figure}.png",
+                    category=paper,
+                    labels={"what": text},
+                )
+                for figure, text in settings["figures"].items()
+            ],
+            vector=[
+                f"{RESULTS}/figures/{{paper}}/{figure}.pdf" for figure in settings["figures"]
+            ],
+            tables=[f"{RESULTS}/tables/{{paper}}/{table}.tsv" for table in settings["tables"]],
+            markdown=[f"{RESULTS}/tables/{{paper}}/{table}.md" for table in settings["tables"]],
+        log:
+            "logs/notebook/{paper}.log",
+        benchmark:
+            f"{RESULTS}/benchmarks/{{paper}}/notebook.tsv"
+        wildcard_constraints:
+            paper=paper,
+        params:
+            results=RESULTS,
+            code=fingerprint(f"fedcore.reports.{paper}", "fedcore.plotting"),
+        resources:
+            mem_mb=2000,
+        script:
+            "../scripts/notebook.py"

@@ -1,0 +1,25 @@
+# One rule per algorithm, so that each can be given its own resources; one job per cell, all repeats inside.
+# `code` makes a job run again when, and only when, the code that its result depends on has changed.
+
+for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
+
+    rule:
+        name:
+            f"run_{algorithm}"
+        input:
+            lambda wildcards: f"{CLIENTS}/{wildcards.paper}/{cell_of(wildcards).problem}.h5",
+        output:
+            f"{RESULTS}/histories/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.h5",
+        log:
+            "logs/run/{paper}/{experiment}/{algorithm}/{cell}.log",
+        benchmark:
+            f"{RESULTS}/benchmarks/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.tsv"
+        wildcard_constraints:
+            algorithm=algorithm,
+        params:
+            cell=lambda wildcards: cell_of(wildcards).spec(),
+            code=lambda wildcards: cell_of(wildcards).code,
+        resources:
+            mem_mb=2000,
+        script:
+            "../scripts/run.py"

@@ -1,0 +1,14 @@
+"""Execute the notebook of one paper; the executed copy appears whole or not at all."""
+
+import papermill
+
+from fedcore import atomic
+from fedcore.jobs import logged
+
+with logged(snakemake.log[0]), atomic.replace(snakemake.output.notebook) as executed:
+    papermill.execute_notebook(
+        snakemake.input.notebook,
+        str(executed),
+        parameters={"plan": snakemake.input.plan, "results": snakemake.params.results},
+        progress_bar=False,
+    )

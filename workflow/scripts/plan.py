@@ -1,0 +1,9 @@
+"""Write down what a paper's notebook needs to know: labels, cells, and what could not be run."""
+
+import json
+
+from fedcore import atomic
+from fedcore.jobs import logged
+
+with logged(snakemake.log[0]), atomic.replace(snakemake.output[0]) as path:
+    path.write_text(json.dumps(snakemake.params.plan, indent=1))

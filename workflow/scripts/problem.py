@@ -1,0 +1,14 @@
+"""Make one problem: client matrices and the answer that methods are compared with."""
+
+from fedcore import problems
+from fedcore.jobs import logged
+
+with logged(snakemake.log[0]):
+    problem = problems.build(
+        snakemake.wildcards.problem,
+        snakemake.params.spec,
+        raw=snakemake.params.raw,
+        seed=snakemake.params.seed,
+        surrogate=snakemake.params.surrogate,
+    )
+    problems.save(problem, snakemake.output[0])
