@@ -24,9 +24,9 @@ include: "workflow/rules/verdicts.smk"
 
 rule all:
     default_target: True
-    localrule: True
     input:
         expand(f"{RESULTS}/verdicts/{{paper}}.tsv", paper=PLAN.papers),
+    localrule: True
 
 
 # One target per paper: `snakemake factorization`.
@@ -35,9 +35,9 @@ for paper in PLAN.papers:
     rule:
         name:
             paper
-        localrule: True
         input:
             f"{RESULTS}/verdicts/{paper}.tsv",
+        localrule: True
 
 
 onsuccess:

@@ -128,8 +128,9 @@ def execute(
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run `algorithm` once on `problem`; the one road for the library, the cells and the tests.
 
-    The problem's clients must have passed `federation.check_clients`. After the algorithm, ``finish(federation, output)`` may talk to the clients once more: the
-    ledger is charged for it, the recorded rows do not change, and what it returns joins the output.
+    The problem's clients must have passed `federation.check_clients`. After the algorithm,
+    ``finish(federation, output)`` may talk to the clients once more: the ledger is charged for it,
+    the recorded rows do not change, and what it returns joins the output.
 
     Returns
     -------

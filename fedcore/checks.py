@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Collection
 from typing import Any
@@ -21,14 +22,14 @@ def require_at_least(minimum: int, **values: Any) -> None:
 def require_positive(**values: Any) -> None:
     """Require finite numbers above zero."""
     for name, value in values.items():
-        if not isinstance(value, numbers.Real) or not np.isfinite(value) or value <= 0:
+        if not isinstance(value, numbers.Real) or not math.isfinite(value) or value <= 0:
             raise InputError(f"{name} must be a finite number above 0, got {value!r}")
 
 
 def require_non_negative(**values: Any) -> None:
     """Require finite numbers of zero or more."""
     for name, value in values.items():
-        if not isinstance(value, numbers.Real) or not np.isfinite(value) or value < 0:
+        if not isinstance(value, numbers.Real) or not math.isfinite(value) or value < 0:
             raise InputError(f"{name} must be a finite number of 0 or more, got {value!r}")
 
 

@@ -1,5 +1,10 @@
 """The errors that a user can cause, each with a message that says what, where and what to do."""
 
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
 
 class FedcoreError(Exception):
     """Base class; the command line and the workflow print its message and exit with status 1."""
@@ -21,7 +26,7 @@ class HistoryError(FedcoreError):
     """A history file is corrupt, half-written or of another schema version."""
 
 
-def nearest(name: str, known) -> str:
+def nearest(name: str, known: Iterable[str]) -> str:
     """Return ``'did you mean …?'`` and the list of known names, for error messages.
 
     Parameters
@@ -31,9 +36,7 @@ def nearest(name: str, known) -> str:
     known : iterable of str
         Valid names.
     """
-    import difflib
-
-    known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=1)
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean '{close[0]}'? " if close else ""
-    return f"{hint}known: {', '.join(known) if known else 'none'}"
+    return f"{hint}known: {', '.join(names) if names else 'none'}"

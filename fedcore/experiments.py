@@ -204,7 +204,12 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
 def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
     checked = check(settings, "paper", path)
     for i, line in enumerate(checked["published"]):
-        checked["published"][i] = check(line, "published", f"{path}, published {line.get('id', i)}")
+        where = f"{path}, published {line.get('id', i)}"
+        checked["published"][i] = check(line, "published", where)
+        for name in checked["published"][i]["needs"]:
+            if name not in checked["problems"]:
+                known = nearest(name, checked["problems"])
+                raise ConfigError(f"{where}: needs the unknown problem '{name}': {known}")
     return checked
 
 

@@ -282,7 +282,7 @@ def title(ax: Axes, text: str, *histories: History) -> None:
 
 
 def log10_axis(ax: Axes, which: Literal["x", "y"] = "y") -> None:
-    """Make an axis logarithmic, with labels at powers of ten, and between them when these are few."""
+    """Make an axis logarithmic, labelled at powers of ten, and between them if these are few."""
     if which not in ("x", "y"):
         raise InputError(f"no axis '{which}': {nearest(str(which), 'xy')}")
     ax.set(**{f"{which}scale": "log"})

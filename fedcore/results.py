@@ -19,9 +19,7 @@ class Results:
     Parameters
     ----------
     plan : path-like
-        File ``<results>/plans/<paper>.json``.
-    folder : path-like
-        Folder of results.
+        File ``<results>/plans/<paper>.json``; the histories lie in ``<results>/histories``.
 
     Attributes
     ----------
@@ -29,12 +27,12 @@ class Results:
         Title, problems, experiments, figures, cells, and the problems that could not be had.
     """
 
-    def __init__(self, plan: str | os.PathLike[str], folder: str | os.PathLike[str]) -> None:
+    def __init__(self, plan: str | os.PathLike[str]) -> None:
         try:
             self.plan: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise DataError(f"{plan} is not a plan ({error}); run snakemake to make it") from error
-        self._folder = Path(folder)
+        self._folder = Path(plan).parents[1]
         self._read: dict[str, History] = {}
 
     def __getitem__(self, cell: str) -> History:

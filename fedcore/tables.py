@@ -34,6 +34,7 @@ def write(
     *,
     caption: str = "",
     shown: Sequence[Mapping[str, Any]] | None = None,
+    below: Sequence[str] = (),
 ) -> None:
     """Write a table as TSV, and beside it as Markdown; equal tables give equal bytes.
 
@@ -47,6 +48,8 @@ def write(
         Paragraph above the table, in the Markdown only.
     shown : sequence of mapping, optional
         What the Markdown shows instead of `rows`.
+    below : sequence of str
+        Points below the table, in the Markdown only.
 
     Raises
     ------
@@ -62,7 +65,9 @@ def write(
     lines += ["\t".join(_cell(value) for value in row.values()) for row in plain]
     with atomic.replace(final.with_suffix(".md")) as readable, atomic.replace(final) as exact:
         exact.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
-        readable.write_text(markdown(visible, caption=caption), encoding="utf-8", newline="\n")
+        text = markdown(visible, caption=caption)
+        text += "".join(f"\n- {_escape(point)}\n" for point in below)
+        readable.write_text(text, encoding="utf-8", newline="\n")
 
 
 def read(path: str | os.PathLike[str]) -> list[Row]:

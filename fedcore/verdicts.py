@@ -142,7 +142,11 @@ def judge(
 
 
 def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str]) -> None:
-    """Write verdicts as a TSV of all fields, and beside it as Markdown for reading."""
+    """Write verdicts as a TSV of all fields, and beside it as Markdown for reading.
+
+    The Markdown gives the reason of every verdict but "reproduced" below the table, equal reasons
+    once; the tolerances and why they are what they are stand in the TSV.
+    """
     several = len({verdict.paper for verdict in verdicts}) > 1
     shown = [
         ({"paper": v.paper} if several else {})
@@ -151,12 +155,22 @@ def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str]) -> None:
             "quantity": v.quantity,
             "printed": v.printed,
             "measured [min, max]": v.measured + _range(v),
-            "verdict": f"**{v.verdict}**: {v.reason}",
+            "verdict": v.verdict if v.verdict == "reproduced" else f"**{v.verdict}**",
         }
         for v in verdicts
     ]
     caption = "; ".join(summary(verdicts).splitlines())
-    tables.write([asdict(verdict) for verdict in verdicts], path, caption=caption, shown=shown)
+    rows = [asdict(verdict) for verdict in verdicts]
+    tables.write(rows, path, caption=caption, shown=shown, below=_reasons(verdicts))
+
+
+def _reasons(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return a line per reason for what was not reproduced, with the quantities it is about."""
+    about: dict[tuple[str, str], list[str]] = {}
+    for v in verdicts:
+        if v.verdict not in ("reproduced", "surrogate data"):
+            about.setdefault((v.verdict, v.reason), []).append(v.quantity)
+    return [f"**{key[0]}**, {'; '.join(names)}: {key[1]}" for key, names in about.items()]
 
 
 def read(path: str | os.PathLike[str]) -> list[Verdict]:

@@ -12,7 +12,9 @@ def gaussian(m: int, k: int, seed: int) -> np.ndarray:
 
 
 def explicit(clients, V, seed=0):
-    return ExplicitFactors(V, [gaussian(len(s), V.shape[1], seed + i) for i, s in enumerate(clients)])
+    return ExplicitFactors(
+        V, [gaussian(len(s), V.shape[1], seed + i) for i, s in enumerate(clients)]
+    )
 
 
 @pytest.mark.parametrize("rank", [1, 3, 6])
@@ -67,7 +69,9 @@ def test_an_excess_of_1e_20_is_measured_where_the_trace_form_cancels(low_rank_pr
     assert ours == pytest.approx(0.5e-20, rel=1e-3, abs=0)
     U = np.vstack(U)
     naive = 0.5 * (np.sum(S**2) - 2 * np.sum(U * (S @ V)) + np.sum((U.T @ U) * (V.T @ V)))
-    assert naive != pytest.approx(0.5e-20, rel=0.5, abs=0)  # it subtracts numbers of the size ‖S‖² = 50
+    assert naive != pytest.approx(
+        0.5e-20, rel=0.5, abs=0
+    )  # it subtracts numbers of the size ‖S‖² = 50
 
 
 @pytest.mark.parametrize("rank", [3, 5])
@@ -81,7 +85,7 @@ def test_a_rank_deficient_v_is_measured_like_any_other(problem, clients, rank):
 
 def test_spectral_factors_agree_with_the_matrices_that_they_stand_for(clients):
     V = gaussian(9, 3, 9)
-    left, sigma, right_t = np.linalg.svd(V, full_matrices=False)
+    _, sigma, right_t = np.linalg.svd(V, full_matrices=False)
     remaining = np.array([0.9, 0.1, -0.3])
     U, energy = [], np.zeros(3)
     for i, s in enumerate(clients):
@@ -90,7 +94,9 @@ def test_spectral_factors_agree_with_the_matrices_that_they_stand_for(clients):
         energy += (error**2).sum(axis=0)
     spectral = SpectralFactors(V, sigma**2, energy, remaining)
     # Equal in exact arithmetic; rounding.
-    assert spectral.excess(clients) == pytest.approx(ExplicitFactors(V, U).excess(clients), rel=1e-12)
+    assert spectral.excess(clients) == pytest.approx(
+        ExplicitFactors(V, U).excess(clients), rel=1e-12
+    )
 
 
 def test_factors_need_one_u_per_client(clients):
@@ -101,7 +107,9 @@ def test_factors_need_one_u_per_client(clients):
 
 def test_metrics_take_a_basis_as_well_as_factors(problem):
     top = np.linalg.svd(np.vstack(problem.clients))[2][:3].T
-    for name, value in (("objective", 0.5 * (0.4**2 + 0.3**2 + 0.25**2 + 0.2**2 + 0.1**2 + 0.05**2)),):
+    for name, value in (
+        ("objective", 0.5 * (0.4**2 + 0.3**2 + 0.25**2 + 0.2**2 + 0.1**2 + 0.05**2)),
+    ):
         for iterate in ({"basis": top}, {"factors": ExactFactors(top * 7)}):
             assert get(name).function(iterate, problem) == pytest.approx(value, rel=1e-12)
     assert get("kappa").function({"basis": top}, problem) == pytest.approx(1, rel=1e-14)

@@ -102,8 +102,12 @@ def test_mixed_precision_clients_send_double_precision():
 
 
 def test_a_clients_stream_depends_on_its_id_and_the_seed_alone():
-    all_of_them = dict(zip("abc", Federation(blocks(1, 1, 1), 4, ids=[7, 3, 5]).gather(draw)))
-    reordered = dict(zip("cab", Federation(blocks(1, 1, 1), 4, ids=[5, 7, 3]).gather(draw)))
+    all_of_them = dict(
+        zip("abc", Federation(blocks(1, 1, 1), 4, ids=[7, 3, 5]).gather(draw), strict=True)
+    )
+    reordered = dict(
+        zip("cab", Federation(blocks(1, 1, 1), 4, ids=[5, 7, 3]).gather(draw), strict=True)
+    )
     alone = Federation(blocks(1), 4, ids=[3]).gather(draw)
     for name in "abc":
         np.testing.assert_array_equal(all_of_them[name], reordered[name])

@@ -39,7 +39,7 @@ def test_the_reference_is_the_svd_of_the_stack(sizes, d, seed):
     rng = np.random.default_rng(seed)
     clients = [rng.standard_normal((n, d)) for n in sizes]
     S, problem = np.vstack(clients), Problem("random", clients)
-    _, sigma, right_t = np.linalg.svd(S, full_matrices=False)
+    sigma = np.linalg.svd(S, full_matrices=False)[1]
     assert problem.right_vectors.shape == (d, len(sigma))
     # Singular values are accurate to eps·σ_max; vectors are compared by what they do to S, since
     # those of close singular values may turn into each other.
@@ -177,7 +177,10 @@ def test_a_problem_depends_on_its_name_and_the_master_seed_alone():
     ("changes", "message"),
     [
         ({"generator": "lowrank"}, "unknown generator 'lowrank': did you mean 'low_rank'"),
-        ({"params": {"nois": 1}}, "generator low_rank has no parameter 'nois': did you mean 'noise'"),
+        (
+            {"params": {"nois": 1}},
+            "generator low_rank has no parameter 'nois': did you mean 'noise'",
+        ),
         ({"params": {"rank": 0}}, "rank must be a whole number of at least 1"),
     ],
 )

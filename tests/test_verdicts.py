@@ -284,13 +284,16 @@ def test_verdicts_survive_a_round_trip(tmp_path):
 
 
 def test_the_markdown_is_for_reading(tmp_path):
-    verdicts.write([made(), made(name="b", low=6.0, high=6.0)], tmp_path / "v.tsv")
+    several = [made(), *(made("mf", "deviates", name, low=6.0, high=6.0) for name in "bc")]
+    verdicts.write(several, tmp_path / "v.tsv")
     assert (tmp_path / "v.md").read_text() == (
-        "mf: 2 reproduced (of 2 published values)\n\n"
+        "mf: 1 reproduced, 2 deviate (of 3 published values)\n\n"
         "| source | quantity | printed | measured [min, max] | verdict |\n"
         "| :-- | :-- | :-- | :-- | :-- |\n"
-        "| Table 1 | q | 6 | 6 [5, 7] | **reproduced**: why \\| not |\n"
-        "| Table 1 | q | 6 | 6 | **reproduced**: why \\| not |\n"
+        "| Table 1 | q | 6 | 6 [5, 7] | reproduced |\n"
+        "| Table 1 | q | 6 | 6 | **deviates** |\n"
+        "| Table 1 | q | 6 | 6 | **deviates** |\n"
+        "\n- **deviates**, q; q: why \\| not\n"
     )
 
 

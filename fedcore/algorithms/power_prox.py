@@ -86,7 +86,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     V = orth(V) if params.orthonormalise else V
     federation.broadcast(V)
     gram = V.T @ V
-    step = 1.0 / np.linalg.norm(V, 2) ** 2
+    step = 1.0 / float(np.linalg.norm(V, 2)) ** 2
     prox = PROXIMAL[params.penalty]
 
     def start(data: np.ndarray, state: SimpleNamespace, message: np.ndarray) -> None:

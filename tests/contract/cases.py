@@ -1,8 +1,8 @@
 """What the contract suite must be told about each algorithm, as a small table.
 
-An algorithm that needs only ``n_components`` is covered by the general tests without an entry; the tests
-against an oracle fail, with a sentence that names this file, until it has one. The oracles are the
-methods written down in the plainest form, on the stacked matrix, with NumPy alone.
+An algorithm that needs only ``n_components`` is covered by the general tests without an entry; the
+tests against an oracle fail, with a sentence that names this file, until it has one. The oracles
+are the methods written down in the plainest form, on the stacked matrix, with NumPy alone.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def practical_step(S: np.ndarray, r: int) -> dict[str, Any]:
     return {"sigma_max": high, "sigma_r": scale * K * np.sqrt(high), "rounds": 3000}
 
 
-POWERS = (
+POWERS: tuple[dict[str, Any], ...] = (
     {},
     {"power": 1},
     {"power": 2},
@@ -179,7 +179,7 @@ POWERS = (
     {"samples": 3, "power": 2, "select": "initial"},
     {"samples": 3, "power": 2, "select": "final"},
 )
-DESCENTS = (
+DESCENTS: tuple[dict[str, Any], ...] = (
     {"local_steps": 0},
     {"local_steps": 7, "power": 1},
     {"local_steps": 20, "momentum": True},

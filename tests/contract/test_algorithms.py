@@ -367,4 +367,6 @@ def test_an_algorithm_says_what_it_is(name):
     algorithm = algorithms.get(name)
     assert algorithm.title.endswith(".") and "\n" not in algorithm.title
     assert algorithm.paper
-    assert {"n_components", "start"} <= {f.name for f in dataclasses.fields(algorithm.module.Params)}
+    assert {"n_components", "start"} <= {
+        f.name for f in dataclasses.fields(algorithm.module.Params)
+    }

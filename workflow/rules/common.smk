@@ -29,6 +29,12 @@ wildcard_constraints:
     cell="[a-zA-Z0-9_-]+",
 
 
+def raw_files(wildcards):
+    dataset = PLAN.problems["{paper}/{problem}".format(**wildcards)].get("dataset")
+    needed = dataset and not PLAN.config["surrogates"]
+    return f"{RAW}/{dataset}/fetched.json" if needed else []
+
+
 def cell_of(wildcards):
     return CELLS["{paper}/{experiment}/{algorithm}/{cell}".format(**wildcards)]
 

@@ -3,22 +3,16 @@
 
 
 rule fetch:
-    localrule: True
     output:
         f"{RAW}/{{dataset}}/fetched.json",
     log:
-        "logs/fetch/{dataset}.log",
+        f"{RESULTS}/logs/fetch/{{dataset}}.log",
     retries: 1
+    localrule: True
     params:
         code=fingerprint("fedcore.datasets"),
     script:
         "../scripts/fetch.py"
-
-
-def raw_files(wildcards):
-    dataset = PLAN.problems["{paper}/{problem}".format(**wildcards)].get("dataset")
-    needed = dataset and not PLAN.config["surrogates"]
-    return f"{RAW}/{dataset}/fetched.json" if needed else []
 
 
 rule problem:
@@ -27,14 +21,14 @@ rule problem:
     output:
         f"{CLIENTS}/{{paper}}/{{problem}}.h5",
     log:
-        "logs/problem/{paper}-{problem}.log",
+        f"{RESULTS}/logs/problem/{{paper}}-{{problem}}.log",
+    resources:
+        mem_mb=2000,
     params:
         spec=lambda wildcards: PLAN.problems["{paper}/{problem}".format(**wildcards)],
         raw=RAW,
         seed=PLAN.config["seed"],
         surrogate=PLAN.config["surrogates"],
         code=lambda wildcards: PLAN.problem_code("{paper}/{problem}".format(**wildcards)),
-    resources:
-        mem_mb=2000,
     script:
         "../scripts/problem.py"

@@ -3,11 +3,11 @@
 
 
 rule plan:
-    localrule: True
     output:
         f"{RESULTS}/plans/{{paper}}.json",
     log:
-        "logs/plan/{paper}.log",
+        f"{RESULTS}/logs/plan/{{paper}}.log",
+    localrule: True
     params:
         plan=lambda wildcards: PLAN.describe(wildcards.paper),
     script:
@@ -37,21 +37,18 @@ for paper, settings in PLAN.papers.items():
                 )
                 for figure, text in settings["figures"].items()
             ],
-            vector=[
-                f"{RESULTS}/figures/{{paper}}/{figure}.pdf" for figure in settings["figures"]
-            ],
+            vector=[f"{RESULTS}/figures/{{paper}}/{figure}.pdf" for figure in settings["figures"]],
             tables=[f"{RESULTS}/tables/{{paper}}/{table}.tsv" for table in settings["tables"]],
             markdown=[f"{RESULTS}/tables/{{paper}}/{table}.md" for table in settings["tables"]],
         log:
-            "logs/notebook/{paper}.log",
+            f"{RESULTS}/logs/notebook/{{paper}}.log",
         benchmark:
             f"{RESULTS}/benchmarks/{{paper}}/notebook.tsv"
         wildcard_constraints:
             paper=paper,
-        params:
-            results=RESULTS,
-            code=fingerprint(f"fedcore.reports.{paper}", "fedcore.plotting"),
         resources:
             mem_mb=2000,
+        params:
+            code=fingerprint(f"fedcore.reports.{paper}", "fedcore.plotting"),
         script:
             "../scripts/notebook.py"

@@ -11,15 +11,15 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
         output:
             f"{RESULTS}/histories/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.h5",
         log:
-            "logs/run/{paper}/{experiment}/{algorithm}/{cell}.log",
+            f"{RESULTS}/logs/run/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.log",
         benchmark:
             f"{RESULTS}/benchmarks/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.tsv"
         wildcard_constraints:
             algorithm=algorithm,
+        resources:
+            mem_mb=2000,
         params:
             cell=lambda wildcards: cell_of(wildcards).spec(),
             code=lambda wildcards: cell_of(wildcards).code,
-        resources:
-            mem_mb=2000,
         script:
             "../scripts/run.py"

@@ -15,7 +15,7 @@ rule verdicts:
             labels={"what": "verdicts"},
         ),
     log:
-        "logs/verdicts/{paper}.log",
+        f"{RESULTS}/logs/verdicts/{{paper}}.log",
     params:
         published=lambda wildcards: PLAN.papers[wildcards.paper]["published"],
         unavailable=PLAN.unavailable,

@@ -9,6 +9,6 @@ with logged(snakemake.log[0]), atomic.replace(snakemake.output.notebook) as exec
     papermill.execute_notebook(
         snakemake.input.notebook,
         str(executed),
-        parameters={"plan": snakemake.input.plan, "results": snakemake.params.results},
+        parameters={"plan": snakemake.input.plan},
         progress_bar=False,
     )

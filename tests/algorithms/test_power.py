@@ -1,0 +1,215 @@
+"""Algorithm 1 and the descent of Algorithm 2, against what the paper says in formulas."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from contract.cases import Draws
+
+import fedcore
+
+RANK = 3
+
+
+def draw_sketches(clients, seed, samples, power=0):
+    """``(SᵀS)^α Sᵀ Φ`` of every sample, in the order of the draws."""
+    S, draws = np.vstack(clients), Draws(seed, len(clients))
+    multiply = np.linalg.matrix_power(S.T @ S, power)
+    return [multiply @ S.T @ np.vstack(draws.gaussian(clients, RANK)) for _ in range(samples)]
+
+
+def kappa(V):
+    sigma = np.linalg.svd(V)[1]
+    return sigma[0] / sigma[-1]
+
+
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_the_kept_sample_is_the_best_conditioned_of_those_drawn(clients, power):
+    sketches, results = (draw_sketches(clients, 4, 8, p) for p in (0, power))
+    by_sketch = int(np.argmin([kappa(V) for V in sketches]))
+    by_result = int(np.argmin([kappa(V) for V in results]))
+    for select, best in (("initial", by_sketch), ("final", by_result)):
+        options = {"samples": 8, "power": power, "select": select}
+        V = fedcore.run("power_iteration", clients, RANK, seed=4, **options).output["V"]
+        # Rounding, relative to the largest entry; the candidates themselves differ by order one.
+        np.testing.assert_allclose(V, results[best], rtol=0, atol=1e-12 * np.abs(V).max())
+
+
+def test_the_two_readings_of_the_restarts_can_keep_different_samples(clients):
+    differ = 0
+    for seed in range(10):
+        sketches, results = (draw_sketches(clients, seed, 8, p) for p in (0, 2))
+        found = [
+            fedcore.run(
+                "power_iteration", clients, RANK,
+                seed=seed, samples=8, power=2, select=select, measure=["kappa"],
+            ).history["kappa"][0]
+            for select in ("initial", "final")
+        ]  # fmt: skip
+        kept = results[int(np.argmin([kappa(V) for V in sketches]))]
+        # κ up to 1e3 is known to κ·eps.
+        assert found[0] == pytest.approx(kappa(kept), rel=1e-10)
+        assert found[1] == pytest.approx(min(map(kappa, results)), rel=1e-10)
+        assert found[1] <= found[0] * (1 + 1e-10)
+        differ += found[1] < 0.99 * found[0]
+    assert differ  # otherwise the example would not tell the readings apart
+
+
+def test_more_samples_never_have_a_worse_condition_number(clients):
+    values = [
+        fedcore.run("power_exact", clients, RANK, samples=m, measure=["kappa"]).history["kappa"][0]
+        for m in (1, 2, 5, 20)
+    ]
+    assert values == sorted(values, reverse=True)  # the first samples are the same draws
+
+
+@pytest.mark.parametrize("power", [0, 1, 3])
+def test_the_exact_solution_is_that_of_least_squares(clients, power):
+    result = fedcore.run("power_exact", clients, RANK, power=power)
+    V = result.output["V"]
+    for S, U in zip(clients, result.output["U"], strict=True):
+        expected = np.linalg.lstsq(V, S.T, rcond=None)[0].T
+        # Both solve through orthogonal factorisations: κ(V)·eps, with κ(V) < 1e4.
+        np.testing.assert_allclose(U, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+
+
+def test_every_power_brings_the_exact_solution_nearer_to_the_floor(clients, problem):
+    floor = problem.optimal_loss(RANK)
+    gaps = [
+        fedcore.run("power_exact", clients, RANK, power=a).history["objective"][0] - floor
+        for a in range(5)
+    ]
+    # Theorem 3: by (σ₄/σ₃)^4 = 3e-4 per power on the leading term; a factor of 100 leaves room.
+    assert all(0 < new < old / 100 for old, new in pairwise(gaps[:4]))
+
+
+def descent(clients, **options):
+    measure = ["objective", "exact_objective"]
+    return fedcore.run("power_gd", clients, RANK, measure=measure, **options)
+
+
+def test_the_excess_falls_as_the_eigenvalues_of_v_say(low_rank_clients):
+    result = descent(low_rank_clients, local_steps=60)
+    V, excess = result.output["V"], result.history["objective"]
+    assert (result.history["exact_objective"] < 1e-27).all()  # noise-free: all is excess
+    S, draws = np.vstack(low_rank_clients), Draws(0, 4)
+    draws.gaussian(low_rank_clients, RANK)  # Φ comes first
+    U0 = np.vstack([g / np.sqrt(len(g)) for g in draws.gaussian(low_rank_clients, RANK)])
+    eigenvalues, T = np.linalg.eigh(V.T @ V)
+    energy = np.sum(((U0 - S @ np.linalg.pinv(V).T) @ T) ** 2, axis=0)
+    for t in range(61):
+        factors = (1 - eigenvalues / eigenvalues[-1]) ** (2 * t)
+        # κ(V)² · eps of the eigenvalues, raised to the power 2t = 120.
+        assert excess[t] == pytest.approx(
+            0.5 * np.sum(eigenvalues * factors * energy), rel=1e-9, abs=0
+        )
+
+
+def test_with_two_components_the_excess_falls_by_a_constant_factor(matrix_with):
+    S = matrix_with(30, 6, np.array([2.0, 1.0]), seed=1)
+    result = fedcore.run("power_gd", [S[:10], S[10:]], 2, local_steps=40)
+    small, large = np.linalg.eigvalsh(result.output["V"].T @ result.output["V"])
+    ratios = result.history["objective"][2:] / result.history["objective"][1:-1]
+    # After one step the error along λ₁ is exactly gone; rounding of (1 − λ₂/λ₁)².
+    np.testing.assert_allclose(ratios, (1 - small / large) ** 2, rtol=1e-10)
+
+
+def test_after_1000_steps_log10_of_the_loss_falls_868_6_per_unit_of_inverse_squared_kappa():
+    """Fig. 2: ``log10 F = 2·1000·log10(1 − x) + …``, of slope −2000/ln 10 = −868.6 at small x."""
+    steps, points = 1000, np.array([1e-5, 2e-5, 4e-5])
+    # S with orthonormal columns and V = SᵀS·start = start: the condition number is ours to choose.
+    S = np.linalg.qr(np.random.default_rng(0).standard_normal((40, 2)))[0]
+    logs = []
+    for x in points:
+        start = np.diag([1.0, np.sqrt(x)])
+        result = fedcore.run("power_gd", [S[:15], S[15:]], 2, start=start, local_steps=steps)
+        history = result.history["objective"]
+        logs.append(np.log10(history[-1] / history[1]))  # the same first step for all: F₁₀₀₀ / F₁
+        # x is known to eps/x = 2e-11.
+        assert logs[-1] == pytest.approx(2 * (steps - 1) * np.log10(1 - x), rel=1e-9)
+    slope = np.polyfit(points, logs, 1)[0] * steps / (steps - 1)
+    # The slope at small x, up to the curvature x/2 of the logarithm (2e-5 relative).
+    assert slope == pytest.approx(-868.6, rel=1e-4)
+
+
+def test_nesterovs_iterates_are_those_of_the_direct_recursion(clients):
+    result = fedcore.run(
+        "power_gd", [np.vstack(clients)], RANK, seed=2, local_steps=150, momentum=True
+    )
+    S, V = np.vstack(clients), result.output["V"]
+    draws = Draws(2, 1)
+    draws.gaussian([S], RANK)  # Φ comes first
+    U = point = draws.gaussian([S], RANK)[0] / np.sqrt(len(S))
+    losses = [0.5 * np.linalg.norm(S - U @ V.T) ** 2]
+    for k in range(150):
+        new = point - (point @ V.T - S) @ V / np.linalg.norm(V, 2) ** 2
+        U, point = new, new + k / (k + 3) * (new - U)
+        losses.append(0.5 * np.linalg.norm(S - U @ V.T) ** 2)
+    # 150 steps of rounding, in two forms of the same recursion.
+    np.testing.assert_allclose(result.history["objective"], losses, rtol=1e-11)
+    np.testing.assert_allclose(result.output["U"][0], U, rtol=0, atol=1e-12)
+
+
+def test_momentum_wins_on_an_ill_conditioned_v(low_rank_clients):
+    plain, fast = (
+        descent(low_rank_clients, power=1, local_steps=300, momentum=m).history["objective"]
+        for m in (False, True)
+    )
+    np.testing.assert_array_equal(plain[:2], fast[:2])  # β₀ = 0: the first step is the same
+    assert fast[-1] < plain[-1] / 10
+
+
+def test_an_orthonormal_v_needs_one_step(clients, problem):
+    result = fedcore.run(
+        "power_gd", clients, RANK,
+        power=2, orthonormalise=True, local_steps=3,
+        measure=["objective", "exact_objective", "kappa"],
+    )  # fmt: skip
+    history = result.history
+    np.testing.assert_allclose(history["kappa"], 1, rtol=1e-14)  # rounding
+    assert history["objective"][0] > history["exact_objective"][0] + 0.1
+    # Remark 4; what is left is the square of rounding.
+    np.testing.assert_allclose(history["objective"][1:], history["exact_objective"][1:], rtol=1e-14)
+    S = np.vstack(clients)
+    np.testing.assert_allclose(np.vstack(result.output["U"]), S @ result.output["V"], atol=1e-13)
+
+
+def test_zero_steps_leave_the_random_start(clients):
+    result = fedcore.run("power_gd", clients, RANK, local_steps=0)
+    draws = Draws(0, len(clients))
+    draws.gaussian(clients, RANK)
+    for U, start in zip(result.output["U"], draws.gaussian(clients, RANK), strict=True):
+        np.testing.assert_array_equal(U, start / np.sqrt(len(U)))
+
+
+def test_the_start_has_the_variance_one_over_the_number_of_samples():
+    S = np.random.default_rng(0).standard_normal((4000, 3))
+    U = fedcore.run("power_gd", [S[:3000], S[3000:]], 3, local_steps=0).output["U"]
+    for u, n in zip(U, (3000, 1000), strict=True):
+        # 3n squares of standard deviation √2/n: five standard errors.
+        assert np.mean(u**2) * n == pytest.approx(1, abs=5 * np.sqrt(2 / (3 * n)))
+
+
+@pytest.mark.parametrize("power", [0, 1])
+def test_a_rank_deficient_v_is_handled_like_numpys_pseudo_inverse(matrix_with, power):
+    S = matrix_with(30, 7, np.array([2.0, 1.0]), seed=3)  # rank 2, and four components
+    parts = [S[:4], S[4:]]
+    exact = fedcore.run("power_exact", parts, 4, power=power)
+    V, U = exact.output["V"], np.vstack(exact.output["U"])
+    expected = S @ np.linalg.pinv(V, rcond=1e-12).T
+    # κ of the non-zero part is below 1e3.
+    np.testing.assert_allclose(U, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+    assert exact.history["objective"][0] < 1e-26  # (eps ‖S‖)² times the number of entries
+
+    gd = fedcore.run("power_gd", parts, 4, power=power, local_steps=2000, momentum=True)
+    U, V = np.vstack(gd.output["U"]), gd.output["V"]
+    draws = Draws(0, 2)
+    draws.gaussian(parts, 4)
+    U0 = np.vstack([g / np.sqrt(len(g)) for g in draws.gaussian(parts, 4)])
+    # Descent changes U within the row space of V only, and there it reaches the solution: what is
+    # left after 2000 accelerated steps is below 1e-6 of it.
+    in_range = np.linalg.pinv(V, rcond=1e-12) @ V
+    np.testing.assert_allclose(U - U @ in_range, U0 - U0 @ in_range, atol=1e-11)
+    np.testing.assert_allclose(U @ in_range, expected, rtol=0, atol=1e-6 * np.abs(expected).max())

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fedcore
+from fedcore import algorithms
+from fedcore.api import execute, shared_basis
+from fedcore.errors import ConfigError, FedcoreError, InputError
+from fedcore.problems import Problem
+
+
+def test_a_result_holds_components_history_ledger_and_output(clients):
+    result = fedcore.run("power_gd", clients, 3, local_steps=5, power=1)
+    assert result.components.shape == (3, 9)
+    assert result.history["iteration"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert result.history["objective"].shape == (6,)
+    assert result.history["bytes_up"][-1] == result.ledger.bytes_up == 2 * 4 * 9 * 3 * 8
+    assert [u.shape for u in result.output["U"]] == [(len(c), 3) for c in clients]
+    # The components span range(V): projecting V on them leaves rounding, relative to V's norm.
+    V, P = result.output["V"], result.components
+    np.testing.assert_allclose(P.T @ (P @ V), V, atol=1e-12)
+
+
+def test_the_components_of_the_centralised_svd_are_numpys_up_to_sign(clients):
+    components = fedcore.run("centralized_svd", clients, 3).components
+    expected = np.linalg.svd(np.vstack(clients))[2][:3]
+    # Gaps of the singular values are 1 and more: vectors are accurate to a few eps.
+    np.testing.assert_allclose(np.abs(components @ expected.T), np.eye(3), atol=1e-13)
+
+
+@pytest.mark.parametrize("measure", [(), ("kappa",), ("subspace_distance", "exact_objective")])
+def test_what_is_measured_is_what_was_asked_for(clients, measure):
+    history = fedcore.run("power_exact", clients, 2, measure=measure).history
+    assert set(history) - {
+        "iteration", "round", "scalars_up", "scalars_down", "bytes_up", "bytes_down",
+    } == set(measure)  # fmt: skip
+
+
+def test_an_unknown_measure_gets_a_suggestion(clients):
+    with pytest.raises(ConfigError, match="unknown metric 'kapa': did you mean 'kappa'"):
+        fedcore.run("power_exact", clients, 2, measure=["kapa"])
+
+
+def test_integer_lists_and_a_stacked_array_are_clients_too():
+    S = np.random.default_rng(0).integers(0, 9, (4, 5, 3))
+    as_array = fedcore.run("power_exact", S, 2).components
+    as_lists = fedcore.run("power_exact", S.tolist(), 2).components
+    as_floats = fedcore.run("power_exact", list(S.astype(float)), 2).components
+    np.testing.assert_array_equal(as_array, as_floats)
+    np.testing.assert_array_equal(as_lists, as_floats)
+
+
+def test_a_start_may_be_a_list_of_whole_numbers(clients):
+    start = np.eye(9, 3, dtype=int)
+    lists, floats = (
+        fedcore.run("power_exact", clients, 3, start=s) for s in (start.tolist(), start * 1.0)
+    )
+    np.testing.assert_array_equal(lists.components, floats.components)
+
+
+def test_a_seed_may_be_a_number_or_a_sequence(clients):
+    number = fedcore.run("power_exact", clients, 3, seed=3).components
+    sequence = fedcore.run("power_exact", clients, 3, seed=np.random.SeedSequence(3)).components
+    np.testing.assert_array_equal(number, sequence)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": -1}, "seed"),
+        ({"seed": 0.5}, "seed"),
+        ({"threads": 0}, "threads"),
+        ({"start": [[1, 2], [3]]}, "start must hold numbers"),
+    ],
+)
+def test_wrong_options_are_refused_by_their_names(clients, options, message):
+    with pytest.raises(InputError, match=message):
+        fedcore.run("power_exact", clients, 3, **options)
+
+
+def test_every_error_of_a_user_is_one_that_can_be_caught_as_such(clients):
+    for wrong in (
+        lambda: fedcore.run("pca", clients, 3),
+        lambda: fedcore.run("power_exact", [], 3),
+        lambda: fedcore.run("power_exact", clients, 99),
+        lambda: fedcore.run("power_exact", clients, 3, measure=["no"]),
+    ):
+        with pytest.raises(FedcoreError):
+            wrong()
+
+
+def test_finish_joins_the_output_and_is_charged(clients):
+    algorithm = algorithms.get("power_exact")
+    settings = algorithm.params({"n_components": 2})
+
+    def mean(federation, output):
+        return {"total": federation.sum(lambda data, state, message: data.sum(axis=0))}
+
+    recorder, output = execute(algorithm, Problem("p", clients), settings, 0, [], finish=mean)
+    assert {"V", "U", "total"} <= set(output)
+    # Sums in another order: rounding of entries of size one.
+    np.testing.assert_allclose(output["total"], np.vstack(clients).sum(axis=0), atol=1e-13)
+    assert recorder.ledger.rounds == recorder.rows[-1]["round"] + 1
+
+
+def test_a_basis_is_taken_as_it_is_and_v_is_orthonormalised():
+    basis = np.eye(4)[:, [2, 0]]
+    assert shared_basis({"basis": basis, "V": np.ones((4, 2))}) is basis
+    np.testing.assert_allclose(shared_basis({"V": 3 * basis}), basis, atol=1e-15)  # rounding
+
+
+def test_public_names_are_found_on_first_use_and_others_are_not():
+    assert fedcore.Federation.__module__ == "fedcore.federation"
+    assert {"run", "History", "FedcoreError"} <= set(dir(fedcore))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = fedcore.nothing

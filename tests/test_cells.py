@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+from fedcore import problems
+from fedcore.cells import repeat_seed, run_cell
+from fedcore.errors import ConfigError, DataError, FedcoreError
+from fedcore.history import History
+
+SPEC = {
+    "generator": "low_rank",
+    "params": {"n_clients": 3, "samples": 10, "n_features": 6, "rank": 2, "noise": 0.01},
+}
+
+
+@pytest.fixture
+def problem_file(tmp_path):
+    problem = problems.build("factorization/tiny", SPEC, raw="nowhere", seed=0, surrogate=False)
+    problems.save(problem, tmp_path / "problem.h5")
+    return tmp_path / "problem.h5"
+
+
+def cell(algorithm="power_gd", **changes):
+    return {
+        "paper": "factorization",
+        "experiment": "tiny",
+        "algorithm": algorithm,
+        "name": "tiny-default",
+        "problem": "tiny",
+        "params": {"n_components": 2},
+        "repeats": 3,
+        "metrics": ["objective", "kappa"],
+        "iterates": "last",
+        "seed": 7,
+        **changes,
+    }
+
+
+def test_a_cell_becomes_one_history_file(problem_file, tmp_path):
+    path = tmp_path / "results" / "cell.h5"
+    spec = cell(params={"n_components": 2, "local_steps": 4})
+    written = run_cell(spec, problem_file, path, code="0123")
+    history, problem = History.load(path), problems.load(problem_file)
+    assert history.digest() == written.digest()
+    assert history["objective"].shape == history["kappa"].shape == (3, 5)
+    assert history.final["V"].shape == (3, 6, 2)
+    assert set(history.final) == {"V"}  # not the clients' own matrices
+    np.testing.assert_array_equal(history.reference["singular_values"], problem.singular_values)
+    about = history.about
+    assert about["params"] == {"n_components": 2, "local_steps": 4}
+    assert about["code"] == "0123"
+    assert about["problem"]["sha256"] == problem.checksum
+    assert about["problem"]["status"] == "synthetic"
+    assert (about["problem"]["n_clients"], about["problem"]["n_samples"]) == (3, 30)
+
+
+def test_repeats_differ_and_the_whole_cell_is_the_same_again(problem_file, tmp_path):
+    history = run_cell(cell(), problem_file, tmp_path / "first.h5")
+    assert len(set(history.last("kappa"))) == 3
+    run_cell(cell(), problem_file, tmp_path / "second.h5")
+    assert (tmp_path / "first.h5").read_bytes() == (tmp_path / "second.h5").read_bytes()
+
+
+def test_the_first_repeats_do_not_depend_on_how_many_there_are(problem_file, tmp_path):
+    three = run_cell(cell(), problem_file, tmp_path / "three.h5")
+    one = run_cell(cell(repeats=1), problem_file, tmp_path / "one.h5")
+    np.testing.assert_array_equal(one["objective"][0], three["objective"][0])
+
+
+def test_competing_algorithms_share_sketches_and_starts(problem_file, tmp_path):
+    def history(algorithm, **params):
+        spec = cell(algorithm, params={"n_components": 2, **params})
+        return run_cell(spec, problem_file, tmp_path / "cell.h5")
+
+    plain = history("power_gd")
+    for other in (
+        history("power_gd", momentum=True),
+        history("power_gd", local_steps=3),
+        history("power_prox"),
+        history("power_exact"),
+        history("power_iteration"),
+    ):
+        np.testing.assert_array_equal(other.final["V"], plain.final["V"])
+    for other in (history("power_gd", momentum=True), history("power_prox")):
+        # The same U₀; evaluated in two forms that are equal up to rounding.
+        np.testing.assert_allclose(other["objective"][:, 0], plain["objective"][:, 0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("change", [{"seed": 8}, {"experiment": "other"}, {"problem": "other"}])
+def test_draws_depend_on_seed_experiment_and_problem(problem_file, tmp_path, change):
+    first = run_cell(cell(), problem_file, tmp_path / "cell.h5")
+    other = run_cell(cell(**change), problem_file, tmp_path / "cell.h5")
+    assert not np.array_equal(first.final["V"], other.final["V"])
+
+
+@pytest.mark.parametrize("change", [{"algorithm": "wk2023"}, {"name": "x"}, {"metrics": []}])
+def test_the_seed_of_a_repeat_does_not_depend_on_the_method(change):
+    states = [repeat_seed(cell(**c), 1).generate_state(4) for c in ({}, change)]
+    np.testing.assert_array_equal(*states)
+    assert not np.array_equal(states[0], repeat_seed(cell(), 2).generate_state(4))
+
+
+def test_reference_stands_for_the_singular_values_of_the_data(problem_file, tmp_path):
+    def history(**params):
+        spec = cell("yd2021", params={"n_components": 2, "rounds": 2, **params}, iterates="all")
+        return run_cell(spec, problem_file, tmp_path / "cell.h5")
+
+    S = np.vstack(problems.load(problem_file).clients)
+    sigma = np.linalg.svd(S)[1]
+    named = history(sigma_max="reference", sigma_r="reference")
+    given = history(sigma_max=float(sigma[0]), sigma_r=float(sigma[1]))
+    # Two SVDs of the same matrix: rounding.
+    np.testing.assert_allclose(named.iterates["shared"], given.iterates["shared"], rtol=1e-12)
+    assert named.about["params"]["sigma_max"] == "reference"
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_components": 2, "power": "reference"}, "'power: reference' is not possible"),
+        ({"sigma_max": "reference"}, "'sigma_max: reference' needs n_components"),
+        ({"n_components": 7, "sigma_r": "reference"}, "needs n_components from 1 to 6, got 7"),
+    ],
+)
+def test_a_reference_that_is_none_is_refused(problem_file, tmp_path, params, message):
+    with pytest.raises(ConfigError, match=message):
+        run_cell(cell("yd2021", params=params), problem_file, tmp_path / "cell.h5")
+    assert not (tmp_path / "cell.h5").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"algorithm": "power_dg"}, "did you mean 'power_gd'"),
+        ({"metrics": ["objectiv"]}, "did you mean 'objective'"),
+        ({"params": {"n_components": 2, "powr": 1}}, "did you mean 'power'"),
+        ({"params": {"n_components": 9}}, "n_components = 9 is larger"),
+        ({"iterates": "some"}, "iterates = 'some' is unknown"),
+    ],
+)
+def test_a_cell_that_does_not_fit_is_refused_and_writes_nothing(
+    problem_file, tmp_path, changes, message
+):
+    with pytest.raises(FedcoreError, match=message):
+        run_cell(cell(**changes), problem_file, tmp_path / "cell.h5")
+    assert list(tmp_path.iterdir()) == [problem_file]
+
+
+def test_a_missing_problem_file_is_a_data_error(tmp_path):
+    with pytest.raises(DataError, match=r"nothing\.h5"):
+        run_cell(cell(), tmp_path / "nothing.h5", tmp_path / "cell.h5")
+
+
+def test_no_clock_host_or_path_is_in_the_provenance(problem_file, tmp_path):
+    run_cell(cell(), problem_file, tmp_path / "cell.h5")
+    with h5py.File(tmp_path / "cell.h5") as file:
+        assert set(file.attrs) == {"schema", "about", "digest"}
+        about = json.loads(file.attrs["about"])
+    assert str(tmp_path) not in json.dumps(about)
+    # The whole of it: whoever adds a field has to think here whether equal runs keep equal bytes.
+    assert set(about) == {
+        "paper", "experiment", "algorithm", "name", "params", "problem", "seed", "code", "versions",
+    }  # fmt: skip
+    assert set(about["versions"]) == {"python", "fedcore", "numpy", "scipy", "h5py"}
+
+
+def test_progress_wraps_the_repeats(problem_file, tmp_path):
+    seen = []
+
+    def progress(repeats):
+        for repeat in repeats:
+            seen.append(repeat)
+            yield repeat
+
+    run_cell(cell(), problem_file, tmp_path / "cell.h5", progress=progress)
+    assert seen == [0, 1, 2]

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import fedcore
+from fedcore import fingerprint as module
+from fedcore.fingerprint import closure, fingerprint
+
+METHOD = '''
+"""A method."""
+
+from toy.tools import helper
+
+
+def run(x):
+    """Run it."""
+    return helper(x) + 1  # and one
+'''
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """Return a package on the path: two methods, of which one uses the tools."""
+    files = {
+        "__init__": "",
+        "tools": "def helper(x):\n    return 2 * x\n",
+        "method": METHOD,
+        "other": "def run(x):\n    return x\n",
+    }
+    for name, text in files.items():
+        write(tmp_path, name, text)
+    monkeypatch.syspath_prepend(tmp_path)
+    forget()
+    yield tmp_path
+    forget()
+
+
+def write(root: Path, name: str, text: str) -> None:
+    path = root / "toy" / f"{name}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def forget() -> None:
+    """A new process would start with empty caches."""
+    module._tree.cache_clear()
+    module._source.cache_clear()
+
+
+def fresh(*names: str) -> str:
+    forget()
+    return fingerprint(*names)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("# and one", "# something else"),
+        ("  # and one", ""),
+        ('    """Run it."""\n', ""),
+        ('"""A method."""', '"""Quite another text,\n\non three lines."""'),
+        ("helper(x) + 1", "(helper(x)\n            + 1)"),
+        ("def run(x):", "\n\n\ndef run(x):"),
+    ],
+)
+def test_layout_comments_and_docstrings_do_not_count(toy, old, new):
+    before = fresh("toy.method")
+    assert old in METHOD
+    write(toy, "method", METHOD.replace(old, new))
+    assert fresh("toy.method") == before
+
+
+@pytest.mark.parametrize(("old", "new"), [("+ 1", "+ 2"), ("(x)", "(y)"), ("+ 1", "- 1")])
+def test_code_counts(toy, old, new):
+    before = fresh("toy.method")
+    write(toy, "method", METHOD.replace(old, new))
+    assert fresh("toy.method") != before
+
+
+def test_a_string_that_is_no_docstring_counts(toy):
+    write(toy, "method", 'def run():\n    """Text."""\n    return "a"\n')
+    before = fresh("toy.method")
+    write(toy, "method", 'def run():\n    """Text."""\n    return "b"\n')
+    assert fresh("toy.method") != before
+
+
+def test_what_is_imported_counts_and_what_is_not_does_not(toy):
+    before = fresh("toy.method")
+    write(toy, "other", "def run(x):\n    return -x\n")
+    assert fresh("toy.method") == before
+    write(toy, "tools", "def helper(x):\n    return 3 * x\n")
+    assert fresh("toy.method") != before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from toy import tools",
+        "from toy.tools import helper",
+        "from toy.tools import *",
+        "import toy.tools",
+        "import toy.tools as t",
+        "from . import tools",
+        "from .tools import helper",
+        "def run():\n    from toy import tools",
+        "if True:\n    import toy.tools",
+    ],
+)
+def test_every_form_of_import_is_followed(toy, line):
+    write(toy, "method", line + "\n")
+    forget()
+    assert "toy.tools" in closure(["toy.method"])
+
+
+def test_imports_are_followed_through_subpackages_and_circles(toy):
+    (toy / "toy" / "sub").mkdir()
+    write(toy, "sub/__init__", "from .leaf import value\n")
+    write(toy, "sub/leaf", "from .. import tools\nfrom ..other import run\nvalue = 1\n")
+    write(toy, "tools", "from toy import method\n")
+    write(toy, "method", "from toy.sub import value\n")
+    forget()
+    assert closure(["toy.method"]) == {
+        "toy.method", "toy.sub", "toy.sub.leaf", "toy.tools", "toy.other",
+    }  # fmt: skip
+
+
+def test_other_packages_are_left_out_even_if_their_name_begins_alike(toy):
+    (toy / "toys.py").write_text("value = 1\n")
+    write(toy, "method", "import toys\nimport numpy\nfrom toys import value\n")
+    forget()
+    assert closure(["toy.method"]) == {"toy.method"}
+
+
+def test_the_order_of_modules_does_not_matter(toy):
+    assert fresh("toy.method", "toy.other") == fresh("toy.other", "toy.method")
+    assert fresh("toy.method", "toy.other") != fresh("toy.method")
+
+
+def test_a_module_that_is_not_there_is_named(toy):
+    with pytest.raises(ModuleNotFoundError, match=r"toy\.nothing"):
+        fresh("toy.nothing")
+
+
+def test_nothing_is_imported_on_the_way(toy):
+    write(toy, "method", "raise SystemExit('imported')\n")
+    assert len(fresh("toy.method")) == 16
+    assert "toy.method" not in sys.modules
+
+
+# --- on the real package ------------------------------------------------------------------------
+
+CELL = """
+import sys; sys.path.insert(0, {root!r})
+from fedcore import experiments, fingerprint
+assert fingerprint.__file__.startswith({root!r})
+for algorithm in ("power_gd", "wk2023"):
+    cell = experiments.Cell("p", "e", algorithm, "n", "q", {{}}, 1, ["objective"], "last", 0)
+    print(cell.code)
+"""
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """Return the folder of a copy of fedcore that may be edited."""
+    source = Path(fedcore.__file__).parent
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(source, tmp_path / "fedcore", ignore=ignore)
+    return tmp_path / "fedcore"
+
+
+def codes(folder: Path) -> list[str]:
+    """Fingerprints of a cell of `power_gd` and of one of `wk2023`, as a new process sees them."""
+    script = textwrap.dedent(CELL).format(root=str(folder.parent))
+    command = [sys.executable, "-B", "-c", script]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+
+
+def append(path: Path, text: str) -> None:
+    path.write_text(path.read_text() + text)
+
+
+def test_an_edit_of_one_algorithm_reruns_its_cells_and_no_others(copied):
+    gd, wk = codes(copied)
+    assert codes(copied) == [gd, wk] and gd != wk
+    append(copied / "algorithms" / "wk2023.py", "\n# a remark\n")
+    append(copied / "algorithms" / "yd2021.py", "\nEDITED = True\n")
+    append(copied / "metrics" / "subspace.py", "\nEDITED = True\n")
+    assert codes(copied) == [gd, wk]
+    append(copied / "algorithms" / "wk2023.py", "\nEDITED = True\n")
+    gd_now, wk_now = codes(copied)
+    assert gd_now == gd and wk_now != wk
+    append(copied / "algorithms" / "power_iteration.py", "\nEDITED = True\n")
+    assert codes(copied)[0] != gd and codes(copied)[1] == wk_now
+    append(copied / "federation.py", "\nEDITED = True\n")
+    assert codes(copied)[1] != wk_now

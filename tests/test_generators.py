@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedcore import generators
+from fedcore.errors import InputError
+
+SMALL = {"n_clients": 4, "samples": 15, "n_features": 12, "rank": 3}
+
+
+def low_rank(seed=0, **params):
+    return generators.generate("low_rank", np.random.default_rng(seed), {**SMALL, **params})
+
+
+def spectrum(clients):
+    return np.linalg.svd(np.vstack(clients))[1]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(1, 4), st.integers(1, 8), st.integers(1, 8), st.data(), st.integers(0, 2**32 - 1)
+)
+def test_the_singular_values_are_the_given_ones_and_the_rest_is_zero(
+    n_clients, samples, d, data, seed
+):
+    limit = min(n_clients * samples, d)
+    sigma = data.draw(st.lists(st.floats(0.01, 100), min_size=1, max_size=limit))
+    clients = low_rank(
+        seed, n_clients=n_clients, samples=samples, n_features=d,
+        rank=len(sigma), singular_values=sigma,
+    )  # fmt: skip
+    assert [client.shape for client in clients] == [(samples, d)] * n_clients
+    expected = np.zeros(limit)
+    expected[: len(sigma)] = sorted(sigma, reverse=True)
+    # Singular values are accurate to a few eps times the largest.
+    np.testing.assert_allclose(spectrum(clients), expected, rtol=0, atol=1e-13 * max(sigma))
+
+
+def test_the_default_is_the_setting_of_the_paper():
+    clients = generators.generate("low_rank", np.random.default_rng(0), {})
+    assert len(clients) == 25 and {client.shape for client in clients} == {(200, 200)}
+    sigma = np.linalg.svd(np.linalg.qr(np.vstack(clients), mode="r"))[1]
+    np.testing.assert_allclose(sigma[:5], 1, rtol=1e-13)  # rounding
+    assert sigma[5] < 1e-14
+    assert np.linalg.matrix_rank(np.vstack(clients)) == 5
+
+
+def test_the_noise_has_the_stated_standard_deviation_and_mean_zero():
+    s, size = 1e-3, {"n_clients": 10, "samples": 100, "n_features": 50}
+    noisy, clean = (np.vstack(low_rank(3, noise=noise, **size)) for noise in (s, 0.0))
+    noise = noisy - clean  # the same draws before the noise
+    count = noise.size  # 50 000
+    # Five standard errors of the mean square (√(2/N)), the mean (s/√N), and the correlation of
+    # neighbours (1/√N): each fails by chance once in two million.
+    assert np.mean(noise**2) / s**2 == pytest.approx(1, abs=5 * np.sqrt(2 / count))
+    assert abs(noise.mean()) < 5 * s / np.sqrt(count)
+    assert abs(np.mean(noise[1:] * noise[:-1])) / s**2 < 5 / np.sqrt(count)
+    assert abs(np.mean(noise[:, 1:] * noise[:, :-1])) / s**2 < 5 / np.sqrt(count)
+    # Normal, not only of the right variance: kurtosis 3, standard error √(24/N).
+    assert np.mean(noise**4) / s**4 == pytest.approx(3, abs=5 * np.sqrt(96 / count))
+
+
+def test_the_noise_sets_the_level_of_the_spectrums_tail():
+    size = {"n_clients": 10, "samples": 100, "n_features": 40}
+    tail = spectrum(low_rank(4, noise=1e-6, **size))[3:]
+    # Marchenko–Pastur: between 1e-6 (√1000 ∓ √40), up to fluctuations of some percent.
+    assert 0.95e-6 * (np.sqrt(1000) - np.sqrt(40)) < tail[-1]
+    assert tail[0] < 1.05e-6 * (np.sqrt(1000) + np.sqrt(40))
+
+
+def test_the_row_and_column_spaces_are_uniformly_distributed():
+    params = {"n_clients": 1, "samples": 4, "n_features": 4, "rank": 1}
+    rng = np.random.default_rng(5)
+    draws = np.array([generators.generate("low_rank", rng, params)[0] for _ in range(3000)])
+    # E (u_i v_j)² = 1/16 for unit vectors of the sphere, standard deviation 0.11; E u_i v_j = 0;
+    # five standard errors.
+    np.testing.assert_allclose((draws**2).mean(axis=0), 1 / 16, atol=5 * 0.11 / np.sqrt(3000))
+    np.testing.assert_allclose(draws.mean(axis=0), 0, atol=5 * 0.25 / np.sqrt(3000))
+
+
+def test_the_same_stream_gives_the_same_matrices_and_another_one_others():
+    for a, b in zip(low_rank(1, noise=0.1), low_rank(1, noise=0.1), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(low_rank(1)[0], low_rank(2)[0])
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_clients": 0}, "n_clients must be a whole number of at least 1, got 0"),
+        ({"samples": -2}, "samples must be"),
+        ({"n_features": 2.0}, "n_features must be"),
+        ({"rank": True}, "rank must be"),
+        ({"rank": 13}, "rank = 13 is larger than .* = 12"),
+        ({"samples": 1, "rank": 5}, "rank = 5 is larger than .* = 4"),
+        ({"noise": -1e-6}, "noise must be a finite number of 0 or more"),
+        ({"noise": float("nan")}, "noise must be"),
+        ({"noise": "1e-6"}, "noise must be"),
+        ({"singular_values": [1, 2]}, "singular_values needs 3 numbers, got 2"),
+        ({"singular_values": [[1, 2, 3]]}, "singular_values needs 3 numbers"),
+        ({"singular_values": [1, 2, float("nan")]}, r"singular_values\[2\] must be"),
+        ({"singular_values": [1, -2, 3]}, r"singular_values\[1\] must be"),
+        ({"singular_values": ["a", 1, 2]}, "singular_values must hold numbers"),
+        ({"sample": 3}, "low_rank has no parameter 'sample': did you mean 'samples'"),
+        ({"rng": 3}, "low_rank has no parameter 'rng'"),
+    ],
+)
+def test_bad_parameters_are_refused_by_their_names(params, message):
+    with pytest.raises(InputError, match=message):
+        low_rank(**params)
+
+
+def test_an_unknown_model_gets_a_suggestion():
+    with pytest.raises(InputError, match="unknown generator 'low_rnak': did you mean 'low_rank'"):
+        generators.generate("low_rnak", np.random.default_rng(0), {})
+    assert "low_rank" in generators.names()

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedcore import algorithms
+from fedcore.errors import InputError
+from fedcore.plugins import Registry
+
+MODULE = '''"""The first coordinates, whatever the data.
+
+For a test.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcore.ledger import Cost
+
+PAPER = "none"
+
+
+@dataclass(frozen=True)
+class Params:
+    n_components: int
+    start: np.ndarray | None = None
+
+
+def run(federation, params, rng, record):
+    basis = np.eye(federation.shape.n_features)[:, : params.n_components]
+    federation.broadcast(basis)
+    record(0, basis=basis)
+    return {"basis": basis}
+
+
+def communication(params, shape):
+    return Cost(0, 0, shape.n_clients * shape.n_features * params.n_components)
+'''
+
+SCRIPT = """
+import numpy as np
+import fedcore
+from fedcore import algorithms, experiments
+
+assert "first_coordinates" in algorithms.names()
+result = fedcore.run("first_coordinates", [np.diag([1.0, 2.0, 3.0])], 2, measure=["objective"])
+assert (result.components == np.eye(3)[:2]).all()
+assert result.history["objective"][0] == 4.5, result.history
+chosen = algorithms.get("first_coordinates")
+cost = chosen.communication(chosen.params({"n_components": 2}), fedcore.ledger.Shape(1, 3, 3))
+assert cost == result.ledger.cost()
+cell = experiments.Cell("p", "e", "first_coordinates", "n", "q", {}, 1, ["objective"], "last", 0)
+assert len(cell.code) == 16
+print("fine")
+"""
+
+
+def install(folder: Path, entries: str) -> None:
+    """Make what an installer leaves behind: a module and a dist-info with entry points."""
+    (folder / "their_package.py").write_text(MODULE)
+    info = folder / "their_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(entries)
+
+
+@pytest.fixture
+def registry(tmp_path, monkeypatch):
+    """Return a registry over a package of one folder, with one entry from elsewhere."""
+    package = tmp_path / "zoo"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "lion.py").write_text("LEGS = 4\n")
+    (package / "_keeper.py").write_text("")
+    (package / "broken.py").write_text("raise SystemExit('imported without need')\n")
+    install(tmp_path, "[zoo]\nostrich = their_package\n[other.group]\ncat = their_package\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    yield Registry("zoo", [str(package)], "animal")
+    for name in ("zoo", "zoo.lion", "their_package"):
+        sys.modules.pop(name, None)
+
+
+def test_a_file_in_the_folder_is_an_entry_and_so_is_an_entry_point(registry):
+    assert registry.names() == ["broken", "lion", "ostrich"]
+    assert registry.module_name("lion") == "zoo.lion"
+    assert registry.module_name("ostrich") == "their_package"
+    assert registry.module("lion").LEGS == 4
+    assert registry.module("ostrich").PAPER == "none"
+
+
+def test_nothing_is_imported_before_it_is_asked_for(registry):
+    registry.names()
+    registry.module_name("lion")
+    assert "zoo.lion" not in sys.modules and "their_package" not in sys.modules
+
+
+@pytest.mark.parametrize("name", ["loin", "Lion", "lions"])
+def test_an_unknown_name_gets_the_nearest_and_the_list(registry, name):
+    message = f"unknown animal '{name}': did you mean 'lion'\\? known: broken, lion, ostrich"
+    with pytest.raises(InputError, match=message):
+        registry.module_name(name)
+
+
+def test_a_name_like_no_other_gets_the_list_alone(registry):
+    with pytest.raises(InputError, match="unknown animal 'xyz': known: broken, lion, ostrich"):
+        registry.module("xyz")
+
+
+@pytest.mark.parametrize("name", ["", "_keeper", "__init__", "cat"])
+def test_private_modules_and_other_groups_are_no_entries(registry, name):
+    with pytest.raises(InputError, match="unknown animal"):
+        registry.module(name)
+
+
+def test_an_algorithm_of_another_package_runs_like_our_own(tmp_path):
+    install(tmp_path, "[fedcore.algorithms]\nfirst_coordinates = their_package\n")
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + SCRIPT
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path.cwd())
+    assert done.stdout == "fine\n", done.stderr
+
+
+def test_importing_the_registry_imports_no_algorithm():
+    script = (
+        "import sys, fedcore.algorithms as a; a.names();"
+        "print([m for m in sys.modules if m.startswith('fedcore.algorithms.')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_the_papers_methods_are_registered():
+    assert {"centralized_svd", "power_gd", "wk2023", "yd2021"} <= set(algorithms.names())
