@@ -3,7 +3,8 @@
 ours     ``power_gd``: r numbers per step in the eigenbasis of VᵀV, F without a pass over the data.
 middle   S V and VᵀV computed once; a step is ``U ← U − γ (U VᵀV − S V)``, and F is the loss of the
          exact solution plus ``½ ‖S Q − U Rᵀ‖²_F``, which does not cancel (V = Q R).
-direct   ``U ← U − γ (U Vᵀ − S) V`` and ``F = ½ ‖S − U Vᵀ‖²_F``, as the authors' code does it.
+direct   ``U ← U − γ (U Vᵀ − S) V`` and ``F = ½ ‖S − U Vᵀ‖²_F``, as in the authors' code, which
+         also multiplies by a mask of ones and adds penalties of weight 0: left out here.
 
 All start from the same V and U₀, drawn anew in every repeat. Beside them stand the machine's own
 figures: one read of the data, one product S V, and the best rate of the products that the middle
@@ -33,14 +34,14 @@ from unittest import mock
 import click
 import numpy as np
 
-from fedcore import algorithms, api, metrics, problems
+from fedcore import algorithms, api, metrics, problems, sources
 from fedcore.algorithms import power_gd
+from fedcore.errors import DataError
 from fedcore.federation import Federation
 from fedcore.linalg import range_basis
 from fedcore.problems import Problem
 
 TOLERANCE = 1e-6
-GOAL = "the project's goal: under 3 s where the direct form takes over 30 s"
 
 # Stand-ins of the sizes of the paper's data; times hang on the sizes, hardly on the numbers.
 SPECS: dict[str, dict[str, Any]] = {
@@ -208,17 +209,20 @@ def measure(
     differences: dict[str, float] = {}
     problem.reference  # noqa: B018  (computed once per problem, and timed below)
     for seed in range(repeats):
-        bare = Problem(problem.name, problem.clients)
-        samples.setdefault("reference", []).append(cpu(lambda b=bare: b.reference)[0])
+        seconds, _ = cpu(lambda: Problem(problem.name, problem.clients).reference)
+        samples.setdefault("reference", []).append(seconds)
         for kind, momentum in (("plain", False), ("momentum", True)):
             params = power_gd.Params(momentum=momentum, **settings)
             run = ours(problem, params, seed)
             samples.setdefault(f"ours, {kind}", []).append(run.descent)
             samples.setdefault("initialisation", []).append(run.initialisation)
+            # With α > 0 the excess can hide the rest of F at every step: that is checked apart.
+            Q = range_basis(run.V).basis
+            exact = direct_loss(problem.clients, Q, [s @ Q for s in problem.clients])
+            last = direct_loss(problem.clients, run.V, run.U)
             found = {
-                "F of our last U, directly": np.abs(
-                    direct_loss(problem.clients, run.V, run.U) / run.loss[-1] - 1
-                )
+                "our exact solution's F": abs(problem.exact_loss(run.V) / exact - 1),
+                "our last U's F": abs(run.loss[-1] / last - 1),
             }
             for name, form, taken in (
                 ("middle", middle, params.local_steps),
@@ -234,32 +238,26 @@ def measure(
 
 
 def table(samples: Samples, steps: int, taken: int, loaded: bool) -> Iterator[str]:
-    """Yield the lines of the table of times."""
-    read, base = median(samples["read"]), median(samples["ours, plain"])
+    """Yield the lines of the table of times; ratios are to ours with the same momentum."""
 
-    def line(label: str, key: str) -> str:
+    def line(label: str, key: str, base: str = "") -> str:
         middle_one, low, high = median(samples[key]), min(samples[key]), max(samples[key])
-        spread = f"{low:.4g} .. {high:.4g}"
-        return f"{label:<42}{middle_one:>9.4g}{spread:>20}{middle_one / base:>9.3g}" + (
-            f"{middle_one / read:>9.4g}"
-        )
+        ratio = f"{middle_one / median(samples[base]):.4g}" if base else ""
+        reads = f"{middle_one / median(samples['read']):.4g}"
+        return f"{label:<41}{middle_one:>9.4g}{f'{low:.4g} .. {high:.4g}':>23}{ratio:>9}{reads:>9}"
 
-    scaled = "" if taken == steps else f" [{taken} steps, scaled]"
-    yield f"{f'{steps} steps, F after every one':<42}{'CPU s':>9}{'min .. max':>20}" + (
-        f"{'x ours':>9}{'reads':>9}"
-    )
-    for kind in ("plain", "momentum"):
-        yield line(f"ours, {kind}", f"ours, {kind}")
-    for kind in ("plain", "momentum"):
-        yield line(f"middle, {kind}", f"middle, {kind}")
-    for kind in ("plain", "momentum"):
-        yield line(f"direct, {kind}{scaled}", f"direct, {kind}")
+    scaled = "" if taken == steps else f" ({taken} steps, scaled up)"
+    head = f"{steps} steps, F after every one"
+    yield f"{head:<41}{'CPU s':>9}{'min .. max':>23}{'x ours':>9}{'reads':>9}"
+    for name, note in (("ours", ""), ("middle", ""), ("direct", scaled)):
+        for kind in ("plain", "momentum"):
+            yield line(f"  {name}, {kind}{note}", f"{name}, {kind}", f"ours, {kind}")
     yield "before the steps"
-    yield line("power initialisation, the same for all", "initialisation")
-    yield line(f"SVD of S, once per problem{' [in the file]' if loaded else ''}", "reference")
+    yield line("  power initialisation, the same for all", "initialisation")
+    yield line(f"  SVD of S{' (stored in the file)' if loaded else ''}", "reference")
     yield "the machine"
-    yield line("one read of S", "read")
-    yield line("one product S V", "product")
+    yield line("  one read of S", "read")
+    yield line("  one product S V", "product")
 
 
 def summary(
@@ -294,7 +292,7 @@ def summary(
 @click.option("--direct-steps", type=click.IntRange(1), default=10, help="Of the direct form.")
 @click.option("--repeats", type=click.IntRange(1), default=5)
 @click.option("--components", type=click.IntRange(1), help="Rank; by default the paper's.")
-@click.option("--power", type=click.IntRange(0), default=1, help="α.")
+@click.option("--power", type=click.IntRange(0), default=0, help="α.")
 @click.option("--samples", "draws", type=click.IntRange(1), default=1, help="Draws of Φ.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False), help="Write figures here.")
 def main(
@@ -310,9 +308,12 @@ def main(
 ) -> None:
     """Time the local descent in three forms; by default on a stand-in of w8a's size."""
     if clients_file:
-        problem = problems.load(clients_file)
+        try:
+            problem = problems.load(clients_file)
+        except DataError as error:
+            raise click.BadParameter(str(error)) from error
     else:
-        problem = problems.build(name, SPECS[name], raw="data/raw", seed=0, surrogate=True)
+        problem = sources.build(name, SPECS[name], raw="data/raw", seed=0, surrogate=True)
     rank = components or (5 if problem.name.startswith("synthetic") else 20)
     settings = {"n_components": rank, "local_steps": steps, "power": power, "samples": draws}
     taken = min(direct_steps, steps)
@@ -339,10 +340,11 @@ def main(
     everything = figures["ours, all"]
     click.echo(f"ours with its initialisation and the SVD of S: {everything:.3g} s")
     if problem.name == "w8a" and steps == 500:
-        slowest = min(median(samples[f"direct, {kind}"]) for kind in ("plain", "momentum"))
-        met = "met" if everything < 3 and slowest > 30 else "NOT met"
-        click.echo(f"{GOAL}: {met}")
-    click.echo("\nlargest relative difference of F to ours")
+        fastest = min(median(samples[f"direct, {kind}"]) for kind in ("plain", "momentum"))
+        met = ["yes" if goal else "NO" for goal in (everything < 3, fastest > 30)]
+        click.echo(f"goal: ours, with those, under 3 s ({everything:.3g} s): {met[0]}")
+        click.echo(f"      where the direct form takes over 30 s ({fastest:.3g} s): {met[1]}")
+    click.echo("\nlargest relative difference of F, from ours or, for ours, from the direct form")
     for key, value in differences.items():
         click.echo(f"  {key:<30}{value:9.1e}")
     agree = all(value <= TOLERANCE for value in differences.values())

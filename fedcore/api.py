@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedcore import algorithms, metrics
-from fedcore.checks import as_floats, require_rank, require_start
+from fedcore.checks import require_rank, require_start
 from fedcore.errors import InputError
 from fedcore.federation import Federation, check_clients
 from fedcore.history import Recorder
@@ -97,10 +97,7 @@ def run(
     ((2, 8), 4)
     """
     chosen = algorithms.get(algorithm)
-    values = {"n_components": n_components, **params}
-    if start is not None:
-        values["start"] = as_floats(start, "start")
-    settings = chosen.params(values)
+    settings = chosen.params({"n_components": n_components, "start": start, **params})
     wanted = [metrics.get(name) for name in measure]
     problem = Problem("clients", check_clients(clients))
     recorder, output = execute(

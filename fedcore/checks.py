@@ -22,14 +22,14 @@ def require_at_least(minimum: int, **values: Any) -> None:
 def require_positive(**values: Any) -> None:
     """Require finite numbers above zero."""
     for name, value in values.items():
-        if not isinstance(value, numbers.Real) or not math.isfinite(value) or value <= 0:
+        if not _is_finite(value) or value <= 0:
             raise InputError(f"{name} must be a finite number above 0, got {value!r}")
 
 
 def require_non_negative(**values: Any) -> None:
     """Require finite numbers of zero or more."""
     for name, value in values.items():
-        if not isinstance(value, numbers.Real) or not math.isfinite(value) or value < 0:
+        if not _is_finite(value) or value < 0:
             raise InputError(f"{name} must be a finite number of 0 or more, got {value!r}")
 
 
@@ -72,3 +72,8 @@ def require_start(start: np.ndarray, n_features: int, n_components: int) -> None
         raise InputError("start contains NaN or infinity")
     if np.linalg.matrix_rank(start) < n_components:
         raise InputError(f"start has rank {np.linalg.matrix_rank(start)}, expected {n_components}")
+
+
+def _is_finite(value: Any) -> bool:
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return real and math.isfinite(value)

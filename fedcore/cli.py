@@ -171,7 +171,7 @@ def run(
       fedcore run power_exact mnist -r 20 --partition by=label --out mnist.h5
     """
     from fedcore import algorithms as registry
-    from fedcore import metrics, problems
+    from fedcore import metrics, problems, sources
     from fedcore.cells import run_cell
     from fedcore.checks import require_rank
     from fedcore.experiments import Cell
@@ -183,7 +183,7 @@ def run(
         metrics.get(name)
     parts = _partition(partition, clients)
     spec = {"dataset": dataset, "partition": parts}
-    problem = problems.build(dataset, spec, raw=raw, seed=seed, surrogate=surrogate)
+    problem = sources.build(dataset, spec, raw=raw, seed=seed, surrogate=surrogate)
     require_rank(components, problem.n_samples, problem.n_features)
 
     name = " ".join([dataset, *(f"{key}={value}" for key, value in parts.items())])
@@ -221,7 +221,6 @@ def show(file: str) -> None:
         ("seed", _words(about.get("seed", {}))),
         ("code", about.get("code") or "?"),
         ("versions", _words(about.get("versions", {}))),
-        ("digest", history.digest()),
     ]
     click.echo(f"\n{_columns(rows)}\n")
     shape = " x ".join(map(str, history["iteration"].shape))

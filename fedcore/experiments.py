@@ -100,13 +100,16 @@ class Plan:
             n: self.unavailable[f"{paper}/{n}"] for n in names if f"{paper}/{n}" in self.unavailable
         }
 
+    def problem_data(self, problem: str) -> dict[str, Any]:
+        """Part of a problem's specification that its file depends on: not labels, not defaults."""
+        unused = ("label", "defaults")
+        return {k: v for k, v in self.problems[problem].items() if k not in unused}
+
     def problem_code(self, problem: str) -> str:
         """Fingerprint of the code that a problem's file depends on."""
         spec = self.problems[problem]
-        if "generator" in spec:
-            source = generators.REGISTRY.module_name(spec["generator"])
-        else:
-            source = "fedcore.datasets"
+        generator = spec.get("generator")
+        source = generators.REGISTRY.module_name(generator) if generator else "fedcore.datasets"
         return fingerprint("fedcore.problems", source)
 
     def describe(self, paper: str) -> dict[str, Any]:
@@ -203,6 +206,8 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
 
 def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
     checked = check(settings, "paper", path)
+    for name, spec in checked["problems"].items():
+        _check_problem(spec, f"{path}, problem {name}")
     for i, line in enumerate(checked["published"]):
         where = f"{path}, published {line.get('id', i)}"
         checked["published"][i] = check(line, "published", where)
@@ -211,6 +216,19 @@ def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
                 known = nearest(name, checked["problems"])
                 raise ConfigError(f"{where}: needs the unknown problem '{name}': {known}")
     return checked
+
+
+def _check_problem(spec: Mapping[str, Any], where: str) -> None:
+    """Refuse a generator or a data set that nobody knows."""
+    from fedcore import datasets
+
+    try:
+        if "generator" in spec:
+            generators.REGISTRY.module_name(spec["generator"])
+        else:
+            datasets.describe(spec["dataset"])
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from error
 
 
 def _check_cell(cell: Cell, where: str) -> None:

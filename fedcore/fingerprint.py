@@ -65,7 +65,21 @@ def _tree(module: str) -> tuple[str, tuple[str, ...]]:
                 # ``from package import module`` depends on the module, not on the package.
                 inner = f"{base}.{alias.name}"
                 imported.add(inner if _source(inner) else base)
-    return ast.dump(tree), tuple(sorted(name for name in imported if _source(name)))
+    return _canonical(tree), tuple(sorted(name for name in imported if _source(name)))
+
+
+def _canonical(node: object) -> str:
+    """Text of a syntax tree that does not depend on the version of Python, as `ast.dump` does."""
+    if isinstance(node, ast.AST):
+        fields = [
+            f"{key}={_canonical(value)}"
+            for key, value in ast.iter_fields(node)
+            if value != [] and (value is not None or isinstance(node, ast.Constant))
+        ]
+        return f"{type(node).__name__}({','.join(fields)})"
+    if isinstance(node, list):
+        return f"[{','.join(map(_canonical, node))}]"
+    return repr(node)
 
 
 def _imported_from(node: ast.ImportFrom, module: str, *, is_package: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import traceback
 from collections.abc import Iterator
 
 from fedcore.errors import FedcoreError
@@ -21,13 +22,27 @@ def logged(path: str) -> Iterator[None]:
     Raises
     ------
     SystemExit
-        With status 1, after the message of a `FedcoreError` has gone to the log and the terminal.
+        With status 1, after the message of a `FedcoreError` has gone to the log and the terminal;
+        any other error passes, and its traceback stands in the log.
     """
     terminal = sys.stderr
     with open(path, "w", buffering=1, encoding="utf-8") as log, contextlib.redirect_stderr(log):
         try:
             yield
-        except FedcoreError as error:
+        except Exception as error:
+            sentence = _sentence(error)
+            if sentence is None:
+                traceback.print_exc(file=log)
+                raise
             for stream in (log, terminal):
-                print(f"Error: {error}", file=stream)
+                print(f"Error: {sentence}", file=stream)
             raise SystemExit(1) from None
+
+
+def _sentence(error: Exception) -> str | None:
+    """Message of a user's error, be it raised here or in a notebook that was executed."""
+    if isinstance(error, FedcoreError):
+        return str(error)
+    # papermill's error carries the name and the message of what the notebook raised.
+    known = {kind.__name__ for kind in FedcoreError.__subclasses__()}
+    return error.evalue if getattr(error, "ename", None) in known else None  # type: ignore[attr-defined]

@@ -73,9 +73,12 @@ def range_basis(v: np.ndarray) -> RangeBasis:
 
 
 def condition_number(v: np.ndarray) -> float:
-    """Return ``kappa(V) = sigma_max(V) / sigma_min(V)``; infinite when `v` is rank-deficient."""
-    sigma = scipy.linalg.svdvals(v, check_finite=False)
-    return float(sigma[0] / sigma[-1]) if sigma[-1] > 0 else float("inf")
+    """Return ``kappa(V) = sigma_max(V) / sigma_min(V)``; infinite when `v` is rank-deficient.
+
+    The rank is that of `range_basis`.
+    """
+    sigma = range_basis(v).sigma
+    return float(sigma[0] / sigma[-1]) if len(sigma) == v.shape[1] else float("inf")
 
 
 def procrustes(z: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -39,7 +39,8 @@ class Registry:
             for info in pkgutil.iter_modules(self._path)
             if not info.name.startswith("_")
         }
-        return own | {point.name: point.value for point in entry_points(group=self._package)}
+        others = {point.name: point.value for point in entry_points(group=self._package)}
+        return others | own  # an entry point cannot replace what is built in
 
     def names(self) -> list[str]:
         """Return all names, sorted."""

@@ -198,7 +198,9 @@ def combine(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> lis
         When there are none, a file is damaged, or two files hold a verdict on the same value.
     """
     out = Path(path).resolve()
-    files = [file for file in sorted(Path(folder).resolve().glob("*.tsv")) if file != out]
+    # A name that begins with a dot is what a killed process left.
+    files = sorted(Path(folder).resolve().glob("[!.]*.tsv"))
+    files = [file for file in files if file != out]
     if not files:
         raise DataError(f"there are no verdicts in {folder}; run the workflow first")
     verdicts = [verdict for file in files for verdict in read(file)]

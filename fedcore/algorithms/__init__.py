@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from fedcore.checks import as_floats
 from fedcore.errors import InputError, nearest
 from fedcore.ledger import Cost, Shape
 from fedcore.plugins import Registry
@@ -80,6 +81,8 @@ class Algorithm:
             if required and field.default_factory is dataclasses.MISSING:
                 if field.name not in values:
                     raise InputError(f"{self.name} needs the parameter '{field.name}'")
+        if values.get("start") is not None:
+            values = {**values, "start": as_floats(values["start"], "start")}
         return self.module.Params(**values)
 
     def communication(self, params: Any, shape: Shape) -> Cost:

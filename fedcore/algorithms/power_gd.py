@@ -85,13 +85,13 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     decay = 1.0 - eigenvalues / eigenvalues[0]  # eigenvalues of I − γ VᵀV
 
     remaining = lookahead = np.ones_like(decay)
-    record(0, factors=SpectralFactors(V, eigenvalues, energy, remaining))
-    for k in range(params.local_steps):
+    for k in range(params.local_steps + 1):
+        stop = record(k, factors=SpectralFactors(V, eigenvalues, energy, remaining))
+        if stop or k == params.local_steps:
+            break
         previous, remaining = remaining, decay * lookahead
         beta = k / (k + 3) if params.momentum else 0.0
         lookahead = remaining + beta * (remaining - previous)
-        if record(k + 1, factors=SpectralFactors(V, eigenvalues, energy, remaining)):
-            break
 
     def iterate(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
         # What of U₀ lies in the null space of VᵀV has no gradient and stays.

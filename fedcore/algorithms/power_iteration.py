@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.checks import require_at_least, require_one_of
+from fedcore.errors import InputError
 from fedcore.factors import ExactFactors
 from fedcore.federation import Federation
 from fedcore.ledger import Cost, Shape
@@ -45,7 +46,7 @@ class Params:
     select : {"initial", "final"}, default="initial"
         Whether κ is compared before or after the multiplications.
     start : ndarray of shape (n_features, n_components), optional
-        Φⁱ = Sⁱ start in the place of a Gaussian Φⁱ.
+        Φⁱ = Sⁱ start in the place of a Gaussian Φⁱ; `samples` must then be 1.
     """
 
     n_components: int
@@ -58,6 +59,8 @@ class Params:
         require_at_least(1, n_components=self.n_components, samples=self.samples)
         require_at_least(0, power=self.power)
         require_one_of(SELECTIONS, select=self.select)
+        if self.start is not None and self.samples > 1:
+            raise InputError(f"with a start there is nothing to sample, got samples={self.samples}")
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -93,7 +96,7 @@ def communication(params: Any, shape: Shape) -> Cost:
     block = shape.n_clients * shape.n_features * params.n_components
     multiplications = params.power * (1 if params.select == "initial" else params.samples)
     uploads = params.samples + multiplications
-    downloads = multiplications + 1 + (params.samples if params.start is not None else 0)
+    downloads = multiplications + 1 + (params.start is not None)
     return Cost(uploads, uploads * block, downloads * block)
 
 

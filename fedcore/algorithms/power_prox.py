@@ -104,9 +104,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         return step_once
 
     federation.local(start)
-    record(0, factors=ExplicitFactors(V, federation.client_state("U")))
-    for k in range(params.local_steps):
-        federation.local(descend(k / (k + 3) if params.momentum else 0.0))
-        if record(k + 1, factors=ExplicitFactors(V, federation.client_state("U"))):
+    for k in range(params.local_steps + 1):
+        stop = record(k, factors=ExplicitFactors(V, federation.client_state("U")))
+        if stop or k == params.local_steps:
             break
+        federation.local(descend(k / (k + 3) if params.momentum else 0.0))
     return {"V": V, "U": federation.client_state("U")}

@@ -89,12 +89,12 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
     federation.broadcast(phi_u)
     federation.local(start)
-    record(0, factors=ExplicitFactors(V, federation.client_state("U")))
-    for k in range(params.rounds):
+    for k in range(params.rounds + 1):
+        stop = record(k, factors=ExplicitFactors(V, federation.client_state("U")))
+        if stop or k == params.rounds:
+            break
         federation.broadcast(V)
         V = V - step * federation.sum(descend)
-        if record(k + 1, factors=ExplicitFactors(V, federation.client_state("U"))):
-            break
     return {"V": V, "U": federation.client_state("U")}
 
 

@@ -25,7 +25,7 @@ rule problem:
     resources:
         mem_mb=2000,
     params:
-        spec=lambda wildcards: PLAN.problems["{paper}/{problem}".format(**wildcards)],
+        spec=lambda wildcards: PLAN.problem_data("{paper}/{problem}".format(**wildcards)),
         raw=RAW,
         seed=PLAN.config["seed"],
         surrogate=PLAN.config["surrogates"],

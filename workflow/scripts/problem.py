@@ -1,10 +1,10 @@
 """Make one problem: client matrices and the answer that methods are compared with."""
 
-from fedcore import problems
+from fedcore import problems, sources
 from fedcore.jobs import logged
 
 with logged(snakemake.log[0]):
-    problem = problems.build(
+    problem = sources.build(
         snakemake.wildcards.problem,
         snakemake.params.spec,
         raw=snakemake.params.raw,
