@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fedcore import algorithms, generators, metrics
+from fedcore import algorithms, metrics, sources
 from fedcore.errors import ConfigError, nearest
 from fedcore.fingerprint import fingerprint
 from fedcore.schemas import check
@@ -107,10 +107,7 @@ class Plan:
 
     def problem_code(self, problem: str) -> str:
         """Fingerprint of the code that a problem's file depends on."""
-        spec = self.problems[problem]
-        generator = spec.get("generator")
-        source = generators.REGISTRY.module_name(generator) if generator else "fedcore.datasets"
-        return fingerprint("fedcore.problems", source)
+        return fingerprint(*sources.modules(self.problems[problem]))
 
     def describe(self, paper: str) -> dict[str, Any]:
         """Return what the paper's notebook needs: its settings, cells, and missing problems."""
@@ -220,13 +217,8 @@ def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 def _check_problem(spec: Mapping[str, Any], where: str) -> None:
     """Refuse a generator or a data set that nobody knows."""
-    from fedcore import datasets
-
     try:
-        if "generator" in spec:
-            generators.REGISTRY.module_name(spec["generator"])
-        else:
-            datasets.describe(spec["dataset"])
+        sources.modules(spec)
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from error
 

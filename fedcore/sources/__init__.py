@@ -1,0 +1,52 @@
+"""Making a problem from its specification in a configuration file.
+
+One module per kind of source, imported when it is needed, so that the code of one is no part of
+the other's fingerprint.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fedcore.problems import Problem, name_key
+
+KINDS = {"generator": "fedcore.sources.generated", "dataset": "fedcore.sources.partitioned"}
+
+
+def build(name: str, spec: Mapping[str, Any], *, raw: str, seed: int, surrogate: bool) -> Problem:
+    """Build a problem from its specification.
+
+    Parameters
+    ----------
+    name : str
+    spec : mapping
+        Either ``generator`` and its ``params``, or ``dataset``, ``options``, ``first`` (number of
+        leading samples), ``scale`` and ``partition``.
+    raw : str
+        Folder of the raw data files.
+    seed : int
+        Master seed; the problem's own stream hangs on its name, not on who uses it.
+    surrogate : bool
+        Take the data set's offline stand-in; a generator's matrices count as stand-ins, too.
+
+    Raises
+    ------
+    ConfigError, DataError, InputError
+        When the specification is wrong or the data cannot be had.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(name_key(name),)))
+    module = importlib.import_module(_module(spec))
+    return module.make(name, spec, rng, raw=raw, surrogate=surrogate)
+
+
+def modules(spec: Mapping[str, Any]) -> list[str]:
+    """Return the modules whose code a problem of this specification depends on."""
+    return [__name__, _module(spec), *importlib.import_module(_module(spec)).plugged_in(spec)]
+
+
+def _module(spec: Mapping[str, Any]) -> str:
+    return KINDS["generator" if "generator" in spec else "dataset"]

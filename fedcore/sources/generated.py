@@ -1,0 +1,27 @@
+"""Problems drawn from a synthetic model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fedcore import generators
+from fedcore.federation import check_clients
+from fedcore.problems import Problem
+
+
+def make(
+    name: str, spec: Mapping[str, Any], rng: np.random.Generator, *, raw: str, surrogate: bool
+) -> Problem:
+    """Draw the clients of ``spec["generator"]`` with its ``params``; see `sources.build`."""
+    clients = check_clients(generators.generate(spec["generator"], rng, spec.get("params", {})))
+    if surrogate:  # sizes are not the paper's, so that a result must not pass for its own
+        return Problem(name, clients, "surrogate", "drawn at the sizes of this configuration")
+    return Problem(name, clients)
+
+
+def plugged_in(spec: Mapping[str, Any]) -> list[str]:
+    """Return the module of the generator, which is imported by its name."""
+    return [generators.REGISTRY.module_name(spec["generator"])]
