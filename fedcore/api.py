@@ -11,7 +11,7 @@ import numpy as np
 from fedcore import algorithms, metrics
 from fedcore.checks import require_rank, require_start
 from fedcore.errors import InputError
-from fedcore.federation import Federation, check_clients
+from fedcore.federation import Federation, Observer, check_clients
 from fedcore.history import Recorder
 from fedcore.ledger import Ledger
 from fedcore.linalg import orth
@@ -53,6 +53,7 @@ def run(
     measure: Sequence[str] = ("objective",),
     threads: int = 1,
     finish: Finish | None = None,
+    transcript: Observer | None = None,
     **params: Any,
 ) -> Result:
     """Run a registered algorithm.
@@ -75,6 +76,8 @@ def run(
         Client steps that run at the same time.
     finish : callable, optional
         ``(federation, output) -> mapping``, a last exchange with the clients; see `execute`.
+    transcript : fedcore.transcript.Transcript, optional
+        Keeps what the server sees of the clients, for audits such as `fedcore.privacy.leakage`.
     **params
         Hyper-parameters of the algorithm, by the names of its ``Params``.
 
@@ -101,8 +104,9 @@ def run(
     wanted = [metrics.get(name) for name in measure]
     problem = Problem("clients", check_clients(clients))
     recorder, output = execute(
-        chosen, problem, settings, seed, wanted, threads=threads, finish=finish
-    )
+        chosen, problem, settings, seed, wanted,
+        threads=threads, finish=finish, transcript=transcript,
+    )  # fmt: skip
     return Result(
         components=shared_basis(output).T,
         history=recorder.columns(),
@@ -122,12 +126,14 @@ def execute(
     iterates: str = "last",
     stop: Callable[[Mapping[str, float]], bool] | None = None,
     finish: Finish | None = None,
+    transcript: Observer | None = None,
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run `algorithm` once on `problem`; the one road for the library, the cells and the tests.
 
     The problem's clients must have passed `federation.check_clients`. After the algorithm,
     ``finish(federation, output)`` may talk to the clients once more: the ledger is charged for it,
-    the recorded rows do not change, and what it returns joins the output.
+    the recorded rows do not change, and what it returns joins the output. A `transcript` is shown
+    every upload, that of `finish` included.
 
     Returns
     -------
@@ -146,7 +152,9 @@ def execute(
         raise InputError("the data of all clients are zero: there is no subspace to find")
     if settings.start is not None:
         require_start(settings.start, problem.n_features, settings.n_components)
-    federation = Federation(problem.clients, seed, threads=threads, check=False)
+    federation = Federation(
+        problem.clients, seed, threads=threads, transcript=transcript, check=False
+    )
     recorder = Recorder(problem, federation.ledger, measure, iterates=iterates, stop=stop)
     output = algorithm.run(federation, settings, federation.rng, recorder)
     return recorder, output if finish is None else {**output, **finish(federation, output)}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,8 +21,58 @@ from fedcore.errors import InputError
 from fedcore.ledger import Ledger, Shape
 
 Step = Callable[[Any, SimpleNamespace, Any], Any]
+Twin = Callable[[Sequence[np.ndarray], SimpleNamespace, Any], Any]
+AnyStep = TypeVar("AnyStep", bound=Step)
 
 SERVER, CLIENT = 0, 1  # first element of the spawn keys below the seed of a run
+
+
+def summed(twin: Twin) -> Callable[[AnyStep], AnyStep]:
+    """Give a client step a twin that computes the sum of all replies at once.
+
+    Parameters
+    ----------
+    twin : callable
+        ``twin(clients, memory, message) -> sum of the replies``, or None for "run the step".
+        `memory` belongs to the twin and lasts as long as the federation.
+
+    Returns
+    -------
+    callable
+        Decorator of a step. The step must be a function of its data and message alone, must not
+        draw or keep anything in its state, and its replies must all have the shape and dtype of
+        their sum.
+
+    Notes
+    -----
+    `Federation.sum` and `Federation.mean` ask the twin when all clients take part and hold the same
+    message; the ledger is charged as if every client had replied. Twin and step agree to rounding.
+    Whether the twin is taken may depend on sizes and on earlier calls, never on time or threads.
+    """
+
+    def attach(step: AnyStep) -> AnyStep:
+        step.summed = twin  # type: ignore[attr-defined]
+        return step
+
+    return attach
+
+
+class Observer(Protocol):
+    """What watches the uploads; `fedcore.transcript.Transcript` is one.
+
+    Attributes
+    ----------
+    clients : sequence of int or None
+        Positions of the watched clients; None for all.
+    sums_only : bool
+        Whether of a sum or mean only the total is seen.
+    """
+
+    clients: Sequence[int] | None
+    sums_only: bool
+
+    def saw(self, number: int, exchanges: Sequence[tuple[int | None, Any, Any]]) -> None:
+        """Take note of one upload: (client or None for the total, its last message, its reply)."""
 
 
 class Federation:
@@ -39,6 +89,8 @@ class Federation:
         Names of the clients in the seed's spawn keys; the default is 0, 1, 2, …
     threads : int, default=1
         Client steps that run at the same time.
+    transcript : Observer, optional
+        Is shown every upload, see `fedcore.transcript`. It changes neither results nor ledger.
 
     Notes
     -----
@@ -62,6 +114,7 @@ class Federation:
         *,
         ids: Sequence[int] | None = None,
         threads: int = 1,
+        transcript: Observer | None = None,
         check: bool = True,
     ) -> None:
         self._data = check_clients(clients) if check else list(clients)
@@ -79,6 +132,11 @@ class Federation:
         ]
         self._inbox: list[Any] = [None] * len(self._data)
         self._threads = threads
+        self._transcript = transcript
+        watched = None if transcript is None else transcript.clients
+        if watched is not None and not set(watched) <= set(range(len(self._data))):
+            raise InputError(f"cannot watch clients {list(watched)} of {len(self._data)}")
+        self._memory: dict[Twin, SimpleNamespace] = {}
         self.ledger = Ledger()
         self.shape = Shape(
             n_clients=len(self._data),
@@ -102,19 +160,19 @@ class Federation:
         list
             One reply per participating client, in the order of the clients.
         """
-        replies = self._run(step, of)
-        replies = [_narrow(reply) for reply in replies] if self._single else replies
+        replies = self._replies(step, of)
         self.ledger.upload(replies)
+        if self._transcript is not None:
+            self._show(self._transcript, step, of, replies)
         return replies
 
     def sum(self, step: Step, *, of: Sequence[int] | None = None) -> Any:
         """Upload the replies of `step` and return their sum (what secure aggregation reveals)."""
-        return reduce(np.add, self.gather(step, of=of))
+        return self._total(step, of)
 
     def mean(self, step: Step, *, of: Sequence[int] | None = None) -> Any:
         """Upload the replies of `step` and return their plain mean."""
-        replies = self.gather(step, of=of)
-        return reduce(np.add, replies) / len(replies)
+        return self._total(step, of) / len(self._data if of is None else of)
 
     def local(self, step: Step, *, of: Sequence[int] | None = None) -> None:
         """Run `step` on the clients without any communication; replies are dropped."""
@@ -127,6 +185,61 @@ class Federation:
     def client_state(self, name: str) -> list[Any]:
         """What every client holds under ``state.<name>``, seen from outside the protocol."""
         return [getattr(state, name) for state in self._state]
+
+    def _total(self, step: Step, of: Sequence[int] | None) -> Any:
+        """Upload the replies of `step` and return their sum, by its twin if that is possible."""
+        total, replies = self._at_once(step, of), None
+        if total is None:
+            replies = self._replies(step, of)
+            self.ledger.upload(replies)
+            total = reduce(np.add, replies)
+        else:
+            self.ledger.upload([total] * len(self._data))
+        if self._transcript is not None:
+            if self._transcript.sums_only:
+                number, message = self.ledger.rounds, self._common_message(of)
+                self._transcript.saw(number, [(None, message, total)])
+            else:
+                self._show(self._transcript, step, of, replies)
+        return total
+
+    def _at_once(self, step: Step, of: Sequence[int] | None) -> Any:
+        """Sum of all clients' replies by the twin of `step`; None when it does not apply."""
+        twin: Twin | None = getattr(step, "summed", None)
+        if twin is None or not (of is None or sorted(of) == list(range(len(self._data)))):
+            return None
+        message = self._common_message(of)
+        if message is None:
+            return None
+        total = twin(self._data, self._memory.setdefault(twin, SimpleNamespace()), message)
+        return _narrow(total) if self._single else total
+
+    def _common_message(self, of: Sequence[int] | None) -> Any:
+        """Return the message that all participants hold; None when they hold different ones."""
+        positions = range(len(self._data)) if of is None else of
+        first = self._inbox[positions[0]]
+        return first if all(self._inbox[i] is first for i in positions) else None
+
+    def _show(
+        self,
+        observer: Observer,
+        step: Step,
+        of: Sequence[int] | None,
+        replies: Sequence[Any] | None,
+    ) -> None:
+        """Show an upload; `replies` is None when only their sum has been computed."""
+        positions = range(len(self._data)) if of is None else of
+        watched = range(len(self._data)) if observer.clients is None else observer.clients
+        seen = [i for i in positions if i in watched]
+        if replies is None:  # the step is a pure function: its replies may be asked for again
+            shown = dict(zip(seen, self._replies(step, seen), strict=True))
+        else:
+            shown = dict(zip(positions, replies, strict=True))
+        observer.saw(self.ledger.rounds, [(i, self._inbox[i], shown[i]) for i in seen])
+
+    def _replies(self, step: Step, of: Sequence[int] | None) -> list[Any]:
+        replies = self._run(step, of)
+        return [_narrow(reply) for reply in replies] if self._single else replies
 
     def _run(self, step: Step, of: Sequence[int] | None) -> list[Any]:
         positions = range(len(self._data)) if of is None else of
