@@ -1,0 +1,1 @@
+"""What a server can learn about its clients' data."""

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fedcore
+from fedcore.errors import InputError
+from fedcore.privacy.leakage import Reconstruction, equations, errors, pairs_of, reconstruct
+from fedcore.transcript import Exchange, Transcript
+
+
+def gram_of(n: int, seed: int = 0, samples: int | None = None, decay: float = 0.9) -> np.ndarray:
+    S = np.random.default_rng(seed).standard_normal((samples or 2 * n, n)) * decay ** np.arange(n)
+    return S.T @ S
+
+
+def exact(gram: np.ndarray, p: int, rounds: int, seed: int = 1) -> list:
+    """Transcript of one client with a fresh random orthonormal Z each round."""
+    rng = np.random.default_rng(seed)
+    blocks = [np.linalg.qr(rng.standard_normal((len(gram), p)))[0] for _ in range(rounds)]
+    return [(Z, gram @ Z) for Z in blocks]
+
+
+def iteration(gram: np.ndarray, p: int, rounds: int, other: np.ndarray | float = 0.0) -> list:
+    """Transcript of one client in subspace iteration with ``gram + other``."""
+    Z = np.linalg.qr(np.random.default_rng(2).uniform(-1, 1, (len(gram), p)))[0]
+    pairs = []
+    for _ in range(rounds):
+        pairs.append((Z, gram @ Z))
+        Z = np.linalg.qr((gram + other) @ Z)[0]
+    return pairs
+
+
+def stacked(pairs: list) -> tuple[np.ndarray, np.ndarray]:
+    received, sent = zip(*pairs, strict=True)
+    return np.hstack(received), np.hstack(sent)
+
+
+def relative(found: np.ndarray, gram: np.ndarray) -> float:
+    return float(np.linalg.norm(found - gram) / np.linalg.norm(gram))
+
+
+both = pytest.mark.parametrize("symmetric", [False, True], ids=["plain", "symmetric"])
+
+
+@both
+def test_a_full_span_gives_the_gram_matrix_away(symmetric):
+    gram = gram_of(60)
+    pairs = exact(gram, 7, 9)  # 63 ≥ 60 columns
+    assert relative(reconstruct(pairs, symmetric=symmetric), gram) < 1e-12  # rounding
+    found = errors(pairs, gram, symmetric=symmetric)
+    assert found[-1] < 1e-12 and (found[:-1] > 1e-3).all()
+    np.testing.assert_array_equal(equations(pairs), [7, 14, 21, 28, 35, 42, 49, 56, 60])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 20), st.integers(1, 6), st.integers(1, 5), st.integers(0, 99))
+def test_it_is_the_least_norm_solution(n, p, rounds, seed):
+    p = min(n, p)
+    gram = gram_of(n, seed)
+    pairs = exact(gram, p, rounds, seed)
+    Z, Y = stacked(pairs)
+    # The condition of Z is moderate (random blocks), except where kp is near n: hence the scale.
+    sizes = np.linalg.svd(Z)[1]
+    sizes = sizes[sizes > 1e-6]
+    expected = np.linalg.lstsq(Z.T, Y.T, rcond=1e-6)[0].T
+    tolerance = 1e-13 * np.linalg.norm(gram) * (sizes[0] / sizes[-1]) ** 2
+    np.testing.assert_allclose(reconstruct(pairs), expected, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(
+        reconstruct(pairs), Y @ np.linalg.pinv(Z, rcond=1e-6), rtol=0, atol=tolerance
+    )
+
+
+def test_the_symmetric_form_is_the_least_norm_symmetric_solution():
+    gram, n = gram_of(6), 6
+    pairs = exact(gram, 2, 2)
+    Z, Y = stacked(pairs)
+    # Symmetric matrices in an orthonormal basis of theirs, by brute force.
+    basis = [np.outer(np.eye(n)[i], np.eye(n)[j]) for i in range(n) for j in range(i + 1)]
+    basis = [(E + E.T) / np.linalg.norm(E + E.T) for E in basis]
+    system = np.array([(E @ Z).ravel() for E in basis]).T
+    weights = np.linalg.lstsq(system, Y.ravel(), rcond=1e-10)[0]
+    expected = sum(w * E for w, E in zip(weights, basis, strict=True))
+    found = reconstruct(pairs, symmetric=True)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.linalg.norm(gram))
+    np.testing.assert_array_equal(found, found.T)
+
+
+@both
+def test_errors_are_those_of_the_reconstruction_and_of_the_formula(symmetric):
+    gram = gram_of(30)
+    pairs = exact(gram, 4, 8)
+    found = errors(pairs, gram, symmetric=symmetric)
+    for k in range(1, 9):
+        phi = reconstruct(pairs[:k], symmetric=symmetric)
+        assert found[k - 1] == pytest.approx(relative(phi, gram), rel=1e-10, abs=1e-13)
+        Q = np.linalg.svd(stacked(pairs[:k])[0], full_matrices=False)[0][:, : min(4 * k, 30)]
+        P = np.eye(30) - Q @ Q.T
+        missing = P @ gram @ P if symmetric else gram @ P
+        expected = np.linalg.norm(missing) / np.linalg.norm(gram)
+        assert found[k - 1] == pytest.approx(expected, rel=1e-8, abs=1e-13)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(5, 25), st.integers(1, 4), st.integers(0, 99), st.booleans())
+def test_errors_never_grow_and_symmetry_helps(n, p, seed, definite):
+    gram = gram_of(n, seed)
+    if not definite:  # positive semidefiniteness has no part in it
+        gram = gram - np.trace(gram) / n * np.eye(n)
+    pairs = exact(gram, p, n // p + 2, seed)
+    plain, symmetric = errors(pairs, gram), errors(pairs, gram, symmetric=True)
+    rounding = 1e-9  # a direction of which 1e-6 is left would have this error
+    assert (np.diff(plain) <= rounding).all() and (np.diff(symmetric) <= rounding).all()
+    assert (symmetric <= plain + rounding).all()
+    assert (np.diff(equations(pairs)) >= 0).all()
+
+
+@both
+def test_repeated_and_deficient_blocks_add_nothing(symmetric):
+    gram = gram_of(20)
+    pairs = exact(gram, 3, 3)
+    turned = [(Z @ np.array([[0, 2.0, 0], [1, 0, 1], [0, 0, 0]]), None) for Z, _ in pairs]
+    more = pairs + [(Z, gram @ Z) for Z, _ in turned] + [(0 * Z, 0 * Y) for Z, Y in pairs]
+    np.testing.assert_array_equal(equations(more), [3, 6, 9, 9, 9, 9, 9, 9, 9])
+    np.testing.assert_allclose(
+        reconstruct(more, symmetric=symmetric), reconstruct(pairs, symmetric=symmetric), atol=1e-12
+    )
+    # A block that brings one new direction along with two known ones.
+    Z = np.column_stack([pairs[0][0][:, :2], np.eye(20)[:, 7]])
+    assert equations([*pairs, (Z, gram @ Z)])[-1] == 10
+
+
+def test_the_basis_stays_orthonormal_when_new_parts_are_tiny():
+    gram, rng = gram_of(40), np.random.default_rng(3)
+    attack = Reconstruction(40)
+    Z = np.linalg.qr(rng.standard_normal((40, 5)))[0]
+    for _ in range(7):
+        attack.add(Z, gram @ Z)
+        Z = np.linalg.qr(Z + 1e-6 * rng.standard_normal((40, 5)))[0]
+    Q = attack.basis
+    assert Q.shape == (40, 35)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(35), rtol=0, atol=1e-13)
+    # eps / 1e-6, times the number of terms.
+    assert np.linalg.norm(attack.images - gram @ Q) < 1e-8 * np.linalg.norm(gram)
+
+
+def test_subspace_iteration_gives_the_data_away_before_it_converges():
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((80, 80)))[0]
+    other = 1.01 ** (-2.0 * np.arange(80)) * Q @ Q.T * 80
+    gram = gram_of(80, decay=0.99)
+    pairs = iteration(gram, 8, 12, other)
+    found = errors(pairs, gram)
+    top = np.linalg.eigh(gram + other)[1][:, -8:]
+    Z = pairs[-1][0]
+    assert found[-1] < 1e-5
+    assert np.linalg.norm(top - Z @ (Z.T @ top), 2) > 1e-2
+
+
+def test_replies_that_are_no_linear_function_do_not_break_the_attack():
+    gram = gram_of(20)
+    pairs = [(Z, np.linalg.qr(Y)[0]) for Z, Y in exact(gram, 4, 8)]
+    found = errors(pairs, gram)
+    assert np.isfinite(found).all() and found[-1] > 0.1
+
+
+def test_single_precision_messages_stop_at_their_own_digits():
+    gram = gram_of(30)
+    pairs = [(Z.astype(np.float32), (gram @ Z).astype(np.float32)) for Z, _ in exact(gram, 5, 7)]
+    found = errors(pairs, gram)
+    assert 1e-9 < found[-1] < 1e-3  # 6e-8 divided by at least √6e-8
+
+
+def test_the_transcript_of_a_run_feeds_the_attack(clients):
+    S = clients[1]
+    seen = Transcript()
+    fedcore.run("power_iteration", clients, 3, power=4, transcript=seen)
+    pairs = pairs_of(seen.of(1))  # the sketch has no Z, so four pairs
+    assert len(pairs) == 4
+    found = errors(pairs, S.T @ S)
+    ranks = equations(pairs)
+    assert (np.diff(found) <= 1e-9).all() and ranks[0] == 3 and found[-1] < found[0]
+    assert reconstruct(pairs).shape == (9, 9)
+
+
+def test_matrices_are_found_inside_messages():
+    Z, Y = np.ones((3, 2)), np.zeros((3, 2))
+    exchanges = [
+        Exchange(1, 0, received, sent)
+        for received, sent in [
+            ({"steps": 3, "Z": Z}, (1.0, Y)), (None, Y), (Z, 1.0), (Z, Y[:2]), ("Z", Y), (Z, Y),
+        ]
+    ]  # fmt: skip
+    found = pairs_of(exchanges)
+    assert len(found) == 2 and found[0][0] is Z and found[0][1] is Y
+
+
+def test_pairs_that_do_not_fit_are_refused():
+    with pytest.raises(InputError, match="nothing to reconstruct from"):
+        reconstruct([])
+    with pytest.raises(InputError, match=r"two \(n, p\) matrices with n = 4"):
+        reconstruct([(np.ones((4, 2)), np.ones((4, 1)))])
+    with pytest.raises(InputError, match=r"two \(n, p\) matrices with n = 5"):
+        errors([(np.ones((4, 2)), np.ones((4, 2)))], np.eye(5))
+    assert errors([], np.eye(3)).shape == equations([]).shape == (0,)
