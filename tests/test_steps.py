@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedcore.algorithms import power_iteration
+from fedcore.federation import Federation, summed
+from fedcore.steps import gram_matrix, gram_product, local_gram_product, worth
+
+FEATURES = 9
+uneven = st.lists(st.integers(1, 40), min_size=1, max_size=6)
+
+
+def drawn(sizes: list[int], seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal((n, FEATURES)) * 0.7 ** np.arange(FEATURES) for n in sizes]
+
+
+def iterate(clients: list[np.ndarray], step: Any, how: str, **options: Any) -> tuple[list, Any]:
+    """Sums (or means) along a subspace iteration, and the ledger."""
+    federation = Federation(clients, **options)
+    Z, found = np.eye(FEATURES)[:, :2], []
+    for _ in range(8):
+        federation.broadcast(Z)
+        found.append(getattr(federation, how)(step))
+        Z = np.linalg.qr(found[-1])[0]
+    return found, federation.ledger
+
+
+@settings(max_examples=30, deadline=None)
+@given(uneven, st.integers(0, 99), st.sampled_from(["sum", "mean"]), st.booleans())
+def test_twin_and_plain_step_agree_to_rounding_and_cost_the_same(sizes, seed, how, single):
+    clients = [c.astype(np.float32) if single else c for c in drawn(sizes, seed)]
+    federations = [Federation(clients) for _ in range(2)]
+    Z = np.eye(FEATURES)[:, :2]
+    scale = sum(np.linalg.norm(c) ** 2 for c in clients)
+    unit = np.finfo(clients[0].dtype).eps
+    for _ in range(8):
+        for federation in federations:
+            federation.broadcast(Z)
+        plain = getattr(federations[0], how)(power_iteration.gram_product)
+        fast = getattr(federations[1], how)(gram_product)
+        assert fast.dtype == plain.dtype == clients[0].dtype
+        # Sums of up to 240 terms in another order.
+        np.testing.assert_allclose(fast, plain, rtol=0, atol=300 * unit * scale)
+        assert federations[0].ledger == federations[1].ledger
+        Z = np.linalg.qr(plain)[0]
+
+
+def test_mixed_precision_is_computed_and_charged_in_double():
+    clients = drawn([20, 30])
+    clients[0] = clients[0].astype(np.float32)
+    plain, plain_ledger = iterate(clients, power_iteration.gram_product, "sum")
+    fast, fast_ledger = iterate(clients, gram_product, "sum")
+    assert fast_ledger == plain_ledger
+    for a, b in zip(fast, plain, strict=True):
+        assert a.dtype == np.float64
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)  # rounding of double precision
+    one, other = SimpleNamespace(), np.eye(FEATURES)
+    for _ in range(3):
+        np.testing.assert_allclose(
+            local_gram_product(clients[0], one, other),
+            clients[0].astype(float).T @ clients[0],
+            rtol=0,
+            atol=1e-12,
+        )
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_same_calls_give_the_same_bytes(threads):
+    clients = drawn([20, 3, 30])
+    first, _ = iterate(clients, gram_product, "sum")
+    second, _ = iterate(clients, gram_product, "sum", threads=threads)
+    assert [a.tobytes() for a in first] == [b.tobytes() for b in second]
+
+
+def recorder() -> tuple[Any, list[tuple[int, Any]]]:
+    """Return a step that replies with ones, and the calls that its twin got (it sums to 5)."""
+    calls: list[tuple[int, Any]] = []
+
+    def twin(clients: Any, memory: SimpleNamespace, message: Any) -> Any:
+        memory.calls = getattr(memory, "calls", 0) + 1
+        calls.append((memory.calls, message))
+        return np.full(2, 5.0) if memory.calls > 1 else None
+
+    @summed(twin)
+    def step(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
+        return np.ones(2)
+
+    return step, calls
+
+
+def test_the_twin_is_asked_when_all_take_part_and_hold_the_same_message():
+    step, calls = recorder()
+    federation = Federation(drawn([2, 3, 4]))
+    assert (federation.sum(step) == 3).all() and not calls  # nothing has been sent
+    federation.broadcast(1.0)
+    assert (federation.sum(step) == 3).all()  # the twin declined
+    assert (federation.sum(step) == 5).all()
+    assert (federation.mean(step, of=[2, 0, 1]) == 5 / 3).all()
+    assert calls == [(1, 1.0), (2, 1.0), (3, 1.0)]
+    before = federation.ledger.snapshot()
+    assert [list(reply) for reply in federation.gather(step)] == [[1, 1]] * 3
+    assert (federation.sum(step, of=[0, 2]) == 2).all()
+    assert (federation.sum(step, of=[0, 0, 1]) == 3).all()
+    federation.broadcast(2.0, to=[1])
+    assert (federation.sum(step) == 3).all()
+    assert len(calls) == 3
+    assert federation.ledger.scalars_up - before["scalars_up"] == 2 * (3 + 2 + 3 + 3)
+    # Another federation starts anew.
+    other = Federation(drawn([2, 3]))
+    other.broadcast(1.0)
+    other.sum(step)
+    assert calls[-1] == (1, 1.0)
+
+
+def test_the_twin_is_charged_like_the_replies():
+    step, _ = recorder()
+    federation = Federation(drawn([2, 3, 4]))
+    federation.broadcast(1.0)
+    federation.sum(step)
+    plain = federation.ledger.snapshot()
+    federation.sum(step)
+    twice = federation.ledger.snapshot()
+    for key in ("round", "scalars_up", "bytes_up"):
+        assert twice[key] == 2 * plain[key] > 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(uneven, st.integers(0, 99))
+def test_the_gram_matrix_is_that_of_the_stack(sizes, seed):
+    clients = drawn(sizes, seed)
+    before = [client.copy() for client in clients]
+    S = np.vstack(clients)
+    gram = gram_matrix(clients)
+    np.testing.assert_allclose(gram, S.T @ S, rtol=0, atol=1e-12 * max(1, np.trace(S.T @ S)))
+    np.testing.assert_array_equal(gram, gram.T)
+    for ours, theirs in zip(clients, before, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_client_makes_its_gram_matrix_when_that_pays_and_keeps_it():
+    wide, tall = drawn([4, 40])
+    Z = np.eye(FEATURES)[:, :2]
+    for data, pays in ((wide, False), (tall, True)):
+        state = SimpleNamespace()
+        for k in range(10):
+            np.testing.assert_allclose(
+                local_gram_product(data, state, Z), data.T @ (data @ Z), rtol=0, atol=1e-12
+            )
+            # 40·9 / (4·40 − 2·9) = 2.5 columns: after two products of two columns.
+            assert hasattr(state.gram_memory, "gram") == (pays and k >= 2)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "columns"), [(1000, 1000, 500), (501, 1000, 125250), (10**6, 1000, 251)]
+)
+def test_the_break_even_point(n, d, columns):
+    assert worth(n, d, columns) and not worth(n, d, columns - 2)
+    assert not worth(d // 2, d, 10**9)
+
+
+def test_noise_free_data_keep_the_plain_step_of_power_iteration():
+    # A Gram matrix would leave 1e-16 ‖S‖² and an exact loss far above 1e-25.
+    assert not hasattr(power_iteration.gram_product, "summed")
