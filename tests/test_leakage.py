@@ -143,7 +143,31 @@ def test_the_basis_stays_orthonormal_when_new_parts_are_tiny():
     assert Q.shape == (40, 35)
     np.testing.assert_allclose(Q.T @ Q, np.eye(35), rtol=0, atol=1e-13)
     # eps / 1e-6, times the number of terms.
-    assert np.linalg.norm(attack.images - gram @ Q) < 1e-8 * np.linalg.norm(gram)
+    assert np.linalg.norm(attack.images() - gram @ Q) < 1e-8 * np.linalg.norm(gram)
+
+
+def test_all_rounds_count_as_in_one_least_squares_problem():
+    # The span is complete after 10 rounds, the last directions of it barely; later rounds sharpen
+    # them, as they do in least squares over all pairs. The paper's (Z Zᵀ)⁻¹ fails here.
+    S = np.random.default_rng(0).standard_normal((1000, 100))
+    gram = S[:100].T @ S[:100]
+    pairs = iteration(gram, 10, 20, S[100:].T @ S[100:])
+    found = errors(pairs, gram)
+    assert found[8] > 0.1 and found[10] < 1e-5 and found[-1] < found[10] / 10
+    for k in (10, 14, 20):
+        Z, Y = stacked(pairs[:k])
+        expected = relative(np.linalg.lstsq(Z.T, Y.T, rcond=1e-13)[0].T, gram)
+        assert found[k - 1] < 10 * expected  # both are rounding errors, amplified alike
+
+
+def test_contradicting_replies_are_averaged():
+    gram, rng = gram_of(12), np.random.default_rng(5)
+    pairs = [(Z, Y + 0.1 * rng.standard_normal(Y.shape)) for Z, Y in exact(gram, 4, 200)]
+    Z, Y = stacked(pairs)
+    expected = np.linalg.lstsq(Z.T, Y.T, rcond=None)[0].T
+    np.testing.assert_allclose(reconstruct(pairs), expected, rtol=0, atol=1e-12 * len(pairs))
+    found = errors(pairs, gram)
+    assert found[-1] < found[3] / 3  # noise goes down like 1/√rounds
 
 
 def test_subspace_iteration_gives_the_data_away_before_it_converges():

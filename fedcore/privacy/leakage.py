@@ -13,12 +13,16 @@ This is Proposition 2 and the default. A server that also uses that G is symmetr
 ``Φ = B Qᵀ + Q Bᵀ − Q (QᵀB) Qᵀ``; its error ``‖(I − QQᵀ) G (I − QQᵀ)‖_F`` cannot grow either and is
 never above the other. Both hold for exact linear replies; positive semidefiniteness plays no part.
 
+In floating point the Z's of a converging iteration are soon nearly dependent, and the paper's
+``Y Zᵀ (Z Zᵀ)⁻¹`` fails. Here B solves ``min ‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F`` by a QR factorisation that
+is updated with every round, so that a direction seen faintly at first becomes sharper later on.
+
 Other methods' replies are not ``G Z``: LocalPower's come from several local steps and
 orthonormalisations, FAPS's are ``Qᵢ Z`` with a Qᵢ that changes from round to round. The same attack
-is what an honest but curious server would try; no Φ then explains all replies, what is kept is the
-explanation of the first reply in every direction, and the error says how far this is from G.
-A large error then means that *this* attack fails, not that nothing can be learned by another, and
-it may go up as well as down. An error near 1 is that of the guess Φ = 0.
+is what an honest but curious server would try. No Φ then explains all replies; the smallest of
+those with the least misfit is taken, and its error says how far that is from G. A large error then
+means that *this* attack fails, not that nothing can be learned by another, and it may go up as well
+as down. An error near 1 is that of the guess Φ = 0.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import lapack
 
 from fedcore.errors import InputError
 
@@ -41,87 +46,91 @@ class Reconstruction:
     ----------
     n_features : int
         n.
-    symmetric : bool, default=False
-        Whether to use that the Gram matrix is symmetric.
     tolerance : float, optional
         A direction counts as new when the part of it outside of the span so far is larger than this
         (relative to ‖Z‖₂). What is left of a direction after subtraction carries the rounding
-        errors of the replies divided by its size; the default, the square root of the messages'
-        rounding unit, leaves half of their digits.
+        errors of the replies divided by its size; the default is the messages' rounding unit to
+        the power 3/4, about 2e−12 in double precision.
 
     Attributes
     ----------
     basis : ndarray of shape (n, k)
         Q, orthonormal columns that span the Z's so far.
-    images : ndarray of shape (n, k)
-        B, what the replies say of ``G Q``.
     """
 
-    def __init__(
-        self, n_features: int, *, symmetric: bool = False, tolerance: float | None = None
-    ) -> None:
-        self.symmetric, self.tolerance = symmetric, tolerance
+    def __init__(self, n_features: int, *, tolerance: float | None = None) -> None:
+        self.tolerance = tolerance
         self.basis = np.empty((n_features, 0))
-        self.images = np.empty((n_features, 0))
-        self._half = np.empty((n_features, 0))  # Φ = half Qᵀ, plus its transpose when symmetric
+        # [Z⁽¹⁾ …]ᵀ = Ω R Qᵀ with orthonormal columns in Ω, which is not kept, and Ωᵀ [Y⁽¹⁾ …]ᵀ.
+        self._triangle = np.empty((0, 0))
+        self._rotated = np.empty((0, n_features))
 
     def add(self, received: np.ndarray, sent: np.ndarray) -> np.ndarray:
         """Use one more pair (Z, Y).
 
         Returns
         -------
-        ndarray of shape (n, k)
-            E of the new directions F (the last k columns of `basis`): Φ grows by ``E Fᵀ``, plus its
-            transpose in the symmetric case.
+        ndarray of shape (n, new)
+            The columns that `basis` has grown by.
 
         Raises
         ------
         InputError
             When Z and Y are not matrices of shape (n, p).
         """
-        if received.shape != sent.shape or received.shape[:1] != self.basis.shape[:1]:
+        n, k = self.basis.shape
+        if received.shape != sent.shape or received.shape[:1] != (n,):
             raise InputError(
-                f"a pair needs two (n, p) matrices with n = {len(self.basis)}, got shapes "
+                f"a pair needs two (n, p) matrices with n = {n}, got shapes "
                 f"{received.shape} and {sent.shape}"
             )
         unit = max(_unit(received), _unit(sent))
-        tolerance = np.sqrt(unit) if self.tolerance is None else self.tolerance
-        # Part of Z outside of the span, by Gram-Schmidt twice; its singular vectors with the sizes
-        # above the tolerance are new.
-        Z = received.astype(np.float64, copy=False)
+        tolerance = unit**0.75 if self.tolerance is None else self.tolerance
+        Z, Y = received.astype(np.float64), sent.astype(np.float64)
+        # Part of Z outside of the span, by Gram-Schmidt twice; its large singular vectors are new,
+        # and orthogonalised again because their normalisation enlarges what is left of the span.
         rest, known = _project(Z, self.basis)
-        left, sizes, right_t = scipy.linalg.svd(rest, full_matrices=False, check_finite=False)
+        left, sizes, _ = scipy.linalg.svd(rest, full_matrices=False, check_finite=False)
         new = sizes > tolerance * np.linalg.norm(Z, 2)
-        images = (sent - self.images @ known) @ right_t[new].T / sizes[new]
-        # Dividing by a small size has brought parts in the span back: once more.
-        rest, known = _project(left[:, new], self.basis)
-        fresh, triangle = scipy.linalg.qr(rest, mode="economic", check_finite=False)
-        images = scipy.linalg.solve_triangular(
-            triangle, (images - self.images @ known).T, trans="T", check_finite=False
-        ).T
-        half = images
-        if self.symmetric:
-            half = images - self.basis @ (self.basis.T @ images) - fresh @ (fresh.T @ images) / 2
+        fresh = np.linalg.qr(_project(left[:, new], self.basis)[0])[0]
         self.basis = np.hstack([self.basis, fresh])
-        self.images = np.hstack([self.images, images])
-        self._half = np.hstack([self._half, half])
-        return half
+        # Rows of Zᵀ in that basis go under R, rows of Yᵀ under the rotated ones.
+        triangle = np.zeros((self.basis.shape[1],) * 2, order="F")
+        triangle[:k, :k] = self._triangle
+        rotated = np.zeros((len(triangle), n), order="F")
+        rotated[:k] = self._rotated
+        rows = np.vstack([known, fresh.T @ rest]).T
+        block = min(32, len(triangle))
+        self._triangle, reflectors, factors, _ = lapack.dtpqrt(0, block, triangle, rows)
+        self._rotated = lapack.dtpmqrt(0, reflectors, factors, rotated, Y.T, trans="T")[0]
+        return fresh
 
-    def matrix(self) -> np.ndarray:
+    def images(self) -> np.ndarray:
+        """Return B, what the replies say of ``G Q``, shape (n, k)."""
+        return scipy.linalg.solve_triangular(self._triangle, self._rotated, check_finite=False).T
+
+    def matrix(self, *, symmetric: bool = False) -> np.ndarray:
         """Return Φ, shape (n, n)."""
-        phi = self._half @ self.basis.T
-        return phi + phi.T if self.symmetric else phi
+        images = self.images()
+        if not symmetric:
+            return images @ self.basis.T
+        half = images - self.basis @ (self.basis.T @ images) / 2
+        return half @ self.basis.T + self.basis @ half.T
 
 
-def reconstruct(pairs: Iterable[Pair], **options: Any) -> np.ndarray:
+def reconstruct(
+    pairs: Iterable[Pair], *, symmetric: bool = False, tolerance: float | None = None
+) -> np.ndarray:
     """Smallest Φ that explains a client's replies.
 
     Parameters
     ----------
     pairs : iterable of (ndarray of shape (n, p), ndarray of shape (n, p))
         What the client received and what it sent, in order; see `pairs_of`.
-    **options
-        ``symmetric`` and ``tolerance`` of `Reconstruction`.
+    symmetric : bool, default=False
+        Whether to use that the Gram matrix is symmetric.
+    tolerance : float, optional
+        See `Reconstruction`.
 
     Returns
     -------
@@ -137,14 +146,20 @@ def reconstruct(pairs: Iterable[Pair], **options: Any) -> np.ndarray:
     """
     attack = None
     for received, sent in pairs:
-        attack = attack or Reconstruction(len(received), **options)
+        attack = attack or Reconstruction(len(received), tolerance=tolerance)
         attack.add(received, sent)
     if attack is None:
         raise InputError("nothing to reconstruct from: the client sent nothing")
-    return attack.matrix()
+    return attack.matrix(symmetric=symmetric)
 
 
-def errors(pairs: Iterable[Pair], gram: np.ndarray, **options: Any) -> np.ndarray:
+def errors(
+    pairs: Iterable[Pair],
+    gram: np.ndarray,
+    *,
+    symmetric: bool = False,
+    tolerance: float | None = None,
+) -> np.ndarray:
     """Error of the reconstruction after each round, ``‖Φ − G‖_F / ‖G‖_F``.
 
     Parameters
@@ -152,25 +167,35 @@ def errors(pairs: Iterable[Pair], gram: np.ndarray, **options: Any) -> np.ndarra
     pairs : iterable of (ndarray of shape (n, p), ndarray of shape (n, p))
     gram : ndarray of shape (n, n)
         The truth, ``SᵢᵀSᵢ``.
-    **options
-        ``symmetric`` and ``tolerance`` of `Reconstruction`.
+    symmetric : bool, default=False
+        Whether to use that the Gram matrix is symmetric.
+    tolerance : float, optional
+        See `Reconstruction`.
 
     Returns
     -------
     ndarray of shape (rounds,)
     """
-    attack = Reconstruction(len(gram), **options)
-    # F-ordered and updated in place: no n × n product is formed, and no difference cancels.
-    missing = np.array(gram, dtype=np.float64, order="F")
-    scale, found = np.linalg.norm(missing), []
+    attack = Reconstruction(len(gram), tolerance=tolerance)
+    # Φ − G has a part outside of the span, G (I − P) or (I − P) G (I − P) with P = QQᵀ, and one
+    # inside, from the error of B. They are orthogonal, and neither is a difference that cancels.
+    outside = np.array(gram, dtype=np.float64, order="F")
+    truth = np.empty((len(gram), 0))  # G Q
+    scale, found = np.linalg.norm(outside), []
     for received, sent in pairs:
-        half = attack.add(received, sent)
-        if half.shape[1]:
-            fresh = attack.basis[:, -half.shape[1] :]
-            missing -= half @ fresh.T
-            if attack.symmetric:
-                missing -= fresh @ half.T
-        found.append(np.linalg.norm(missing) / scale)
+        fresh = attack.add(received, sent)
+        if fresh.shape[1]:
+            truth = np.hstack([truth, gram @ fresh])
+            outside -= (outside @ fresh) @ fresh.T
+            if symmetric:
+                outside -= fresh @ (fresh.T @ outside)
+        wrong, Q = attack.images() - truth, attack.basis
+        inside = np.linalg.norm(wrong)
+        if symmetric:  # the block P·P once, the blocks P·(I − P) and (I − P)·P equal
+            within = Q.T @ wrong
+            across = np.linalg.norm(wrong - Q @ within)
+            inside = np.hypot(np.linalg.norm(within + within.T) / 2, np.sqrt(2) * across)
+        found.append(np.hypot(inside, np.linalg.norm(outside)) / scale)
     return np.array(found)
 
 
