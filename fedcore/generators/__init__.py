@@ -1,6 +1,7 @@
 """Synthetic client matrices of the five papers: one module per model.
 
-A module holds ``generate(rng, **params) -> list of (n_i, d) arrays``; configuration files name the
+A module holds ``generate(rng, **params) -> list of (n_i, d) arrays``, or a tuple of such a list and
+the `Reference` of the stacked matrices where the model knows it; configuration files name the
 module. Other packages add theirs under the entry-point group ``fedcore.generators``.
 """
 
@@ -14,13 +15,18 @@ import numpy as np
 
 from fedcore.errors import InputError, nearest
 from fedcore.plugins import Registry
+from fedcore.problems import Reference
+
+Clients = list[np.ndarray]
 
 REGISTRY = Registry(__name__, __path__, "generator")
 names = REGISTRY.names
 
 
-def generate(name: str, rng: np.random.Generator, params: Mapping[str, Any]) -> list[np.ndarray]:
-    """Draw client matrices from the model `name`.
+def generate(
+    name: str, rng: np.random.Generator, params: Mapping[str, Any]
+) -> Clients | tuple[Clients, Reference]:
+    """Draw client matrices from the model `name`, with their SVD if the model knows it.
 
     Raises
     ------

@@ -16,10 +16,14 @@ def make(
     name: str, spec: Mapping[str, Any], rng: np.random.Generator, *, raw: str, surrogate: bool
 ) -> Problem:
     """Draw the clients of ``spec["generator"]`` with its ``params``; see `sources.build`."""
-    clients = check_clients(generators.generate(spec["generator"], rng, spec.get("params", {})))
+    drawn = generators.generate(spec["generator"], rng, spec.get("params", {}))
+    clients, reference = drawn if isinstance(drawn, tuple) else (drawn, None)
+    problem = Problem(name, check_clients(clients))
+    if reference is not None:
+        problem.reference = reference  # fills the cached property
     if surrogate:  # sizes are not the paper's, so that a result must not pass for its own
-        return Problem(name, clients, "surrogate", "drawn at the sizes of this configuration")
-    return Problem(name, clients)
+        problem.status, problem.note = "surrogate", "drawn at the sizes of this configuration"
+    return problem
 
 
 def plugged_in(spec: Mapping[str, Any]) -> list[str]:

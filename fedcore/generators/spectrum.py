@@ -1,0 +1,127 @@
+"""Matrix with a prescribed spectrum, split over clients.
+
+Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal component analysis*,
+eqs. (23) and (24): ``A = U Σ Vᵀ`` of n features and m samples, U (n × n) and V (m × n) from
+orthonormalised matrices of uniform [−1, 1] entries. The clients hold rows of ``Aᵀ = V Σ Uᵀ``.
+
+V is never held: its uniform matrix Y is drawn into the memory of the clients, ``V = Y R⁻¹`` by
+Cholesky QR, and the blocks of Y are multiplied in place by ``R⁻¹ Σ Uᵀ``. Hence the peak of memory
+is that of the clients and some n × n matrices, and the exact answer (Σ and U) is known. The draws,
+so the matrix, depend on m and n and not on the division into clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.linalg
+
+from fedcore.checks import require_at_least, require_one_of, require_positive
+from fedcore.errors import InputError
+from fedcore.linalg import orth, qr_positive
+from fedcore.problems import Reference
+from fedcore.steps import gram_matrix
+
+KINDS = ("geometric", "arithmetic")
+ROWS = 1024  # multiplied at a time
+# Cholesky QR leaves ‖VᵀV − I‖ of about κ(Y)² eps. κ(Y) is near (1 + √(n/m)) / (1 − √(n/m)), 6 at
+# m = 2n; only for nearly square Y it is large, and then Y is small enough for Householder's QR.
+WORST_CONDITION = 100.0
+
+
+def generate(
+    rng: np.random.Generator,
+    *,
+    n_features: int = 1000,
+    n_clients: int | None = None,
+    n_samples: int | None = None,
+    sizes: Sequence[int] | None = None,
+    kind: str = "geometric",
+    xi: float = 1.01,
+    condition: float = 100.0,
+) -> tuple[list[np.ndarray], Reference]:
+    """Matrix with a geometric or arithmetic spectrum.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_features : int, default=1000
+        n.
+    n_clients, n_samples : int, optional
+        Number of clients and samples of all of them, m; split as evenly as possible.
+    sizes : sequence of int, optional
+        Samples of each client, in the place of `n_clients` and `n_samples`.
+    kind : {"geometric", "arithmetic"}
+        ``Σ_ii = ξ^(1 − i)``, or ``Σ_ii = 1 − (i − 1)/(n − 1) · (1 − 1/κ)``.
+    xi : float, default=1.01
+        ξ, at least 1.
+    condition : float, default=100
+        κ, at least 1: ratio of the largest and the smallest singular value.
+
+    Returns
+    -------
+    clients : list of ndarray of shape (n_i, n_features)
+    reference : Reference
+        Σ and U.
+    """
+    parts = _sizes(n_clients, n_samples, sizes)
+    m = sum(parts)
+    sigma = singular_values(n_features, kind=kind, xi=xi, condition=condition)
+    if m < n_features:
+        raise InputError(f"{m} samples cannot have {n_features} singular values")
+    U = orth(rng.uniform(-1.0, 1.0, (n_features, n_features)))
+    clients = [rng.uniform(-1.0, 1.0, (size, n_features)) for size in parts]
+    weighted = sigma[:, None] * U.T
+    factor = _cholesky_factor(clients)
+    if factor is None:
+        ends = np.cumsum(parts)[:-1]
+        clients = np.split(qr_positive(np.vstack(clients))[0], ends)
+        clients = [np.ascontiguousarray(client) for client in clients]
+    else:
+        weighted = scipy.linalg.solve_triangular(factor, weighted, check_finite=False)
+    for client in clients:
+        for start in range(0, len(client), ROWS):
+            rows = client[start : start + ROWS]
+            rows[:] = rows @ weighted
+    return clients, Reference(sigma, U)
+
+
+def singular_values(n_features: int, *, kind: str, xi: float, condition: float) -> np.ndarray:
+    """Diagonal of Σ, descending, shape (n_features,)."""
+    require_at_least(1, n_features=n_features)
+    require_one_of(KINDS, kind=kind)
+    require_positive(xi=xi, condition=condition)
+    if xi < 1 or condition < 1:
+        raise InputError(f"xi and condition must be at least 1, got {xi!r} and {condition!r}")
+    i = np.arange(n_features)
+    if kind == "geometric":
+        return float(xi) ** -i
+    return 1.0 - i / max(n_features - 1, 1) * (1.0 - 1.0 / condition)
+
+
+def _sizes(n_clients: int | None, n_samples: int | None, sizes: Sequence[int] | None) -> list[int]:
+    if (sizes is None) == (n_clients is None) or (n_clients is None) != (n_samples is None):
+        raise InputError("give either n_clients and n_samples, or sizes")
+    if sizes is None:
+        require_at_least(1, n_clients=n_clients, n_samples=n_samples)
+        assert n_clients is not None and n_samples is not None
+        if n_samples < n_clients:
+            raise InputError(f"{n_samples} samples are too few for {n_clients} clients")
+        few, more = divmod(n_samples, n_clients)
+        return [few + (i < more) for i in range(n_clients)]
+    if isinstance(sizes, str) or not isinstance(sizes, Sequence) or not sizes:
+        raise InputError(f"sizes must be a list of numbers of samples, got {sizes!r}")
+    require_at_least(1, **{f"sizes[{i}]": size for i, size in enumerate(sizes)})
+    return list(sizes)
+
+
+def _cholesky_factor(blocks: Sequence[np.ndarray]) -> np.ndarray | None:
+    """R of the QR factorisation of the stacked blocks; None when they are ill-conditioned."""
+    try:
+        R = scipy.linalg.cholesky(gram_matrix(blocks), overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    # LAPACK's estimate in the 1-norm, which is above κ₂ / n and in practice above κ₂.
+    reciprocal = scipy.linalg.lapack.dtrcon(R)[0]
+    return R if reciprocal * WORST_CONDITION * np.sqrt(len(R)) > 1 else None
