@@ -40,9 +40,11 @@ def local_gram_product(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) 
     The client makes its own Gram matrix when that pays, and keeps it in its state. At most twice
     the memory of the data.
     """
-    if not hasattr(state, "gram_memory"):
-        state.gram_memory = SimpleNamespace()
-    product = _by_gram([data], state.gram_memory, Z)
+    product = None
+    if 2 * len(data) > data.shape[1]:  # else it never pays
+        if not hasattr(state, "gram_memory"):
+            state.gram_memory = SimpleNamespace()
+        product = _by_gram([data], state.gram_memory, Z)
     return data.T @ (data @ Z) if product is None else product
 
 

@@ -14,8 +14,8 @@ This is Proposition 2 and the default. A server that also uses that G is symmetr
 never above the other. Both hold for exact linear replies; positive semidefiniteness plays no part.
 
 In floating point the Z's of a converging iteration are soon nearly dependent, and the paper's
-``Y Zᵀ (Z Zᵀ)⁻¹`` fails. Here B solves ``min ‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F`` by a QR factorisation that
-is updated with every round, so that a direction seen faintly at first becomes sharper later on.
+``Y Zᵀ (Z Zᵀ)⁻¹`` fails. Here B solves ``min ‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F`` by a QR factorisation
+that is updated with every round, so that a direction seen faintly at first becomes sharper later.
 
 Other methods' replies are not ``G Z``: LocalPower's come from several local steps and
 orthonormalisations, FAPS's are ``Qᵢ Z`` with a Qᵢ that changes from round to round. The same attack
@@ -40,7 +40,9 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 
 class Reconstruction:
-    """The attack, one round after the other, at O(n² p) operations each.
+    """The attack, one round after the other.
+
+    A round costs O(n² p) operations, and asking for Φ or its error O(n³) at most.
 
     Parameters
     ----------
