@@ -78,9 +78,14 @@ class Recorder:
         self.rows: list[dict[str, float]] = []
         self.kept: list[tuple[int, np.ndarray]] = []
 
-    def __call__(self, iteration: int, **iterate: Any) -> bool:
-        """Record one iterate; return True when the run should end."""
-        row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot()}
+    def __call__(
+        self, iteration: int, *, counts: Mapping[str, int] | None = None, **iterate: Any
+    ) -> bool:
+        """Record one iterate; return True when the run should end.
+
+        `counts` are columns of the algorithm's own, the same ones in every call.
+        """
+        row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot(), **(counts or {})}
         for metric in self._metrics:
             row[metric.name] = metric.function(iterate, self._problem)
         self.rows.append(row)
@@ -127,8 +132,9 @@ class History:
         metrics: Sequence[Metric] = (),
         reference: Mapping[str, np.ndarray] | None = None,
         about: Mapping[str, Any] | None = None,
+        counts: Mapping[str, tuple[str, str]] | None = None,
     ) -> History:
-        """Stack the repeats of a cell."""
+        """Stack the repeats of a cell; `counts` describes the algorithm's own columns."""
         runs = [recorder.columns() for recorder in recorders]
         columns = {name: _stack([run[name] for run in runs]) for name in runs[0]}
         # Per-client matrices (lists) are results of a run, not of a cell: too large to keep.
@@ -139,7 +145,7 @@ class History:
             kept = [list(zip(*recorder.kept, strict=True)) for recorder in recorders]
             iterates["iteration"] = _stack([np.array(pair[0]) for pair in kept])
             iterates["shared"] = _stack([np.array(pair[1]) for pair in kept])
-        units = dict(COLUMNS) | {m.name: (m.units, m.description) for m in metrics}
+        units = COLUMNS | dict(counts or {}) | {m.name: (m.units, m.description) for m in metrics}
         return cls(columns, final, iterates, dict(reference or {}), dict(about or {}), units)
 
     def __getitem__(self, name: str) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse.linalg
 
 
 def qr_positive(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -79,6 +80,20 @@ def condition_number(v: np.ndarray) -> float:
     """
     sigma = range_basis(v).sigma
     return float(sigma[0] / sigma[-1]) if len(sigma) == v.shape[1] else float("inf")
+
+
+def spectral_norm(matrix: np.ndarray) -> float:
+    """Return ‖matrix‖₂ from products with vectors (Lanczos), or densely when it is small.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, k)
+    """
+    if min(matrix.shape) <= 64:
+        return float(np.linalg.norm(matrix, 2))
+    # The start is fixed, so that equal inputs give equal bytes, and has no structure.
+    start = np.random.default_rng(0).standard_normal(min(matrix.shape)).astype(matrix.dtype)
+    return float(scipy.sparse.linalg.svds(matrix, k=1, v0=start, return_singular_vectors=False)[0])
 
 
 def procrustes(z: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -151,3 +151,12 @@ def test_the_triangular_factor_sees_singular_values_that_the_gram_matrix_cannot(
 def test_the_triangular_factor_of_nothing_is_refused():
     with pytest.raises(ValueError, match="at least one block"):
         linalg.triangular_factor([])
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 70), (64, 64), (65, 300), (300, 65), (200, 200)])
+def test_the_spectral_norm_is_numpys(shape):
+    matrix = gaussian(*shape, 5)
+    assert linalg.spectral_norm(matrix) == pytest.approx(np.linalg.norm(matrix, 2), rel=1e-13)
+    single = linalg.spectral_norm(matrix.astype(np.float32))
+    assert single == pytest.approx(np.linalg.norm(matrix, 2), rel=1e-5)
+    assert linalg.spectral_norm(matrix) == linalg.spectral_norm(matrix.copy())

@@ -9,10 +9,12 @@ point group ``fedcore.algorithms``. A module holds
 - ``run(federation, params, rng, record) -> dict`` of final arrays: ``V`` or ``basis`` of shape
   (n_features, n_components), and what else the method computes;
 - ``communication(params, shape) -> Cost``, the closed form of what `run` costs when not stopped
-early.
+early;
+- ``COLUMNS``, if it counts something of its own: name -> (units, description).
 
-``record(iteration, **iterate)`` is called with ``basis=…`` or ``factors=…`` whenever there is a new
-iterate, and returns True when the run should end.
+``record(iteration, **iterate)`` is called with ``basis=…`` or ``factors=…``, and with
+``counts={column: number, …}`` if there are COLUMNS, whenever there is a new iterate, and returns
+True when the run should end.
 """
 
 from __future__ import annotations
@@ -56,6 +58,11 @@ class Algorithm:
     def title(self) -> str:
         """First line of its documentation."""
         return (self.module.__doc__ or self.name).strip().splitlines()[0]
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, str]]:
+        """Units and description of what it counts itself."""
+        return getattr(self.module, "COLUMNS", {})
 
     @property
     def run(self) -> Callable[..., dict[str, Any]]:
