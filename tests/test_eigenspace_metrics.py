@@ -1,0 +1,53 @@
+"""The measures of an eigenspace against their definitions on the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import FEATURES, RANK
+
+from fedcore import metrics
+from fedcore.problems import Problem
+
+
+def value(name, basis, problem):
+    return metrics.get(name).function({"basis": basis}, problem)
+
+
+@pytest.fixture(params=["more samples than features", "fewer"])
+def wide_or_tall(request, clients):
+    return Problem(
+        "data", clients if request.param.startswith("more") else [clients[0][:1], clients[2][:4]]
+    )
+
+
+def test_they_are_their_definitions(wide_or_tall):
+    S = np.vstack(wide_or_tall.clients)
+    Z = np.linalg.qr(np.random.default_rng(0).standard_normal((FEATURES, RANK)))[0]
+    A = S.T @ S
+    violation = np.linalg.norm(A @ Z - Z @ (Z.T @ A @ Z))
+    singular = np.linalg.svd(S @ Z)[1]
+    exact = np.linalg.svd(S)[1][:RANK]
+    expected = {
+        "kkt": violation / np.linalg.norm(S) ** 2,
+        "kkt_residual": violation / np.linalg.norm(S, 2) ** 2,
+        "captured": sum(np.linalg.norm(client @ Z) ** 2 for client in wide_or_tall.clients),
+        "singular_value_error": np.linalg.norm(singular - exact) / np.linalg.norm(exact),
+    }
+    turned = Z @ np.linalg.qr(np.random.default_rng(1).standard_normal((RANK, RANK)))[0]
+    for name, wanted in expected.items():
+        assert value(name, Z, wide_or_tall) == pytest.approx(wanted, rel=1e-12), name
+        assert value(name, turned, wide_or_tall) == pytest.approx(wanted, rel=1e-12), name
+
+
+def test_at_the_answer_only_rounding_is_left(problem):
+    top = np.linalg.svd(np.vstack(problem.clients))[2][:RANK].T
+    assert value("kkt_residual", top, problem) < 1e-15
+    assert value("singular_value_error", top, problem) < 1e-15
+    assert value("captured", top, problem) == pytest.approx(25 + 16 + 9, rel=1e-14)
+
+
+def test_any_invariant_space_satisfies_kkt_but_captures_less(problem):
+    last = np.linalg.svd(np.vstack(problem.clients))[2][-RANK:].T
+    assert value("kkt", last, problem) < 1e-15
+    assert value("captured", last, problem) == pytest.approx(0.2**2 + 0.1**2 + 0.05**2, rel=1e-12)
