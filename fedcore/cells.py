@@ -27,6 +27,7 @@ from fedcore.problems import Problem, name_key
 KNOWN: dict[str, Callable[[Problem, int], float]] = {
     "sigma_max": lambda problem, rank: float(problem.singular_values[0]),
     "sigma_r": lambda problem, rank: float(problem.singular_values[rank - 1]),
+    "sigma_next": lambda problem, rank: float(np.append(problem.singular_values, 0.0)[rank]),
 }
 
 PACKAGES = ("numpy", "scipy", "h5py")
@@ -100,6 +101,7 @@ def run_cell(
         metrics=measure,
         reference={"singular_values": problem.singular_values},
         about=about,
+        counts=algorithm.columns,
     )
     history.save(history_file)
     return history

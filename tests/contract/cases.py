@@ -51,6 +51,10 @@ class Case:
         Whether another seed gives another result.
     local_start : bool
         Whether clients draw what V depends on even when `start` is given.
+    by_client : bool
+        Whether the result depends on how the rows are dealt to the clients.
+    alike_only : bool
+        Whether it is the centralised answer only when the clients' data are alike.
     refused : mapping
         Values out of range that no type can tell.
     """
@@ -61,6 +65,8 @@ class Case:
     settings: tuple[Mapping[str, Any], ...] = ({},)
     random: bool = True
     local_start: bool = False
+    by_client: bool = False
+    alike_only: bool = False
     refused: tuple[tuple[str, Any], ...] = ()
 
 
@@ -151,6 +157,123 @@ def simultaneous_descent(clients: list[np.ndarray], draws: Draws, params: Any) -
     return V, U
 
 
+def positive_qr(matrix: np.ndarray) -> np.ndarray:
+    """Q of the QR factorisation with a positive diagonal in R."""
+    q, r = np.linalg.qr(matrix)
+    return q * np.sign(np.diag(r))
+
+
+def first_basis(clients: list[np.ndarray], draws: Draws, params: Any) -> np.ndarray:
+    size = (clients[0].shape[1], params.n_components)
+    return positive_qr(draws.server.uniform(-1, 1, size) if params.start is None else params.start)
+
+
+def subspace_iteration(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+    """``(SᵀS)^rounds Z``: the range needs no orthonormalisation in between."""
+    S, Z = np.vstack(clients), first_basis(clients, draws, params)
+    return np.linalg.qr(np.linalg.matrix_power(S.T @ S, params.rounds) @ Z)[0], None
+
+
+def local_power(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+    """Li et al.'s loop over machines, each with its Gram matrix."""
+    Z, grams = first_basis(clients, draws, params), [s.T @ s for s in clients]
+    for k in range(params.rounds):
+        q = {
+            "constant": params.local_steps,
+            "linear": max(params.local_steps - k, 1),
+            "halving": max(params.local_steps // 2**k, 1),
+        }[params.schedule]
+        bases = [Z] * len(grams)
+        for _ in range(q - 1):
+            bases = [positive_qr(G @ B) for G, B in zip(grams, bases, strict=True)]
+        total = np.zeros_like(Z)
+        for G, B in zip(grams, bases, strict=True):
+            if params.alignment == "procrustes":
+                left, _, right_t = np.linalg.svd(B.T @ bases[0])
+                rotation = left @ right_t
+            else:
+                signs = np.sign(np.diag(B.T @ bases[0]))
+                rotation = np.diag(signs if params.alignment == "sign" else np.ones(len(signs)))
+            total += G @ B @ rotation
+        Z = positive_qr(total)
+    return Z, None
+
+
+def averaged_projections(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+    """Leading eigenvectors of the mean of the clients' projections, n × n as they are."""
+    tops = [np.linalg.svd(s)[2][: params.n_components].T for s in clients]
+    mean = sum(V @ V.T for V in tops) / len(tops)
+    return np.linalg.eigh(mean)[1][:, -params.n_components :], None
+
+
+def krylov_space(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+    """Rayleigh–Ritz on a growing basis, one power step on what it gives; restarts where it is full.
+
+    The next block is what AAᵀ adds to the whole basis, by the SVD of the complement.
+    """
+    S, p = np.vstack(clients), params.n_components
+    A, V = S.T @ S, first_basis(clients, draws, params)
+    Z, room = V, min(params.memory, len(A) // p) * p
+    for _ in range(params.rounds):
+        ritz = V @ np.linalg.eigh(V.T @ A @ V)[1][:, ::-1]
+        Z = A @ ritz[:, :p]
+        left, sizes, _ = np.linalg.svd(A @ V - V @ (V.T @ A @ V))
+        assert sizes[p - 1] > 1e-8 * sizes[0], "the space is exhausted: no oracle for what follows"
+        kept = V if V.shape[1] + p <= room else ritz[:, : room // p // 2 * p]
+        V = np.hstack([kept, left[:, :p]])
+    return np.linalg.qr(Z)[0], None
+
+
+def heavy_ball(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+    """``Y ← AAᵀ Y − β Y₋`` without normalisation; β known, or from all earlier pairs of blocks."""
+    S, p = np.vstack(clients), params.n_components
+    A, Y_old = S.T @ S, np.zeros((S.shape[1], params.n_components))
+    Y = first_basis(clients, draws, params)
+    largest = params.sigma_next**2 if params.sigma_next is not None else 0.0
+    for k in range(params.rounds):
+        if params.sigma_next is None and k:
+            V = np.linalg.qr(np.hstack([Y, Y_old]))[0]
+            largest = max(largest, np.linalg.eigvalsh(V.T @ A @ V)[-p - 1])
+        Y, Y_old = A @ Y - (largest / 2) ** 2 * Y_old, Y
+    return np.linalg.qr(Y)[0], None
+
+
+def projection_splitting(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+    """FAPS with all its n × n matrices written out."""
+    Z, A = first_basis(clients, draws, params), [s.T @ s for s in clients]
+    X, beta = [Z] * len(A), [params.beta_factor * np.linalg.norm(a, 2) for a in A]
+    distances = []
+
+    def off(B: np.ndarray) -> np.ndarray:
+        return np.eye(len(B)) - B @ B.T
+
+    def multiplier(a: np.ndarray, B: np.ndarray) -> np.ndarray:
+        return -B @ B.T @ a @ off(B) - off(B) @ a @ B @ B.T
+
+    def violation(H: np.ndarray, B: np.ndarray) -> float:
+        return float(np.linalg.norm(off(B) @ H @ B))
+
+    for k in range(params.rounds):
+        distances.append([np.linalg.norm(x @ x.T - Z @ Z.T) for x in X])
+        Q = np.zeros_like(A[0])
+        for i, a in enumerate(A):
+            H = a + multiplier(a, X[i]) + beta[i] * Z @ Z.T
+            wanted = max(params.delta * violation(H, X[i]), 1e-13 * np.linalg.norm(H))
+            for _ in range(params.inner_steps):
+                before, X[i] = X[i], positive_qr(H @ X[i])
+                change = np.linalg.norm(X[i] - before) / np.linalg.norm(X[i])
+                if params.inner == "relative_change" and change <= params.tolerance:
+                    break
+                if params.inner == "residual" and violation(H, X[i]) <= wanted:
+                    break
+            Q += beta[i] * X[i] @ X[i].T - multiplier(a, X[i])
+        Z = positive_qr(Q @ Z)
+        for i in range(len(A)):
+            if params.adapt and k and k % 5 == 0 and distances[k - 5][i] <= 1.01 * distances[k][i]:
+                beta[i] *= 1.1
+    return Z, None
+
+
 def known_norm(S: np.ndarray, r: int) -> dict[str, Any]:
     return {"sigma_max": float(np.linalg.svd(S)[1][0])}
 
@@ -186,6 +309,9 @@ DESCENTS: tuple[dict[str, Any], ...] = (
     {"local_steps": 5, "orthonormalise": True, "power": 2},
     {"local_steps": 5, "samples": 3, "power": 2, "select": "final"},
 )
+# The iterative eigenspace methods default to thousands of rounds; so few give the same tests.
+FEW: dict[str, Any] = {"rounds": 12}
+MANY: dict[str, Any] = {"rounds": 60}  # of a gap of (σ₄/σ₃)² = 0.018 for SSI
 ONE_STEP = {"orthonormalise": True, "local_steps": 1}  # Remark 4: κ = 1
 
 CASES = {
@@ -221,6 +347,62 @@ CASES = {
         settings=({"rounds": 0}, {"rounds": 6}, {"rounds": 6, "reading": "head"}),
         local_start=True,
         refused=(("sigma_max", 0.0), ("sigma_r", -1.0)),
+    ),
+    "ssi": Case(
+        subspace_iteration,
+        lambda S, r: MANY,
+        needs=lambda S, r: FEW,
+        settings=({"rounds": 0}, {"rounds": 1}, {"rounds": 4}),
+    ),
+    "local_power": Case(
+        local_power,
+        lambda S, r: MANY,
+        needs=lambda S, r: FEW,
+        settings=(
+            {"rounds": 0},
+            {"rounds": 5, "local_steps": 1},
+            *(
+                {"rounds": 4, "local_steps": 5, "schedule": schedule, "alignment": alignment}
+                for schedule in ("constant", "linear", "halving")
+                for alignment in ("none", "sign", "procrustes")
+            ),
+        ),
+        by_client=True,
+        refused=(("local_steps", 0),),
+    ),
+    "faps": Case(
+        projection_splitting,
+        lambda S, r: {"rounds": 400, "inner": "residual"},
+        needs=lambda S, r: FEW,
+        settings=(
+            {"rounds": 0},
+            {"rounds": 1},
+            {"rounds": 12},
+            {"rounds": 12, "adapt": False, "beta_factor": 0.5},
+            {"rounds": 7, "inner": "residual"},
+            {"rounds": 7, "inner": "fixed", "inner_steps": 2},
+        ),
+        by_client=True,
+        refused=(("tolerance", -1.0), ("delta", -0.1), ("inner_steps", 0), ("beta_factor", 0.0)),
+    ),
+    "one_shot": Case(
+        averaged_projections, lambda S, r: {}, random=False, by_client=True, alike_only=True
+    ),
+    # In 9 dimensions three blocks of three exhaust the space: an oracle needs fewer rounds, or a
+    # memory that is smaller.
+    "block_krylov": Case(
+        krylov_space,
+        lambda S, r: FEW,
+        needs=lambda S, r: FEW,
+        settings=({"rounds": 0}, {"rounds": 1}, {"rounds": 2}, {"rounds": 4, "memory": 2}),
+        refused=(("memory", 1),),
+    ),
+    "momentum_power": Case(
+        heavy_ball,
+        lambda S, r: MANY,
+        needs=lambda S, r: FEW,
+        settings=({"rounds": 1}, {"rounds": 4, "sigma_next": 0.4}, {"rounds": 4}),
+        refused=(("sigma_next", -1.0),),
     ),
 }
 

@@ -66,6 +66,11 @@ def products(V: np.ndarray, U: Any) -> list[np.ndarray]:
     return [V @ V.T] + ([] if U is None else [np.vstack(U) @ V.T])
 
 
+def shared_matrix_of(output: dict[str, Any]) -> np.ndarray:
+    """V as the method has it, or the basis where that is all."""
+    return output["V"] if "V" in output else output["basis"]
+
+
 def assert_close(actual: np.ndarray, desired: np.ndarray, tolerance: float = ROUNDING) -> None:
     """Close relative to the largest entry: entries may cancel, matrices do not."""
     np.testing.assert_allclose(actual, desired, rtol=0, atol=tolerance * np.abs(desired).max())
@@ -147,7 +152,7 @@ def test_the_iterates_are_those_of_the_plain_method_on_the_stacked_matrix(
         found = run(name, clients, start=start, **setting)
         V, U = case.oracle(clients, Draws(5, len(clients)), found.settings)
         U_found = found.output.get("U") if U is not None else None
-        actual = products(found.output["V"], U_found)
+        actual = products(shared_matrix_of(found.output), U_found)
         for ours, plain in zip(actual, products(V, U), strict=True):
             assert_close(ours, plain)
 
@@ -157,10 +162,11 @@ def test_one_client_and_many_reach_the_centralised_answer(name, clients):
     case, S = case_of(name), np.vstack(clients)
     if case.floor is None:
         pytest.fail(f"{name}: say in tests/contract/cases.py when it reaches the optimum")
-    floor = 0.5 * np.sum(np.linalg.svd(S)[1][RANK:] ** 2)
-    for parts in ([S], clients):
+    for parts in ([S], [S, S] if case.alike_only else clients):
+        S = np.vstack(parts)
+        floor = 0.5 * np.sum(np.linalg.svd(S)[1][RANK:] ** 2)
         found = run(name, parts, measure=["objective"], **case.floor(S, RANK))
-        V = found.output["V"] if "V" in found.output else found.output["basis"]
+        V = shared_matrix_of(found.output)
         U = np.vstack(found.output["U"]) if "U" in found.output else S @ np.linalg.pinv(V).T
         # The distance to the floor is quadratic in that to the optimum: either at rounding level,
         # or, for the descents, gone down by a linear rate over thousands of steps.
@@ -168,7 +174,7 @@ def test_one_client_and_many_reach_the_centralised_answer(name, clients):
         assert found.columns["objective"][-1] == pytest.approx(floor, rel=1e-9)
 
 
-@every_algorithm
+@pytest.mark.parametrize("name", [name for name in NAMES if not case_of(name).alike_only])
 def test_a_start_that_spans_the_top_space_is_never_left(name, clients):
     S = np.vstack(clients)
     top = np.linalg.svd(S)[2][:RANK].T
@@ -183,7 +189,10 @@ def test_a_start_that_spans_the_top_space_is_never_left(name, clients):
     assert np.linalg.norm(top - basis @ (basis.T @ top), 2) < 1e-4
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if not case_of(name).local_start])
+@pytest.mark.parametrize(
+    "name",
+    [name for name in NAMES if not (case_of(name).local_start or case_of(name).by_client)],
+)
 def test_how_the_rows_are_dealt_to_clients_does_not_matter(name, clients):
     S, start = np.vstack(clients), starting_basis(clients[0].shape[1])
     whole = run(name, [S], start=start, **case_of(name).needs(S, RANK))

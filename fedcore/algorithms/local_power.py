@@ -1,0 +1,129 @@
+"""LocalPower: subspace iteration with several local steps between communications.
+
+Li, Wang, Chen & Zhang, *Communication-efficient distributed SVD via local power iterations*
+(ICML 2021); it is FedPower (Guo et al.) without noise, and the second baseline of Wang, Liu & Zhang
+(JOTA 2024), who start with q = 8 and halve q every round down to 1. In a round with q local steps,
+
+    Zᵢ ← Z;  q − 1 times  Zᵢ ← orth(AᵢAᵢᵀ Zᵢ);  Yᵢ = AᵢAᵢᵀ Zᵢ;     Z ← orth(Σᵢ Yᵢ Dᵢ).
+
+As in Li et al.'s code, q counts the multiplication that is communicated (q = 1 is SSI) and the last
+product is not orthonormalised. The rotations Dᵢ take Zᵢ to the first client's Z₁ before the sum:
+``none`` is the identity, ``sign`` fixes the sign of each column, ``procrustes`` is the orthogonal
+matrix that minimises ‖Zᵢ Dᵢ − Z₁‖_F. For them a client sends Zᵢ beside Yᵢ, as in FedPower; not
+when q = 1, where all Zᵢ are the same and Dᵢ = I. Wang, Liu & Zhang do not mention an alignment:
+``none`` is the default, at exactly SSI's message per round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fedcore.algorithms.ssi import starting_basis
+from fedcore.checks import require_at_least, require_one_of
+from fedcore.federation import Federation
+from fedcore.ledger import Cost, Shape
+from fedcore.linalg import orth, procrustes
+from fedcore.steps import gram_product, local_gram_product
+
+PAPER = "fedpower"
+SCHEDULES = {
+    "constant": lambda q, k: q,
+    "linear": lambda q, k: max(q - k, 1),
+    "halving": lambda q, k: max(q >> k, 1),
+}
+ALIGNMENTS = {
+    "none": lambda Z, target: np.eye(Z.shape[1], dtype=Z.dtype),
+    "sign": lambda Z, target: np.diag(np.where(np.sum(Z * target, axis=0) < 0, -1, 1)),
+    "procrustes": procrustes,
+}
+
+
+@dataclass(frozen=True)
+class Params:
+    """Hyper-parameters.
+
+    Attributes
+    ----------
+    n_components : int
+        p, columns of Z.
+    rounds : int, default=3000
+        Communication rounds.
+    local_steps : int, default=8
+        q, multiplications by AᵢAᵢᵀ in the first round.
+    schedule : {"halving", "linear", "constant"}, default="halving"
+        Round k = 0, 1, … makes ⌊q/2ᵏ⌋, q − k, or q of them; never less than one.
+    alignment : {"none", "sign", "procrustes"}, default="none"
+        Dᵢ. The first client is the reference, so that its place among the clients then matters.
+    start : ndarray of shape (n_features, n_components), optional
+        Basis that is orthonormalised into the first Z; the default is drawn.
+    """
+
+    n_components: int
+    rounds: int = 3000
+    local_steps: int = 8
+    schedule: str = "halving"
+    alignment: str = "none"
+    start: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least(1, n_components=self.n_components, local_steps=self.local_steps)
+        require_at_least(0, rounds=self.rounds)
+        require_one_of(SCHEDULES, schedule=self.schedule)
+        require_one_of(ALIGNMENTS, alignment=self.alignment)
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run LocalPower; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``basis`` of shape (n_features, n_components).
+    """
+    Z = starting_basis(federation, params, rng)
+    stop = record(0, basis=Z)
+    for k in range(params.rounds):
+        if stop:
+            break
+        federation.broadcast(Z)
+        q = steps_of(params, k)
+        Z = orth(_iterate(federation, q, params.alignment))
+        stop = record(k + 1, basis=Z)
+    return {"basis": Z}
+
+
+def steps_of(params: Params, k: int) -> int:
+    """Return q of round k, counted from 0."""
+    return SCHEDULES[params.schedule](params.local_steps, k)
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """One n×p block down and one up per client and round; two up where Zᵢ is needed to align."""
+    block = shape.n_clients * shape.n_features * params.n_components
+    aligned = params.alignment != "none"
+    twice = aligned * sum(steps_of(params, k) > 1 for k in range(params.rounds))
+    return Cost(params.rounds, (params.rounds + twice) * block, params.rounds * block)
+
+
+def _iterate(federation: Federation, q: int, alignment: str) -> np.ndarray:
+    """Return ``Σᵢ Yᵢ Dᵢ`` of a round with `q` local steps."""
+
+    def local_power(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> Any:
+        for _ in range(q - 1):
+            Z = orth(local_gram_product(data, state, Z))
+        return local_gram_product(data, state, Z), Z
+
+    def product_alone(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
+        return local_power(data, state, Z)[0]
+
+    if q == 1:
+        return federation.sum(gram_product)
+    if alignment == "none":
+        return federation.sum(product_alone)
+    replies = federation.gather(local_power)
+    _, reference = replies[0]
+    return sum(Y @ ALIGNMENTS[alignment](Z, reference) for Y, Z in replies)

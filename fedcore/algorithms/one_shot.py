@@ -1,0 +1,73 @@
+"""One-shot averaging of local subspaces.
+
+Fan, Wang, Wang & Zhu, *Distributed estimation of principal eigenspaces* (Annals of Statistics
+2019), Algorithm 1: client i computes the p leading right singular vectors Vᵢ of its own data and
+sends them, the server takes the p leading eigenvectors of the averaged projection
+
+    (1/N) Σᵢ VᵢVᵢᵀ,
+
+here as left singular vectors of ``[V₁ … V_N]``, so that no n×n matrix is formed. One round, and
+exact only when all clients share their top subspace. The average is unweighted, as in the paper,
+which deals equal samples. A client whose data have a rank below p sends columns of zeros for what
+it lacks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from fedcore.checks import require_at_least
+from fedcore.federation import Federation
+from fedcore.ledger import Cost, Shape
+from fedcore.linalg import range_basis, triangular_factor
+
+PAPER = "faps"
+
+
+@dataclass(frozen=True)
+class Params:
+    """Hyper-parameters.
+
+    Attributes
+    ----------
+    n_components : int
+        p, columns of the basis.
+    start : None
+        Unused: a direct method has no starting basis.
+    """
+
+    n_components: int
+    start: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least(1, n_components=self.n_components)
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Average the local projections; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``basis`` of shape (n_features, n_components).
+    """
+
+    def top_subspace(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
+        V = range_basis(triangular_factor([data]).T).basis[:, : params.n_components]
+        return np.pad(V, ((0, 0), (0, params.n_components - V.shape[1])))
+
+    stacked = np.hstack(federation.gather(top_subspace))
+    left = scipy.linalg.svd(stacked, full_matrices=False, check_finite=False)[0]
+    Z = np.ascontiguousarray(left[:, : params.n_components])
+    record(0, basis=Z)
+    return {"basis": Z}
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """One n×p block up from every client, nothing down."""
+    return Cost(1, shape.n_clients * shape.n_features * params.n_components, 0)

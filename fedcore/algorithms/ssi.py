@@ -1,0 +1,79 @@
+"""Distributed simultaneous subspace iteration (SSI), the distributed power method.
+
+Rutishauser (1970); in the federated form (2) of Wang, Liu & Zhang, *Seeking consensus on subspaces
+in federated principal component analysis* (JOTA 2024), where it is the baseline:
+
+    Z⁽ᵏ⁺¹⁾ ∈ orth(Σᵢ AᵢAᵢᵀ Z⁽ᵏ⁾),   Aᵢ = Xᵢᵀ, Xᵢ the samples × features of client i.
+
+Z⁽⁰⁾ orthonormalises a matrix with uniform entries in [−1, 1]. One round is one n×p block down and
+one up. The last Z stays with the server: sending it out would be no round of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedcore.checks import require_at_least
+from fedcore.federation import Federation
+from fedcore.ledger import Cost, Shape
+from fedcore.linalg import orth
+from fedcore.steps import gram_product
+
+PAPER = "faps"
+
+
+@dataclass(frozen=True)
+class Params:
+    """Hyper-parameters.
+
+    Attributes
+    ----------
+    n_components : int
+        p, columns of Z.
+    rounds : int, default=3000
+        Iterations, one communication round each.
+    start : ndarray of shape (n_features, n_components), optional
+        Basis that is orthonormalised into Z⁽⁰⁾; the default is drawn.
+    """
+
+    n_components: int
+    rounds: int = 3000
+    start: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least(1, n_components=self.n_components)
+        require_at_least(0, rounds=self.rounds)
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run SSI; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``basis`` of shape (n_features, n_components).
+    """
+    Z = starting_basis(federation, params, rng)
+    stop = record(0, basis=Z)
+    for k in range(1, params.rounds + 1):
+        if stop:
+            break
+        federation.broadcast(Z)
+        Z = orth(federation.sum(gram_product))
+        stop = record(k, basis=Z)
+    return {"basis": Z}
+
+
+def communication(params: Any, shape: Shape) -> Cost:
+    """One n×p block down and one up per client and round."""
+    scalars = params.rounds * shape.n_clients * shape.n_features * params.n_components
+    return Cost(params.rounds, scalars, scalars)
+
+
+def starting_basis(federation: Federation, params: Any, rng: np.random.Generator) -> np.ndarray:
+    """Z⁽⁰⁾: `params.start` or uniform entries in [−1, 1], orthonormalised."""
+    size = (federation.shape.n_features, params.n_components)
+    return orth(rng.uniform(-1.0, 1.0, size) if params.start is None else params.start)

@@ -1,0 +1,344 @@
+"""The methods of the FAPS paper, and what else a server can do with SSI's messages."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from conftest import FEATURES, RANK, cut, spectrum_matrix
+
+import fedcore
+from fedcore import metrics
+from fedcore.api import execute, shared_basis
+from fedcore.cells import run_cell
+from fedcore.history import History
+from fedcore.ledger import Cost
+from fedcore.problems import Problem, save
+
+ROUND = 4 * FEATURES * RANK  # scalars of one block of every client of the `clients` fixture
+EXACT_INNER = {"inner": "residual", "delta": 0.1}
+
+
+def run(name, clients, rank=RANK, *, stop=None, measure=("subspace_distance",), **params):
+    """Run with a stopping rule, which `fedcore.run` does not take."""
+    algorithm = fedcore.algorithms.get(name)
+    settings = algorithm.params({"n_components": rank, **params})
+    chosen = [metrics.get(m) for m in measure]
+    problem = Problem("test", clients)
+    recorder, output = execute(algorithm, problem, settings, 3, chosen, stop=stop)
+    return SimpleNamespace(
+        basis=shared_basis(output), output=output, ledger=recorder.ledger, **recorder.columns()
+    )
+
+
+def rounds_to(tolerance, name, clients, rank=RANK, **params):
+    """Rounds until the sine of the largest angle is below `tolerance`."""
+    found = run(
+        name, clients, rank, stop=lambda row: row["subspace_distance"] <= tolerance, **params
+    )
+    assert found.subspace_distance[-1] <= tolerance
+    return found.round[-1]
+
+
+def sine(basis, clients):
+    """Distance to the subspace of NumPy's SVD."""
+    top = np.linalg.svd(np.vstack(clients))[2][: basis.shape[1]].T
+    return np.linalg.norm(top - basis @ (basis.T @ top), 2)
+
+
+def projection(basis):
+    return basis @ basis.T
+
+
+@pytest.fixture
+def close_clients():
+    """Eight uneven clients with a gap of 0.02 in the eigenvalues λ₄ and λ₅ of AAᵀ."""
+    eigenvalues = np.concatenate([[2.0, 1.6, 1.3, 1.0], 0.98 * 0.97 ** np.arange(56)])
+    sizes = (20, 40, 60, 80, 100, 120, 140, 160)
+    return cut(spectrum_matrix(sum(sizes), 60, np.sqrt(eigenvalues), seed=4), sizes)
+
+
+# --- subspace iteration and LocalPower ----------------------------------------------------------
+
+
+def test_ssi_is_plain_subspace_iteration(clients):
+    S, rng = np.vstack(clients), np.random.default_rng(8)
+    Z = start = rng.standard_normal((FEATURES, RANK))
+    for _ in range(7):
+        Z = np.linalg.qr(S.T @ S @ np.linalg.qr(Z)[0])[0]
+    found = run("ssi", clients, rounds=7, start=start)
+    np.testing.assert_allclose(projection(found.basis), projection(Z), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("alignment", ["none", "sign", "procrustes"])
+def test_local_power_with_one_local_step_is_ssi(clients, alignment):
+    one = run("local_power", clients, rounds=6, local_steps=1, alignment=alignment)
+    assert one.basis.tobytes() == run("ssi", clients, rounds=6).basis.tobytes()
+    assert one.ledger.cost() == Cost(6, 6 * ROUND, 6 * ROUND)  # nothing to align: nothing to send
+
+
+@pytest.mark.parametrize("alignment", ["none", "sign", "procrustes"])
+def test_with_one_client_local_power_is_power_iteration_by_any_alignment(clients, alignment):
+    S = [np.vstack(clients)]
+    halved = run("local_power", S, rounds=4, local_steps=4, alignment=alignment)
+    plain = run("ssi", S, rounds=4 + 2 + 1 + 1)
+    np.testing.assert_allclose(
+        projection(halved.basis), projection(plain.basis), rtol=0, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_alignment_keeps_rotated_bases_from_cancelling(seed):
+    """Clients that share the top space and each turn its axes: the sum of their bases shrinks."""
+    rng = np.random.default_rng(seed)
+    axes = np.linalg.qr(rng.standard_normal((20, 20)))[0][:, :3]
+    clients = []
+    for _ in range(6):
+        turned = axes @ np.linalg.qr(rng.standard_normal((3, 3)))[0]
+        noise = 0.5 * rng.standard_normal((15, 20)) / np.sqrt(20)
+        clients.append(np.vstack([np.diag([3.0, 2.0, 1.5]) @ turned.T, noise]))
+    distance = {
+        alignment: run(
+            "local_power", clients, rounds=15, schedule="constant", alignment=alignment
+        ).subspace_distance[-1]
+        for alignment in ("none", "procrustes")
+    }
+    assert distance["procrustes"] < 0.01
+    assert distance["none"] > 5 * distance["procrustes"]
+
+
+def test_constant_local_steps_stall_where_halving_goes_on(close_clients):
+    constant = run("local_power", close_clients, 4, rounds=400, schedule="constant")
+    halving = run("local_power", close_clients, 4, rounds=400, schedule="halving")
+    assert constant.subspace_distance[-1] > 1e-2  # the clients' own spaces, averaged
+    assert halving.subspace_distance[-1] < 1e-2
+    assert np.ptp(constant.subspace_distance[-50:]) < 1e-3 < constant.subspace_distance[-1]
+
+
+# --- FAPS ---------------------------------------------------------------------------------------
+
+
+def test_the_multipliers_satisfy_the_optimality_conditions(clients):
+    found = run("faps", clients, rounds=400, **EXACT_INNER)
+    Z, total, scale = found.basis, np.zeros((FEATURES, RANK)), 25.0  # ‖A‖₂²
+    for data, X, W in zip(clients, found.output["X"], found.output["W"], strict=True):
+        A = data.T @ data
+        P, Q = projection(X), np.eye(FEATURES) - projection(X)
+        multiplier = X @ W.T + W @ X.T
+        np.testing.assert_allclose(multiplier, -P @ A @ Q - Q @ A @ P, atol=1e-13 * scale)  # (8)
+        np.testing.assert_allclose(P, projection(Z), atol=1e-12)  # feasible: (6)
+        gamma = -X.T @ A @ X
+        np.testing.assert_allclose(A @ X + X @ gamma + multiplier @ X, 0, atol=1e-13 * scale)
+        total += multiplier @ Z
+    np.testing.assert_allclose(total, 0, atol=1e-12 * scale)  # (7) with Θ = 0
+
+
+@pytest.mark.parametrize("rule", ["relative_change", "residual", "fixed"])
+def test_faps_with_one_client_is_the_svd(clients, rule):
+    S = np.vstack(clients)
+    assert sine(run("faps", [S], rounds=200, inner=rule, inner_steps=5).basis, [S]) < 1e-12
+
+
+def test_the_accuracy_of_the_inner_solves_sets_the_rate_of_faps():
+    """Clients that are alike: one inner step is SSI, exact solves b / (gap + b), b = Σβᵢ."""
+    alike = [np.diag(np.sqrt([1.0, 0.95, 0.90, 0.5, 0.2])) / 2] * 4  # Σ AᵢAᵢᵀ = diag(1, 0.95, …)
+    start = np.random.default_rng(0).standard_normal((5, 2))
+
+    def faps(steps, rounds):
+        rule = {"inner": "fixed", "inner_steps": steps, "adapt": False}
+        return run("faps", alike, 2, rounds=rounds, start=start, **rule).subspace_distance
+
+    rates = []
+    for steps in (1, 3, 10, 50):
+        distance = faps(steps, 60)
+        rates.append((distance[60] / distance[20]) ** (1 / 40))
+    assert np.all(np.diff(rates) < 0)
+    assert rates[-1] == pytest.approx(0.15 / (0.05 + 0.15), rel=1e-3)
+    ssi = run("ssi", alike, 2, rounds=300, start=start).subspace_distance
+    assert 0.3 < faps(1, 300)[-1] / ssi[-1] < 3  # after the same 300 rounds
+
+
+def test_faps_needs_a_penalty_above_the_differences_of_the_clients(close_clients):
+    """Accurate inner solves and few samples: β = 0.15 ‖Aᵢ‖² never settles unless (25) raises it."""
+    fixed, adapted = (
+        run("faps", close_clients, 4, rounds=300, inner="fixed", inner_steps=10, adapt=flag)
+        for flag in (False, True)
+    )
+    assert fixed.subspace_distance[-50:].min() > 0.2
+    assert adapted.subspace_distance[-1] < 0.1
+
+
+def test_the_residual_rule_is_the_one_of_the_theory(clients):
+    """(14) for every client in the second round, from the bases before and after it."""
+    start = np.random.default_rng(2).standard_normal((FEATURES, RANK))
+    one, two = (
+        run("faps", clients, rounds=k, start=start, inner="residual", delta=0.2) for k in (1, 2)
+    )
+    for i, data in enumerate(clients):
+        A, X, W, new = data.T @ data, one.output["X"][i], one.output["W"][i], two.output["X"][i]
+        beta = 0.15 * np.linalg.norm(data, 2) ** 2
+        H = A + X @ W.T + W @ X.T + beta * projection(one.basis)
+        before, after = (
+            np.linalg.norm((np.eye(FEATURES) - projection(B)) @ H @ B) for B in (X, new)
+        )
+        assert after <= 0.2 * before
+
+
+def test_the_inner_products_are_counted(clients):
+    found = run("faps", clients, rounds=3, inner="fixed", inner_steps=5)
+    # One for the first Wᵢ, then one per inner step.
+    np.testing.assert_array_equal(found.inner_products, [0, 4 * 6, 4 * 11, 4 * 16])
+
+
+def test_a_raised_penalty_first_shows_in_the_sixth_round(clients):
+    """(25) is asked at k = 5, where the distance has grown from zero, and counts from k + 1."""
+    fixed, adapted = (run("faps", clients, rounds=8, adapt=flag) for flag in (False, True))
+    same = fixed.subspace_distance == adapted.subspace_distance
+    np.testing.assert_array_equal(same, [True] * 7 + [False] * 2)
+
+
+# --- what else SSI's messages allow -------------------------------------------------------------
+
+
+def test_block_krylov_is_numpys_svd_in_far_fewer_rounds(close_clients):
+    krylov = rounds_to(1e-8, "block_krylov", close_clients, 4)
+    # 60 columns are exhausted after 15 blocks of 4 at the latest; SSI needs ln(1e8)/0.02 = 900.
+    assert krylov <= 15
+    assert rounds_to(1e-8, "ssi", close_clients, 4) > 40 * krylov
+    found = run("block_krylov", close_clients, 4, rounds=25)
+    assert sine(found.basis, close_clients) < 1e-12
+    exact = np.linalg.svd(np.vstack(close_clients))[1][:4] ** 2
+    np.testing.assert_allclose(found.output["ritz_values"], exact, rtol=1e-13)
+
+
+@pytest.mark.parametrize("memory", [2, 3, 5])
+def test_restarts_bound_the_memory_and_still_converge(close_clients, memory, monkeypatch):
+    from fedcore.algorithms import block_krylov
+
+    widths, bordered = [], block_krylov._bordered
+
+    def watched(T, column):
+        widths.append(column.shape[0])
+        return bordered(T, column)
+
+    monkeypatch.setattr(block_krylov, "_bordered", watched)
+    rounds = rounds_to(1e-8, "block_krylov", close_clients, 4, memory=memory)
+    assert max(widths) == memory * 4
+    assert len(widths) == rounds > memory
+    assert rounds < 900  # SSI's number
+
+
+@pytest.mark.parametrize("rank", [1, 5, 9])
+def test_block_krylov_when_the_space_has_no_room(clients, rank):
+    found = run("block_krylov", clients, rank, rounds=60)
+    np.testing.assert_allclose(found.basis.T @ found.basis, np.eye(rank), atol=1e-13)
+    if rank < FEATURES:
+        assert sine(found.basis, clients) < 1e-8  # SSI for rank 5: (0.25/0.3)^120 = 3e-10
+
+
+def test_data_of_a_lower_rank_than_asked_for_do_no_harm(low_rank_clients):
+    """Rank 3, five columns: three of them are the row space, the rest is free."""
+    for name in ("ssi", "local_power", "faps", "block_krylov", "momentum_power", "one_shot"):
+        params = {} if name == "one_shot" else {"rounds": 200}
+        basis = run(name, low_rank_clients, 5, measure=(), **params).basis
+        S = np.vstack(low_rank_clients)
+        assert np.isfinite(basis).all()
+        assert np.linalg.norm(S - S @ basis @ basis.T) < 1e-6 * np.linalg.norm(S), name
+
+
+def test_momentum_takes_the_square_root_of_ssis_rounds(close_clients):
+    ssi = rounds_to(1e-6, "ssi", close_clients, 4)
+    known = rounds_to(1e-6, "momentum_power", close_clients, 4, sigma_next=0.98**0.5)
+    estimated = rounds_to(1e-6, "momentum_power", close_clients, 4)
+    # SSI: ln(1/tol)/0.0202 rounds; momentum: ln(1/tol)/arccosh(1/0.98) = /0.2003. Both begin alike.
+    assert known < ssi / 7
+    assert estimated < 1.25 * known
+
+
+def test_the_estimated_momentum_never_exceeds_the_best_one(close_clients):
+    beta = [
+        run("momentum_power", close_clients, 4, rounds=k).output["beta"] for k in (1, 2, 10, 300)
+    ]
+    assert beta[0] == 0
+    assert np.all(np.diff(beta) > 0)
+    # Directions that have lost half of their digits are left out: 1e-8 of their products.
+    assert beta[-1] <= (0.98 / 2) ** 2 * (1 + 1e-7)
+    assert beta[-1] == pytest.approx((0.98 / 2) ** 2, rel=1e-3)
+
+
+def test_one_shot_is_exact_for_clients_that_are_alike(clients):
+    S = np.vstack(clients)
+    assert sine(run("one_shot", [S, 3 * S, S[::-1]]).basis, [S]) < 1e-14
+    assert sine(run("one_shot", clients).basis, clients) > 1e-2  # and only for those
+
+
+def test_one_shot_takes_clients_with_fewer_samples_than_components(clients):
+    S = np.vstack(clients)
+    alone = run("one_shot", [S]).basis
+    with_small = run("one_shot", [S, S[:1], S]).basis
+    # The mean of 2 P + a projection of rank one: a row of S lies close to its top space.
+    assert np.linalg.norm(projection(with_small) - projection(alone), 2) < 0.1
+
+
+# --- all of them --------------------------------------------------------------------------------
+
+TO_THE_END = {
+    "ssi": {"rounds": 60},
+    "local_power": {"rounds": 60},
+    "faps": {"rounds": 400},
+    "block_krylov": {"rounds": 20},
+    "momentum_power": {"rounds": 60},
+}
+
+
+@pytest.mark.parametrize("name", TO_THE_END)
+def test_run_to_the_end_they_reach_numpys_subspace(name, clients):
+    assert sine(run(name, clients, **TO_THE_END[name]).basis, clients) < 1e-6
+
+
+@pytest.mark.parametrize("name", TO_THE_END)
+def test_a_round_is_one_block_down_and_one_up_for_every_client(name, clients):
+    found = run(name, clients, rounds=9)
+    assert found.ledger.cost() == Cost(9, 9 * ROUND, 9 * ROUND)
+    np.testing.assert_array_equal(found.iteration, np.arange(10))
+    np.testing.assert_array_equal(found.round, np.arange(10))
+    np.testing.assert_array_equal(found.scalars_up, np.arange(10) * ROUND)
+
+
+def test_aligned_rounds_send_two_blocks(clients):
+    found = run("local_power", clients, rounds=9, local_steps=8, alignment="procrustes")
+    assert found.ledger.cost() == Cost(9, (9 + 3) * ROUND, 9 * ROUND)  # q = 8, 4, 2, then 1
+
+
+@pytest.mark.parametrize("name", TO_THE_END)
+def test_all_of_them_begin_with_the_same_basis(name, clients):
+    begin, other = run(name, clients, rounds=0), run("ssi", clients, rounds=0)
+    assert begin.basis.tobytes() == other.basis.tobytes()
+
+
+def test_a_cell_describes_the_columns_that_an_algorithm_adds(clients, tmp_path):
+    save(Problem("small", clients), tmp_path / "problem.h5")
+    cell = {
+        "paper": "faps", "experiment": "test", "algorithm": "faps", "name": "faps", "seed": 1,
+        "problem": "small", "params": {"n_components": 2, "rounds": 5}, "repeats": 2,
+        "metrics": ["kkt"], "iterates": "last",
+    }  # fmt: skip
+    run_cell(cell, tmp_path / "problem.h5", tmp_path / "history.h5")
+    history = History.load(tmp_path / "history.h5")
+    assert history["inner_products"].shape == (2, 6)
+    assert history["inner_products"].dtype.kind == "i"
+    assert history.units["inner_products"][0] == "products"
+
+
+def test_a_cell_knows_the_spectrum_that_momentum_may_ask_for(clients, tmp_path):
+    save(Problem("small", clients), tmp_path / "problem.h5")
+    for rank, sigma in ((RANK, 0.4), (FEATURES, 0.0)):
+        params = {"n_components": rank, "rounds": 3, "sigma_next": "reference"}
+        cell = {
+            "paper": "faps", "experiment": "test", "algorithm": "momentum_power", "name": "known",
+            "problem": "small", "params": params, "repeats": 1, "metrics": [], "iterates": "last",
+            "seed": 1,
+        }  # fmt: skip
+        history = run_cell(cell, tmp_path / "problem.h5", tmp_path / "history.h5")
+        assert history.final["beta"] == pytest.approx((sigma**2 / 2) ** 2, rel=1e-12)
