@@ -18,7 +18,7 @@ clients are alike, and do not settle where clients differ by more than βᵢ, un
 
 Left open by the paper: the inner steps have no limit there, here 30; the sufficient decrease (13)
 has unnamed constants and is not checked; (26) compares bases, not subspaces, so that QR must fix
-signs. Xᵢ⁽⁰⁾ = Z⁽⁰⁾ is an invariant, not the dominant, space of its Hᵢ: the first round only turns Xᵢ
+signs. Xᵢ⁽⁰⁾ = Z⁽⁰⁾ is an invariant, not the dominant, space of its Hᵢ: round one only turns Xᵢ
 (and amplifies rounding), and its message is the bare ``βᵢ Z + P⊥_Z AᵢAᵢᵀ Z``. Since d⁽⁰⁾ = 0, (25)
 raises every βᵢ after k = 5.
 """
