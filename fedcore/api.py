@@ -17,6 +17,7 @@ from fedcore.ledger import Ledger
 from fedcore.linalg import orth
 from fedcore.problems import Problem
 
+StopRule = Callable[[Mapping[str, float]], bool]
 Finish = Callable[[Federation, Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -52,6 +53,7 @@ def run(
     start: np.ndarray | None = None,
     measure: Sequence[str] = ("objective",),
     threads: int = 1,
+    stop: StopRule | None = None,
     finish: Finish | None = None,
     transcript: Observer | None = None,
     **params: Any,
@@ -74,6 +76,8 @@ def run(
         Names of metrics to record at every iterate; empty for none.
     threads : int, default=1
         Client steps that run at the same time.
+    stop : callable, optional
+        ``row -> bool``, asked with every recorded row; see `fedcore.stopping.Stop`.
     finish : callable, optional
         ``(federation, output) -> mapping``, a last exchange with the clients; see `execute`.
     transcript : fedcore.transcript.Transcript, optional
@@ -105,7 +109,7 @@ def run(
     problem = Problem("clients", check_clients(clients))
     recorder, output = execute(
         chosen, problem, settings, seed, wanted,
-        threads=threads, finish=finish, transcript=transcript,
+        threads=threads, stop=stop, finish=finish, transcript=transcript,
     )  # fmt: skip
     return Result(
         components=shared_basis(output).T,
@@ -124,7 +128,7 @@ def execute(
     *,
     threads: int = 1,
     iterates: str = "last",
-    stop: Callable[[Mapping[str, float]], bool] | None = None,
+    stop: StopRule | None = None,
     finish: Finish | None = None,
     transcript: Observer | None = None,
 ) -> tuple[Recorder, dict[str, Any]]:

@@ -8,19 +8,22 @@ starts.
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from fedcore import algorithms, metrics, problems
 from fedcore.api import execute
-from fedcore.errors import ConfigError
+from fedcore.errors import ConfigError, nearest
 from fedcore.history import History
 from fedcore.problems import Problem, name_key
+from fedcore.stopping import Stop
 
 # Parameters that may be given as "reference": quantities that a theorem or a baseline takes as
 # known.
@@ -29,6 +32,8 @@ KNOWN: dict[str, Callable[[Problem, int], float]] = {
     "sigma_r": lambda problem, rank: float(problem.singular_values[rank - 1]),
     "sigma_next": lambda problem, rank: float(np.append(problem.singular_values, 0.0)[rank]),
 }
+
+AUDITS = {"leakage": "fedcore.privacy.leakage"}
 
 PACKAGES = ("numpy", "scipy", "h5py")
 
@@ -47,7 +52,7 @@ def run_cell(
     ----------
     cell : mapping
         ``paper``, ``experiment``, ``algorithm``, ``name``, ``problem``, ``params``, ``repeats``,
-        ``metrics``, ``iterates`` and ``seed``; see `experiments.Plan`.
+        ``metrics``, ``iterates``, ``stop``, ``audit`` and ``seed``; see `experiments.Cell`.
     problem_file, history_file : path-like
         Input and output.
     code : str
@@ -69,12 +74,18 @@ def run_cell(
     algorithm = algorithms.get(cell["algorithm"])
     settings = algorithm.params(_resolve(cell["params"], problem))
     measure = [metrics.get(name) for name in cell["metrics"]]
-    recorders, outputs = [], []
+    audit = audit_module(cell["audit"]) if cell.get("audit") else None
+    recorders, outputs, counts = [], [], dict(algorithm.columns)
     for repeat in progress(range(cell["repeats"])):
+        transcript = audit.watch() if audit else None
         recorder, output = execute(
             algorithm, problem, settings, repeat_seed(cell, repeat), measure,
-            iterates=cell["iterates"],
+            iterates=cell["iterates"], transcript=transcript,
+            stop=Stop(cell["stop"]) if cell.get("stop") else None,
         )  # fmt: skip
+        if audit:
+            counts[cell["audit"]] = audit.COLUMN
+            recorder.add(cell["audit"], audit.column(problem, transcript, recorder))
         recorders.append(recorder)
         outputs.append({key: value for key, value in output.items() if key != "U"})
     about = {
@@ -101,10 +112,26 @@ def run_cell(
         metrics=measure,
         reference={"singular_values": problem.singular_values},
         about=about,
-        counts=algorithm.columns,
+        counts=counts,
     )
     history.save(history_file)
     return history
+
+
+def audit_module(name: str) -> ModuleType:
+    """Return the module of an audit: one of `fedcore.privacy` with ``watch`` and ``column``.
+
+    ``watch() -> Transcript`` says what is to be kept of a run, and ``column(problem, transcript,
+    recorder) -> list`` turns it into a column of its history, described by ``COLUMN``.
+
+    Raises
+    ------
+    ConfigError
+        When there is no such audit.
+    """
+    if name not in AUDITS:
+        raise ConfigError(f"unknown audit '{name}': {nearest(name, AUDITS)}")
+    return importlib.import_module(AUDITS[name])
 
 
 def repeat_seed(cell: Mapping[str, Any], repeat: int) -> np.random.SeedSequence:

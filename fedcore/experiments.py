@@ -35,6 +35,8 @@ class Cell:
     metrics: list[str]
     iterates: str
     seed: int
+    stop: dict[str, dict[str, float]] = field(default_factory=dict)
+    audit: str | None = None
 
     @property
     def path(self) -> str:
@@ -46,7 +48,8 @@ class Cell:
         """Fingerprint of all code that its history depends on."""
         families = {metrics.get(name).function.__module__ for name in self.metrics}
         algorithm = algorithms.REGISTRY.module_name(self.algorithm)
-        return fingerprint("fedcore.cells", algorithm, *families)
+        audit = [AUDITS[self.audit]] if self.audit else []
+        return fingerprint("fedcore.cells", algorithm, *families, *audit)
 
     def spec(self) -> dict[str, Any]:
         """Plain dictionary of its fields."""
@@ -138,6 +141,7 @@ class Plan:
                             paper, experiment, run["algorithm"], f"{problem}-{variant}", problem,
                             params, run.get("repeats", spec["repeats"]), spec["metrics"],
                             spec.get("iterates", "last"), self.config["seed"],
+                            run.get("stop", spec.get("stop", {})), spec.get("audit"),
                         )  # fmt: skip
                         _check_cell(cell, where)
                         yield cell

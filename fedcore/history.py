@@ -93,6 +93,11 @@ class Recorder:
             self.kept.append((iteration, np.array(shared_matrix(iterate))))
         return self._stop is not None and self._stop(row)
 
+    def add(self, name: str, values: Sequence[float]) -> None:
+        """Add a column, one value per row, that was found out after the run."""
+        for row, value in zip(self.rows, values, strict=True):
+            row[name] = value
+
     def columns(self) -> dict[str, np.ndarray]:
         """Return what was recorded, one array of shape (records,) per column."""
         return {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}

@@ -35,8 +35,13 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from fedcore.errors import InputError
+from fedcore.history import Recorder
+from fedcore.problems import Problem
+from fedcore.transcript import Transcript
 
 Pair = tuple[np.ndarray, np.ndarray]
+
+COLUMN = ("1", "‖Φ − G‖_F / ‖G‖_F of the first client's Gram matrix G, rebuilt by the server")
 
 
 class Reconstruction:
@@ -220,6 +225,21 @@ def equations(pairs: Iterable[Pair], *, tolerance: float | None = None) -> np.nd
         attack.add(received, sent)
         ranks.append(attack.basis.shape[1])
     return np.array(ranks, dtype=int)
+
+
+def watch() -> Transcript:
+    """Return a transcript of the first client, as an audit of a cell keeps it."""
+    return Transcript(clients=[0])
+
+
+def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list[float]:
+    """Return the error of the reconstruction at every recorded row, NaN before the first pair."""
+    exchanges = [exchange for exchange in transcript.of(0) if pairs_of([exchange])]
+    client = problem.clients[0]
+    found = errors(pairs_of(exchanges), client.T @ client)
+    rounds = [exchange.round for exchange in exchanges]
+    seen = np.searchsorted(rounds, [row["round"] for row in recorder.rows], side="right")
+    return [float(found[k - 1]) if k else float("nan") for k in seen]
 
 
 def pairs_of(exchanges: Iterable[Any]) -> list[Pair]:
