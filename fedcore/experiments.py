@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcore import algorithms, metrics, sources
+from fedcore.cells import KNOWN
 from fedcore.errors import ConfigError, nearest
 from fedcore.fingerprint import fingerprint
 from fedcore.schemas import check
@@ -226,7 +227,7 @@ def _check_problem(spec: Mapping[str, Any], where: str) -> None:
 def _check_cell(cell: Cell, where: str) -> None:
     """Refuse what would only fail when the job runs."""
     try:
-        values = {k: 1.0 if v == "reference" else v for k, v in cell.params.items()}
+        values = {k: 1.0 if v == "reference" and k in KNOWN else v for k, v in cell.params.items()}
         algorithms.get(cell.algorithm).params(values)
         for name in cell.metrics:
             metrics.get(name)
