@@ -28,7 +28,7 @@ quickstart: $(READY) ## every experiment at small size, on stand-in data, withou
 	@echo
 	@echo "Results of the quick run are in results/quick/:"
 	@ls -1 results/quick 2>/dev/null | sed 's/^/  /'
-	@if [ -f results/quick/verdicts.md ]; then echo; cat results/quick/verdicts.md; fi
+	@echo "Look at results/quick/figures/ and results/quick/verdicts.md; 'make reproduce' is the papers' size."
 
 reproduce: $(READY) ## every experiment of the five papers at the papers' size
 	$(IN_ENV) snakemake --cores $(CORES) $(SNAKEMAKE_ARGS)
