@@ -28,7 +28,7 @@ quickstart: $(READY) ## every experiment at small size, on stand-in data, withou
 	@echo
 	@echo "Results of the quick run are in results/quick/:"
 	@ls -1 results/quick 2>/dev/null | sed 's/^/  /'
-	@if [ -f results/quick/verdicts.md ]; then echo; cat results/quick/verdicts.md; fi
+	@echo "Look at results/quick/figures/ and results/quick/verdicts.md; 'make reproduce' is the papers' size."
 
 reproduce: $(READY) ## every experiment of the five papers at the papers' size
 	$(IN_ENV) snakemake --cores $(CORES) $(SNAKEMAKE_ARGS)
@@ -103,7 +103,8 @@ lock: ## requirements.lock anew, keeping its versions; LOCK_ARGS=--upgrade takes
 	   cat requirements.lock; } > requirements.lock.tmp && mv requirements.lock.tmp requirements.lock
 
 clean: ## remove caches and results/quick; data and other results stay
-	rm -rf build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis results/quick
+	rm -rf build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis results/quick data/clients/quick
+	@find data results -name '.*.tmp*' -type f -delete 2>/dev/null || true
 	@find benchmarks fedcore notebooks tests workflow \
 	  \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -prune -exec rm -rf {} + 2>/dev/null || true
 

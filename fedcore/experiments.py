@@ -7,13 +7,14 @@ paper. Both are checked against their schemas, unknown keys included, before any
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from fedcore import algorithms, metrics, sources
+from fedcore.cells import KNOWN
 from fedcore.errors import ConfigError, nearest
 from fedcore.fingerprint import fingerprint
 from fedcore.schemas import check
@@ -212,11 +213,20 @@ def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
     for i, line in enumerate(checked["published"]):
         where = f"{path}, published {line.get('id', i)}"
         checked["published"][i] = check(line, "published", where)
-        for name in checked["published"][i]["needs"]:
-            if name not in checked["problems"]:
-                known = nearest(name, checked["problems"])
-                raise ConfigError(f"{where}: needs the unknown problem '{name}': {known}")
+        line = checked["published"][i]
+        _check_names(line["needs"], checked["problems"], f"{where}: needs the unknown problem")
+        selections = [
+            part["select"] for part in (line, line.get("otherwise", {})) if "select" in part
+        ]
+        tables = [selection["table"] for selection in selections]
+        _check_names(tables, checked["tables"], f"{where}: selects from the unknown table")
     return checked
+
+
+def _check_names(names: Iterable[str], known: Collection[str], what: str) -> None:
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"{what} '{name}': {nearest(name, known)}")
 
 
 def _check_problem(spec: Mapping[str, Any], where: str) -> None:
@@ -230,7 +240,7 @@ def _check_problem(spec: Mapping[str, Any], where: str) -> None:
 def _check_cell(cell: Cell, where: str) -> None:
     """Refuse what would only fail when the job runs."""
     try:
-        values = {k: 1.0 if v == "reference" else v for k, v in cell.params.items()}
+        values = {k: 1.0 if v == "reference" and k in KNOWN else v for k, v in cell.params.items()}
         algorithms.get(cell.algorithm).params(values)
         for name in cell.metrics:
             metrics.get(name)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -32,6 +35,21 @@ def cut(matrix: np.ndarray, sizes: tuple[int, ...]) -> list[np.ndarray]:
 def matrix_with() -> Callable[..., np.ndarray]:
     """Return the function ``(n, d, sigma, seed) -> matrix`` with given singular values."""
     return spectrum_matrix
+
+
+@pytest.fixture
+def resealed() -> Callable[[Path, Callable[[h5py.File], None]], None]:
+    """Return a function that edits a sealed file and seals it again, as another program might."""
+
+    def edit(path: Path, change: Callable[[h5py.File], None]) -> None:
+        with h5py.File(path, "r+") as file:
+            change(file)
+        whole = path.read_bytes()
+        label = whole[:512].rstrip(b"\0")[:-64]
+        seal = label + hashlib.sha256(whole[512:]).hexdigest().encode()
+        path.write_bytes(seal.ljust(512, b"\0") + whole[512:])
+
+    return edit
 
 
 @pytest.fixture

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import fedcore
+from fedcore import experiments
 from fedcore import fingerprint as module
 from fedcore.fingerprint import closure, fingerprint
 
+ROOT = Path(fedcore.__file__).parents[1]
 METHOD = '''
 """A method."""
 
@@ -81,6 +83,51 @@ def test_code_counts(toy, old, new):
     before = fresh("toy.method")
     write(toy, "method", METHOD.replace(old, new))
     assert fresh("toy.method") != before
+
+
+@pytest.mark.parametrize(
+    "form", ["value = {}\n", "def run(x={}):\n    return x\n", "call(a={}, *[{}])\n"]
+)
+def test_constants_that_look_alike_differ(toy, form):
+    constants = ["0", "False", "None", "''", "b''", "0.0", "0j", "...", "()", "'0'", "'None'", "1"]
+    prints = set()
+    for constant in constants:
+        write(toy, "method", form.replace("{}", constant))
+        prints.add(fresh("toy.method"))
+    assert len(prints) == len(constants)
+
+
+@pytest.mark.parametrize(
+    ("plain", "changed"),
+    [
+        ("def run(x):\n    return x\n", "def run(x: int):\n    return x\n"),
+        ("def run(x):\n    return x\n", "def run(x) -> int:\n    return x\n"),
+        ("value = 0\n", "value: int = 0\n"),
+        ("def run(x=0):\n    return x\n", "def run(x=False):\n    return x\n"),
+        ("def run(*, x=0):\n    return x\n", "def run(*, x=False):\n    return x\n"),
+        ("def run(*, x):\n    return x\n", "def run(*, x=None):\n    return x\n"),
+        ("def run(x):\n    return x\n", "def run(*x):\n    return x\n"),
+        ("def run(x, /):\n    return x\n", "def run(x):\n    return x\n"),
+        ("def run():\n    return\n", "def run():\n    return None\n"),
+        ("value = {None: a}\n", "value = {**a}\n"),
+        ("value = a[:0]\n", "value = a[0:]\n"),
+        ("value = f'{a}'\n", "value = f'{a!r}'\n"),
+        ("value = f'{a}'\n", "value = '{a}'\n"),
+        ("def run():\n    yield\n", "async def run():\n    yield\n"),
+    ],
+)
+def test_a_small_change_of_the_syntax_tree_counts(toy, plain, changed):
+    write(toy, "method", plain)
+    before = fresh("toy.method")
+    write(toy, "method", changed)
+    assert fresh("toy.method") != before
+
+
+def test_a_comment_that_is_a_type_does_not_count(toy):
+    write(toy, "method", "value = []\n")
+    before = fresh("toy.method")
+    write(toy, "method", "value = []  # type: list[int]\n")
+    assert fresh("toy.method") == before
 
 
 def test_a_string_that_is_no_docstring_counts(toy):
@@ -155,6 +202,64 @@ def test_nothing_is_imported_on_the_way(toy):
 
 # --- on the real package ------------------------------------------------------------------------
 
+
+def test_a_cell_does_not_depend_on_how_its_problem_was_made():
+    modules = closure(["fedcore.cells"])
+    assert {"fedcore.problems", "fedcore.history", "fedcore.sealed", "fedcore.linalg"} <= modules
+    made = ("fedcore.datasets", "fedcore.generators", "fedcore.sources")
+    assert [name for name in modules if name.startswith(made)] == []
+
+
+PROBLEMS = {
+    "drawn": {"generator": "low_rank", "params": {}},
+    "real": {"dataset": "w8a", "partition": {"by": "shuffled", "clients": 2}},
+}
+
+
+def problem_closure(name: str) -> set[str]:
+    return closure(experiments.sources.modules(PROBLEMS[name]))
+
+
+def test_a_problem_depends_on_its_own_kind_of_source():
+    common = {"fedcore.sources", "fedcore.problems", "fedcore.federation"}
+    drawn, real = problem_closure("drawn"), problem_closure("real")
+    assert common <= drawn & real
+    assert {"fedcore.generators.low_rank", "fedcore.sources.generated"} <= drawn - real
+    assert {"fedcore.datasets.reading", "fedcore.datasets.partition"} <= real - drawn
+    assert not any(name.startswith("fedcore.datasets") for name in drawn)
+    assert not any(name.startswith("fedcore.generators") for name in real)
+    plan = experiments.Plan({}, {"paper": {"problems": PROBLEMS}})
+    for name in PROBLEMS:
+        expected = fingerprint(*experiments.sources.modules(PROBLEMS[name]))
+        assert plan.problem_code(f"paper/{name}") == expected
+
+
+def interpreters() -> list[str]:
+    """This Python and those of other versions that are at hand and run."""
+    found = [sys.executable]
+    for version in ("3.12", "3.13", "3.14"):
+        path = shutil.which(f"python{version}")  # it may be a shim without a Python behind it
+        if path and subprocess.run([path, "-c", ""], capture_output=True).returncode == 0:
+            found.append(path)
+    return found
+
+
+def test_another_version_of_python_gives_the_same_fingerprint():
+    names = sorted(
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in (ROOT / "fedcore").rglob("*.py")
+    )
+    script = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "from fedcore.fingerprint import fingerprint\n"
+        f"print(fingerprint(*{names!r}))\n"
+    )
+    for python in interpreters():
+        command = [python, "-B", "-c", script]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        assert done.stdout.strip() == fingerprint(*names), python
+
+
 CELL = """
 import sys; sys.path.insert(0, {root!r})
 from fedcore import experiments, fingerprint
@@ -191,6 +296,8 @@ def test_an_edit_of_one_algorithm_reruns_its_cells_and_no_others(copied):
     append(copied / "algorithms" / "wk2023.py", "\n# a remark\n")
     append(copied / "algorithms" / "yd2021.py", "\nEDITED = True\n")
     append(copied / "metrics" / "subspace.py", "\nEDITED = True\n")
+    for made in ("datasets/reading", "generators/low_rank", "sources/__init__"):
+        append(copied / f"{made}.py", "\nEDITED = True\n")
     assert codes(copied) == [gd, wk]
     append(copied / "algorithms" / "wk2023.py", "\nEDITED = True\n")
     gd_now, wk_now = codes(copied)

@@ -99,6 +99,7 @@ def test_the_same_stream_gives_the_same_matrices_and_another_one_others():
         ({"noise": -1e-6}, "noise must be a finite number of 0 or more"),
         ({"noise": float("nan")}, "noise must be"),
         ({"noise": "1e-6"}, "noise must be"),
+        ({"noise": True}, "noise must be a finite number of 0 or more, got True"),
         ({"singular_values": [1, 2]}, "singular_values needs 3 numbers, got 2"),
         ({"singular_values": [[1, 2, 3]]}, "singular_values needs 3 numbers"),
         ({"singular_values": [1, 2, float("nan")]}, r"singular_values\[2\] must be"),

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 import shutil
 import time
 
@@ -71,7 +70,6 @@ def test_what_is_loaded_is_what_was_saved(history, file):
             assert read[name].dtype == saved[name].dtype
     assert loaded.about == history.about
     assert loaded.units == {name: history.units[name] for name in history.columns}
-    assert loaded.digest() == history.digest()
     assert loaded.repeats == 2
 
 
@@ -92,7 +90,8 @@ def test_every_dataset_says_its_unit_and_what_it_is(file):
 
     with h5py.File(file) as opened:
         opened.visititems(look)
-        assert opened.attrs["schema"] == SCHEMA
+        assert dict(opened.attrs)["schema"] == SCHEMA
+        assert set(opened.attrs) == {"schema", "about"}
     assert {"history/round", "history/objective", "final/V", "iterates/shared"} <= set(seen)
 
 
@@ -163,7 +162,7 @@ def test_a_missing_file_is_a_history_error(tmp_path):
     assert "does not exist" in reason(tmp_path / "nothing.h5")
 
 
-@pytest.mark.parametrize("kept", [0, 1, 100, 1000, -1000, -1])
+@pytest.mark.parametrize("kept", [0, 1, 100, 511, 512, 513, 1000, -1000, -1])
 def test_a_truncated_file_is_a_history_error(file, kept):
     whole = file.read_bytes()
     file.write_bytes(whole[:kept])
@@ -184,27 +183,36 @@ def test_one_flipped_bit_in_the_payload_is_noticed(file, name):
     whole = bytearray(file.read_bytes())
     whole[offset] ^= 1
     file.write_bytes(whole)
-    assert "digest differs" in reason(file)
+    assert "its checksum differs" in reason(file)
 
 
 def test_changed_provenance_is_noticed(file):
     with h5py.File(file, "r+") as opened:
         opened.attrs["about"] = opened.attrs["about"].replace('"power": 1', '"power": 2')
-    assert "digest differs" in reason(file)
+    assert "its checksum differs" in reason(file)
 
 
 @pytest.mark.parametrize("schema", [SCHEMA - 1, SCHEMA + 1])
-def test_another_schema_is_named(file, schema):
-    with h5py.File(file, "r+") as opened:
-        opened.attrs["schema"] = schema
+def test_another_schema_is_named(file, schema, resealed):
+    resealed(file, lambda opened: opened.attrs.modify("schema", schema))
     assert f"schema {schema}, this version reads {SCHEMA}" in reason(file)
 
 
-@pytest.mark.parametrize("attribute", ["schema", "about", "digest"])
-def test_a_missing_attribute_is_a_history_error(file, attribute):
-    with h5py.File(file, "r+") as opened:
-        del opened.attrs[attribute]
-    assert re.search("not a whole history file", reason(file))
+@pytest.mark.parametrize("attribute", ["schema", "about"])
+def test_a_missing_attribute_is_a_history_error(file, attribute, resealed):
+    resealed(file, lambda opened: opened.attrs.__delitem__(attribute))
+    message = reason(file)
+    assert "not a whole history file" in message and "checksum" not in message
+
+
+@pytest.mark.parametrize("part", ["history", "history/iteration"])
+def test_a_missing_part_is_a_history_error(file, part, resealed):
+    resealed(file, lambda opened: opened.__delitem__(part))
+    if part == "history":
+        assert "not a whole history file" in reason(file)
+    else:
+        with pytest.raises(InputError, match="no column 'iteration'"):
+            _ = History.load(file).repeats
 
 
 def test_a_write_that_fails_leaves_nothing_behind(history, tmp_path):

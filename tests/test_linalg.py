@@ -82,6 +82,31 @@ def test_the_condition_number_of_a_matrix_with_a_zero_column_is_infinite():
     assert linalg.condition_number(np.eye(3) * np.array([1.0, 1.0, 0.0])) == np.inf
 
 
+@settings(max_examples=60, deadline=None)
+@given(shapes, st.integers(1, 12))
+def test_the_condition_number_is_infinite_exactly_when_the_rank_is_deficient(shape, rank):
+    d, r, seed = shape
+    v = gaussian(d, min(rank, d, r), seed) @ gaussian(min(rank, d, r), r, seed + 1)
+    sigma = np.linalg.svd(v)[1]
+    tolerance = max(d, r) * EPS * sigma[0]
+    if r > d or sigma[-1] < 0.5 * tolerance:  # often 1e-16, not 0
+        assert linalg.condition_number(v) == np.inf
+    elif sigma[-1] > 2 * tolerance:  # in between two SVDs may disagree
+        # The smallest singular value is known to eps·σ_max.
+        tolerance = 100 * EPS * sigma[0] / sigma[-1]
+        assert linalg.condition_number(v) == pytest.approx(sigma[0] / sigma[-1], rel=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_condition_number_ends_where_the_range_basis_does(dtype):
+    tolerance = 7 * np.finfo(dtype).eps  # max(d, r) · eps · σ_max
+    v = 2 * np.eye(7, 2, dtype=dtype)
+    v[1, 1] = 2 * 1.01 * tolerance
+    assert linalg.condition_number(v) == pytest.approx(1 / (1.01 * tolerance), rel=1e-6)
+    v[1, 1] = 2 * 0.99 * tolerance
+    assert linalg.condition_number(v) == np.inf
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 10), st.integers(1, 4), st.integers(0, 2**32 - 2))
 def test_procrustes_agrees_with_scipy_and_beats_random_rotations(d, r, seed):

@@ -71,14 +71,15 @@ def install(folder: Path, entries: str) -> None:
 
 @pytest.fixture
 def registry(tmp_path, monkeypatch):
-    """Return a registry over a package of one folder, with one entry from elsewhere."""
+    """Return a registry over a package of one folder, with two entries from elsewhere."""
     package = tmp_path / "zoo"
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "lion.py").write_text("LEGS = 4\n")
     (package / "_keeper.py").write_text("")
     (package / "broken.py").write_text("raise SystemExit('imported without need')\n")
-    install(tmp_path, "[zoo]\nostrich = their_package\n[other.group]\ncat = their_package\n")
+    zoo = "[zoo]\nostrich = their_package\nlion = their_package\n"
+    install(tmp_path, zoo + "[other.group]\ncat = their_package\n")
     monkeypatch.syspath_prepend(tmp_path)
     importlib.invalidate_caches()
     yield Registry("zoo", [str(package)], "animal")
@@ -92,6 +93,12 @@ def test_a_file_in_the_folder_is_an_entry_and_so_is_an_entry_point(registry):
     assert registry.module_name("ostrich") == "their_package"
     assert registry.module("lion").LEGS == 4
     assert registry.module("ostrich").PAPER == "none"
+
+
+def test_what_is_built_in_wins_over_an_entry_point_of_its_name(registry):
+    assert registry.names().count("lion") == 1
+    assert registry.module_name("lion") == "zoo.lion"
+    assert registry.module("lion").LEGS == 4 and not hasattr(registry.module("lion"), "PAPER")
 
 
 def test_nothing_is_imported_before_it_is_asked_for(registry):

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcore import problems
+from fedcore import problems, sources
 from fedcore.errors import ConfigError, DataError, InputError
 from fedcore.problems import Problem
+from fedcore.sources import partitioned
 
 SPEC = {
     "generator": "low_rank",
@@ -17,7 +18,7 @@ SPEC = {
 
 
 def build(name="synthetic", spec=SPEC, seed=0, **changes):
-    return problems.build(name, {**spec, **changes}, raw="nowhere", seed=seed, surrogate=False)
+    return sources.build(name, {**spec, **changes}, raw="nowhere", seed=seed, surrogate=False)
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def test_a_missing_file_is_a_data_error(tmp_path):
     assert "does not exist" in reason(tmp_path / "nothing.h5")
 
 
-@pytest.mark.parametrize("kept", [0, 100, -1000, -1])
+@pytest.mark.parametrize("kept", [0, 100, 512, -1000, -1])
 def test_a_truncated_file_is_a_data_error(file, kept):
     file.write_bytes(file.read_bytes()[:kept])
     assert "not a whole problem file" in reason(file)
@@ -144,17 +145,28 @@ def test_a_flipped_bit_in_the_data_is_noticed(file):
     assert "checksum differs" in reason(file)
 
 
-def test_another_schema_is_named(file):
-    with h5py.File(file, "r+") as opened:
-        opened.attrs["schema"] = 99
+def test_another_schema_is_named(file, resealed):
+    resealed(file, lambda opened: opened.attrs.modify("schema", 99))
     assert "schema 99" in reason(file)
 
 
 @pytest.mark.parametrize("part", ["clients", "reference/right_vectors"])
-def test_a_missing_part_is_a_data_error(file, part):
-    with h5py.File(file, "r+") as opened:
-        del opened[part]
+def test_a_missing_part_is_a_data_error(file, part, resealed):
+    resealed(file, lambda opened: opened.__delitem__(part))
+    message = reason(file)
+    assert "not a whole problem file" in message and "checksum" not in message
+
+
+@pytest.mark.parametrize("attribute", ["schema", "name", "status", "note", "checksum"])
+def test_a_missing_attribute_is_a_data_error(file, attribute, resealed):
+    resealed(file, lambda opened: opened.attrs.__delitem__(attribute))
     assert "not a whole problem file" in reason(file)
+
+
+def test_the_seal_stands_for_the_data_which_are_not_hashed_again(file, resealed):
+    stored = problems.load(file).checksum
+    resealed(file, lambda opened: opened["clients/00001"].write_direct(np.ones((17, 9))))
+    assert problems.load(file).checksum == stored
 
 
 def test_a_write_that_fails_leaves_nothing_behind(clients, tmp_path):
@@ -171,6 +183,17 @@ def test_a_problem_depends_on_its_name_and_the_master_seed_alone():
     assert build(seed=1).checksum != first.checksum
     assert [client.shape for client in first.clients] == [(10, 6)] * 3
     assert first.status == "synthetic"
+
+
+def test_drawn_data_of_other_sizes_say_that_they_stand_in(tmp_path):
+    drawn = build()
+    stand_in = sources.build("synthetic", SPEC, raw="nowhere", seed=0, surrogate=True)
+    assert (drawn.status, drawn.note) == ("synthetic", "")
+    assert stand_in.status == "surrogate" and "sizes" in stand_in.note
+    assert stand_in.checksum == drawn.checksum  # the same draws
+    problems.save(stand_in, tmp_path / "problem.h5")
+    loaded = problems.load(tmp_path / "problem.h5")
+    assert (loaded.status, loaded.note) == ("surrogate", stand_in.note)
 
 
 @pytest.mark.parametrize(
@@ -191,6 +214,6 @@ def test_a_wrong_specification_is_refused(changes, message):
 
 def test_scales_do_what_their_names_say():
     pixels = np.array([0.0, 127.5, 255.0])
-    np.testing.assert_array_equal(problems.SCALES["none"](pixels), pixels)
-    np.testing.assert_array_equal(problems.SCALES["unit"](pixels), [0, 0.5, 1])
-    np.testing.assert_array_equal(problems.SCALES["signed_unit"](pixels), [-1, 0, 1])
+    np.testing.assert_array_equal(partitioned.SCALES["none"](pixels), pixels)
+    np.testing.assert_array_equal(partitioned.SCALES["unit"](pixels), [0, 0.5, 1])
+    np.testing.assert_array_equal(partitioned.SCALES["signed_unit"](pixels), [-1, 0, 1])

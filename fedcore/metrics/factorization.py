@@ -24,18 +24,21 @@ def exact_objective(iterate: Iterate, problem: Problem) -> float:
 def exact_excess(iterate: Iterate, problem: Problem) -> float:
     """Return ``min_U ½‖S − U Vᵀ‖²_F − ε_min``, what V loses against the leading singular vectors.
 
-    Not by subtraction, which could not tell 1e−25 from nothing beside ε_min = 1e−6. With Q a basis
-    of range(V) and ``Wᵀ Q = [A; B]`` in the right singular vectors W, B = Z sin Θ Yᵀ and
-    A = X cos Θ Yᵀ, the difference is ``½ Σⱼ sin²θⱼ (Σ_{i≤r} σᵢ² Xᵢⱼ² − Σ_{i>r} σᵢ² Zᵢⱼ²)``.
+    Not by subtraction, which could not tell 1e−25 from nothing beside ε_min = 1e−6. With W₁ the r
+    leading right singular vectors and W₂ the others, Q a basis of range(V), A = W₁ᵀQ with the polar
+    factor P, and M = Q − W₁A, small when V is good, I − AAᵀ = P MᵀM Pᵀ (and I − PPᵀ more where V is
+    rank-deficient), so that the difference is ``½ (‖Σ₁ P Mᵀ‖²_F − ‖Σ₂ W₂ᵀQ‖²_F)``.
     """
-    q = range_basis(shared_matrix(iterate)).basis
-    rank = q.shape[1]
-    coordinates = problem.right_vectors.T @ q
-    z, sine, y_t = scipy.linalg.svd(coordinates[rank:], full_matrices=False, check_finite=False)
-    cosine = np.sqrt(np.maximum(1.0 - sine**2, np.finfo(float).tiny))
-    x = coordinates[:rank] @ y_t.T / cosine
-    squared = problem.singular_values**2
-    return 0.5 * float(sine**2 @ ((x**2).T @ squared[:rank] - (z**2).T @ squared[rank:]))
+    v = shared_matrix(iterate)
+    q, rank = range_basis(v).basis, v.shape[1]
+    leading, others = np.split(problem.right_vectors, [rank], axis=1)
+    sigma, tail = np.split(problem.singular_values[:, None], [rank])
+    a = leading.T @ q
+    left, _, right_t = scipy.linalg.svd(a, check_finite=False)
+    k = q.shape[1]
+    lost = sigma * np.hstack([left[:, :k] @ right_t @ (q - leading @ a).T, left[:, k:]])
+    found = tail * (others.T @ q)
+    return 0.5 * float(np.linalg.norm(lost) ** 2 - np.linalg.norm(found) ** 2)
 
 
 def kappa(iterate: Iterate, problem: Problem) -> float:

@@ -9,8 +9,12 @@ import pytest
 from contract.cases import Draws
 
 import fedcore
+from fedcore import algorithms
+from fedcore.errors import InputError
+from fedcore.ledger import Cost, Shape
 
 RANK = 3
+POWER_METHODS = ["power_iteration", "power_exact", "power_gd", "power_prox"]
 
 
 def draw_sketches(clients, seed, samples, power=0):
@@ -63,6 +67,25 @@ def test_more_samples_never_have_a_worse_condition_number(clients):
         for m in (1, 2, 5, 20)
     ]
     assert values == sorted(values, reverse=True)  # the first samples are the same draws
+
+
+@pytest.mark.parametrize("name", POWER_METHODS)
+def test_with_a_start_there_is_nothing_to_sample(name, clients):
+    start = np.eye(9, RANK)
+    with pytest.raises(InputError, match="nothing to sample, got samples=2"):
+        fedcore.run(name, clients, RANK, start=start, samples=2)
+    fedcore.run(name, clients, RANK, start=start, samples=1)
+
+
+@pytest.mark.parametrize("select", ["initial", "final"])
+@pytest.mark.parametrize("name", POWER_METHODS)
+def test_a_start_goes_down_once_more_than_a_sketch(name, select):
+    shape, algorithm = Shape(4, 40, 9), algorithms.get(name)
+    block = 4 * 9 * RANK
+    for start, downloads in ((None, 3), (np.eye(9, RANK), 4)):
+        params = {"n_components": RANK, "power": 2, "select": select, "start": start}
+        cost = algorithm.communication(algorithm.params(params), shape)
+        assert cost == Cost(3, 3 * block, downloads * block)
 
 
 @pytest.mark.parametrize("power", [0, 1, 3])

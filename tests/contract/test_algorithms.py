@@ -30,7 +30,22 @@ every_setting = pytest.mark.parametrize(
         for setting in case_of(name).settings
     ],
 )
-start_or_not = pytest.mark.parametrize("with_start", [False, True], ids=["drawn", "start"])
+
+
+def takes_a_start(setting: Any) -> bool:
+    """Tell whether a start may be given, which leaves nothing to be sampled."""
+    return setting.get("samples", 1) == 1
+
+
+every_setting_and_start = pytest.mark.parametrize(
+    ("name", "setting", "with_start"),
+    [
+        pytest.param(*parameters.values, kind == "start", id=f"{kind}-{parameters.id}")
+        for parameters in every_setting.args[1]
+        for kind in ("drawn", "start")
+        if kind == "drawn" or takes_a_start(parameters.values[1])
+    ],
+)
 # Sums over clients in another order, and products of other shapes, differ by a few hundred
 # roundings (2e-16 each), amplified by condition numbers of at most about 1e4 in these settings.
 ROUNDING = 1e-9
@@ -140,6 +155,30 @@ def test_a_run_ends_when_the_recorder_says_so(name, clients):
 
 
 @every_setting
+@pytest.mark.parametrize("last", [0, 1, 3])
+def test_nothing_is_done_or_charged_after_the_recorder_has_said_so(name, setting, last, clients):
+    measure = ["objective", "subspace_distance"]
+    whole = run(name, clients, measure=measure, iterates="all", **setting)
+    cut = run(
+        name, clients, measure=measure, iterates="all",
+        stop=lambda row: row["iteration"] >= last, **setting,
+    )  # fmt: skip
+    records = min(last, int(whole.columns["iteration"][-1])) + 1
+    for column, values in cut.columns.items():
+        np.testing.assert_array_equal(values, whole.columns[column][:records])
+    # The output is the last iterate that was recorded, and the ledger stands where it stood then.
+    assert cut.ledger.snapshot() == {
+        column: cut.columns[column][-1] for column in cut.ledger.snapshot()
+    }
+    shared = cut.output["V"] if "V" in cut.output else cut.output["basis"]
+    np.testing.assert_array_equal(shared, whole.recorder.kept[records - 1][1])
+    if "U" in cut.output:
+        residual = np.vstack(clients) - np.vstack(cut.output["U"]) @ shared.T
+        recorded = cut.columns["objective"][-1]
+        assert 0.5 * np.linalg.norm(residual) ** 2 == pytest.approx(recorded, rel=ROUNDING)
+
+
+@every_setting
 @pytest.mark.parametrize("parts", ["one client", "uneven clients"])
 def test_the_iterates_are_those_of_the_plain_method_on_the_stacked_matrix(
     name, setting, parts, clients
@@ -148,7 +187,8 @@ def test_the_iterates_are_those_of_the_plain_method_on_the_stacked_matrix(
     if case.oracle is None:
         pytest.fail(f"{name} has no oracle: write its plain form into tests/contract/cases.py")
     clients = [np.vstack(clients)] if parts == "one client" else clients
-    for start in (None, starting_basis(clients[0].shape[1])):
+    starts = [None, starting_basis(clients[0].shape[1])]
+    for start in starts[: 1 + takes_a_start(setting)]:
         found = run(name, clients, start=start, **setting)
         V, U = case.oracle(clients, Draws(5, len(clients)), found.settings)
         U_found = found.output.get("U") if U is not None else None
@@ -229,8 +269,7 @@ def test_the_order_of_clients_does_not_matter_when_their_ids_move_along(name, cl
 # --- communication ------------------------------------------------------------------------------
 
 
-@every_setting
-@start_or_not
+@every_setting_and_start
 def test_the_ledger_says_what_the_closed_form_says(name, setting, with_start, clients):
     start = starting_basis(clients[0].shape[1]) if with_start else None
     found = run(name, clients, start=start, measure=[], **setting)
@@ -240,8 +279,7 @@ def test_the_ledger_says_what_the_closed_form_says(name, setting, with_start, cl
     assert found.ledger.bytes_down == 8 * found.ledger.scalars_down
 
 
-@every_setting
-@start_or_not
+@every_setting_and_start
 def test_single_precision_data_halve_the_bytes_and_nothing_else(name, setting, with_start, clients):
     start = starting_basis(clients[0].shape[1]) if with_start else None
     single = [client.astype(np.float32) for client in clients]
@@ -340,7 +378,7 @@ def refuse_name(name: str, clients: list[np.ndarray]) -> str:
     return str(caught.value)
 
 
-WRONG = {"int": [-1, 1.5, "3", True], "float": [np.nan, np.inf, "x"], "bool": ["no", 2, None]}
+WRONG = {"int": [-1, 1.5, "3", True], "float": [np.nan, np.inf, "x", True], "bool": ["no", 2, None]}
 WRONG["str"] = ["no such name", 3]
 
 

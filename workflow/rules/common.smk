@@ -8,12 +8,16 @@ from snakemake.exceptions import WorkflowError
 from fedcore import experiments, verdicts
 from fedcore.errors import FedcoreError
 from fedcore.fingerprint import fingerprint
+from fedcore.jobs import forget_killed_run
 
 try:
     PLAN = experiments.load_plan(config)
     CELLS = PLAN.cells
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
+
+if workflow.is_main_process:
+    ALIVE = forget_killed_run(Path(".snakemake"))
 
 RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients", "results"))
 

@@ -24,11 +24,7 @@ for paper, settings in PLAN.papers.items():
             plan=f"{RESULTS}/plans/{{paper}}.json",
             histories=histories_of,
         output:
-            notebook=report(
-                f"{RESULTS}/notebooks/{{paper}}.ipynb",
-                category=paper,
-                labels={"what": "executed notebook"},
-            ),
+            notebook=f"{RESULTS}/notebooks/{{paper}}.ipynb",
             figures=[
                 report(
                     f"{RESULTS}/figures/{{paper}}/{figure}.png",

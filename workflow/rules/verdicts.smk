@@ -3,6 +3,8 @@
 
 rule verdicts:
     input:
+        # Written last by its job: while it is missing, none of the job's tables can be trusted.
+        notebook=f"{RESULTS}/notebooks/{{paper}}.ipynb",
         tables=lambda wildcards: [
             f"{RESULTS}/tables/{wildcards.paper}/{table}.tsv"
             for table in PLAN.papers[wildcards.paper]["tables"]

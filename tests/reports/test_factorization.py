@@ -1,0 +1,411 @@
+"""Tables of `factorization` on tiny results, made by the road that the workflow takes."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from fedcore import problems
+from fedcore.cells import run_cell
+from fedcore.errors import DataError, HistoryError
+from fedcore.history import History
+from fedcore.problems import Problem
+from fedcore.reports import factorization as report
+from fedcore.results import Results
+
+RANK = 3
+
+
+class Folder:
+    """A folder of results, to which cells are added; `results` writes the plan and opens it."""
+
+    def __init__(self, root):
+        self.root, self.cells, self.problems = root, {}, {}
+
+    def add_problem(self, name, clients, **about):
+        self.problems[name] = {"label": name.upper()}
+        problems.save(Problem(name, clients, **about), self.root / f"{name}.h5")
+
+    def add(self, experiment, algorithm, problem, variant="default", *, history=None, **options):
+        params = {"n_components": RANK, **options.pop("params", {})}
+        cell = {
+            "paper": "factorization", "experiment": experiment, "algorithm": algorithm,
+            "name": f"{problem}-{variant}", "problem": problem, "params": params, "repeats": 2,
+            "metrics": ["objective", "exact_objective", "exact_excess", "kappa"],
+            "iterates": "last", "seed": 0, **options,
+        }  # fmt: skip
+        path = f"{experiment}/{algorithm}/{cell['name']}"
+        self.cells[f"factorization/{path}"] = cell
+        file = self.root / "histories" / "factorization" / f"{path}.h5"
+        if history is None:
+            return run_cell(cell, self.root / f"{problem}.h5", file)
+        history.about = {"params": params, "problem": {"status": "synthetic"}}
+        history.save(file)
+        return history
+
+    def results(self):
+        plan = {"paper": "factorization", "problems": self.problems, "cells": self.cells}
+        (self.root / "plans").mkdir(exist_ok=True)
+        file = self.root / "plans" / "factorization.json"
+        file.write_text(json.dumps(plan))
+        return Results(file)
+
+
+@pytest.fixture
+def folder(tmp_path, clients):
+    """Return results without cells, of one problem with known singular values."""
+    folder = Folder(tmp_path)
+    folder.add_problem("gap", clients)
+    return folder
+
+
+def made_up(**columns):
+    """Return a history of columns given as (repeats, records)."""
+    arrays = {name: np.array(values, dtype=float) for name, values in columns.items()}
+    repeats, records = next(iter(arrays.values())).shape
+    return History({"iteration": np.tile(np.arange(records), (repeats, 1)), **arrays})
+
+
+# --- formulas -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sigma", "r", "d", "alpha", "p", "version", "expected"),
+    [
+        # p⁻² (9 r² (σ₁/σ_r)^{2(2α+1)} + 4 r (d + ln(2/p)) (σ_{r+1}/σ_r)^e), by hand
+        ([2, 1], 1, 3, 1, 0.5, "body", 4 * (9 + 4 * (3 + math.log(4)) / 4)),
+        ([2, 1], 1, 3, 1, 0.5, "appendix", 4 * (9 + 4 * (3 + math.log(4)) / 64)),
+        ([4, 2, 1], 2, 5, 0, 0.1, "body", 100 * (36 * 4 + 8 * (5 + math.log(20)))),
+        ([4, 2, 1], 2, 5, 0, 0.1, "appendix", 100 * (36 * 4 + 8 * (5 + math.log(20)) / 4)),
+        ([4, 2, 1], 2, 5, 2, 0.1, "body", 100 * (36 * 1024 + 8 * (5 + math.log(20)) / 16)),
+        ([4, 2, 1], 2, 5, 2, 0.1, "appendix", 100 * (36 * 1024 + 8 * (5 + math.log(20)) / 1024)),
+    ],
+)
+def test_the_bound_of_theorem_2(sigma, r, d, alpha, p, version, expected):
+    found = report.kappa_bound(np.array(sigma, dtype=float), r, d, alpha, p, version)
+    assert found == pytest.approx(expected, rel=1e-14)  # rounding
+
+
+@pytest.mark.parametrize(
+    ("sigma", "r", "alpha", "p", "version", "expected"),
+    [
+        # 2 r c Σ σᵢ² (σ₁² − σᵢ²)/σ_r² (σᵢ/σ_r)^{4α} with c of the body or of the appendix, by hand
+        ([2, 1], 1, 1, 0.5, "body", 2 * 2 * math.log(8) * 0.75 / 16),
+        ([2, 1], 1, 1, 0.5, "appendix", 2 * 4 * math.log(4) * 0.75 / 16),
+        ([4, 2, 1, 0.5], 2, 0, 0.1, "body", 4 * 10 * math.log(400) * (3.75 + 0.984375)),
+        ([4, 2, 1, 0.5], 2, 0, 0.1, "appendix", 4 * 100 * math.log(40) * (3.75 + 0.984375)),
+        (
+            [4, 2, 1, 0.5], 2, 1, 0.1, "body",
+            4 * 10 * math.log(400) * (3.75 / 16 + 0.984375 / 256),
+        ),
+        ([4, 2, 0, 0], 2, 1, 0.1, "body", 0.0),
+    ],
+)  # fmt: skip
+def test_the_bound_of_theorem_3(sigma, r, alpha, p, version, expected):
+    found = report.excess_bound(np.array(sigma, dtype=float), r, alpha, p, version)
+    assert found == pytest.approx(expected, rel=1e-13, abs=0)  # rounding
+
+
+def test_a_version_that_is_neither_is_a_mistake():
+    sigma = np.array([2.0, 1.0])
+    with pytest.raises(KeyError):
+        report.kappa_bound(sigma, 1, 3, 0, 0.1, "text")
+    with pytest.raises(KeyError):
+        report.excess_bound(sigma, 1, 0, 0.1, "text")
+
+
+def test_the_first_record_at_most_a_limit():
+    values = np.array(
+        [[5.0, 3.0, 4.0, 2.0], [9.0, 8.0, 7.0, 6.0], [1.0, 9.0, np.nan, np.nan], [np.nan] * 4]
+    )
+    assert list(report.first_at_most(values, 3.0)) == [1, None, 0, None]
+    assert list(report.first_at_most(values, 6.0)) == [0, 3, 0, None]
+    assert list(report.first_at_most(values, 0.0)) == [None] * 4
+
+
+def test_the_floors_leave_out_r_and_r_plus_one_values(folder):
+    history = folder.add("fig1", "power_exact", "gap")
+    # 0.4, 0.3, 0.25, 0.2, 0.1, 0.05 after the third; singular values are known to 1e-15.
+    rest = 0.3**2 + 0.25**2 + 0.2**2 + 0.1**2 + 0.05**2
+    expected = {"true": 0.5 * (0.4**2 + rest), "code": 0.5 * rest}
+    assert report.floors(history) == pytest.approx(expected, rel=1e-13)
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def test_sizes_and_spectra(folder, low_rank_clients):
+    folder.add_problem("flat", low_rank_clients, status="surrogate", note="n")
+    for problem in ("gap", "flat"):
+        folder.add("fig1", "centralized_svd", problem, repeats=1)
+    results = folder.results()
+    assert report.sizes(results) == [
+        {"problem": name, "status": status, "d": 9, "r": 3, "n": 40, "N": 4}
+        for name, status in (("gap", "synthetic"), ("flat", "surrogate"))
+    ]
+    rows = report.spectra(results)
+    found = {name: [row for row in rows if row["problem"] == name] for name in ("gap", "flat")}
+    for name, sigma in (("gap", [5, 4, 3, 0.4, 0.3, 0.25, 0.2, 0.1, 0.05]), ("flat", [5, 4, 3])):
+        assert [row["k"] for row in found[name]] == list(range(1, len(sigma) + 1))
+        np.testing.assert_allclose([row["sigma"] for row in found[name]], sigma, rtol=1e-13)
+
+
+def test_kappa_has_a_row_per_repeat_and_reading(folder):
+    histories = {
+        select: folder.add(
+            "kappa", "power_iteration", "gap", select,
+            params={"power": 1, "samples": 4, "select": select},
+        )
+        for select in ("initial", "final")
+    }  # fmt: skip
+    rows = report.kappa(folder.results())
+    assert [(row["select"], row["repeat"]) for row in rows] == [
+        ("initial", 0), ("initial", 1), ("final", 0), ("final", 1),
+    ]  # fmt: skip
+    for row in rows:
+        V = histories[row["select"]].final["V"][row["repeat"]]
+        assert row["kappa"] == pytest.approx(np.linalg.cond(V), rel=1e-9)  # κ(V) eps
+
+
+def test_communications_are_the_round_of_the_first_record_below_the_threshold(tmp_path):
+    folder = Folder(tmp_path)
+    folder.problems["w8a"] = {}
+    # σ = 1000, 1, 1 at rank 1: the true floor is 1 and the code's 1/2. Thresholds 1e5 and 10^5.5.
+    history = made_up(
+        objective=[[1e7, 3e5, 100_000.75, 100_000.25], [1e7, 1e7, 1e6, 5e5]],
+        round=[[0, 2, 4, 6], [0, 2, 4, 6]],
+    )
+    history.reference["singular_values"] = np.array([1000.0, 1.0, 1.0])
+    folder.add("table2", "wk2023", "w8a", history=history, params={"n_components": 1})
+    folder.add("table2", "power_gd", "w8a", "fast", history=history, params={"n_components": 1})
+    rows = report.communications(folder.results())
+    assert {row["method"] for row in rows} == {"wk2023", "power_gd-fast"}
+    found = {
+        (row["order"], row["convention"], row["repeat"]): (row["rounds"], row["iterations"])
+        for row in rows
+        if row["method"] == "wk2023"
+    }
+    never = pytest.approx((np.nan, np.nan), nan_ok=True)
+    assert found == {
+        ("code", "true", 0): (4, 2),
+        ("code", "code", 0): (6, 3),
+        ("printed", "true", 0): (2, 1),
+        ("printed", "code", 0): (2, 1),
+        ("code", "true", 1): never,
+        ("code", "code", 1): never,
+        ("printed", "true", 1): never,
+        ("printed", "code", 1): never,
+    }
+
+
+def test_communications_of_real_runs_agree_with_a_search(folder, clients, monkeypatch):
+    monkeypatch.setitem(report.THRESHOLDS, "gap", 0.0)
+    monkeypatch.setitem(report.PRINTED_THRESHOLDS, "gap", -20.0)
+    history = folder.add(
+        "table2", "wk2023", "gap", params={"sigma_max": "reference", "rounds": 300}
+    )
+    rows = report.communications(folder.results())
+    floor = 0.5 * np.sum(np.linalg.svd(np.vstack(clients))[1][RANK:] ** 2)
+    for repeat in range(2):
+        rounds = next(
+            k for k, value in enumerate(history["objective"][repeat]) if value - floor <= 1.0
+        )
+        assert 0 < rounds < 300
+        expected = {"rounds": rounds, "iterations": rounds, "log10_threshold": 0.0}
+        row = next(
+            row for row in rows
+            if (row["order"], row["convention"], row["repeat"]) == ("code", "true", repeat)
+        )  # fmt: skip
+        assert {key: row[key] for key in expected} == expected
+    assert all(np.isnan(row["rounds"]) for row in rows if row["order"] == "printed")
+
+
+@pytest.mark.parametrize("exact", [0.0, 1e-9])
+def test_slopes_of_an_exactly_linear_figure(tmp_path, exact):
+    folder = Folder(tmp_path)
+    folder.problems["synthetic"] = {}
+    x = np.array([0.01, 0.02, 0.05, 0.03, 0.5, 0.9])
+    loss = 10 ** (2.0 - 7.0 * x)
+    if exact:
+        loss[4:] = exact * 1.0009  # come down to the exact solution: no part of the line
+    folder.add(
+        "fig2", "power_gd", "synthetic",
+        params={"local_steps": 8, "power": 1},
+        history=made_up(
+            kappa=x[:, None] ** -0.5,
+            objective=loss[:, None],
+            exact_objective=np.full((6, 1), exact),
+        ),
+    )  # fmt: skip
+    (row,) = report.slopes(folder.results())
+    assert row["draws"] == (4 if exact else 6)
+    assert row["slope"] == pytest.approx(-7.0, rel=1e-10)  # rounding in the fit
+    assert row["predicted"] == pytest.approx(-16 / math.log(10), rel=1e-14)
+    assert row["ratio"] == pytest.approx(7 * math.log(10) / 16, rel=1e-10)
+    assert (row["problem"], row["status"], row["alpha"]) == ("synthetic", "synthetic", 1)
+
+
+def test_two_points_are_no_slope(tmp_path):
+    folder = Folder(tmp_path)
+    folder.problems["synthetic"] = {}
+    columns = {"kappa": [[3], [4], [5]], "objective": [[1], [2], [1]]}
+    history = made_up(**columns, exact_objective=[[0.5], [1], [1]])
+    params = {"local_steps": 8, "power": 0}
+    folder.add("fig2", "power_gd", "synthetic", history=history, params=params)
+    (row,) = report.slopes(folder.results())
+    assert row["draws"] == 2 and np.isnan(row["slope"]) and np.isnan(row["ratio"])
+
+
+def test_slopes_of_real_runs_come_near_the_prediction(folder, matrix_with):
+    flat = np.split(matrix_with(40, 9, np.ones(2), seed=5), [15])
+    folder.add_problem("flat", flat)
+    params = {"n_components": 2, "local_steps": 200, "power": 0}
+    history = folder.add("fig2", "power_gd", "flat", params=params, repeats=30)
+    (row,) = report.slopes(folder.results())
+    figure = report.figure_2(folder.results())
+    assert [point["repeat"] for point in figure] == list(range(30))
+    points = [point["inverse_kappa_squared"] for point in figure]
+    np.testing.assert_allclose(points, history.last("kappa") ** -2.0, rtol=1e-12)
+    # log10 (1 − x)^{2T} is steeper than its tangent at 0, and the random energies scatter.
+    assert row["draws"] >= 3 and 0.8 < row["ratio"] < 1.6
+
+
+def test_final_and_exact_errors_and_claims(folder):
+    for alpha in (0, 1):
+        for momentum in (False, True):
+            folder.add(
+                "fig3", "power_gd", "gap", f"alpha{alpha}-{'agd' if momentum else 'gd'}",
+                params={"power": alpha, "momentum": momentum, "local_steps": 20},
+            )  # fmt: skip
+    results = folder.results()
+    finals, exacts = report.final_errors(results), report.exact_errors(results)
+    assert len(finals) == len(exacts) == 8
+    floor = 0.5 * (0.4**2 + 0.3**2 + 0.25**2 + 0.2**2 + 0.1**2 + 0.05**2)
+    for final, exact in zip(finals, exacts, strict=True):
+        algorithm_cell = f"fig3/power_gd/gap-{final['variant']}"
+        history, repeat = results[algorithm_cell], final["repeat"]
+        log_loss, log_exact = (
+            math.log10(history[column][repeat, -1]) for column in ("objective", "exact_objective")
+        )
+        assert final["log10_loss"] == pytest.approx(log_loss)
+        assert final["log10_exact"] == pytest.approx(log_exact) == exact["log10_exact"]
+        assert final["log10_above_exact"] == pytest.approx(log_loss - log_exact)
+        assert exact["log10_above_floor"] == pytest.approx(log_exact - math.log10(floor))
+        assert final["momentum"] == final["variant"].endswith("agd")
+    claims = {(row["claim"], row["repeat"]): row["holds"] for row in report.claims(results)}
+    assert len(claims) == 6
+    loss = {(f["alpha"], f["repeat"]): f for f in finals if not f["momentum"]}
+    for repeat in range(2):
+        zero, one = loss[0, repeat], loss[1, repeat]
+        expected = {
+            "alpha1-lowers-exact-loss": one["log10_exact"] < zero["log10_exact"],
+            "alpha1-slows-descent": one["log10_above_exact"] > zero["log10_above_exact"],
+            "alpha1-descent-is-best": one["log10_loss"] < zero["log10_loss"],
+        }
+        assert {name: claims[name, repeat] for name in expected} == expected
+
+
+def test_bounds_count_the_draws_that_exceed_them(folder, clients):
+    S = np.vstack(clients)
+    history = folder.add("theorems", "power_exact", "gap", params={"power": 1}, repeats=25)
+    rows = report.bounds(folder.results())
+    assert len(rows) == 2 * 2 * len(report.PROBABILITIES)
+    sigma = np.linalg.svd(S)[1]
+    kappas = np.array([np.linalg.cond(V) for V in history.final["V"]]) ** 2
+    excesses = np.array(
+        [
+            np.linalg.norm(S - S @ V @ np.linalg.pinv(V)) ** 2 - np.sum(sigma[RANK:] ** 2)
+            for V in np.linalg.qr(history.final["V"])[0]
+        ]
+    )
+    for row in rows:
+        if row["theorem"] == 2:
+            bound = report.kappa_bound(sigma, RANK, 9, 1, row["p"], row["version"])
+            values, factor = kappas, 3
+        else:
+            bound = report.excess_bound(sigma, RANK, 1, row["p"], row["version"])
+            values, factor = excesses, 2
+        assert row["bound"] == pytest.approx(bound, rel=1e-9)
+        assert row["allowed"] == pytest.approx(factor * row["p"])
+        assert row["exceeded"] == np.mean(values >= bound)
+        assert row["median"] == pytest.approx(np.median(values), rel=1e-6)
+        assert row["draws"] == 25 and row["holds"]  # a theorem
+
+
+def test_a_bound_that_is_exceeded_too_often_does_not_hold(tmp_path):
+    folder = Folder(tmp_path)
+    folder.problems["synthetic"] = {}
+    history = made_up(kappa=np.full((20, 1), 1e9), exact_excess=np.zeros((20, 1)))
+    history.reference["singular_values"] = np.array([2.0, 1.0, 0.0])
+    cell = folder.add(
+        "theorems", "power_exact", "synthetic",
+        params={"n_components": 1, "power": 0}, history=history,
+    )  # fmt: skip
+    cell.about["problem"] |= {"n_features": 3}
+    cell.save(tmp_path / "histories/factorization/theorems/power_exact/synthetic-default.h5")
+    rows = report.bounds(folder.results())
+    assert {row["holds"] for row in rows if row["theorem"] == 2} == {False}
+    assert {row["holds"] for row in rows if row["theorem"] == 3} == {True}
+    (line,) = report.corollary_2(folder.results())
+    # d r² ξ^{4α+2}
+    assert line["formula_noise"] == pytest.approx(3e-12)
+    assert line["formula_sigma"] == 3.0
+    assert line["median_kappa_squared"] == pytest.approx(1e18)
+
+
+def test_remarks_count_the_steps_until_nothing_changes(tmp_path):
+    folder = Folder(tmp_path)
+    folder.problems["gap"] = {}
+    history = made_up(
+        objective=[[9, 4, 2, 2, 2], [9, 2 + 1e-8, 2 + 1e-9, 2 - 1e-9, 2]],
+        exact_objective=np.ones((2, 5)),
+        kappa=np.full((2, 5), 3.0),
+    )
+    folder.add("remarks", "power_gd", "gap", "orthonormal", history=history)
+    rows = report.remarks(folder.results())
+    assert [(r["steps"], r["loss_over_exact"], r["kappa"]) for r in rows] == [(2, 2, 3), (2, 2, 3)]
+
+
+# --- what lies below ----------------------------------------------------------------------------
+
+
+def test_results_select_by_experiment_and_algorithm_in_the_order_of_the_plan(folder):
+    folder.add("fig1", "power_exact", "gap", "b-c", repeats=1)
+    folder.add("fig1", "centralized_svd", "gap", repeats=1)
+    folder.add("other", "power_exact", "gap", repeats=1)
+    folder.problems["unused"] = {}
+    results = folder.results()
+    found = [line[:3] for line in results.select("fig1")]
+    assert found == [("gap", "power_exact", "b-c"), ("gap", "centralized_svd", "default")]
+    assert [line[1] for line in results.select("fig1", "centralized_svd")] == ["centralized_svd"]
+    assert list(results.select("fig9")) == []
+    assert results.problems("fig1") == ["gap"] and results.problems("fig9") == []
+    assert (results.label("gap"), results.label("unused")) == ("GAP", "unused")
+    assert results["fig1/power_exact/gap-b-c"] is results["fig1/power_exact/gap-b-c"]
+    assert results.figures == folder.root / "figures" / "factorization"
+    assert results.tables == folder.root / "tables" / "factorization"
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "\xff"])
+def test_a_plan_that_is_not_there_or_none_is_a_data_error(tmp_path, content):
+    file = tmp_path / "plans" / "factorization.json"
+    if content is not None:
+        file.parent.mkdir()
+        file.write_text(content, encoding="latin-1")
+    with pytest.raises(DataError, match=r"is not a plan .*; run snakemake to make it") as caught:
+        Results(file)
+    assert str(file) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_history_that_is_not_there_is_named(folder):
+    history = folder.add("fig1", "power_exact", "gap", repeats=1)
+    file = folder.root / "histories" / "factorization" / "fig1" / "power_exact" / "gap-default.h5"
+    file.unlink()
+    results = folder.results()  # nothing is read before it is asked for
+    with pytest.raises(HistoryError, match=r"gap-default\.h5 does not exist; run its cell first"):
+        report.sizes(results)
+    history.save(file)
+    assert len(report.sizes(results)) == 1

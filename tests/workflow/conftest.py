@@ -1,0 +1,201 @@
+"""A copy of the checkout with a made-up paper in it, and a way to run Snakemake there.
+
+The copy holds what a fresh clone would: files that git tracks or would track. The paper (`tiny/`)
+is added as anybody would add one: a paper file, a report, a notebook, a registry entry.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TINY = Path(__file__).parent / "tiny"
+CONFIG = "tiny.yaml"
+THREADS = ("OMP", "OPENBLAS", "MKL", "VECLIB_MAXIMUM", "NUMEXPR")
+
+# A block of `snakemake -n`: rule, first output, reason.
+JOB = re.compile(
+    r"^(?:local)?rule (?P<rule>\w+):\n"
+    r"(?:    .*\n)*?    output: (?P<output>[^\n,]+)[^\n]*\n"
+    r"(?:    .*\n)*?    reason: (?P<reason>.*)$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A copy of the checkout."""
+
+    root: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The copied package before the installed one; no data mirror, no profile of the user's."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("FEDCORE_", "SNAKEMAKE_"))}
+        return kept | {"PYTHONPATH": str(self.root)} | {f"{k}_NUM_THREADS": "1" for k in THREADS}
+
+    def python(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *args],
+            cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+
+    def snakemake(self, *args: str, config: str = CONFIG, cores: int = 1) -> Finished:
+        call = ["-m", "snakemake", *args, "--cores", str(cores), "--configfile", config]
+        done = self.python(*call)
+        return Finished(done.returncode, done.stdout + done.stderr)
+
+    def planned(self, *args: str) -> dict[str, str]:
+        """What a run would make: first output of every job, below the folder of results -> rule."""
+        dry = self.snakemake("-n", *args)
+        assert dry.status == 0, dry.text
+        jobs = {
+            m["output"].removeprefix("results/tiny/"): m["rule"] for m in JOB.finditer(dry.text)
+        }
+        listed = re.findall(r"^(?:local)?rule (?!all:)\w+:$", dry.text, re.MULTILINE)
+        assert len(jobs) == len(listed), dry.text  # every job has been understood
+        return jobs
+
+    def cells(self, *args: str) -> set[str]:
+        """Cells that a run would run, as <experiment>/<algorithm>/<cell>."""
+        start = "histories/tiny/"
+        names = [name for name in self.planned(*args) if name.startswith(start)]
+        return {name.removeprefix(start).removesuffix(".h5") for name in names}
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Replace the one occurrence of `old` in a file of the copy."""
+        file = self.root / path
+        text = file.read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{path} has {text.count(old)} times {old!r}"
+        file.write_text(text.replace(old, new), encoding="utf-8")
+
+    def append(self, path: str, text: str) -> None:
+        with open(self.root / path, "a", encoding="utf-8") as file:
+            file.write(text)
+
+    def files(self, *patterns: str) -> dict[str, bytes]:
+        """Content of the files under a final name (temporary ones begin with a dot)."""
+        found = {f for pattern in patterns for f in self.root.glob(pattern) if f.is_file()}
+        whole = [file for file in sorted(found) if not file.name.startswith(".")]
+        return {file.relative_to(self.root).as_posix(): file.read_bytes() for file in whole}
+
+    def payload(self) -> dict[str, bytes]:
+        """All that must not differ from run to run: not logs, benchmarks and executed notebooks."""
+        folders = ("histories", "tables", "figures", "plans", "verdicts")
+        kept = [f"results/tiny/{folder}/**/*" for folder in folders]
+        return self.files("data/clients/**/*", *kept, "results/tiny/verdicts.*")
+
+    def copy(self, to: Path) -> Checkout:
+        """Copy with modification times and Snakemake's own records."""
+        return Checkout(Path(shutil.copytree(self.root, to, symlinks=True)))
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Exit status and all output of a Snakemake run."""
+
+    status: int
+    text: str
+
+
+def idx_gz(array: np.ndarray) -> bytes:
+    """Bytes of a gzip-compressed IDX file."""
+    head = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
+    return gzip.compress(head + array.astype(np.uint8).tobytes(), mtime=0)
+
+
+def register(checkout: Checkout, name: str, files: dict[str, bytes]) -> None:
+    """Add an image data set without addresses to the registry, and drop its files into data/raw."""
+    images, labels = files
+    sums = {file: hashlib.sha256(content).hexdigest() for file, content in files.items()}
+    checkout.append(
+        "config/datasets.yaml",
+        f"""
+  {name}:
+    title: {name}
+    description: Made by a test.
+    terms: none
+    citation: none
+    homepage: https://example.org
+    n_features: 6
+    sources:
+      - variant: idx
+        status: official
+        note: Made by a test.
+        loader: idx
+        splits:
+          train: {{images: {images}, labels: {labels}}}
+        files:
+          - {{name: {images}, sha256: {sums[images]}}}
+          - {{name: {labels}, sha256: {sums[labels]}}}
+""",
+    )
+    folder = checkout.root / "data" / "raw" / name
+    folder.mkdir(parents=True)
+    for file, content in files.items():
+        (folder / file).write_bytes(content)
+
+
+def tracked() -> list[str]:
+    """Files that a clone of this checkout would have once all is committed."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+@pytest.fixture(scope="session")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """Copy in which nothing has run; not to be changed."""
+    checkout = Checkout(tmp_path_factory.mktemp("workflow") / "pristine")
+    for name in tracked():
+        target = checkout.root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, target)
+    shutil.copy2(TINY / "config.yaml", checkout.root / CONFIG)
+    shutil.copy2(TINY / "paper.yaml", checkout.root / "config/papers/tiny.yaml")
+    shutil.copy2(TINY / "report.py", checkout.root / "fedcore/reports/tiny.py")
+    shutil.copy2(TINY / "notebook.ipynb", checkout.root / "notebooks/tiny.ipynb")
+    pixels = np.random.default_rng(0).integers(0, 256, (12, 2, 3))
+    files = {"images.gz": idx_gz(pixels), "labels.gz": idx_gz(np.arange(12) % 2)}
+    register(checkout, "little", files)
+    return checkout
+
+
+@pytest.fixture(scope="session")
+def first_run(pristine: Checkout) -> tuple[Checkout, Finished]:
+    """Copy in which all has run once, and what that run printed; not to be changed."""
+    checkout = pristine.copy(pristine.root.with_name("finished"))
+    return checkout, checkout.snakemake()
+
+
+@pytest.fixture
+def add_data_set() -> Callable[[Checkout, str, dict[str, bytes]], None]:
+    """Return the function that registers a data set."""
+    return register
+
+
+@pytest.fixture
+def fresh(pristine: Checkout, tmp_path: Path) -> Checkout:
+    """Copy of one's own, in which nothing has run."""
+    return pristine.copy(tmp_path / "fresh")
+
+
+@pytest.fixture
+def done(first_run: tuple[Checkout, Finished], tmp_path: Path) -> Checkout:
+    """Copy of one's own, in which everything is up to date."""
+    finished, run = first_run
+    assert run.status == 0, run.text
+    return finished.copy(tmp_path / "done")

@@ -1,0 +1,195 @@
+"""What a user gets wrong ends in one sentence that says where, what, and what was meant instead."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+
+PAPER = "config/papers/tiny.yaml"
+
+
+def sentence(text):
+    """What Snakemake prints between the place of the error and the traceback through the rules."""
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("WorkflowError in file"))
+    end = next(i for i, line in enumerate(lines[start:], start) if line.startswith("  File "))
+    assert end == len(lines) - 1
+    return " ".join(lines[start + 1 : end])
+
+
+CONFIGURATION = {
+    "key of the configuration": (
+        "tiny.yaml", "paths:", "pahts:",
+        "the configuration, top level: unknown key 'pahts': did you mean 'paths'? "
+        "known: overrides, papers, paths, seed, surrogates",
+    ),
+    "paper": (
+        "tiny.yaml", "[tiny]", "[tinny]",
+        "unknown paper 'tinny' in papers: did you mean 'tiny'? known: {papers}",
+    ),
+    "key of an experiment": (
+        PAPER, "repeats: 3", "repeat: 3",
+        f"{PAPER}, experiments.second: unknown key 'repeat': did you mean 'repeats'? known: "
+        "because, iterates, metrics, params, problems, repeats, reproduces, runs",
+    ),
+    "key of a published value": (
+        PAPER, "statistic: max", "statistics: max",
+        f"{PAPER}, published easy, top level: unknown key 'statistics': did you mean 'statistic'? "
+        "known: accept, because, id, kind, needs, otherwise, printed, quantity, select, source, "
+        "statistic",
+    ),
+    "algorithm": (
+        PAPER, "algorithm: wk2023", "algorithm: wk2032",
+        f"{PAPER}, experiment first: unknown algorithm 'wk2032': did you mean 'wk2023'? "
+        "known: {algorithms}",
+    ),
+    "metric": (
+        PAPER, "metrics: [objective]", "metrics: [objectiv]",
+        f"{PAPER}, experiment first: unknown metric 'objectiv': did you mean 'objective'? "
+        "known: {metrics}",
+    ),
+    "parameter": (
+        PAPER, "{local_steps: 4}", "{localsteps: 4}",
+        f"{PAPER}, experiment second: power_gd has no parameter 'localsteps': "
+        "did you mean 'local_steps'? known: local_steps, momentum, n_components, orthonormalise, "
+        "power, samples, select, start",
+    ),
+    "generator": (
+        PAPER, "low_rank\n    params: {n_clients: 2", "lowrank\n    params: {n_clients: 2",
+        f"{PAPER}, problem other: unknown generator 'lowrank': did you mean 'low_rank'? "
+        "known: {generators}",
+    ),
+    "data set": (
+        PAPER, "dataset: celeba", "dataset: celebs",
+        f"{PAPER}, problem faces: unknown data set 'celebs': did you mean 'celeba'? "
+        "known: {datasets}",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", CONFIGURATION)
+def test_wrong_configuration(fresh, wrong):
+    from fedcore import algorithms, datasets, generators, metrics
+
+    path, old, new, message = CONFIGURATION[wrong]
+    fresh.edit(path, old, new)
+    families = map(metrics.REGISTRY.module, metrics.REGISTRY.names())
+    known = {
+        "papers": [file.stem for file in (fresh.root / "config/papers").iterdir()],
+        "algorithms": algorithms.names(),
+        "metrics": [metric.name for family in families for metric in family.METRICS],
+        "generators": generators.names(),
+        "datasets": {*datasets.names(), "little"},
+    }
+    run = fresh.snakemake("-n")
+    assert run.status == 1
+    for kind, names in known.items():
+        message = message.replace(f"{{{kind}}}", ", ".join(sorted(names)))
+    assert sentence(run.text) == message
+    assert "Traceback" not in run.text
+
+
+def failed(run, checkout, log):
+    """The one sentence of a job that failed, the same on the terminal and in the job's log."""
+    assert run.status == 1
+    assert "Traceback" not in run.text
+    said = {line for line in run.text.splitlines() if line.startswith("Error: ")}
+    assert len(said) == 1
+    message = said.pop()
+    written = (checkout.root / "results/tiny/logs" / log).read_text()
+    assert written.splitlines()[-1] == message
+    return message
+
+
+def target(cell):
+    return f"results/tiny/histories/tiny/{cell}.h5"
+
+
+def test_rank_above_the_data(fresh):
+    defaults = "rank: 3}\n    defaults: {n_components: %d}"
+    fresh.edit(PAPER, defaults % 2, defaults % 6)
+    run = fresh.snakemake(target("second/power_gd/other-plain"))
+    message = failed(run, fresh, "run/tiny/second/power_gd/other-plain.log")
+    assert message.startswith("Error: n_components = 6 is larger than")
+    assert not (fresh.root / target("second/power_gd/other-plain")).exists()
+
+
+def test_unknown_parameter_of_a_generator(fresh):
+    fresh.edit(PAPER, "n_features: 5", "n_feature: 5")
+    run = fresh.snakemake("data/clients/tiny/tiny/other.h5")
+    assert failed(run, fresh, "problem/tiny-other.log") == (
+        "Error: generator low_rank has no parameter 'n_feature': did you mean 'n_features'? "
+        "known: n_clients, n_features, noise, rank, samples, singular_values"
+    )
+
+
+def test_raw_file_with_another_checksum(fresh):
+    path = fresh.root / "data/raw/little/images.gz"
+    path.write_bytes(path.read_bytes() + b"\0")
+    run = fresh.snakemake("data/clients/tiny/tiny/little.h5")
+    message = failed(run, fresh, "fetch/little.log")
+    assert message.startswith("Error: data/raw/little/images.gz has sha256 ")
+    assert " where the registry expects " in message
+    assert message.endswith(": delete it and fetch again, or put the right file in its place")
+    assert not (fresh.root / "data/raw/little/fetched.json").exists()
+
+
+def test_raw_file_cut_off(fresh, add_data_set):
+    """A file that was cut off before its checksum was taken."""
+    whole = gzip.compress(np.random.default_rng(1).bytes(4000))
+    add_data_set(fresh, "torn", {"images.gz": whole[:2000], "labels.gz": whole})
+    fresh.edit(PAPER, "dataset: little", "dataset: torn")
+    run = fresh.snakemake("data/clients/tiny/tiny/little.h5")
+    assert failed(run, fresh, "problem/tiny-little.log") == (
+        "Error: data/raw/torn/images.gz cannot be read (Compressed file ended before the "
+        "end-of-stream marker was reached): delete it and fetch again"
+    )
+
+
+@pytest.fixture
+def corrupt(done):
+    """Copy with one history cut off, and that file's path."""
+    name = target("first/wk2023/easy-default")
+    path = done.root / name
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    return done, name
+
+
+def test_corrupt_history_is_not_shown(corrupt):
+    checkout, name = corrupt
+    shown = checkout.python("-m", "fedcore", "show", name)
+    assert shown.returncode == 1
+    assert shown.stdout == ""
+    assert shown.stderr.startswith(f"Error: {name} is not a whole history file (")
+    assert shown.stderr.endswith("); delete it and run again\n")
+    assert shown.stderr.count("\n") == 1
+
+
+def test_corrupt_history_stops_the_notebook(corrupt):
+    checkout, name = corrupt
+    run = checkout.snakemake()  # the file is newer than the notebook
+    message = failed(run, checkout, "notebook/tiny.log")
+    assert message.startswith(f"Error: {name} is not a whole history file (")
+    assert not (checkout.root / "results/tiny/notebooks/tiny.ipynb").exists()
+
+
+def test_data_that_cannot_be_had(first_run):
+    """A warning, once; its cells are left out and all others run; its published value says so."""
+    checkout, run = first_run
+    warnings = [line for line in run.text.splitlines() if line.startswith("Not run, for want of ")]
+    assert len(warnings) == 1
+    (warning,) = warnings
+    for part in (
+        "tiny/faces. data set 'celeba' needs 'img_align_celeba.zip' (sha256 46fb89443c578308acf3",
+        "and 'identity_CelebA.txt' (sha256 c6143857c3e2630ac2da9f782e9c1232e5e59be993a9d44e8a791",
+        " in data/raw/celeba or in $FEDCORE_MIRROR/celeba: agree to the terms at https://",
+    ):
+        assert part in warning
+    assert "faces" not in run.text.replace(warning, "")
+    assert run.status == 0
+    verdict = (checkout.root / "results/tiny/verdicts/tiny.md").read_text()
+    assert "not run" in verdict
+    assert "img_align_celeba.zip" in verdict

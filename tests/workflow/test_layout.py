@@ -1,0 +1,186 @@
+"""What is true of the files themselves: sizes, schemas, notebooks, profiles, and the two plans."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedcore.experiments import load_plan, merge, read_yaml
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = sorted((ROOT / "workflow/scripts").glob("*.py"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+SCHEMAS = sorted((ROOT / "workflow/schemas").glob("*.yaml"))
+PAPERS = sorted(file.stem for file in (ROOT / "config/papers").glob("*.yaml"))
+
+
+def named(paths):
+    return pytest.mark.parametrize("path", paths, ids=lambda path: path.name)
+
+
+def test_snakemake_lint(fresh):
+    run = fresh.snakemake("--lint")
+    assert run.status == 0
+    assert run.text.rstrip().endswith("Congratulations, your workflow is in a good condition!")
+
+
+def test_snakefmt():
+    command = [sys.executable, "-m", "snakefmt", "--check", "Snakefile", "workflow"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_snakefile_is_short():
+    assert len((ROOT / "Snakefile").read_text().splitlines()) <= 60
+
+
+@named(SCRIPTS)
+def test_scripts_are_short_and_only_call(path):
+    text = path.read_text()
+    tree = ast.parse(text)
+    docstring = tree.body[0]
+    assert ast.get_docstring(tree)
+    lines = text.splitlines()[docstring.end_lineno :]
+    assert len([line for line in lines if line.strip()]) <= 16
+    kinds = ast.FunctionDef | ast.ClassDef | ast.For | ast.While | ast.If | ast.Lambda
+    assert not [node for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+@named(NOTEBOOKS)
+def test_notebooks_are_stored_clean_and_define_nothing(path):
+    cells = json.loads(path.read_text())["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+    assert [cell for cell in code if "parameters" in cell["metadata"].get("tags", ())]
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+    for cell in code:
+        tree = ast.parse("".join(cell["source"]))
+        assert not [node for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+# Objects whose keys belong to somebody else, who checks them: an algorithm's Params, a generator's
+# signature, a loader's options, a partition, published.schema.yaml, the schema of a paper.
+OPEN = {
+    "config: overrides.*",
+    "paper: $defs.params",
+    "paper: $defs.problem.params",
+    "paper: $defs.problem.options",
+    "paper: $defs.problem.partition",
+    "paper: published[]",
+}
+
+
+def keys(node, at):
+    """Yield (place, schema, is it a key that a user writes) of a schema and all that it holds."""
+    yield at, node, False
+    for group in ("properties", "patternProperties", "$defs"):
+        for name, inner in node.get(group, {}).items():
+            place = f"{at}{'' if at.endswith(' ') else '.'}"
+            place += f"$defs.{name}" if group == "$defs" else name
+            yield place, inner, group == "properties"
+            yield from list(keys(inner, place))[1:]
+    for group, mark in (("items", "[]"), ("additionalProperties", ".*")):
+        if isinstance(node.get(group), dict):
+            yield from keys(node[group], at + mark)
+
+
+@named(SCHEMAS)
+def test_schemas_describe_and_close_everything(path):
+    name = path.name.split(".")[0]
+    schema = yaml.safe_load(path.read_text())
+    definitions = schema.get("$defs", {})
+    undescribed, unclosed = [], []
+    for place, node, key in keys(schema, f"{name}: "):
+        place = place.replace(": .", ": ")
+        target = definitions[node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+        if key and not (node.get("description") or target.get("description")):
+            undescribed.append(place)
+        objects = target.get("type") == "object" or "properties" in target
+        if objects and "$ref" not in node and "additionalProperties" not in target:
+            unclosed.append(place)
+        assert target.get("additionalProperties") is not True, place
+    assert undescribed == []
+    assert set(unclosed) == {place for place in OPEN if place.startswith(f"{name}: ")}
+
+
+PROFILE = ROOT / "workflow/profiles/slurm/profile.yaml"
+
+
+def test_slurm_profile(fresh):
+    """All but the plugin's own options in a dry run; these, too, where the plugin is installed."""
+    profile = fresh.root / PROFILE.relative_to(ROOT)
+    settings = yaml.safe_load(profile.read_text())
+    assert settings["executor"] == "slurm"
+    assert settings["rerun-incomplete"] is True
+    if importlib.util.find_spec("snakemake_executor_plugin_slurm") is None:
+        own = {key for key in settings if key == "executor" or key.startswith("slurm-")}
+        kept = {key: value for key, value in settings.items() if key not in own}
+        profile.write_text(yaml.safe_dump(kept))
+    run = fresh.snakemake("-n", "--workflow-profile", str(profile.parent.relative_to(fresh.root)))
+    assert run.status == 0, run.text
+    assert "Using workflow specific profile workflow/profiles/slurm" in run.text
+    assert f"runtime={settings['default-resources']['runtime']}" in run.text
+
+
+@pytest.mark.parametrize("name", ["executer", "retry"])
+def test_a_misspelt_option_in_the_profile_is_refused(fresh, name):
+    """So that the test above means something."""
+    profile = fresh.root / PROFILE.relative_to(ROOT)
+    profile.write_text(f"{name}: 1\n")
+    run = fresh.snakemake("-n", "--workflow-profile", str(profile.parent.relative_to(fresh.root)))
+    assert run.status != 0
+
+
+@pytest.fixture(scope="module")
+def plans():
+    """The full and the quick plan, both with the stand-ins, so that no data set is wanting."""
+    full = merge(read_yaml(ROOT / "config/config.yaml"), {"surrogates": True})
+    quick = merge(full, read_yaml(ROOT / "config/quick.yaml"))
+    return tuple(load_plan(config, ROOT / "config/papers") for config in (full, quick))
+
+
+def test_every_paper_is_run_and_has_its_files(plans):
+    assert [sorted(plan.papers) for plan in plans] == [PAPERS, PAPERS]
+    for paper in PAPERS:
+        assert (ROOT / f"notebooks/{paper}.ipynb").is_file()
+        assert (ROOT / f"fedcore/reports/{paper}.py").is_file()
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_quick_covers_the_full_configuration(plans, paper):
+    full, quick = (plan.papers[paper] for plan in plans)
+    assert set(quick["experiments"]) == set(full["experiments"])
+    assert set(quick["problems"]) == set(full["problems"])
+    for key in ("tables", "figures", "published"):
+        assert quick[key] == full[key]
+    cells, small = ({cell.path: cell for cell in plan.cells_of(paper)} for plan in plans)
+    assert set(small) == set(cells)
+    for path, cell in cells.items():
+        assert small[path].metrics == cell.metrics
+        assert small[path].repeats <= cell.repeats
+    used = {cell.problem for cell in cells.values()}
+    assert used == set(full["problems"])
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_published_value_can_be_judged(plans, paper):
+    settings = plans[0].papers[paper]
+    ids = [line["id"] for line in settings["published"]]
+    assert len(ids) == len(set(ids))
+    for line in settings["published"]:
+        readings = [line["select"]]
+        readings += [line["otherwise"]["select"]] if "select" in line.get("otherwise", {}) else []
+        for select in readings:
+            assert select["table"] in settings["tables"], line["id"]
+            problem = select["where"].get("problem")
+            assert problem in (None, *settings["problems"]), line["id"]
+            # A line about data that may be wanting says so, and is then `not run`, not `deviates`.
+            if problem and "dataset" in settings["problems"][problem]:
+                assert problem in line["needs"], line["id"]

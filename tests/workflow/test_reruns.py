@@ -1,0 +1,138 @@
+"""What runs again after an edit: what depends on it, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from fedcore.history import History
+
+ITERATION = {"first/power_iteration/easy-default", "first/power_iteration/little-default"}
+WK2023 = {"first/wk2023/easy-default", "first/wk2023/little-default"}
+DESCENT = {"second/power_gd/other-plain", "second/power_gd/other-momentum"}
+CELLS = ITERATION | WK2023 | DESCENT
+
+
+def test_the_copy_is_what_runs(fresh):
+    found = fresh.python("-c", "import fedcore; print(fedcore.__file__)").stdout.strip()
+    assert found == str(fresh.root / "fedcore" / "__init__.py")
+
+
+def test_first_run_makes_everything(first_run):
+    checkout, run = first_run
+    assert run.status == 0, run.text
+    made = checkout.files("results/tiny/histories/**/*.h5")
+    assert set(made) == {f"results/tiny/histories/tiny/{cell}.h5" for cell in CELLS}
+    assert "tiny: 1 reproduced, 1 not run (of 2 published values)" in run.text
+    status = {
+        name: History.load(checkout.root / name).about["problem"]["status"]
+        for name in made
+        if "/wk2023/" in name
+    }
+    assert sorted(status.values()) == ["official", "synthetic"]
+
+
+def test_second_run_has_nothing_to_do(done):
+    again = done.snakemake()
+    assert again.status == 0
+    assert "Nothing to be done (all requested files are present and up to date)." in again.text
+
+
+EDITS = {
+    "fedcore/algorithms/power_iteration.py": ITERATION | DESCENT,  # imported by power_gd
+    "fedcore/algorithms/power_gd.py": DESCENT,
+    "fedcore/algorithms/wk2023.py": WK2023,
+    "fedcore/metrics/subspace.py": DESCENT,
+    "fedcore/generators/low_rank.py": {cell for cell in CELLS if "little" not in cell},
+    "fedcore/datasets/idx.py": {cell for cell in CELLS if "little" in cell},
+    "fedcore/history.py": CELLS,
+}
+
+
+@pytest.mark.parametrize("path", EDITS)
+def test_edited_code(done, path):
+    done.append(path, "\nEDITED = True\n")
+    assert done.cells() == EDITS[path]
+
+
+def test_code_that_the_paper_does_not_use(done):
+    for name in ("algorithms/yd2021", "cli", "reports/factorization"):
+        done.append(f"fedcore/{name}.py", "\nEDITED = True\n")
+    assert done.planned() == {}
+
+
+@pytest.mark.parametrize("path", ["fedcore/reports/tiny.py", "notebooks/tiny.ipynb"])
+def test_edited_report(done, path):
+    if path.endswith(".py"):
+        done.append(path, "\nEDITED = True\n")
+    else:
+        done.edit(path, "# A small paper", "# Another title")
+    assert set(done.planned().values()) == {"notebook_tiny", "verdicts"}
+
+
+def test_comments_and_docstrings_run_nothing(done):
+    edited = 0
+    for file in (done.root / "fedcore").rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        if text.startswith('"""'):
+            file.write_text('"""Edited. ' + text[3:] + "\n# a comment\n", encoding="utf-8")
+            edited += 1
+    assert edited > 30
+    assert done.planned() == {}
+
+
+PAPER = "config/papers/tiny.yaml"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cells"),
+    [
+        ("{local_steps: 4}", "{local_steps: 5}", DESCENT),
+        ("plain: {momentum: false}", "plain: {power: 1}", {"second/power_gd/other-plain"}),
+        ("rounds: 3", "rounds: 2", WK2023),
+        ("metrics: [objective]", "metrics: [objective, kappa]", ITERATION | WK2023),
+        ("noise: 1.0e-3", "noise: 1.0e-2", {cell for cell in CELLS if "easy" in cell}),
+    ],
+    ids=["experiment", "variant", "run", "metrics", "problem"],
+)
+def test_edited_configuration(done, old, new, cells):
+    done.edit(PAPER, old, new)
+    assert done.cells() == cells
+
+
+def test_words_run_no_cell(done):
+    done.edit(PAPER, "label: other", "label: the other")
+    done.edit(PAPER, "noise of 1e-3", "noise of 0.001")
+    assert set(done.planned().values()) == {"plan", "notebook_tiny", "verdicts"}
+
+
+def test_defaults_of_a_problem_leave_its_data_alone(done):
+    defaults = "rank: 3}\n    defaults: {n_components: %d}"
+    done.edit(PAPER, defaults % 2, defaults % 3)
+    plan = done.planned()
+    assert sorted(set(plan.values())) == ["notebook_tiny", "plan", "run_power_gd", "verdicts"]
+
+
+def test_a_rerun_touches_nothing_else(done):
+    """The same question put to a real run: bytes and times of all other histories stay."""
+    everything = "results/tiny/histories/**/*.h5"
+    before = done.files(everything)
+    times = {name: (done.root / name).stat().st_mtime_ns for name in before}
+    done.edit(PAPER, "{local_steps: 4}", "{local_steps: 5}")
+    run = done.snakemake()
+    assert run.status == 0, run.text
+    after = done.files(everything)
+    changed = {name for name in before if before[name] != after[name]}
+    written = {name for name in before if times[name] != (done.root / name).stat().st_mtime_ns}
+    assert changed == written == {f"results/tiny/histories/tiny/{cell}.h5" for cell in DESCENT}
+    assert "Nothing to be done" in done.snakemake("-n").text
+
+
+def test_two_runs_from_scratch_give_the_same_bytes(first_run, fresh):
+    """On two cores the second time, so in another order."""
+    checkout, _ = first_run
+    run = fresh.snakemake(cores=2)
+    assert run.status == 0, run.text
+    once, again = checkout.payload(), fresh.payload()
+    assert set(once) == set(again)
+    assert [name for name in once if once[name] != again[name]] == []
+    assert {name.rpartition(".")[2] for name in once} == {"h5", "tsv", "md", "png", "pdf", "json"}
