@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcore import algorithms, metrics, sources
-from fedcore.cells import KNOWN
+from fedcore.cells import AUDITS, KNOWN
 from fedcore.errors import ConfigError, nearest
 from fedcore.fingerprint import fingerprint
 from fedcore.schemas import check
