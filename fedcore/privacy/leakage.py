@@ -16,6 +16,8 @@ never above the other. Both hold for exact linear replies; positive semidefinite
 In floating point the Z's of a converging iteration are soon nearly dependent, and the paper's
 ``Y Zᵀ (Z Zᵀ)⁻¹`` fails. Here B solves ``min ‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F`` by a QR factorisation
 that is updated with every round, so that a direction seen faintly at first becomes sharper later.
+What no reply in double precision holds cannot be had: with quickly decaying spectra, or many rounds
+to a full span, the error stays above zero even where `equations` says n.
 
 Other methods' replies are not ``G Z``: LocalPower's come from several local steps and
 orthonormalisations, FAPS's are ``Qᵢ Z`` with a Qᵢ that changes from round to round. The same attack
