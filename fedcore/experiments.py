@@ -173,8 +173,9 @@ def load_plan(config: Mapping[str, Any], papers: Path = PAPERS) -> Plan:
         settings = merge(read_yaml(path), checked["overrides"].get(paper, {}))
         plan.papers[paper] = _check_paper(settings, str(path))
     for paper in checked["overrides"]:
-        if paper not in checked["papers"]:
-            raise ConfigError(f"overrides: paper '{paper}' is not among papers")
+        if not (papers / f"{paper}.yaml").is_file():
+            known = [file.stem for file in papers.glob("*.yaml")]
+            raise ConfigError(f"overrides of an unknown paper '{paper}': {nearest(paper, known)}")
     plan.unavailable = _unavailable(plan)
     return plan
 

@@ -118,3 +118,19 @@ def test_an_unknown_model_gets_a_suggestion():
     with pytest.raises(InputError, match="unknown generator 'low_rnak': did you mean 'low_rank'"):
         generators.generate("low_rnak", np.random.default_rng(0), {})
     assert "low_rank" in generators.names()
+
+
+@pytest.mark.parametrize(("kind", "variance"), [("normal", 1.0), ("uniform", 1 / 3)])
+def test_white_entries_are_independent_with_the_variance_of_their_kind(kind, variance):
+    params = {"n_features": 40, "n_samples": 5000, "n_clients": 3, "kind": kind}
+    clients = generators.generate("white", np.random.default_rng(3), params)
+    assert [len(client) for client in clients] == [1667, 1667, 1666]
+    S = np.vstack(clients)
+    # Entries of SᵀS/m spread by at most √2·variance/√m; five of these.
+    atol = 5 * np.sqrt(2) * variance / np.sqrt(5000)
+    np.testing.assert_allclose(S.T @ S / 5000, variance * np.eye(40), atol=atol)
+
+
+def test_white_refuses_more_clients_than_samples():
+    with pytest.raises(InputError, match="n_samples must be a whole number of at least 5, got 4"):
+        generators.generate("white", np.random.default_rng(0), {"n_samples": 4, "n_clients": 5})

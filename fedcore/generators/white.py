@@ -1,0 +1,42 @@
+"""Matrix of independent entries, split over clients.
+
+Stands for the "random matrix" of Figure 1 of Wang, Liu & Zhang (*Seeking consensus on subspaces in
+federated principal component analysis*), which gives n and m but not the distribution.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedcore.checks import require_at_least, require_one_of
+
+KINDS = ("normal", "uniform")
+
+
+def generate(
+    rng: np.random.Generator,
+    *,
+    n_features: int = 1000,
+    n_samples: int = 10_000,
+    n_clients: int = 8,
+    kind: str = "normal",
+) -> list[np.ndarray]:
+    """Independent entries, N(0, 1) or uniform in [−1, 1].
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_features, n_samples, n_clients : int
+        n, m (samples of all clients, split as evenly as possible) and d.
+    kind : {"normal", "uniform"}
+
+    Returns
+    -------
+    list of ndarray of shape (n_i, n_features)
+    """
+    require_at_least(1, n_features=n_features, n_clients=n_clients)
+    require_at_least(n_clients, n_samples=n_samples)
+    require_one_of(KINDS, kind=kind)
+    shape = (n_samples, n_features)
+    matrix = rng.standard_normal(shape) if kind == "normal" else rng.uniform(-1.0, 1.0, shape)
+    return np.array_split(matrix, n_clients)
