@@ -57,11 +57,12 @@ LOOKS = {
     "power_prox": ("purple", "-"),
     "wk2023": ("green", "-"),
     "yd2021": ("sky", "-"),
-    "faps": ("vermillion", "--"),
     "ssi": ("blue", "--"),
-    "localpower": ("green", "--"),
-    "fedpower": ("purple", "--"),
-    "fedrep": ("vermillion", "-."),
+    "local_power": ("vermillion", "--"),
+    "faps": ("green", "--"),
+    "block_krylov": ("purple", "--"),
+    "momentum_power": ("orange", "--"),
+    "one_shot": ("sky", "--"),
 }
 
 ZERO = 1e-16  # where a logarithmic axis draws a curve that has no positive value at all
