@@ -239,7 +239,7 @@ def test_legend_reads_like_the_picture(ax):
 
 
 def test_looks_are_stable_and_distinct():
-    assert plotting.look("faps") == {"colour": "#D55E00", "linestyle": "--"}
+    assert plotting.look("faps") == {"colour": "#009E73", "linestyle": "--"}
     assert plotting.look("somebody_elses") == plotting.look("somebody_elses")
     looks = [tuple(plotting.look(name).values()) for name in plotting.LOOKS]
     assert all(one != other for one, other in combinations(looks, 2))
