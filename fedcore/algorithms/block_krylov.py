@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from fedcore.algorithms import ssi
 from fedcore.algorithms.ssi import communication as communication
 from fedcore.algorithms.ssi import starting_basis
 from fedcore.checks import require_at_least
@@ -34,29 +35,19 @@ PAPER = "faps"
 
 
 @dataclass(frozen=True)
-class Params:
-    """Hyper-parameters.
+class Params(ssi.Params):
+    """Those of `ssi`, and what is this method's own.
 
     Attributes
     ----------
-    n_components : int
-        p, columns of a block.
-    rounds : int, default=3000
-        Products with AAᵀ, one communication round each.
     memory : int, default=32
         Blocks that the server may keep (the columns of V over p), at least 2.
-    start : ndarray of shape (n_features, n_components), optional
-        Basis that is orthonormalised into the first block; the default is drawn.
     """
 
-    n_components: int
-    rounds: int = 3000
     memory: int = 32
-    start: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        require_at_least(1, n_components=self.n_components)
-        require_at_least(0, rounds=self.rounds)
+        super().__post_init__()
         require_at_least(2, memory=self.memory)
 
 

@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.algorithms import ssi
 from fedcore.algorithms.ssi import communication as communication
 from fedcore.algorithms.ssi import starting_basis
 from fedcore.checks import (
@@ -53,15 +54,11 @@ PERIOD, MU, THETA = 5, 0.01, 0.1  # of the adaptive penalty (25)
 
 
 @dataclass(frozen=True)
-class Params:
-    """Hyper-parameters.
+class Params(ssi.Params):
+    """Those of `ssi` (every Xᵢ has p columns, too), and what is this method's own.
 
     Attributes
     ----------
-    n_components : int
-        p, columns of Z and of every Xᵢ.
-    rounds : int, default=3000
-        Iterations, one communication round each.
     inner : {"relative_change", "residual", "fixed"}, default="relative_change"
         When the inner iterations end.
     tolerance : float, default=1e-2
@@ -74,23 +71,18 @@ class Params:
         βᵢ⁽⁰⁾ / ‖Aᵢ‖₂².
     adapt : bool, default=True
         Raise βᵢ by a tenth where the rule (25), asked every fifth round, says so.
-    start : ndarray of shape (n_features, n_components), optional
-        Basis that is orthonormalised into Z⁽⁰⁾ = Xᵢ⁽⁰⁾; the default is drawn.
     """
 
-    n_components: int
-    rounds: int = 3000
     inner: str = "relative_change"
     tolerance: float = 1e-2
     delta: float = 0.5
     inner_steps: int = 30
     beta_factor: float = 0.15
     adapt: bool = True
-    start: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        require_at_least(1, n_components=self.n_components, inner_steps=self.inner_steps)
-        require_at_least(0, rounds=self.rounds)
+        super().__post_init__()
+        require_at_least(1, inner_steps=self.inner_steps)
         require_one_of(RULES, inner=self.inner)
         require_non_negative(tolerance=self.tolerance, delta=self.delta)
         require_positive(beta_factor=self.beta_factor)

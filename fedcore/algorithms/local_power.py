@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.algorithms import ssi
 from fedcore.algorithms.ssi import starting_basis
 from fedcore.checks import require_at_least, require_one_of
 from fedcore.federation import Federation
@@ -43,35 +44,26 @@ ALIGNMENTS = {
 
 
 @dataclass(frozen=True)
-class Params:
-    """Hyper-parameters.
+class Params(ssi.Params):
+    """Those of `ssi`, and what is this method's own.
 
     Attributes
     ----------
-    n_components : int
-        p, columns of Z.
-    rounds : int, default=3000
-        Communication rounds.
     local_steps : int, default=8
         q, multiplications by AᵢAᵢᵀ in the first round.
     schedule : {"halving", "linear", "constant"}, default="halving"
         Round k = 0, 1, … makes ⌊q/2ᵏ⌋, q − k, or q of them; never less than one.
     alignment : {"none", "sign", "procrustes"}, default="none"
         Dᵢ. The first client is the reference, so that its place among the clients then matters.
-    start : ndarray of shape (n_features, n_components), optional
-        Basis that is orthonormalised into the first Z; the default is drawn.
     """
 
-    n_components: int
-    rounds: int = 3000
     local_steps: int = 8
     schedule: str = "halving"
     alignment: str = "none"
-    start: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        require_at_least(1, n_components=self.n_components, local_steps=self.local_steps)
-        require_at_least(0, rounds=self.rounds)
+        super().__post_init__()
+        require_at_least(1, local_steps=self.local_steps)
         require_one_of(SCHEDULES, schedule=self.schedule)
         require_one_of(ALIGNMENTS, alignment=self.alignment)
 

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from fedcore.algorithms import ssi
 from fedcore.algorithms.ssi import communication as communication
 from fedcore.algorithms.ssi import starting_basis
-from fedcore.checks import require_at_least, require_non_negative
+from fedcore.checks import require_non_negative
 from fedcore.federation import Federation
 from fedcore.linalg import qr_positive
 from fedcore.steps import gram_product
@@ -32,29 +33,19 @@ PAPER = "faps"
 
 
 @dataclass(frozen=True)
-class Params:
-    """Hyper-parameters.
+class Params(ssi.Params):
+    """Those of `ssi`, and what is this method's own.
 
     Attributes
     ----------
-    n_components : int
-        p, columns of Z.
-    rounds : int, default=3000
-        Iterations, one communication round each.
     sigma_next : float, optional
         σ_{p+1}(A), in data units; the default is an estimate from Ritz values.
-    start : ndarray of shape (n_features, n_components), optional
-        Basis that is orthonormalised into Z⁽⁰⁾; the default is drawn.
     """
 
-    n_components: int
-    rounds: int = 3000
     sigma_next: float | None = None
-    start: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        require_at_least(1, n_components=self.n_components)
-        require_at_least(0, rounds=self.rounds)
+        super().__post_init__()
         if self.sigma_next is not None:
             require_non_negative(sigma_next=self.sigma_next)
 

@@ -14,38 +14,18 @@ it lacks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from fedcore.checks import require_at_least
+from fedcore.algorithms.centralized_svd import Params
 from fedcore.federation import Federation
 from fedcore.ledger import Cost, Shape
 from fedcore.linalg import range_basis, triangular_factor
 
 PAPER = "faps"
-
-
-@dataclass(frozen=True)
-class Params:
-    """Hyper-parameters.
-
-    Attributes
-    ----------
-    n_components : int
-        p, columns of the basis.
-    start : None
-        Unused: a direct method has no starting basis.
-    """
-
-    n_components: int
-    start: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        require_at_least(1, n_components=self.n_components)
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
