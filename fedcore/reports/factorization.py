@@ -15,6 +15,7 @@ from scipy.stats import binomtest
 
 from fedcore.algorithms.yd2021 import READINGS, iterations_of_theory
 from fedcore.history import History
+from fedcore.reports import at, first, status
 from fedcore.results import Results
 
 Rows = list[dict[str, Any]]
@@ -69,7 +70,7 @@ def kappa(results: Results) -> Rows:
     return [
         {
             "problem": problem,
-            "status": _status(history),
+            "status": status(history),
             "alpha": history.about["params"]["power"],
             "select": history.about["params"].get("select", "initial"),
             "repeat": repeat,
@@ -93,21 +94,18 @@ def communications(results: Results) -> Rows:
         for order, thresholds in (("code", THRESHOLDS), ("printed", PRINTED_THRESHOLDS)):
             for convention, floor in floors(history).items():
                 limit = floor + 10.0 ** thresholds[problem]
-                for repeat, first in enumerate(first_at_most(history["objective"], limit)):
-                    reached = first is not None
+                for repeat, record in enumerate(first_at_most(history["objective"], limit)):
                     rows.append(
                         {
                             "problem": problem,
-                            "status": _status(history),
+                            "status": status(history),
                             "method": method,
                             "order": order,
                             "convention": convention,
                             "log10_threshold": thresholds[problem],
                             "repeat": repeat,
-                            "rounds": _at(history, "round", repeat, first) if reached else np.nan,
-                            "iterations": (
-                                _at(history, "iteration", repeat, first) if reached else np.nan
-                            ),
+                            "rounds": at(history, "round", repeat, record),
+                            "iterations": at(history, "iteration", repeat, record),
                         }
                     )
     return rows
@@ -147,7 +145,7 @@ def exact_errors(results: Results) -> Rows:
                     {
                         "experiment": experiment,
                         "problem": problem,
-                        "status": _status(history),
+                        "status": status(history),
                         "alpha": history.about["params"]["power"],
                         "variant": variant,
                         "repeat": repeat,
@@ -164,7 +162,7 @@ def figure_2(results: Results) -> Rows:
     return [
         {
             "problem": problem,
-            "status": _status(history),
+            "status": status(history),
             "alpha": history.about["params"]["power"],
             "repeat": repeat,
             "inverse_kappa_squared": float(history.last("kappa")[repeat] ** -2),
@@ -195,7 +193,7 @@ def slopes(results: Results) -> Rows:
         rows.append(
             {
                 "problem": problem,
-                "status": _status(history),
+                "status": status(history),
                 "alpha": history.about["params"]["power"],
                 "draws": int(linear.sum()),
                 "slope": slope,
@@ -216,7 +214,7 @@ def final_errors(results: Results) -> Rows:
             rows.append(
                 {
                     "problem": problem,
-                    "status": _status(history),
+                    "status": status(history),
                     "alpha": history.about["params"]["power"],
                     "momentum": bool(history.about["params"].get("momentum", False)),
                     "variant": variant,
@@ -238,7 +236,7 @@ def claims(results: Results) -> Rows:
             {
                 "claim": name,
                 "problem": problem,
-                "status": _status(history),
+                "status": status(history),
                 "repeat": repeat,
                 "holds": bool(value),
             }
@@ -291,7 +289,7 @@ def bounds(results: Results) -> Rows:
                             "theorem": theorem,
                             "version": version,
                             "problem": problem,
-                            "status": _status(history),
+                            "status": status(history),
                             "alpha": alpha,
                             "p": p,
                             "draws": len(measured),
@@ -341,7 +339,7 @@ def remarks(results: Results) -> Rows:
             rows.append(
                 {
                     "problem": problem,
-                    "status": _status(history),
+                    "status": status(history),
                     "algorithm": algorithm,
                     "variant": variant,
                     "repeat": repeat,
@@ -358,8 +356,7 @@ def remarks(results: Results) -> Rows:
 def first_at_most(values: np.ndarray, limit: float) -> Iterator[int | None]:
     """Yield, per repeat, the first record at which `values` is at most `limit`, or None."""
     for row in values:
-        reached = np.flatnonzero(row <= limit)
-        yield int(reached[0]) if reached.size else None
+        yield first(row <= limit)
 
 
 def kappa_bound(sigma: np.ndarray, r: int, d: int, alpha: int, p: float, version: str) -> float:
@@ -397,11 +394,3 @@ def floors(history: History) -> dict[str, float]:
         "true": 0.5 * float(np.sum(squared[rank:])),
         "code": 0.5 * float(np.sum(squared[rank + 1 :])),
     }
-
-
-def _status(history: History) -> str:
-    return history.about["problem"]["status"]
-
-
-def _at(history: History, column: str, repeat: int, record: int | None) -> float:
-    return float(history[column][repeat, record])

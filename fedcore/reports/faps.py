@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.history import History
+from fedcore.reports import at, first, status
 from fedcore.results import Results
 
 Rows = list[dict[str, Any]]
@@ -31,19 +32,23 @@ def counts(results: Results) -> Rows:
                         {
                             "experiment": experiment,
                             "problem": problem,
-                            "status": history.about["problem"]["status"],
+                            "status": status(history),
                             "algorithm": algorithm,
                             "variant": variant,
                             "p": history.about["params"]["n_components"],
                             "repeat": repeat,
                             "rule": rule,
-                            "rounds": _at(history, "round", repeat, record),
-                            "bytes_up": _at(history, "bytes_up", repeat, record),
-                            "kkt": _at(history, "kkt", repeat, record),
-                            "singular_value_error": _at(
+                            "rounds": at(history, "round", repeat, record),
+                            "bytes_up": at(history, "bytes_up", repeat, record),
+                            "kkt": at(history, "kkt", repeat, record),
+                            "singular_value_error": at(
                                 history, "singular_value_error", repeat, record
                             ),
-                            "inner_products": _at(history, "inner_products", repeat, record),
+                            "inner_products": (  # counted by FAPS alone
+                                at(history, "inner_products", repeat, record)
+                                if "inner_products" in history.columns
+                                else float("nan")
+                            ),
                         }
                     )
     return rows
@@ -53,12 +58,9 @@ def stops(history: History, repeat: int) -> dict[str, int | None]:
     """First record at which either rule holds in a repeat, or None."""
     captured = history["captured"][repeat]
     change = np.abs(np.diff(captured, prepend=np.nan)) / captured
-    held = {
-        "kkt": history["kkt_residual"][repeat] <= KKT_LIMIT,
-        "rule27": change <= RULE_27,
-    }
     return {
-        rule: int(np.argmax(records)) if records.any() else None for rule, records in held.items()
+        "kkt": first(history["kkt_residual"][repeat] <= KKT_LIMIT),
+        "rule27": first(change <= RULE_27),
     }
 
 
@@ -69,24 +71,22 @@ def leakage(results: Results) -> Rows:
         for problem, algorithm, variant, history in results.select(experiment):
             for repeat in range(history.repeats):
                 for limit in (1e-2, 1e-3, 1e-4, 1e-5):
-                    reached = np.flatnonzero(history["kkt_residual"][repeat] <= limit)
-                    record = int(reached[0]) if reached.size else None
-                    leaked = np.flatnonzero(history["leakage"][repeat] <= limit)
-                    known = int(leaked[0]) if leaked.size else None
+                    record = first(history["kkt_residual"][repeat] <= limit)
+                    known = first(history["leakage"][repeat] <= limit)
                     rows.append(
                         {
                             "experiment": experiment,
                             "problem": problem,
-                            "status": history.about["problem"]["status"],
+                            "status": status(history),
                             "algorithm": algorithm,
                             "variant": variant,
                             "repeat": repeat,
                             "limit": limit,
-                            "rounds_kkt": _at(history, "round", repeat, record),
-                            "rounds_leakage": _at(history, "round", repeat, known),
-                            "ratio": _at(history, "round", repeat, known)
-                            / _at(history, "round", repeat, record),
-                            "leakage_at_kkt": _at(history, "leakage", repeat, record),
+                            "rounds_kkt": at(history, "round", repeat, record),
+                            "rounds_leakage": at(history, "round", repeat, known),
+                            "ratio": at(history, "round", repeat, known)
+                            / at(history, "round", repeat, record),
+                            "leakage_at_kkt": at(history, "leakage", repeat, record),
                         }
                     )
     return rows
@@ -103,11 +103,11 @@ def orderings(results: Results) -> Rows:
             medians: dict[str, float] = {}
             for other, algorithm, _, history in results.select(experiment):
                 if other == problem:
-                    found = [_at(history, "round", i, stops(history, i)["kkt"])
+                    found = [at(history, "round", i, stops(history, i)["kkt"])
                              for i in range(history.repeats)]  # fmt: skip
                     median = float(np.median(found))
                     medians[algorithm] = min(median, medians.get(algorithm, np.inf))
-                    status = history.about["problem"]["status"]
+                    origin = status(history)
             faps, local, ssi = (medians.get(k, np.nan) for k in ("faps", "local_power", "ssi"))
             for claim, holds in (
                 ("faps-before-local-power", faps < local),
@@ -117,15 +117,9 @@ def orderings(results: Results) -> Rows:
                     {
                         "experiment": experiment,
                         "problem": problem,
-                        "status": status,
+                        "status": origin,
                         "claim": claim,
                         "holds": bool(holds),
                     }
                 )
     return rows
-
-
-def _at(history: History, column: str, repeat: int, record: int | None) -> float:
-    if record is None or column not in history.columns:
-        return float("nan")
-    return float(history[column][repeat, record])

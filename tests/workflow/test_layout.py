@@ -19,6 +19,7 @@ SCRIPTS = sorted((ROOT / "workflow/scripts").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SCHEMAS = sorted((ROOT / "workflow/schemas").glob("*.yaml"))
 PAPERS = sorted(file.stem for file in (ROOT / "config/papers").glob("*.yaml"))
+UNFINISHED = {"faps"}  # not yet run to the end at paper size, so not run by default
 
 
 def named(paths):
@@ -147,8 +148,10 @@ def plans():
     return tuple(load_plan(config, ROOT / "config/papers") for config in everything)
 
 
-def test_every_paper_has_its_files(plans):
-    assert [sorted(plan.papers) for plan in plans] == [sorted(PAPERS)] * 2
+def test_every_paper_is_run_by_default_and_has_its_files():
+    run = read_yaml(ROOT / "config/config.yaml")["papers"]
+    assert sorted(run) == sorted(set(PAPERS) - UNFINISHED)
+    assert "papers" not in read_yaml(ROOT / "config/quick.yaml")  # quick runs the same ones
     for paper in PAPERS:
         assert (ROOT / f"notebooks/{paper}.ipynb").is_file()
         assert (ROOT / f"fedcore/reports/{paper}.py").is_file()

@@ -16,12 +16,10 @@ try:
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
 
-if workflow.is_main_process:
-    ALIVE = forget_killed_run(Path(".snakemake"))
-
 RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients", "results"))
 
 if workflow.is_main_process:
+    ALIVE = forget_killed_run(Path(".snakemake"))
     for problem, reason in PLAN.unavailable.items():
         print(f"Not run, for want of data: {problem}. {reason}", file=sys.stderr)
 
