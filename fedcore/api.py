@@ -152,7 +152,7 @@ def execute(
         When the rank is too large for the data or the starting basis does not fit.
     """
     require_rank(settings.n_components, problem.n_samples, problem.n_features)
-    if not any(client.any() for client in problem.clients):
+    if problem.clients.zero:
         raise InputError("the data of all clients are zero: there is no subspace to find")
     if settings.start is not None:
         require_start(settings.start, problem.n_features, settings.n_components)

@@ -17,11 +17,12 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from fedcore.checks import require_at_least
+from fedcore.clients import Clients
 from fedcore.errors import InputError
 from fedcore.ledger import Ledger, Shape
 
 Step = Callable[[Any, SimpleNamespace, Any], Any]
-Twin = Callable[[Sequence[np.ndarray], SimpleNamespace, Any], Any]
+Twin = Callable[[Clients, SimpleNamespace, Any], Any]
 AnyStep = TypeVar("AnyStep", bound=Step)
 
 SERVER, CLIENT = 0, 1  # first element of the spawn keys below the seed of a run
@@ -117,8 +118,9 @@ class Federation:
         transcript: Observer | None = None,
         check: bool = True,
     ) -> None:
-        self._data = check_clients(clients) if check else list(clients)
-        self._single = all(data.dtype == np.float32 for data in self._data)
+        checked = check_clients(clients) if check else clients
+        self._data = checked if isinstance(checked, Clients) else Clients(checked)
+        self._single = self._data.single
         ids = list(range(len(self._data))) if ids is None else list(ids)
         if len(ids) != len(self._data) or len(set(ids)) != len(ids):
             raise InputError(f"{len(self._data)} clients need as many distinct ids; got {ids}")
@@ -140,8 +142,8 @@ class Federation:
         self.ledger = Ledger()
         self.shape = Shape(
             n_clients=len(self._data),
-            n_samples=sum(len(data) for data in self._data),
-            n_features=self._data[0].shape[1],
+            n_samples=self._data.n_samples,
+            n_features=self._data.n_features,
         )
 
     def broadcast(self, message: Any, *, to: Sequence[int] | None = None) -> None:

@@ -6,7 +6,7 @@ that equal inputs give equal bytes whatever LAPACK's own sign convention is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -128,6 +128,25 @@ def sin_theta(basis: np.ndarray, other: np.ndarray) -> float:
 def haar(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:
     """Draw an orthonormal (rows, columns) matrix from the Haar measure: QR of a Gaussian one."""
     return orth(rng.standard_normal((rows, columns)))
+
+
+def gram_matrix(blocks: Sequence[np.ndarray], dtype: np.dtype | None = None) -> np.ndarray:
+    """Return ``Σ SᵢᵀSᵢ`` of the blocks Sᵢ, shape (d, d).
+
+    Parameters
+    ----------
+    blocks : sequence of ndarray of shape (n_i, d)
+    dtype : data-type, optional
+        Precision to compute in; the default is that of the blocks.
+    """
+    dtype = np.result_type(*blocks) if dtype is None else dtype
+    syrk = scipy.linalg.get_blas_funcs("syrk", dtype=dtype)
+    gram = np.zeros((blocks[0].shape[1],) * 2, dtype, order="F")
+    for block in blocks:
+        # The transpose of C-contiguous data is what BLAS reads without a copy.
+        gram = syrk(1.0, block.T.astype(dtype, copy=False), beta=1.0, c=gram, overwrite_c=True)
+    gram += np.triu(gram, 1).T
+    return gram
 
 
 def triangular_factor(blocks: Iterable[np.ndarray]) -> np.ndarray:

@@ -8,14 +8,16 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+import h5py
 import numpy as np
 import scipy.linalg
 
 from fedcore import sealed
+from fedcore.clients import Clients
 from fedcore.errors import DataError
 from fedcore.linalg import range_basis, triangular_factor
 
@@ -29,25 +31,29 @@ class Reference(NamedTuple):
     right_vectors: np.ndarray  # (d, min(n, d))
 
 
-@dataclass
 class Problem:
     """Client matrices and, computed when first asked for, the answer to compare with.
 
     Attributes
     ----------
     name : str
-    clients : list of ndarray of shape (n_i, d)
-        Rows are samples.
+    clients : Clients
+        One matrix of shape (n_i, d) per client, rows are samples; may be given as a list.
     status : {"official", "rebuilt", "surrogate", "synthetic"}
     note : str
         What a reader of a result must know about the data.
     """
 
-    name: str
-    clients: list[np.ndarray]
-    status: str = "synthetic"
-    note: str = ""
-    _last: tuple[np.ndarray, float] = field(default=(np.empty(0), np.nan), repr=False)
+    def __init__(
+        self,
+        name: str,
+        clients: Sequence[np.ndarray],
+        status: str = "synthetic",
+        note: str = "",
+    ) -> None:
+        self.name, self.status, self.note = name, status, note
+        self.clients = clients if isinstance(clients, Clients) else Clients(clients)
+        self._last: tuple[np.ndarray, float] = np.empty(0), np.nan
 
     @cached_property
     def reference(self) -> Reference:
@@ -78,12 +84,12 @@ class Problem:
     @property
     def n_samples(self) -> int:
         """Samples of all clients."""
-        return sum(len(client) for client in self.clients)
+        return self.clients.n_samples
 
     @property
     def n_features(self) -> int:
         """Columns of every client's matrix."""
-        return self.clients[0].shape[1]
+        return self.clients.n_features
 
     def exact_loss(self, v: np.ndarray) -> float:
         """Return ``min_U ½‖S − U Vᵀ‖²_F = ½‖S (I − Q Qᵀ)‖²_F``, Q a basis of range(V).
@@ -112,6 +118,9 @@ def save(problem: Problem, path: str | os.PathLike[str]) -> None:
         for i, client in enumerate(problem.clients):
             dataset = file.create_dataset(f"clients/{i:05d}", data=client)
             dataset.attrs["description"] = f"client {i}: samples x features"
+        if problem.clients.gram is not None:
+            dataset = file.create_dataset("gram", data=problem.clients.gram)
+            dataset.attrs["description"] = "sum of the clients' Gram matrices"
         for key, text in (
             ("singular_values", "of the stacked clients, descending"),
             ("right_vectors", "right singular vectors of the stacked clients, as columns"),
@@ -136,7 +145,7 @@ def load(path: str | os.PathLike[str]) -> Problem:
                 )
             problem = Problem(
                 file.attrs["name"],
-                [client[()] for client in file["clients"].values()],
+                _stored(path, file) if "gram" in file else _matrices(file),
                 file.attrs["status"],
                 file.attrs["note"],
             )
@@ -150,6 +159,21 @@ def load(path: str | os.PathLike[str]) -> Problem:
         raise DataError(
             f"{path} is not a whole problem file ({error}); delete it and make it again"
         ) from error
+
+
+def _matrices(file: h5py.File) -> list[np.ndarray]:
+    return [client[()] for client in file["clients"].values()]
+
+
+def _stored(path: str | os.PathLike[str], file: h5py.File) -> Clients:
+    """Clients that stay in the file until a method asks for more than their summed products."""
+
+    def read() -> list[np.ndarray]:
+        with h5py.File(path, "r") as again:  # its seal has been checked
+            return _matrices(again)
+
+    found = list(file["clients"].values())
+    return Clients(read, [c.shape for c in found], [c.dtype for c in found], file["gram"][()])
 
 
 def name_key(name: str) -> int:

@@ -12,24 +12,23 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 import numpy as np
-import scipy.linalg
 
+from fedcore.clients import Clients
 from fedcore.federation import summed
+from fedcore.linalg import gram_matrix
 
 
-def _sum_of_products(
-    clients: Sequence[np.ndarray], memory: SimpleNamespace, Z: np.ndarray
-) -> np.ndarray | None:
+def _sum_of_products(clients: Clients, memory: SimpleNamespace, Z: np.ndarray) -> np.ndarray | None:
     """Twin of `gram_product`: ``(Σ SᵢᵀSᵢ) Z``, once the columns seen pay for the matrix."""
-    return _by_gram(clients, memory, Z)
+    return _by_gram(clients, memory, Z) if clients.gram is None else clients.gram @ Z
 
 
 @summed(_sum_of_products)
 def gram_product(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
     """Client step ``Sᵢᵀ(Sᵢ Z)`` for `Federation.sum` and `Federation.mean`.
 
-    The sum over all clients needs only the d × d matrix ``Σ SᵢᵀSᵢ``, which is made when that costs
-    no more than the products so far have cost (see `worth`).
+    The sum over all clients needs only the d × d matrix ``Σ SᵢᵀSᵢ``. It comes with the clients, or
+    is made when that costs no more than the products so far have cost (see `worth`).
     """
     return data.T @ (data @ Z)
 
@@ -56,25 +55,6 @@ def worth(n_samples: int, n_features: int, columns: int) -> bool:
     not before, a short run does not pay for it, and no run pays more than twice the least.
     """
     return columns * (4 * n_samples - 2 * n_features) >= n_samples * n_features
-
-
-def gram_matrix(clients: Sequence[np.ndarray], dtype: np.dtype | None = None) -> np.ndarray:
-    """Return ``Σ SᵢᵀSᵢ``, shape (d, d).
-
-    Parameters
-    ----------
-    clients : sequence of ndarray of shape (n_i, d)
-    dtype : data-type, optional
-        Precision to compute in; the default is that of the clients.
-    """
-    dtype = np.result_type(*clients) if dtype is None else dtype
-    syrk = scipy.linalg.get_blas_funcs("syrk", dtype=dtype)
-    gram = np.zeros((clients[0].shape[1],) * 2, dtype, order="F")
-    for client in clients:
-        # The transpose of C-contiguous data is what BLAS reads without a copy.
-        gram = syrk(1.0, client.T.astype(dtype, copy=False), beta=1.0, c=gram, overwrite_c=True)
-    gram += np.triu(gram, 1).T
-    return gram
 
 
 def _by_gram(

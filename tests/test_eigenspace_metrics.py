@@ -7,7 +7,12 @@ import pytest
 from conftest import FEATURES, RANK
 
 from fedcore import metrics
+from fedcore.history import Recorder
+from fedcore.ledger import Ledger
+from fedcore.metrics import eigenspace
 from fedcore.problems import Problem
+
+NAMES = [metric.name for metric in eigenspace.METRICS]
 
 
 def value(name, basis, problem):
@@ -51,3 +56,17 @@ def test_any_invariant_space_satisfies_kkt_but_captures_less(problem):
     last = np.linalg.svd(np.vstack(problem.clients))[2][-RANK:].T
     assert value("kkt", last, problem) < 1e-15
     assert value("captured", last, problem) == pytest.approx(0.2**2 + 0.1**2 + 0.05**2, rel=1e-12)
+
+
+def test_what_metrics_share_is_computed_once_per_iterate(problem, monkeypatch):
+    Z = np.linalg.qr(np.random.default_rng(0).standard_normal((FEATURES, RANK)))[0]
+    alone = {name: value(name, Z, problem) for name in NAMES}
+    calls = []
+    real = eigenspace.range_basis
+    monkeypatch.setattr(eigenspace, "range_basis", lambda v: calls.append(1) or real(v))
+    recorder = Recorder(problem, Ledger(), [metrics.get(name) for name in NAMES])
+    recorder(0, basis=Z)
+    recorder(1, basis=np.linalg.qr(Z + 0.1)[0])
+    assert calls == [1, 1]
+    assert {name: recorder.rows[0][name] for name in NAMES} == alone
+    assert all(recorder.rows[1][name] != alone[name] for name in NAMES)

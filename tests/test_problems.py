@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcore import problems, sources
+from fedcore import algorithms, metrics, problems, sources
+from fedcore.api import execute
 from fedcore.errors import ConfigError, DataError, InputError
 from fedcore.problems import Problem
 from fedcore.sources import partitioned
@@ -110,6 +111,37 @@ def test_what_is_loaded_is_what_was_saved(problem, file):
         assert ours.dtype == theirs.dtype
     for ours, theirs in zip(loaded.reference, problem.reference, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_stored_gram_matrix_serves_sums_without_reading_a_client(tmp_path, monkeypatch):
+    made, plain = build(gram=True), build()
+    S = np.vstack(plain.clients)
+    np.testing.assert_allclose(made.clients.gram, S.T @ S, atol=1e-13)
+    assert made.checksum == plain.checksum  # of the data
+    problems.save(made, tmp_path / "problem.h5")
+    read = []
+    monkeypatch.setattr(
+        problems, "_matrices", lambda file, real=problems._matrices: read.append(1) or real(file)
+    )
+    problem = problems.load(tmp_path / "problem.h5")
+
+    found = basis_of("ssi", problem, rounds=400)
+    assert problem.n_samples == 30 and problem.n_features == 6 and not problem.clients.zero
+    assert not read
+    top = np.linalg.svd(S)[2][:2].T
+    assert np.linalg.norm(found - top @ (top.T @ found)) < 1e-10
+    np.testing.assert_allclose(
+        basis_of("faps", problem, rounds=5), basis_of("faps", plain, rounds=5), atol=1e-12
+    )
+    assert read == [1]  # the whole of it, once
+    for ours, theirs in zip(problem.clients, plain.clients, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def basis_of(algorithm, problem, **params):
+    chosen, measure = algorithms.get(algorithm), [metrics.get("kkt")]
+    settings = chosen.params({"n_components": 2, **params})
+    return execute(chosen, problem, settings, 0, measure)[1]["basis"]
 
 
 def test_more_than_ten_clients_keep_their_order(tmp_path):

@@ -9,9 +9,10 @@ Each module of this package is a family and lists its metrics in ``METRICS``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,7 +22,8 @@ from fedcore.problems import Problem
 
 REGISTRY = Registry(__name__, __path__, "family of metrics")
 
-Iterate = Mapping[str, Any]
+Iterate = MutableMapping[Any, Any]
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,23 @@ class Metric:
     units: str
     description: str
     function: Callable[[Iterate, Problem], float]
+
+
+def intermediate(
+    function: Callable[[Iterate, Problem], Value],
+) -> Callable[[Iterate, Problem], Value]:
+    """Decorate what several metrics need of the same iterate: it is computed once, and kept in it.
+
+    A recorded iterate is a new mapping in every call of the recorder, and belongs to one problem.
+    """
+
+    @wraps(function)
+    def once(iterate: Iterate, problem: Problem) -> Value:
+        if function not in iterate:
+            iterate[function] = function(iterate, problem)
+        return iterate[function]
+
+    return once
 
 
 def shared_matrix(iterate: Iterate) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 
 from fedcore.linalg import range_basis
-from fedcore.metrics import Iterate, Metric, shared_matrix
+from fedcore.metrics import Iterate, Metric, intermediate, shared_matrix
 from fedcore.problems import Problem
 
 
@@ -38,6 +38,7 @@ def singular_value_error(iterate: Iterate, problem: Problem) -> float:
     return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
 
 
+@intermediate
 def _residual(iterate: Iterate, problem: Problem) -> float:
     """‖AAᵀZ − Z Zᵀ AAᵀZ‖_F with AAᵀZ = W Σ (Σ C) and ZᵀAAᵀZ = (Σ C)ᵀ(Σ C)."""
     Z, weighted = _projected(iterate, problem)
@@ -45,6 +46,7 @@ def _residual(iterate: Iterate, problem: Problem) -> float:
     return float(np.linalg.norm(product - Z @ (weighted.T @ weighted)))
 
 
+@intermediate
 def _projected(iterate: Iterate, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Z, and Σ Wᵀ Z, which has the norms of AᵀZ."""
     Z = range_basis(shared_matrix(iterate)).basis

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.linalg import gram_matrix
 from fedcore.problems import Problem, name_key
 
 KINDS = {"generator": "fedcore.sources.generated", "dataset": "fedcore.sources.partitioned"}
@@ -25,7 +26,8 @@ def build(name: str, spec: Mapping[str, Any], *, raw: str, seed: int, surrogate:
     name : str
     spec : mapping
         Either ``generator`` and its ``params``, or ``dataset``, ``options``, ``first`` (number of
-        leading samples), ``scale`` and ``partition``.
+        leading samples), ``scale`` and ``partition``. With ``gram``, the sum of the clients' Gram
+        matrices is made, too.
     raw : str
         Folder of the raw data files.
     seed : int
@@ -40,7 +42,10 @@ def build(name: str, spec: Mapping[str, Any], *, raw: str, seed: int, surrogate:
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(name_key(name),)))
     module = importlib.import_module(_module(spec))
-    return module.make(name, spec, rng, raw=raw, surrogate=surrogate)
+    problem: Problem = module.make(name, spec, rng, raw=raw, surrogate=surrogate)
+    if spec.get("gram"):
+        problem.clients.gram = gram_matrix(problem.clients)
+    return problem
 
 
 def modules(spec: Mapping[str, Any]) -> list[str]:
