@@ -7,7 +7,7 @@ paper. Both are checked against their schemas, unknown keys included, before any
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -105,8 +105,8 @@ class Plan:
         }
 
     def problem_data(self, problem: str) -> dict[str, Any]:
-        """Part of a problem's specification that its file depends on: not labels, not defaults."""
-        unused = ("label", "defaults")
+        """Part of a problem's specification that its file depends on."""
+        unused = ("label", "defaults", "mem_mb")
         return {k: v for k, v in self.problems[problem].items() if k not in unused}
 
     def problem_code(self, problem: str) -> str:
@@ -148,7 +148,12 @@ class Plan:
                         yield cell
 
 
-def load_plan(config: Mapping[str, Any], papers: Path = PAPERS) -> Plan:
+def load_plan(
+    config: Mapping[str, Any],
+    papers: Path = PAPERS,
+    *,
+    answers: Callable[[str], bool] | None = None,
+) -> Plan:
     """Check a configuration, read the papers it names, and find what data cannot be had.
 
     Parameters
@@ -157,6 +162,8 @@ def load_plan(config: Mapping[str, Any], papers: Path = PAPERS) -> Plan:
         Contents of ``config.yaml``.
     papers : path
         Folder of the paper files.
+    answers : callable, optional
+        Whether the server of an address can be reached; see `datasets.missing`.
 
     Raises
     ------
@@ -176,7 +183,7 @@ def load_plan(config: Mapping[str, Any], papers: Path = PAPERS) -> Plan:
         if not (papers / f"{paper}.yaml").is_file():
             known = [file.stem for file in papers.glob("*.yaml")]
             raise ConfigError(f"overrides of an unknown paper '{paper}': {nearest(paper, known)}")
-    plan.unavailable = _unavailable(plan)
+    plan.unavailable = _unavailable(plan, answers)
     return plan
 
 
@@ -249,7 +256,7 @@ def _check_cell(cell: Cell, where: str) -> None:
         raise ConfigError(f"{where}: {error}") from error
 
 
-def _unavailable(plan: Plan) -> dict[str, str]:
+def _unavailable(plan: Plan, answers: Callable[[str], bool] | None) -> dict[str, str]:
     """Problems whose data cannot be had, with the sentence that says why and what to do."""
     from fedcore import datasets
 
@@ -258,7 +265,7 @@ def _unavailable(plan: Plan) -> dict[str, str]:
     reasons = {}
     for name, spec in plan.problems.items():
         if "dataset" in spec:
-            reason = datasets.missing(spec["dataset"], plan.config["paths"]["raw"])
+            reason = datasets.missing(spec["dataset"], plan.config["paths"]["raw"], answers=answers)
             if reason:
                 reasons[name] = reason
     return reasons

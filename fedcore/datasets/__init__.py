@@ -1,12 +1,13 @@
 """Real data sets, their offline stand-ins and the ways to part them among clients.
 
-Nothing here touches the network but `fetch`, and `load` reads only what `fetch` (or a person) put
+Only `fetch` and `answers` touch the network, and `load` reads only what `fetch` (or a person) put
 below ``data/raw``. Third-party data sets plug in through the entry-point group
 ``fedcore.datasets``: a callable ``(raw_dir, *, split, surrogate, options) -> Dataset``.
 """
 
+from fedcore.datasets.download import answers
 from fedcore.datasets.fetching import fetch, missing
 from fedcore.datasets.reading import Dataset, load
 from fedcore.datasets.registry import describe, names
 
-__all__ = ["Dataset", "describe", "fetch", "load", "missing", "names"]
+__all__ = ["Dataset", "answers", "describe", "fetch", "load", "missing", "names"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import json
+import os
 import sys
 import time
 import urllib.error
@@ -10,6 +12,7 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import urlsplit
 
 from fedcore import atomic
 from fedcore.datasets import checksums
@@ -18,11 +21,38 @@ from fedcore.errors import DataError
 ATTEMPTS = 3
 BACKOFF_S = 1.0
 TIMEOUT_S = 60.0
+ANSWER_S = 5.0
+KNOWN = "FEDCORE_ANSWERS"  # in the environment, what `answers` has found, by server
 _RETRIED_REFUSALS = frozenset({408, 425, 429})
 
 
 class DownloadError(DataError):
     """No address of a file gave the right bytes."""
+
+
+def answers(url: str) -> bool:
+    """Whether the server of an address answers at all, be it by a refusal.
+
+    Every server is asked once; processes that this one starts, such as the jobs of a workflow,
+    inherit what it said and so plan the same work.
+    """
+    server = urlsplit(url).netloc
+    known = json.loads(os.environ.get(KNOWN, "{}"))
+    if server not in known:
+        known[server] = _answers(url)
+        os.environ[KNOWN] = json.dumps(known)
+    return known[server]
+
+
+def _answers(url: str) -> bool:
+    request = urllib.request.Request(url, method="HEAD", headers={"User-Agent": "fedcore"})
+    try:
+        with urllib.request.urlopen(request, timeout=ANSWER_S):
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except (OSError, http.client.HTTPException):
+        return False
 
 
 def save(source: IO[bytes], path: Path, file: Mapping[str, Any], bar: Any) -> dict[str, Any]:

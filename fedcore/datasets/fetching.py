@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +49,9 @@ def missing(
     *,
     mirror: str | os.PathLike[str] | None = None,
     registry: str | os.PathLike[str] | None = None,
+    answers: Callable[[str], bool] | None = None,
 ) -> str | None:
-    """Say what a person must provide before `fetch` can succeed; touches no network.
+    """Say what a person must provide before `fetch` can succeed.
 
     Parameters
     ----------
@@ -60,12 +61,15 @@ def missing(
         The folder ``data/raw``; files are looked for in its subfolder `name`.
     mirror, registry : path-like, optional
         Mirror folder (default: ``FEDCORE_MIRROR``) and registry file.
+    answers : callable, optional
+        Whether the server of an address can be reached, such as `download.answers`. Without it
+        every address counts, and no network is touched.
 
     Returns
     -------
     str or None
         One sentence with the files, their checksums, where to get them and the folder to put them
-        in; None when some variant is already there, in the mirror, or has addresses.
+        in; None when some variant is already there, in the mirror, or has addresses that answer.
     """
     entry, _ = find(name, registry)
     if entry is None:
@@ -73,10 +77,14 @@ def missing(
     raw = Path(raw_dir) / name
     for source in entry["sources"]:
         lacking = _lacking(source, raw, _mirror_folder(name, mirror))
-        if all(item.get("urls") for item in lacking):
+        if all(
+            any(answers is None or answers(u) for u in item.get("urls", ())) for item in lacking
+        ):
             return None
     first = entry["sources"][0]
-    return _sentence(name, first, _lacking(first, raw, _mirror_folder(name, mirror)), raw)
+    lacking = _lacking(first, raw, _mirror_folder(name, mirror))
+    silent = answers is not None and all(item.get("urls") for item in lacking)
+    return _sentence(name, first, lacking, raw) + ("; no answer from there now" if silent else "")
 
 
 def _copy(origin: Path, path: Path, file: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import json
+import os
+import socket
 import threading
 from collections import Counter
 
@@ -249,3 +252,24 @@ def test_unknown_name(tmp_path):
     for call in (datasets.fetch, datasets.load, datasets.missing):
         with pytest.raises(ConfigError, match="did you mean 'mnist'"):
             call("mnits", tmp_path)
+
+
+def test_a_server_that_does_not_answer_is_asked_once_and_its_data_are_missing(
+    source, registry, server, tmp_path, monkeypatch
+):
+    monkeypatch.delenv(download.KNOWN, raising=False)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        dead = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        urls = {name: [f"{dead}/{name}"] for name in FILES}
+        reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
+        reason = datasets.missing("toy", tmp_path, registry=reg, answers=datasets.answers)
+        assert "no answer" in reason and dead in reason and "\n" not in reason
+        assert datasets.missing("toy", tmp_path, registry=reg) is None, "without asking"
+        both = {name: [f"{dead}/{name}", f"{server.base}/{name}"] for name in FILES}
+        reg = registry(source("idx", SPLITS, FILES, urls=both), n_features=4)
+        assert datasets.missing("toy", tmp_path, registry=reg, answers=datasets.answers) is None
+    known = json.loads(os.environ[download.KNOWN])
+    assert sorted(known.values()) == [False, True]
+    monkeypatch.setattr(download, "_answers", lambda url: pytest.fail("asked twice"))
+    assert not datasets.answers(f"{dead}/images") and datasets.answers(f"{server.base}/other")

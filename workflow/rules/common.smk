@@ -5,13 +5,13 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from fedcore import experiments, verdicts
+from fedcore import datasets, experiments, verdicts
 from fedcore.errors import FedcoreError
 from fedcore.fingerprint import fingerprint
 from fedcore.jobs import forget_killed_run
 
 try:
-    PLAN = experiments.load_plan(config)
+    PLAN = experiments.load_plan(config, answers=datasets.answers)
     CELLS = PLAN.cells
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None

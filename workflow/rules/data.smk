@@ -23,7 +23,7 @@ rule problem:
     log:
         f"{RESULTS}/logs/problem/{{paper}}-{{problem}}.log",
     resources:
-        mem_mb=2000,
+        mem_mb=lambda wildcards: PLAN.problems["{paper}/{problem}".format(**wildcards)]["mem_mb"],
     params:
         spec=lambda wildcards: PLAN.problem_data("{paper}/{problem}".format(**wildcards)),
         raw=RAW,

@@ -17,7 +17,8 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
         wildcard_constraints:
             algorithm=algorithm,
         resources:
-            mem_mb=2000,
+            # Some algorithms keep a Gram matrix of every client beside the data.
+            mem_mb=lambda wildcards, input: 1000 + round(2.5 * input.size_mb),
         params:
             cell=lambda wildcards: cell_of(wildcards).spec(),
             code=lambda wildcards: cell_of(wildcards).code,
