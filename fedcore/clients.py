@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import overload
 
 import numpy as np
@@ -26,6 +27,9 @@ class Clients(Sequence[np.ndarray]):
     shapes : list of (int, int)
     dtypes : list of numpy.dtype
     gram : ndarray or None
+    kept, kept_of : SimpleNamespace, list of SimpleNamespace
+        What steps have derived from all the data, and from that of each client, for the next run
+        on them; it must not depend on anything but the data.
     """
 
     def __init__(
@@ -40,6 +44,8 @@ class Clients(Sequence[np.ndarray]):
         self.shapes = [m.shape for m in self._matrices] if shapes is None else list(shapes)
         self.dtypes = [m.dtype for m in self._matrices] if dtypes is None else list(dtypes)
         self.gram = gram
+        self.kept = SimpleNamespace()
+        self.kept_of = [SimpleNamespace() for _ in self.shapes]
 
     def __len__(self) -> int:
         return len(self.shapes)

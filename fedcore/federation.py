@@ -3,7 +3,8 @@
 An algorithm talks to its clients through a `Federation` and through nothing else: it broadcasts a
 message, and it gathers, sums or averages what a *client step* replies. A client step is a plain
 function ``step(data, state, message) -> reply``; ``state`` stays with the client between rounds and
-carries the client's own random generator as ``state.rng``. Every message is charged to the ledger.
+carries the client's own random generator as ``state.rng`` and, as ``state.kept``, what is derived
+from its data alone and serves later runs on them, too. Every message is charged to the ledger.
 """
 
 from __future__ import annotations
@@ -130,7 +131,8 @@ class Federation:
         root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         self.rng = np.random.default_rng(_child(root, SERVER))
         self._state = [
-            SimpleNamespace(rng=np.random.default_rng(_child(root, CLIENT, i))) for i in ids
+            SimpleNamespace(rng=np.random.default_rng(_child(root, CLIENT, i)), kept=kept)
+            for i, kept in zip(ids, self._data.kept_of, strict=True)
         ]
         self._inbox: list[Any] = [None] * len(self._data)
         self._threads = threads

@@ -20,7 +20,9 @@ from fedcore.linalg import gram_matrix
 
 def _sum_of_products(clients: Clients, memory: SimpleNamespace, Z: np.ndarray) -> np.ndarray | None:
     """Twin of `gram_product`: ``(Σ SᵢᵀSᵢ) Z``, once the columns seen pay for the matrix."""
-    return _by_gram(clients, memory, Z) if clients.gram is None else clients.gram @ Z
+    if clients.gram is not None:
+        return clients.gram @ Z
+    return _by_gram(clients, memory, clients.kept, Z)
 
 
 @summed(_sum_of_products)
@@ -36,14 +38,14 @@ def gram_product(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.
 def local_gram_product(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
     """``SᵢᵀSᵢ Z`` for local iterations and replies that are looked at one by one.
 
-    The client makes its own Gram matrix when that pays, and keeps it in its state. At most twice
-    the memory of the data.
+    The client makes its own Gram matrix when that pays, and keeps it. At most twice the memory of
+    the data.
     """
     product = None
     if 2 * len(data) > data.shape[1]:  # else it never pays
         if not hasattr(state, "gram_memory"):
             state.gram_memory = SimpleNamespace()
-        product = _by_gram([data], state.gram_memory, Z)
+        product = _by_gram([data], state.gram_memory, state.kept, Z)
     return data.T @ (data @ Z) if product is None else product
 
 
@@ -58,13 +60,17 @@ def worth(n_samples: int, n_features: int, columns: int) -> bool:
 
 
 def _by_gram(
-    clients: Sequence[np.ndarray], memory: SimpleNamespace, Z: np.ndarray
+    clients: Sequence[np.ndarray], memory: SimpleNamespace, kept: SimpleNamespace, Z: np.ndarray
 ) -> np.ndarray | None:
-    """Product with the Gram matrix in `memory`, or None while it does not pay."""
-    if not hasattr(memory, "gram"):
-        columns = getattr(memory, "columns", 0)
-        if not worth(sum(map(len, clients)), len(Z), columns):
-            memory.columns = columns + Z.shape[1]
-            return None
-        memory.gram = gram_matrix(clients, np.result_type(*clients, Z))
-    return memory.gram @ Z
+    """Product with the Gram matrix, or None while it does not pay.
+
+    `memory` counts the columns of this run, so that a run takes the same way whether or not another
+    one has made the matrix, which is in `kept`.
+    """
+    columns = getattr(memory, "columns", 0)
+    memory.columns = columns + Z.shape[1]
+    if not worth(sum(map(len, clients)), len(Z), columns):
+        return None
+    if not hasattr(kept, "gram"):
+        kept.gram = gram_matrix(clients, np.result_type(*clients, Z))
+    return kept.gram @ Z

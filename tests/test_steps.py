@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedcore import steps
 from fedcore.algorithms import power_iteration
+from fedcore.clients import Clients
 from fedcore.federation import Federation, summed
 from fedcore.steps import gram_matrix, gram_product, local_gram_product, worth
 
@@ -28,7 +30,7 @@ def iterate(clients: list[np.ndarray], step: Any, how: str, **options: Any) -> t
     for _ in range(8):
         federation.broadcast(Z)
         found.append(getattr(federation, how)(step))
-        Z = np.linalg.qr(found[-1])[0]
+        Z = np.linalg.qr(np.sum(found[-1], axis=0) if how == "gather" else found[-1])[0]
     return found, federation.ledger
 
 
@@ -61,7 +63,7 @@ def test_mixed_precision_is_computed_and_charged_in_double():
     for a, b in zip(fast, plain, strict=True):
         assert a.dtype == np.float64
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)  # rounding of double precision
-    one, other = SimpleNamespace(), np.eye(FEATURES)
+    one, other = SimpleNamespace(kept=SimpleNamespace()), np.eye(FEATURES)
     for _ in range(3):
         np.testing.assert_allclose(
             local_gram_product(clients[0], one, other),
@@ -148,14 +150,28 @@ def test_a_client_makes_its_gram_matrix_when_that_pays_and_keeps_it():
     wide, tall = drawn([4, 40])
     Z = np.eye(FEATURES)[:, :2]
     for data, pays in ((wide, False), (tall, True)):
-        state = SimpleNamespace()
+        state = SimpleNamespace(kept=SimpleNamespace())
         for k in range(10):
             np.testing.assert_allclose(
                 local_gram_product(data, state, Z), data.T @ (data @ Z), rtol=0, atol=1e-12
             )
             # 40·9 / (4·40 − 2·9) = 2.5 columns: after two products of two columns.
-            memory = getattr(state, "gram_memory", None)
-            assert hasattr(memory, "gram") == (pays and k >= 2)
+            assert hasattr(state.kept, "gram") == (pays and k >= 2)
+
+
+@pytest.mark.parametrize(("step", "how"), [(gram_product, "sum"), (local_gram_product, "gather")])
+def test_runs_on_the_same_clients_share_gram_matrices_and_not_what_they_give(
+    monkeypatch, step, how
+):
+    made = []
+    monkeypatch.setattr(steps, "gram_matrix", lambda *a: made.append(1) or gram_matrix(*a))
+    data = drawn([30, 40])
+    clients = Clients(data)
+    alone, _ = iterate(data, step, how)
+    for _ in range(3):
+        shared, _ = iterate(clients, step, how, check=False)
+        np.testing.assert_array_equal(np.array(shared), np.array(alone))
+    assert len(made) == 2 * (1 if how == "sum" else len(data))
 
 
 @pytest.mark.parametrize(
