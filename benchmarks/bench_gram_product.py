@@ -1,0 +1,150 @@
+"""CPU time of ``SᵢᵀSᵢ Z``, what every eigenspace method spends its time on, and of whole runs.
+
+Products of all clients, per block Z of p columns, in the forms that the library takes:
+
+plain    two passes over every client's data, the reference.
+client   every client multiplies by its own Gram matrix, once made.
+sum      the server's sum, by one Gram matrix of all data, once made.
+
+Beside them stand the machine's own figures: the rate of a large square product, and one read of the
+data. Then whole runs, down to ``‖P⊥AAᵀZ‖_F ≤ 1e−8 ‖A‖₂²`` with all metrics of the workflow, with
+ARPACK on the data as the reference. The exit status is 1 when a form gives another product or a run
+another subspace. See README.md.
+"""
+
+# ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
+
+from __future__ import annotations
+
+import os
+
+for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
+    os.environ[f"{_library}_THREADS"] = "1"
+
+import sys
+import time
+from collections.abc import Callable
+from statistics import median
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import numpy as np
+import scipy.sparse.linalg
+
+from fedcore import algorithms, sources
+from fedcore.api import execute
+from fedcore.linalg import gram_matrix
+from fedcore.metrics import eigenspace
+from fedcore.problems import Problem
+from fedcore.steps import gram_product, local_gram_product
+from fedcore.stopping import Stop
+
+STOP = {"kkt_residual": {"at_most": 1e-8}}
+FAR = 1e-6  # sine of the largest angle to ARPACK's subspace
+
+
+def seconds(call: Callable[[], Any], repeats: int = 5) -> float:
+    """Median CPU seconds of a call, after one that is not counted."""
+    times = []
+    for _ in range(repeats + 1):
+        start = time.process_time()
+        call()
+        times.append(time.process_time() - start)
+    return median(times[1:])
+
+
+def products(problem: Problem, p: int, rng: np.random.Generator) -> bool:
+    """Print the time of the three forms; return whether they agree."""
+    clients, (n, m) = problem.clients, (problem.n_features, problem.n_samples)
+    Z = np.linalg.qr(rng.standard_normal((n, p)))[0]
+    square = rng.standard_normal((1000, 1000))
+    peak = 2e9 / seconds(lambda: square @ square)
+    read = seconds(lambda: [np.vdot(client, client) for client in clients])
+    states = [SimpleNamespace(kept=SimpleNamespace()) for _ in clients]
+    for state in states:
+        state.gram_memory = SimpleNamespace(columns=10**9)  # made at the first product
+
+    def plain() -> np.ndarray:
+        return sum(
+            gram_product(client, state, Z) for client, state in zip(clients, states, strict=True)
+        )
+
+    def client() -> np.ndarray:
+        return sum(
+            local_gram_product(c, state, Z) for c, state in zip(clients, states, strict=True)
+        )
+
+    start = time.process_time()
+    clients.gram = gram_matrix(clients)
+    made = time.process_time() - start
+    forms = {"plain": (plain, 4 * n * m * p), "sum": (lambda: clients.gram @ Z, 2 * n * n * p)}
+    if 2 * m > n * len(clients):
+        forms["client"] = (client, 2 * n * n * p * len(clients))
+    click.echo(
+        f"rate of a square product {peak / 1e9:.3g} GFlop/s, one read of the data {read:.3g} s,"
+    )
+    click.echo(f"the Gram matrix of all data once {made:.3g} s")
+    click.echo(f"{'form':<8}{'s':>10}{'GFlop/s':>10}{'of peak':>10}{'of plain':>10}{'reads':>8}")
+    exact, times = plain(), {}
+    for name, (form, work) in forms.items():
+        times[name] = t = seconds(form)
+        rate = work / t
+        click.echo(
+            f"{name:<8}{t:>10.4f}{rate / 1e9:>10.3g}{rate / peak:>10.2f}"
+            f"{t / times['plain']:>10.3f}{t / read:>8.2f}"
+        )
+    scale = np.finfo(float).eps * np.linalg.norm(clients.gram) * n
+    return all(np.abs(form() - exact).max() <= scale for form, _ in forms.values())
+
+
+def runs(problem: Problem, p: int) -> bool:
+    """Print the time of whole runs; return whether all of them found ARPACK's subspace."""
+    data, n = list(problem.clients), problem.n_features
+    A = scipy.sparse.linalg.LinearOperator(
+        (n, n),
+        matvec=lambda z: sum(c.T @ (c @ z) for c in data),
+        dtype=float,
+    )
+    start = time.process_time()
+    exact = scipy.sparse.linalg.eigsh(A, p, v0=np.ones(n), tol=1e-12)[1]
+    reference = time.process_time() - start
+    click.echo(f"\n{'run':<18}{'s':>10}{'of ARPACK':>12}{'rounds':>8}")
+    click.echo(f"{'ARPACK':<18}{reference:>10.3f}{1:>12.3f}{'':>8}")
+    good = True
+    for name in ("ssi", "local_power", "block_krylov", "momentum_power", "faps"):
+        algorithm = algorithms.get(name)
+        extra = {"inner": "residual"} if name == "faps" else {}
+        settings = algorithm.params({"n_components": p, **extra})
+        start = time.process_time()
+        recorder, found = execute(
+            algorithm, problem, settings, 0, list(eigenspace.METRICS), stop=Stop(STOP)
+        )
+        spent = time.process_time() - start
+        basis = found["basis"]
+        good &= bool(np.linalg.norm(exact - basis @ (basis.T @ exact), 2) <= FAR)
+        rounds = recorder.rows[-1]["round"]
+        click.echo(f"{name:<18}{spent:>10.3f}{spent / reference:>12.3f}{rounds:>8}")
+    return good
+
+
+@click.command(help=__doc__.split("\n")[0])
+@click.option("--features", default=1000, show_default=True, help="n.")
+@click.option("--samples", default=16000, show_default=True, help="m, over all clients.")
+@click.option("--clients", default=16, show_default=True)
+@click.option("--columns", default=10, show_default=True, help="p.")
+@click.option("--xi", default=1.05, show_default=True, help="Ratio of singular values.")
+def main(features: int, samples: int, clients: int, columns: int, xi: float) -> None:
+    params = {"n_features": features, "n_samples": samples, "n_clients": clients, "xi": xi}
+    spec = {"generator": "spectrum", "params": params}
+    problem = sources.build("bench", spec, raw="", seed=0, surrogate=False)
+    click.echo(f"n = {features}, m = {samples}, {clients} clients, p = {columns}")
+    same = products(problem, columns, np.random.default_rng(0))
+    found = runs(problem, columns)
+    if not (same and found):
+        click.echo("a form gives another product, or a run another subspace", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
