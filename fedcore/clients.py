@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What is known of rows Sᵢ that were seen once, and of which only a factor Rᵢ is kept.
+
+    ``RᵢᵀRᵢ = SᵢᵀSᵢ``: whatever depends on the Gram matrices alone is the same for Rᵢ as for Sᵢ.
+
+    Attributes
+    ----------
+    samples : tuple of int
+        Rows of every Sᵢ.
+    largest_row : float
+        Largest Euclidean norm of a row of any Sᵢ.
+    """
+
+    samples: tuple[int, ...]
+    largest_row: float
 
 
 class Clients(Sequence[np.ndarray]):
@@ -26,6 +45,8 @@ class Clients(Sequence[np.ndarray]):
     shapes : list of (int, int)
     dtypes : list of numpy.dtype
     gram : ndarray or None
+    reduction : Reduction or None
+        Set when the matrices stand for larger ones.
     """
 
     def __init__(
@@ -40,6 +61,7 @@ class Clients(Sequence[np.ndarray]):
         self.shapes = [m.shape for m in self._matrices] if shapes is None else list(shapes)
         self.dtypes = [m.dtype for m in self._matrices] if dtypes is None else list(dtypes)
         self.gram = gram
+        self.reduction: Reduction | None = None
 
     def __len__(self) -> int:
         return len(self.shapes)
@@ -57,6 +79,8 @@ class Clients(Sequence[np.ndarray]):
     @property
     def n_samples(self) -> int:
         """Samples of all clients."""
+        if self.reduction is not None:
+            return sum(self.reduction.samples)
         return sum(rows for rows, _ in self.shapes)
 
     @property

@@ -22,7 +22,8 @@ from fedcore.checks import require_at_least
 from fedcore.clients import Clients
 from fedcore.errors import InputError
 from fedcore.ledger import Ledger, Shape, payload
-from fedcore.privacy.mechanisms import Mechanisms, Privacy, clip_rows, require_rows
+from fedcore.privacy.mechanisms import Mechanisms, Privacy
+from fedcore.privacy.rows import clip_rows, require_norm, require_rows
 
 Step = Callable[[Any, SimpleNamespace, Any], Any]
 Twin = Callable[[Clients, SimpleNamespace, Any], Any]
@@ -187,18 +188,21 @@ class Federation:
     def bound_rows(self, bound: float = 1.0, *, clip: bool = False) -> None:
         """Make sure that no row is longer than `bound`: a promise that sensitivities rest on.
 
-        With `clip` clients scale longer rows down to it, else such a row is refused. No scale is
-        ever taken from the data.
+        With `clip` clients scale longer rows down to it, else such a row is refused, as it is where
+        rows have been reduced to factors. No scale is ever taken from the data.
 
         Raises
         ------
         InputError
-            For a longer row without `clip`.
+            For a longer row that cannot or may not be clipped.
         """
-        for i, data in enumerate(self._data):
-            if clip:
-                self._data[i] = clip_rows(data, bound)
-            else:
+        reduction = self._data.reduction
+        if reduction is not None:
+            require_norm(reduction.largest_row, bound, "the longest row", advice="")
+        elif clip:
+            self._data = Clients([clip_rows(data, bound) for data in self._data])
+        else:
+            for i, data in enumerate(self._data):
                 require_rows(data, i, bound)
 
     def broadcast(self, message: Any, *, to: Sequence[int] | None = None) -> None:
@@ -240,9 +244,10 @@ class Federation:
         """Look into the clients from outside the protocol: free, for evaluation and results."""
         return self._run(step, None)
 
-    def client_state(self, name: str) -> list[Any]:
-        """What every client holds under ``state.<name>``, seen from outside the protocol."""
-        return [getattr(state, name) for state in self._state]
+    def client_state(self, name: str, *, of: Iterable[int] | None = None) -> list[Any]:
+        """What clients (all, or those in `of`) hold under ``state.<name>``, seen from outside."""
+        chosen = range(len(self._data)) if of is None else of
+        return [getattr(self._state[i], name) for i in chosen]
 
     def _total(self, step: Step, of: Sequence[int] | None) -> Any:
         """Upload the replies of `step` and return their sum, by its twin if that is possible."""

@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fedcore.checks import require_one_of, require_positive
-from fedcore.errors import InputError
 from fedcore.privacy import accounting
 from fedcore.privacy.events import NEIGHBOURS, Bounded, Event, Gaussian, Laplace
 
@@ -177,30 +176,6 @@ class Mechanisms:
 
     def _charge(self, event: Event) -> None:
         self._account.events[event] += 1
-
-
-def clip_rows(data: np.ndarray, bound: float = 1.0) -> np.ndarray:
-    """Scale the rows of Euclidean norm above `bound` down to it; a copy only where one is.
-
-    Parameters
-    ----------
-    data : ndarray of shape (n, d)
-    """
-    norms = np.linalg.norm(data, axis=1, keepdims=True)
-    if norms.max() <= bound:
-        return data
-    return data * np.minimum(1.0, bound / np.maximum(norms, np.finfo(data.dtype).tiny))
-
-
-def require_rows(data: np.ndarray, client: int, bound: float = 1.0) -> None:
-    """Require that no row is longer than `bound`, up to rounding."""
-    norms = np.linalg.norm(data, axis=1)
-    slack = 1.0 + 8.0 * np.finfo(data.dtype).eps * np.sqrt(data.shape[1])
-    if norms.max() > bound * slack:
-        raise InputError(
-            f"client {client}: row {int(norms.argmax())} has norm {norms.max():.6g}, above the "
-            f"{bound:g} that the privacy guarantee rests on: scale the rows, or ask for clipping"
-        )
 
 
 def _add(value: Any, noise: Any) -> Any:

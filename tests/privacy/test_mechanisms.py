@@ -10,7 +10,8 @@ from fedcore.errors import InputError
 from fedcore.federation import Federation
 from fedcore.privacy.accounting import epsilon
 from fedcore.privacy.events import Bounded, Gaussian, Laplace
-from fedcore.privacy.mechanisms import clip_rows, post_processing
+from fedcore.privacy.mechanisms import post_processing
+from fedcore.privacy.rows import clip_rows
 from fedcore.transcript import Transcript
 
 
