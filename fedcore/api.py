@@ -157,8 +157,9 @@ def execute(
     if settings.start is not None:
         require_start(settings.start, problem.n_features, settings.n_components)
     federation = Federation(
-        problem.clients, seed, threads=threads, transcript=transcript, check=False
-    )
+        problem.clients, seed, threads=threads, transcript=transcript, check=False,
+        bare_finish=finish is not None,
+    )  # fmt: skip
     recorder = Recorder(problem, federation.ledger, measure, iterates=iterates, stop=stop)
     output = algorithm.run(federation, settings, federation.rng, recorder)
     return recorder, output if finish is None else {**output, **finish(federation, output)}

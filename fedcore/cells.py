@@ -106,6 +106,8 @@ def run_cell(
             **{package: version(package) for package in ("fedcore", *PACKAGES)},
         },
     }
+    if recorders[0].ledger.privacy is not None:
+        about["privacy"] = recorders[0].ledger.privacy.about()
     history = History.from_runs(
         recorders,
         outputs,

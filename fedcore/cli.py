@@ -360,12 +360,15 @@ def _outcome(history: History) -> str:
     if len(rows) > 1:
         lines += [_columns(rows, right=range(1, len(rows[0]) - 1)), ""]
 
-    total = {name: float(np.median(history.last(name))) for name in COLUMNS}
+    total = {n: float(np.median(history.last(n))) for n in COLUMNS if n in history.columns}
     crossed = [
         (f"  {way}", f"{total[f'scalars_{way}']:,.0f}", "scalars", _bytes(total[f"bytes_{way}"]))
         for way in ("up", "down")
     ]
     rows = [("  rounds", f"{total['round']:,.0f}", "", ""), *crossed]
+    if "epsilon" in total:
+        delta = history.about["privacy"]["delta"]
+        rows.append(("  epsilon", show(total["epsilon"]), f"at delta = {delta:g}", ""))
     lines.append(f"ledger, all clients together{', median of the repeats' if several else ''}")
     return "\n".join([*lines, _columns(rows, right=(1, 3))])
 

@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import overload
 
 import numpy as np
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What is known of rows Sᵢ that were seen once, and of which only a factor Rᵢ is kept.
+
+    ``RᵢᵀRᵢ = SᵢᵀSᵢ``: whatever depends on the Gram matrices alone is the same for Rᵢ as for Sᵢ.
+
+    Attributes
+    ----------
+    samples : tuple of int
+        Rows of every Sᵢ.
+    largest_row : float
+        Largest Euclidean norm of a row of any Sᵢ.
+    """
+
+    samples: tuple[int, ...]
+    largest_row: float
 
 
 class Clients(Sequence[np.ndarray]):
@@ -30,6 +49,8 @@ class Clients(Sequence[np.ndarray]):
     kept, kept_of : SimpleNamespace, list of SimpleNamespace
         What steps have derived from all the data, and from that of each client, for the next run
         on them; it must not depend on anything but the data.
+    reduction : Reduction or None
+        Set when the matrices stand for larger ones.
     """
 
     def __init__(
@@ -46,6 +67,7 @@ class Clients(Sequence[np.ndarray]):
         self.gram = gram
         self.kept = SimpleNamespace()
         self.kept_of = [SimpleNamespace() for _ in self.shapes]
+        self.reduction: Reduction | None = None
 
     def __len__(self) -> int:
         return len(self.shapes)
@@ -63,6 +85,8 @@ class Clients(Sequence[np.ndarray]):
     @property
     def n_samples(self) -> int:
         """Samples of all clients."""
+        if self.reduction is not None:
+            return sum(self.reduction.samples)
         return sum(rows for rows, _ in self.shapes)
 
     @property

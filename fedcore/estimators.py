@@ -32,8 +32,7 @@ class FederatedPCA:
     An algorithm finds a subspace; its principal axes take **one more round**, which the ledger
     charges like any other: an orthonormal basis Z goes to the clients, the r×r matrices
     ``Zᵀ SᵢᵀSᵢ Z`` come back (as a sum: secure aggregation will do), and the eigenvectors of the sum
-    turn Z. This round carries no noise: a private algorithm's guarantee does not cover it, nor what
-    is computed from it (the order and rotation of the axes, the singular values, the variances).
+    turn Z. This round carries no noise, so that a private algorithm is refused: use `fedcore.run`.
     The history ends before this round.
 
     Parameters

@@ -4,12 +4,14 @@ An algorithm talks to its clients through a `Federation` and through nothing els
 message, and it gathers, sums or averages what a *client step* replies. A client step is a plain
 function ``step(data, state, message) -> reply``; ``state`` stays with the client between rounds and
 carries the client's own random generator as ``state.rng`` and, as ``state.kept``, what is derived
-from its data alone and serves later runs on them, too. Every message is charged to the ledger.
+from its data alone and serves later runs on them, too. Every message is charged to the ledger, and
+in a private run every noise (`Federation.protect`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from types import SimpleNamespace
@@ -20,7 +22,9 @@ import numpy as np
 from fedcore.checks import require_at_least
 from fedcore.clients import Clients
 from fedcore.errors import InputError
-from fedcore.ledger import Ledger, Shape
+from fedcore.ledger import Ledger, Shape, payload
+from fedcore.privacy.mechanisms import Mechanisms, Privacy
+from fedcore.privacy.rows import clip_rows, require_norm, require_rows
 
 Step = Callable[[Any, SimpleNamespace, Any], Any]
 Twin = Callable[[Clients, SimpleNamespace, Any], Any]
@@ -93,6 +97,11 @@ class Federation:
         Client steps that run at the same time.
     transcript : Observer, optional
         Is shown every upload, see `fedcore.transcript`. It changes neither results nor ledger.
+    check : bool, default=True
+        False when the clients have passed `check_clients` already.
+    bare_finish : bool, default=False
+        Whether the caller will make an exchange without noise after the algorithm; `protect` then
+        refuses.
 
     Notes
     -----
@@ -118,6 +127,7 @@ class Federation:
         threads: int = 1,
         transcript: Observer | None = None,
         check: bool = True,
+        bare_finish: bool = False,
     ) -> None:
         checked = check_clients(clients) if check else clients
         self._data = checked if isinstance(checked, Clients) else Clients(checked)
@@ -137,6 +147,7 @@ class Federation:
         self._inbox: list[Any] = [None] * len(self._data)
         self._threads = threads
         self._transcript = transcript
+        self._bare_finish = bare_finish
         watched = None if transcript is None else transcript.clients
         if watched is not None and not set(watched) <= set(range(len(self._data))):
             raise InputError(f"cannot watch clients {list(watched)} of {len(self._data)}")
@@ -147,6 +158,56 @@ class Federation:
             n_samples=self._data.n_samples,
             n_features=self._data.n_features,
         )
+
+    def protect(self, *, delta: float, neighbours: str) -> None:
+        """Keep account of privacy from here on: clients get ``state.privacy``, the ledger an ε.
+
+        To be called before the first upload; see `fedcore.privacy.mechanisms`.
+
+        Parameters
+        ----------
+        delta : float
+            δ at which ε is stated.
+        neighbours : {"replace_one", "add_or_remove_one", "change_entry"}
+            Neighbouring relation, to which the sensitivities of all mechanisms refer.
+
+        Raises
+        ------
+        InputError
+            When an exchange without noise has been made or is to follow.
+        """
+        if self.ledger.rounds or self.ledger.privacy is not None:
+            raise InputError("protect comes once, before the first upload")
+        if self._bare_finish:
+            raise InputError(
+                "an exchange without noise is to follow this algorithm (FederatedPCA's last round) "
+                "and would void its guarantee: use fedcore.run"
+            )
+        self.ledger.privacy = Privacy(len(self._data), delta, neighbours)
+        for state, account in zip(self._state, self.ledger.privacy.accounts, strict=True):
+            state.privacy = Mechanisms(state.rng, account)
+
+    def bound_rows(self, bound: float = 1.0, *, clip: bool = False) -> None:
+        """Make sure that no row is longer than `bound`: a promise that sensitivities rest on.
+
+        With `clip` clients scale longer rows down to it, else such a row is refused, as it is where
+        rows have been reduced to factors. No scale is ever taken from the data.
+
+        Raises
+        ------
+        InputError
+            For a longer row that cannot or may not be clipped.
+        """
+        reduction = self._data.reduction
+        if reduction is not None:
+            require_norm(reduction.largest_row, bound, "the longest row", advice="")
+        elif clip:
+            self._data = Clients([clip_rows(data, bound) for data in self._data])
+            for state, kept in zip(self._state, self._data.kept_of, strict=True):
+                state.kept = kept  # nothing derived from the longer rows
+        else:
+            for i, data in enumerate(self._data):
+                require_rows(data, i, bound)
 
     def broadcast(self, message: Any, *, to: Sequence[int] | None = None) -> None:
         """Send `message` to all clients (or to those at the positions `to`)."""
@@ -162,7 +223,8 @@ class Federation:
         Returns
         -------
         list
-            One reply per participating client, in the order of the clients.
+            One reply per participation, in the order of `of`. A client that is named twice takes
+            part twice, one time after the other.
         """
         replies = self._replies(step, of)
         self.ledger.upload(replies)
@@ -186,9 +248,10 @@ class Federation:
         """Look into the clients from outside the protocol: free, for evaluation and results."""
         return self._run(step, None)
 
-    def client_state(self, name: str) -> list[Any]:
-        """What every client holds under ``state.<name>``, seen from outside the protocol."""
-        return [getattr(state, name) for state in self._state]
+    def client_state(self, name: str, *, of: Iterable[int] | None = None) -> list[Any]:
+        """What clients (all, or those in `of`) hold under ``state.<name>``, seen from outside."""
+        chosen = range(len(self._data)) if of is None else of
+        return [getattr(self._state[i], name) for i in chosen]
 
     def _total(self, step: Step, of: Sequence[int] | None) -> Any:
         """Upload the replies of `step` and return their sum, by its twin if that is possible."""
@@ -198,6 +261,7 @@ class Federation:
             self.ledger.upload(replies)
             total = reduce(np.add, replies)
         else:
+            self._expose(range(len(self._data)))
             self.ledger.upload([total] * len(self._data))
         if self._transcript is not None:
             if self._transcript.sums_only:
@@ -236,13 +300,20 @@ class Federation:
         watched = range(len(self._data)) if observer.clients is None else observer.clients
         seen = [i for i in positions if i in watched]
         if replies is None:  # the step is a pure function: its replies may be asked for again
-            shown = dict(zip(seen, self._replies(step, seen), strict=True))
+            shown = list(zip(seen, self._replies(step, seen), strict=True))
         else:
-            shown = dict(zip(positions, replies, strict=True))
-        observer.saw(self.ledger.rounds, [(i, self._inbox[i], shown[i]) for i in seen])
+            shown = [pair for pair in zip(positions, replies, strict=True) if pair[0] in watched]
+        observer.saw(self.ledger.rounds, [(i, self._inbox[i], reply) for i, reply in shown])
 
     def _replies(self, step: Step, of: Sequence[int] | None) -> list[Any]:
+        """Replies of `step`, to be uploaded: those that no mechanism has touched are noticed."""
+        positions = range(len(self._data)) if of is None else of
+        accounts = self.ledger.privacy.accounts if self.ledger.privacy is not None else []
+        before = {i: accounts[i].events.total() for i in positions} if accounts else {}
         replies = self._run(step, of)
+        if accounts and not getattr(step, "post_processing", False):
+            told = {i for i, reply in zip(positions, replies, strict=True) if payload(reply)[0]}
+            self._expose(i for i in told if accounts[i].events.total() == before[i])
         return [_narrow(reply) for reply in replies] if self._single else replies
 
     def _run(self, step: Step, of: Sequence[int] | None) -> list[Any]:
@@ -253,8 +324,18 @@ class Federation:
 
         if self._threads == 1 or len(positions) == 1:
             return [call(i) for i in positions]
+        # A client's state and stream are its own: it does its participations one after the other.
+        times = Counter(positions)
         with ThreadPoolExecutor(self._threads) as pool:
-            return list(pool.map(call, positions))
+            done = pool.map(lambda i: [call(i) for _ in range(times[i])], times)
+            replies = {i: iter(calls) for i, calls in zip(times, done, strict=True)}
+        return [next(replies[i]) for i in positions]
+
+    def _expose(self, positions: Iterable[int]) -> None:
+        """Take note of uploads that no mechanism has touched."""
+        if self.ledger.privacy is not None:
+            for i in positions:
+                self.ledger.privacy.accounts[i].exposed = True
 
 
 def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -2,7 +2,8 @@
 
 One file per cell, all repeats on the leading axis:
 
-    /history/<column>    (repeats, records)   iteration, round, scalars_*, bytes_*, and the metrics
+    /history/<column>    (repeats, records)   iteration, round, scalars_*, bytes_*, the metrics, and
+                                              epsilon in a private run
     /iterates/<name>     (repeats, kept, …)   under the policy "none", "last", "log" or "all"
     /final/<name>        (repeats, …)         arrays that the algorithm returned
     /reference/<name>    the answer that the problem came with
@@ -44,6 +45,7 @@ COLUMNS = {
     "scalars_down": ("scalars", "sent from the server to all clients so far"),
     "bytes_up": ("bytes", "sent from all clients to the server so far"),
     "bytes_down": ("bytes", "sent from the server to all clients so far"),
+    "epsilon": ("1", "privacy loss so far at the run's δ, the largest of any client's record"),
 }
 
 

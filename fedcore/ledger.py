@@ -1,4 +1,4 @@
-"""What crossed the network: rounds, scalars and bytes, up and down.
+"""What crossed the network: rounds, scalars and bytes, up and down; and what that cost in privacy.
 
 The federation writes the ledger; an algorithm cannot. A *round* is one upload by the participating
 clients, together with the broadcast before it; a broadcast that no upload follows (the result
@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from fedcore.privacy.mechanisms import Privacy
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Ledger:
         Numbers that crossed, summed over clients.
     bytes_up, bytes_down : int
         The same in bytes: scalars times the size of the dtype in which they crossed.
+    privacy : Privacy or None
+        Accounts of a private run (see `Federation.protect`); None for any other.
     """
 
     rounds: int = field(default=0)
@@ -64,6 +68,7 @@ class Ledger:
     scalars_down: int = field(default=0)
     bytes_up: int = field(default=0)
     bytes_down: int = field(default=0)
+    privacy: Privacy | None = field(default=None)
 
     def upload(self, replies: list[Any]) -> None:
         """Charge one round in which each of `replies` went from a client to the server.
@@ -82,15 +87,18 @@ class Ledger:
         self.scalars_down += n_clients * scalars
         self.bytes_down += n_clients * size
 
-    def snapshot(self) -> dict[str, int]:
-        """Return the totals as a plain dictionary."""
-        return {
+    def snapshot(self) -> dict[str, float]:
+        """Return the totals as a plain dictionary; with ``epsilon`` in a private run."""
+        totals: dict[str, float] = {
             "round": self.rounds,
             "scalars_up": self.scalars_up,
             "scalars_down": self.scalars_down,
             "bytes_up": self.bytes_up,
             "bytes_down": self.bytes_down,
         }
+        if self.privacy is not None:
+            totals["epsilon"] = self.privacy.epsilon()
+        return totals
 
     def cost(self) -> Cost:
         """Return the totals that a closed formula can be compared with."""

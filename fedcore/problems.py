@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from fedcore import sealed
-from fedcore.clients import Clients
+from fedcore.clients import Clients, Reduction
 from fedcore.errors import DataError
 from fedcore.linalg import range_basis, triangular_factor
 
@@ -121,6 +121,12 @@ def save(problem: Problem, path: str | os.PathLike[str]) -> None:
         if problem.clients.gram is not None:
             dataset = file.create_dataset("gram", data=problem.clients.gram)
             dataset.attrs["description"] = "sum of the clients' Gram matrices"
+        if problem.clients.reduction is not None:
+            dataset = file.create_dataset("samples", data=problem.clients.reduction.samples)
+            dataset.attrs["description"] = (
+                "rows of the matrices that the clients' factors stand for"
+            )
+            dataset.attrs["largest_row"] = problem.clients.reduction.largest_row
         for key, text in (
             ("singular_values", "of the stacked clients, descending"),
             ("right_vectors", "right singular vectors of the stacked clients, as columns"),
@@ -149,6 +155,11 @@ def load(path: str | os.PathLike[str]) -> Problem:
                 file.attrs["status"],
                 file.attrs["note"],
             )
+            if "samples" in file:
+                rows = file["samples"]
+                problem.clients.reduction = Reduction(
+                    tuple(map(int, rows[()])), float(rows.attrs["largest_row"])
+                )
             # Fill the cached properties, so that they are computed once per problem.
             problem.checksum = file.attrs["checksum"]
             problem.reference = Reference(*(file[f"reference/{k}"][()] for k in Reference._fields))

@@ -185,3 +185,20 @@ def test_the_break_even_point(n, d, columns):
 def test_noise_free_data_keep_the_plain_step_of_power_iteration():
     # A Gram matrix would leave 1e-16 ‖S‖² and an exact loss far above 1e-25.
     assert not hasattr(power_iteration.gram_product, "summed")
+
+
+def test_clipped_clients_do_not_use_what_was_kept_of_longer_rows():
+    data = [10 * c for c in drawn([30, 40])]
+    clients = Clients(data)
+    for step, how in ((local_gram_product, "gather"), (gram_product, "sum")):
+        iterate(clients, step, how, check=False)  # makes the Gram matrices of the long rows
+    federation = Federation(clients, check=False)
+    federation.bound_rows(clip=True)
+    Z = np.eye(FEATURES)[:, :2]
+    clipped = [c / np.maximum(np.linalg.norm(c, axis=1), 1)[:, None] for c in data]
+    for _ in range(8):
+        federation.broadcast(Z)
+        for reply, c in zip(federation.gather(local_gram_product), clipped, strict=True):
+            np.testing.assert_allclose(reply, c.T @ (c @ Z), rtol=0, atol=1e-12)
+        total = federation.sum(gram_product)
+        np.testing.assert_allclose(total, sum(c.T @ (c @ Z) for c in clipped), rtol=0, atol=1e-12)

@@ -16,6 +16,7 @@ when q = 1, where all Zᵢ are the same and Dᵢ = I. Wang, Liu & Zhang do not m
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -25,7 +26,7 @@ import numpy as np
 from fedcore.algorithms import ssi
 from fedcore.algorithms.ssi import starting_basis
 from fedcore.checks import require_at_least, require_one_of
-from fedcore.federation import Federation
+from fedcore.federation import Federation, Step
 from fedcore.ledger import Cost, Shape
 from fedcore.linalg import orth, procrustes
 from fedcore.steps import gram_product, local_gram_product
@@ -83,7 +84,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             break
         federation.broadcast(Z)
         q = steps_of(params, k)
-        Z = orth(_iterate(federation, q, params.alignment))
+        Z = orth(aggregate(federation, q, params.alignment))
         stop = record(k + 1, basis=Z)
     return {"basis": Z}
 
@@ -101,21 +102,47 @@ def communication(params: Params, shape: Shape) -> Cost:
     return Cost(params.rounds, (params.rounds + twice) * block, params.rounds * block)
 
 
-def _iterate(federation: Federation, q: int, alignment: str) -> np.ndarray:
-    """Return ``Σᵢ Yᵢ Dᵢ`` of a round with `q` local steps."""
+def aggregate(
+    federation: Federation,
+    q: int,
+    alignment: str,
+    *,
+    product: Step = local_gram_product,
+    single: Step = gram_product,
+    weights: Mapping[int, int] | None = None,
+) -> np.ndarray:
+    """Return ``Σᵢ wᵢ Yᵢ Dᵢ`` of a round with `q` local steps, of which ``state.Z`` keeps Zᵢ.
+
+    Parameters
+    ----------
+    product, single : client step
+        ``AᵢAᵢᵀ Z``, in local steps, and where it is the only one of the round.
+    weights : mapping of int to int, optional
+        wᵢ by the position of the client, the first of them the reference; all clients with 1.
+    """
 
     def local_power(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> Any:
         for _ in range(q - 1):
-            Z = orth(local_gram_product(data, state, Z))
-        return local_gram_product(data, state, Z), Z
+            Z = orth(product(data, state, Z))
+        state.Z = Z
+        return product(data, state, Z), Z
 
     def product_alone(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
         return local_power(data, state, Z)[0]
 
-    if q == 1:
-        return federation.sum(gram_product)
-    if alignment == "none":
-        return federation.sum(product_alone)
-    replies = federation.gather(local_power)
+    of = None if weights is None else list(weights)
+    weight = [1] * federation.shape.n_clients if weights is None else list(weights.values())
+    if q == 1 or alignment == "none":
+        step = single if q == 1 else product_alone
+        if weights is None:
+            return federation.sum(step)
+        return sum(w * Y for w, Y in zip(weight, federation.gather(step, of=of), strict=True))
+    replies = federation.gather(local_power, of=of)
     _, reference = replies[0]
-    return sum(Y @ ALIGNMENTS[alignment](Z, reference) for Y, Z in replies)
+    turned = [Y @ ALIGNMENTS[alignment](Z, reference) for Y, Z in replies]
+    return sum(w * Y for w, Y in zip(weight, turned, strict=True))
+
+
+def align(bases: Sequence[np.ndarray], alignment: str) -> list[np.ndarray]:
+    """Return ``Zᵢ Dᵢ`` for bases Zᵢ, of which the first is the reference."""
+    return [Z @ ALIGNMENTS[alignment](Z, bases[0]) for Z in bases]

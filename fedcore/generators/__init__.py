@@ -1,7 +1,8 @@
 """Synthetic client matrices of the five papers: one module per model.
 
-A module holds ``generate(rng, **params) -> list of (n_i, d) arrays``, or a tuple of such a list and
-the `Reference` of the stacked matrices where the model knows it; configuration files name the
+A module holds ``generate(rng, **params) -> list of (n_i, d) arrays``; or a tuple of such a list and
+the `Reference` of the stacked matrices, where the model knows it; or a tuple of a list of
+triangular factors and the `Reduction` that says what they stand for. Configuration files name the
 module. Other packages add theirs under the entry-point group ``fedcore.generators``.
 """
 
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.clients import Reduction
 from fedcore.errors import InputError, nearest
 from fedcore.plugins import Registry
 from fedcore.problems import Reference
@@ -25,8 +27,8 @@ names = REGISTRY.names
 
 def generate(
     name: str, rng: np.random.Generator, params: Mapping[str, Any]
-) -> Clients | tuple[Clients, Reference]:
-    """Draw client matrices from the model `name`, with their SVD if the model knows it.
+) -> Clients | tuple[Clients, Reference] | tuple[Clients, Reduction]:
+    """Draw client matrices from the model `name`, with what the model knows of them.
 
     Raises
     ------

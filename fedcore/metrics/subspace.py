@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from fedcore.linalg import range_basis, sin_theta
 from fedcore.metrics import Iterate, Metric, shared_matrix
 from fedcore.problems import Problem
@@ -13,11 +15,42 @@ def subspace_distance(iterate: Iterate, problem: Problem) -> float:
     return sin_theta(range_basis(matrix).basis, problem.right_vectors[:, : matrix.shape[1]])
 
 
+def projection_distance(iterate: Iterate, problem: Problem) -> float:
+    """Return ``‖(I − Z Zᵀ) U_k‖₂``: what the iterate's range leaves out of the top k directions.
+
+    k is the ``target`` that the method names with its iterate, or else the number of columns.
+    """
+    matrix = shared_matrix(iterate)
+    k = iterate.get("target", matrix.shape[1])
+    return sin_theta(range_basis(matrix).basis, problem.right_vectors[:, :k])
+
+
+def misalignment(iterate: Iterate, problem: Problem) -> float:
+    """Return ``max ‖Zᵢ Dᵢ − Z₁‖₂`` over the clients' aligned bases, the ``local`` of the iterate.
+
+    It is ρ_t of LocalPower and FedPower (Guo et al., Definition 5); zero when all share one basis.
+    """
+    bases = iterate.get("local", [])
+    return max((float(np.linalg.norm(Z - bases[0], 2)) for Z in bases), default=0.0)
+
+
 METRICS = (
     Metric(
         "subspace_distance",
         "1",
         "sine of the largest angle to the top right singular subspace of S",
         subspace_distance,
+    ),
+    Metric(
+        "projection_distance",
+        "1",
+        "sine of the largest angle of the wanted top right singular subspace of S to range(Z)",
+        projection_distance,
+    ),
+    Metric(
+        "misalignment",
+        "1",
+        "largest spectral norm of Z_i D_i - Z_1 over the clients, before the communication",
+        misalignment,
     ),
 )

@@ -1,1 +1,1 @@
-"""What a server can learn about its clients' data."""
+"""Differential privacy: events, mechanisms, accounting; and what a server can learn of data."""

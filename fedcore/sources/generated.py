@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedcore import generators
+from fedcore.clients import Reduction
 from fedcore.federation import check_clients
 from fedcore.problems import Problem
 
@@ -17,10 +18,12 @@ def make(
 ) -> Problem:
     """Draw the clients of ``spec["generator"]`` with its ``params``; see `sources.build`."""
     drawn = generators.generate(spec["generator"], rng, spec.get("params", {}))
-    clients, reference = drawn if isinstance(drawn, tuple) else (drawn, None)
+    clients, known = drawn if isinstance(drawn, tuple) else (drawn, None)
     problem = Problem(name, check_clients(clients))
-    if reference is not None:
-        problem.reference = reference  # fills the cached property
+    if isinstance(known, Reduction):
+        problem.clients.reduction = known
+    elif known is not None:
+        problem.reference = known  # fills the cached property
     if surrogate:  # sizes are not the paper's, so that a result must not pass for its own
         problem.status, problem.note = "surrogate", "drawn at the sizes of this configuration"
     return problem

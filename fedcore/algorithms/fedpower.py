@@ -1,0 +1,203 @@
+"""FedPower: differentially private subspace iteration with local steps and stragglers.
+
+Guo, Li, Chang, Wang & Zhang, *FedPower: privacy-preserving distributed eigenspace estimation*
+(Machine Learning 2024), Algorithms 2 and 3. Each of T iterations is a product with noise,
+
+    Yᵢ = MᵢᵀMᵢ Zᵢ + N(0, s²),   Mᵢ the samples × features of client i, rows of norm at most 1,
+
+orthonormalised locally or, at a synchronisation, sent with Zᵢ to be aligned and summed. Without
+noise this is `local_power`, byte for byte. With K `participants` the server draws K clients at
+every synchronisation, with replacement as in Algorithm 3 or without; one that was drawn w times
+sends once and weighs w; the first client is the reference for the alignment and always sends. If
+there is no synchronisation at T, the answer is the average of the aligned Zᵢ at T, in one more
+round. `fedcore.privacy.calibration` has s; every product of a client that is to send is charged.
+The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times ours: the iterates are the same.
+
+Departures: Z₀ is that of `local_power`, from uniform entries, where the paper has Gaussian ones; a
+client that is not to send does not compute, as the next broadcast would overwrite its work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fedcore.algorithms.local_power import ALIGNMENTS, SCHEDULES, aggregate, align
+from fedcore.algorithms.ssi import starting_basis
+from fedcore.checks import require_at_least, require_flag, require_one_of, require_positive
+from fedcore.errors import InputError
+from fedcore.federation import Federation, Step
+from fedcore.ledger import Cost, Shape
+from fedcore.linalg import orth
+from fedcore.privacy.accounting import require_delta
+from fedcore.privacy.calibration import CALIBRATIONS, sensitivity, standard_deviation
+from fedcore.steps import gram_product, local_gram_product
+
+PAPER = "fedpower"
+
+
+@dataclass(frozen=True)
+class Params:
+    """Hyper-parameters: `local_power`'s schedule and alignment, and what is this method's own.
+
+    Attributes
+    ----------
+    n_components : int
+        r, columns of Z.
+    target : int, optional
+        k ≤ r, dimension of the eigenspace that is wanted; the default is r.
+    iterations : int, default=10
+        T, products of a client.
+    local_steps : int, default=2
+        p, products before the first synchronisation.
+    epsilon, delta : float
+        Budget of the run; no noise for an ε of None.
+    calibration : {"paper", "tight"}, default="paper"
+    participants : int, optional
+        K; the default is all clients, without a draw (Algorithm 2).
+    replacement : bool, default=True
+        Whether the K are drawn with replacement.
+    clip : bool, default=False
+        Scale rows of norm above 1 down to 1. Otherwise, if there is noise, they are refused.
+    start : ndarray of shape (n_features, n_components), optional
+        Basis that is orthonormalised into Z₀; the default is drawn.
+    """
+
+    n_components: int
+    target: int | None = None
+    iterations: int = 10
+    local_steps: int = 2
+    schedule: str = "linear"
+    alignment: str = "procrustes"
+    epsilon: float | None = 0.5
+    delta: float = 1e-4
+    calibration: str = "paper"
+    participants: int | None = None
+    replacement: bool = True
+    clip: bool = False
+    start: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least(1, n_components=self.n_components, local_steps=self.local_steps)
+        require_at_least(0, iterations=self.iterations)
+        require_one_of(SCHEDULES, schedule=self.schedule)
+        require_one_of(ALIGNMENTS, alignment=self.alignment)
+        require_one_of(CALIBRATIONS, calibration=self.calibration)
+        require_flag(replacement=self.replacement, clip=self.clip)
+        require_delta(self.delta)
+        if self.epsilon is not None:
+            require_positive(epsilon=self.epsilon)
+        if self.participants is not None:
+            require_at_least(1, participants=self.participants)
+        if self.target is not None:
+            require_at_least(1, target=self.target)
+            if self.target > self.n_components:
+                raise InputError(
+                    f"n_components = {self.n_components}, the rank of the iteration, is below the "
+                    f"rank that is wanted, target = {self.target}"
+                )
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run FedPower; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``basis`` of shape (n_features, n_components).
+    """
+    m, K = federation.shape.n_clients, params.participants
+    if K is not None and K > m and not params.replacement:
+        raise InputError(f"{K} participants cannot be drawn from {m} clients without replacement")
+    product, single = products(federation, params)
+    k = params.target or params.n_components
+    Z = starting_basis(federation, params, rng)
+    stop, t = record(0, basis=Z, target=k), 0
+    for q in intervals(params):
+        if stop:
+            break
+        federation.broadcast(Z)
+        weights = draw(federation, params, rng)
+        synchronous = t + q <= params.iterations
+        if synchronous:
+            t += q
+            total = aggregate(
+                federation, q, params.alignment, product=product, single=single, weights=weights
+            )
+        else:
+            q, t = params.iterations - t, params.iterations
+            total = average(federation, q, params.alignment, product, weights)
+        Z = orth(total)
+        shared = synchronous and q == 1
+        local = [] if shared else federation.client_state("Z", of=weights)
+        stop = record(t, basis=Z, target=k, local=align(local, params.alignment))
+    return {"basis": Z}
+
+
+def products(federation: Federation, params: Params) -> tuple[Step, Step]:
+    """Client steps ``MᵀM Z`` with noise: the local one, and the only one of a round."""
+    if params.clip or params.epsilon is not None:
+        federation.bound_rows(1.0, clip=params.clip)
+    if params.epsilon is None:
+        return local_gram_product, gram_product
+    federation.protect(delta=params.delta, neighbours="replace_one")
+    r, T, change = params.n_components, params.iterations, sensitivity(params.n_components)
+    s = standard_deviation(params.calibration, r, max(T, 1), params.epsilon, params.delta)
+
+    def noisy(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
+        value = local_gram_product(data, state, Z)
+        return state.privacy.gaussian(value, sensitivity=change, noise_multiplier=s / change)
+
+    return noisy, noisy
+
+
+def draw(federation: Federation, params: Params, rng: np.random.Generator) -> dict[int, int] | None:
+    """Weights of the clients that send, the reference first; None for all with weight 1."""
+    if params.participants is None:
+        return None
+    drawn = rng.choice(federation.shape.n_clients, params.participants, replace=params.replacement)
+    return {0: 0} | {int(i): int(np.sum(drawn == i)) for i in np.unique(drawn)}
+
+
+def average(
+    federation: Federation, q: int, alignment: str, product: Step, weights: dict[int, int] | None
+) -> np.ndarray:
+    """Return ``Σᵢ wᵢ Zᵢ Dᵢ`` after q more steps, the answer if T is no synchronisation."""
+
+    def local_steps(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
+        for _ in range(q):
+            Z = orth(product(data, state, Z))
+        state.Z = Z
+        return Z
+
+    of = None if weights is None else list(weights)
+    weight = [1] * federation.shape.n_clients if weights is None else weights.values()
+    aligned = align(federation.gather(local_steps, of=of), alignment)
+    return np.sum([w * Z for w, Z in zip(weight, aligned, strict=True)], axis=0)
+
+
+def intervals(params: Params) -> Iterator[int]:
+    """Products from one synchronisation to the next; the last one may reach beyond T."""
+    t = k = 0
+    while t < params.iterations:
+        q = SCHEDULES[params.schedule](params.local_steps, k)
+        t, k = t + q, k + 1
+        yield q
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """One d×r block down per client and round, one up; two up where Zᵢ is needed to align.
+
+    With `participants` the number of blocks up is random: this is the most that it can be.
+    """
+    m, steps = shape.n_clients, list(intervals(params))
+    senders = m if params.participants is None else min(m, params.participants + 1)
+    blocks = [1 + (params.alignment != "none" and q > 1) for q in steps]
+    if sum(steps) > params.iterations:
+        blocks[-1] = 1  # Zᵢ alone
+    block = shape.n_features * params.n_components
+    return Cost(len(steps), senders * sum(blocks) * block, m * len(steps) * block)

@@ -1,0 +1,61 @@
+"""Stochastic block model: one adjacency matrix of the same communities per client.
+
+Model II of Guo, Li, Chang, Wang & Zhang, *FedPower: privacy-preserving distributed eigenspace
+estimation*: 20 networks on 1000 nodes in two communities, edges with probabilities ``0.8 W`` in the
+first half of the networks and ``0.6 W`` in the second, ``W = [[.25, .1], [.1, .25]]``, no loops;
+every row is then scaled to unit norm. The paper does not give the sizes of the communities: they
+are equal here. A node without a neighbour keeps its row of zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fedcore.checks import require_at_least
+from fedcore.errors import InputError
+
+
+def generate(
+    rng: np.random.Generator,
+    *,
+    n_clients: int = 20,
+    nodes: int = 1000,
+    communities: int = 2,
+    within: float = 0.25,
+    between: float = 0.1,
+    scales: Sequence[float] = (0.8, 0.6),
+) -> list[np.ndarray]:
+    """Row-normalised adjacency matrices of a stochastic block model.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_clients, nodes, communities : int
+        m, d and k. Nodes of a community follow each other.
+    within, between : float
+        Entries of W on and off the diagonal, in [0, 1].
+    scales : sequence of float
+        Factors of W, each for as even a share of the clients as possible, in their order.
+
+    Returns
+    -------
+    list of ndarray of shape (nodes, nodes)
+    """
+    require_at_least(1, n_clients=n_clients, communities=communities)
+    require_at_least(max(2, communities), nodes=nodes)
+    community = np.arange(nodes) * communities // nodes
+    W = np.where(community[:, None] == community[None, :], float(within), float(between))
+    parts = np.array_split(np.arange(n_clients), len(scales))
+    clients = []
+    for scale, part in zip(scales, parts, strict=True):
+        probability = float(scale) * W
+        if probability.min() < 0.0 or probability.max() > 1.0:
+            raise InputError(f"edge probabilities {scale} * W must lie in [0, 1]")
+        for _ in part:
+            upper = np.triu(rng.random((nodes, nodes)) < probability, 1)
+            matrix = (upper | upper.T).astype(np.float64)
+            norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+            clients.append(matrix / np.where(norms > 0.0, norms, 1.0))
+    return clients

@@ -1,0 +1,184 @@
+"""Mechanisms that add noise and charge the ledger for it, in one call.
+
+After `Federation.protect`, every client's state carries ``state.privacy``, a `Mechanisms`. A client
+step that releases something calls it, and by that call alone the ledger knows: there is no other
+way to charge an event. An upload of a client whose step called none is counted as unprotected, and
+makes the run's ε infinite, unless the step says by `post_processing` that it replies with what has
+been released before.
+
+Every record belongs to one client, so that of clients with separate data the losses do not add up:
+the run's ε is the largest of theirs. It is the guarantee towards the server, and towards whoever
+sees all that crosses.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fedcore.checks import require_one_of, require_positive
+from fedcore.privacy import accounting
+from fedcore.privacy.events import NEIGHBOURS, Bounded, Event, Gaussian, Laplace
+
+AnyStep = TypeVar("AnyStep")
+
+
+def post_processing(step: AnyStep) -> AnyStep:
+    """Mark a client step that replies only with what its mechanisms have released before."""
+    step.post_processing = True  # type: ignore[attr-defined]
+    return step
+
+
+@dataclass
+class Account:
+    """What one client's records have been charged.
+
+    Attributes
+    ----------
+    events : Counter of Event
+    exposed : bool
+        Whether something has been uploaded without any mechanism.
+    """
+
+    events: Counter[Event] = field(default_factory=Counter)
+    exposed: bool = False
+
+
+class Privacy:
+    """Privacy part of the ledger: one account per client.
+
+    Parameters
+    ----------
+    n_clients : int
+    delta : float
+        δ at which ε is stated.
+    neighbours : {"replace_one", "add_or_remove_one", "change_entry"}
+        Relation to which all sensitivities of the run refer.
+
+    Attributes
+    ----------
+    accounts : list of Account
+    """
+
+    def __init__(self, n_clients: int, delta: float, neighbours: str) -> None:
+        accounting.require_delta(delta)
+        require_one_of(NEIGHBOURS, neighbours=neighbours)
+        self.delta, self.neighbours = float(delta), neighbours
+        self.accounts = [Account() for _ in range(n_clients)]
+
+    def epsilon(self, *, how: str = "tight") -> float:
+        """ε so far: the largest of any client's; infinite after an unprotected upload."""
+        if any(account.exposed for account in self.accounts):
+            return float("inf")
+        distinct = {frozenset(account.events.items()) for account in self.accounts}
+        return max(accounting.epsilon(dict(e), self.delta, accounting=how) for e in distinct)
+
+    def about(self) -> dict[str, Any]:
+        """What a reader of the run must know: δ, relation, accounting, and the events' kinds."""
+        kinds = {type(event).__name__ for account in self.accounts for event in account.events}
+        return {
+            "delta": self.delta,
+            "neighbours": self.neighbours,
+            "accounting": "tight",
+            "mechanisms": sorted(kinds),
+        }
+
+
+class Mechanisms:
+    """Noise for one client, drawn from its own stream and charged to its account.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    account : Account
+    """
+
+    def __init__(self, rng: np.random.Generator, account: Account) -> None:
+        self._rng, self._account = rng, account
+
+    def gaussian(self, value: Any, *, sensitivity: float, noise_multiplier: float) -> Any:
+        """Return `value` with N(0, (sensitivity · noise_multiplier)²) noise on every entry.
+
+        Parameters
+        ----------
+        value : float or ndarray
+        sensitivity : float
+            Largest Euclidean (Frobenius) distance of the values of neighbouring data.
+        noise_multiplier : float
+            Standard deviation in units of `sensitivity`.
+        """
+        require_positive(sensitivity=sensitivity, noise_multiplier=noise_multiplier)
+        noise = self._rng.standard_normal(np.shape(value))
+        self._charge(Gaussian(float(noise_multiplier), float(sensitivity)))
+        return _add(value, sensitivity * noise_multiplier * noise)
+
+    def laplace(self, value: Any, *, sensitivity: float, noise_multiplier: float) -> Any:
+        """Return `value` with Laplace noise of scale ``sensitivity · noise_multiplier``.
+
+        Parameters
+        ----------
+        value : float or ndarray
+        sensitivity : float
+            Largest L1 distance of the values of neighbouring data.
+        noise_multiplier : float
+            Scale in units of `sensitivity`, 1/ε.
+        """
+        require_positive(sensitivity=sensitivity, noise_multiplier=noise_multiplier)
+        noise = self._rng.laplace(0.0, 1.0, np.shape(value))
+        self._charge(Laplace(float(noise_multiplier), float(sensitivity)))
+        return _add(value, sensitivity * noise_multiplier * noise)
+
+    def exponential(self, scores: Sequence[float], *, sensitivity: float, epsilon: float) -> int:
+        """Return an index, drawn with probabilities proportional to ``exp(ε score / 2Δ)``.
+
+        Parameters
+        ----------
+        scores : sequence of float
+        sensitivity : float
+            Δ, largest change of any score between neighbouring data.
+        epsilon : float
+            The choice is ε-DP (McSherry & Talwar, FOCS 2007).
+        """
+        require_positive(sensitivity=sensitivity, epsilon=epsilon)
+        weights = np.asarray(scores, np.float64) * (epsilon / (2.0 * sensitivity))
+        self._charge(Bounded(float(epsilon), mechanism="exponential"))
+        return int(np.argmax(weights + self._rng.gumbel(size=len(weights))))
+
+    def above_threshold(
+        self, queries: Iterable[float], threshold: float, *, sensitivity: float, epsilon: float
+    ) -> int | None:
+        """Return the index of the first query that, with noise, reaches the noisy threshold.
+
+        The sparse vector technique with one answer (Dwork & Roth, *Algorithmic foundations of
+        differential privacy*, Algorithm 1): noise Lap(2Δ/ε) on the threshold, Lap(4Δ/ε) on every
+        query. ε-DP however many queries were asked. None when no query reaches it.
+
+        Parameters
+        ----------
+        queries : iterable of float
+            Computed one by one, when asked for.
+        threshold : float
+        sensitivity : float
+            Δ, largest change of any query between neighbouring data.
+        epsilon : float
+        """
+        require_positive(sensitivity=sensitivity, epsilon=epsilon)
+        self._charge(Bounded(float(epsilon), mechanism="sparse vector"))
+        level = threshold + self._rng.laplace(0.0, 2.0 * sensitivity / epsilon)
+        for k, query in enumerate(queries):
+            if query + self._rng.laplace(0.0, 4.0 * sensitivity / epsilon) >= level:
+                return k
+        return None
+
+    def _charge(self, event: Event) -> None:
+        self._account.events[event] += 1
+
+
+def _add(value: Any, noise: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value + noise.astype(value.dtype, copy=False)
+    return float(value + noise)

@@ -1,0 +1,151 @@
+"""Composition against closed forms, a quadrature of our own, and orders between the accountings."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from fedcore.errors import InputError
+from fedcore.privacy.accounting import calibrate, epsilon, gaussian_noise_multiplier
+from fedcore.privacy.events import Bounded, Gaussian, Laplace
+
+
+def gaussian_delta(sigma: float, eps: float) -> float:
+    """δ(ε) of one Gaussian mechanism of sensitivity 1 (Balle & Wang, 2018, Theorem 8)."""
+    low, high = 1 / (2 * sigma) - eps * sigma, -1 / (2 * sigma) - eps * sigma
+    return float(stats.norm.cdf(low) - math.exp(eps) * stats.norm.cdf(high))
+
+
+@pytest.mark.parametrize("sigma", [0.4, 1.0, 5.0, 60.0])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6])
+def test_gaussian_steps_are_one_gaussian_with_the_summed_precision(sigma, delta):
+    events = {Gaussian(sigma): 7, Gaussian(2 * sigma, sensitivity=3.0): 4}
+    total = 1 / math.sqrt(7 / sigma**2 + 4 / (2 * sigma) ** 2)
+    found = epsilon(events, delta)
+    if found == 0.0:
+        assert gaussian_delta(total, 0.0) <= delta
+    else:
+        assert gaussian_delta(total, found) == pytest.approx(delta, rel=1e-6)
+
+
+def test_a_sensitivity_does_not_change_the_loss_of_a_noise_in_its_units():
+    assert epsilon({Gaussian(3.0, 5.0): 2}, 1e-5) == epsilon({Gaussian(3.0): 2}, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("eps0", "count", "sigma"), [(0.1, 5, 4.0), (0.5, 12, 1.5), (0.02, 3, 20.0)]
+)
+def test_pure_and_gaussian_together(eps0, count, sigma):
+    """Worst case by hand: randomised response (binomial) beside one Gaussian."""
+
+    def delta_of(eps: float) -> float:
+        k = np.arange(count + 1)
+        shares = stats.binom.pmf(k, count, math.exp(eps0) / (1 + math.exp(eps0)))
+        losses = eps0 * (2 * k - count)
+        return float(
+            sum(
+                p * gaussian_delta(sigma, eps - loss)
+                for p, loss in zip(shares, losses, strict=True)
+            )
+        )
+
+    exact = optimize.brentq(lambda eps: delta_of(eps) - 1e-5, 0.0, 50.0, xtol=1e-12)
+    found = epsilon({Gaussian(sigma): 1, Bounded(eps0): count}, 1e-5)
+    assert exact <= found * (1 + 1e-9)
+    assert found == pytest.approx(exact, rel=2e-3)
+
+
+def test_pure_events_never_cost_more_than_their_sum():
+    events = {Bounded(0.3, mechanism="exponential"): 2, Bounded(0.1): 4}
+    assert 0.99 <= epsilon(events, 1e-12) <= 1.0
+
+
+def test_a_bounded_event_keeps_its_own_delta():
+    assert epsilon({Bounded(0.2, 1e-6): 1}, 1e-5) <= 0.2 + 1e-9
+    assert epsilon({Bounded(0.2, 1e-4): 1}, 1e-5) == math.inf
+
+
+def test_laplace_is_at_most_its_pure_loss():
+    found = epsilon({Laplace(4.0): 1}, 1e-6)
+    assert 0.249 <= found <= 0.25 + 1e-9
+    assert epsilon({Laplace(4.0): 30}, 1e-6) < epsilon({Bounded(0.25): 30}, 1e-6)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        {Gaussian(18.0): 10},
+        {Gaussian(0.7): 3},
+        {Gaussian(9.0): 4, Bounded(0.05): 6},
+        {Gaussian(9.0): 4, Laplace(12.0): 6},
+    ],
+)
+@pytest.mark.parametrize("delta", [1e-4, 1e-7])
+def test_renyi_lies_above_and_not_far(events, delta):
+    tight, rdp = epsilon(events, delta), epsilon(events, delta, accounting="rdp")
+    assert tight < rdp < 1.3 * tight
+
+
+def test_renyi_orders_are_dense_enough():
+    """Against the best real order of the same conversion (Canonne, Kamath & Steinke, 2020)."""
+    for rho, delta in ((1e-4, 1e-5), (0.01, 1e-4), (0.5, 1e-5), (40.0, 1e-6)):
+
+        def converted(a: float, rho: float = rho, delta: float = delta) -> float:
+            return a * rho + math.log1p(-1 / a) - math.log(delta * a) / (a - 1)
+
+        best = optimize.minimize_scalar(
+            lambda t, f=converted: f(1 + math.exp(t)), bounds=(-6, 12), method="bounded"
+        ).fun
+        found = epsilon({Gaussian(1 / math.sqrt(2 * rho)): 1}, delta, accounting="rdp")
+        assert best * (1 - 1e-9) <= found <= best * 1.002
+
+
+@pytest.mark.parametrize(
+    ("eps", "delta", "steps"), [(0.5, 1e-4, 10), (10.0, 1e-4, 10), (1.0, 1e-6, 1)]
+)
+def test_the_calibration_spends_exactly_the_budget(eps, delta, steps):
+    sigma = gaussian_noise_multiplier(eps, delta, steps)
+    assert epsilon({Gaussian(sigma): steps}, delta) == pytest.approx(eps, rel=1e-6)
+    found = calibrate(lambda noise: {Gaussian(noise): steps}, eps, delta)
+    assert sigma * (1 - 1e-9) <= found <= sigma * (1 + 2e-6)
+
+
+def test_a_calibration_of_several_mechanisms_stays_below_the_target():
+    def events(noise: float) -> dict:
+        return {Gaussian(noise): 5, Bounded(0.05 / noise): 5}
+
+    noise = calibrate(events, 0.7, 1e-5)
+    assert epsilon(events(noise), 1e-5) <= 0.7 < epsilon(events(noise * 0.999), 1e-5)
+
+
+def test_nothing_released_costs_nothing():
+    assert epsilon({}, 1e-5) == 0.0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, 2.0, -1e-3, float("nan"), True])
+def test_a_delta_outside_its_range_is_refused(delta):
+    with pytest.raises(InputError, match="delta must"):
+        epsilon({Gaussian(1.0): 1}, delta)
+
+
+@pytest.mark.parametrize("eps", [0.0, -1.0, float("inf")])
+def test_an_epsilon_outside_its_range_is_refused(eps):
+    with pytest.raises(InputError, match="epsilon must"):
+        gaussian_noise_multiplier(eps, 1e-5)
+
+
+def test_an_impossible_target_is_refused():
+    with pytest.raises(InputError, match="no noise"):
+        calibrate(lambda noise: {Bounded(1.0): 1}, 0.5, 1e-5)
+
+
+def test_without_the_library_the_extra_is_named(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    monkeypatch.delitem(sys.modules, "dp_accounting.gaussian_mechanism", raising=False)
+    with pytest.raises(InputError, match=r"pip install 'fedcore\[privacy\]'"):
+        epsilon({Gaussian(1.2345678): 1}, 1e-5)

@@ -1,0 +1,222 @@
+"""Noise and its charge are one call; what no mechanism has touched makes ε infinite."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fedcore.errors import InputError
+from fedcore.federation import Federation
+from fedcore.privacy.accounting import epsilon
+from fedcore.privacy.events import Bounded, Gaussian, Laplace
+from fedcore.privacy.mechanisms import post_processing
+from fedcore.privacy.rows import clip_rows
+from fedcore.transcript import Transcript
+
+
+def private(n_clients: int = 3, **options) -> Federation:
+    clients = [np.eye(4) for _ in range(n_clients)]
+    federation = Federation(clients, seed=3, **options)
+    federation.protect(delta=1e-5, neighbours="replace_one")
+    return federation
+
+
+def noisy(data, state, message):
+    return state.privacy.gaussian(data, sensitivity=0.5, noise_multiplier=4.0)
+
+
+def bare(data, state, message):
+    return data
+
+
+def test_every_release_is_charged_to_its_client_and_the_largest_counts():
+    federation = private()
+    assert federation.ledger.snapshot()["epsilon"] == 0.0
+    federation.gather(noisy)
+    federation.gather(noisy, of=[1])
+    events = [account.events for account in federation.ledger.privacy.accounts]
+    assert [e[Gaussian(4.0, 0.5)] for e in events] == [1, 2, 1]
+    assert federation.ledger.snapshot()["epsilon"] == epsilon({Gaussian(4.0): 2}, 1e-5)
+
+
+def test_local_noise_is_charged_before_anything_is_sent():
+    federation = private()
+    federation.local(noisy)
+    assert federation.ledger.privacy.epsilon() == epsilon({Gaussian(4.0): 1}, 1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_client_named_twice_takes_part_twice(threads):
+    """One participation after the other: two noises, two charges, two uploads, any threads."""
+    federation = private(threads=threads, transcript=(seen := Transcript()))
+    replies = federation.gather(noisy, of=[2, 0, 2, 2])
+    draws = federation.client_state("rng")  # streams moved as far as the participations
+    assert len(replies) == 4 and federation.ledger.scalars_up == 4 * 16
+    counts = [a.events.total() for a in federation.ledger.privacy.accounts]
+    assert counts == [1, 0, 3]
+    stream = np.random.default_rng(np.random.SeedSequence(3, spawn_key=(1, 2)))
+    expected = [np.eye(4) + 2.0 * stream.standard_normal((4, 4)) for _ in range(3)]
+    for reply, right in zip([replies[0], replies[2], replies[3]], expected, strict=True):
+        np.testing.assert_array_equal(reply, right)
+    assert draws[2].bit_generator.state == stream.bit_generator.state
+    assert [exchange.client for exchange in seen.exchanges] == [2, 0, 2, 2]
+    np.testing.assert_array_equal(seen.exchanges[3].sent, replies[3])
+
+
+@pytest.mark.parametrize("how", ["gather", "sum", "mean"])
+def test_an_upload_without_a_mechanism_makes_epsilon_infinite(how):
+    federation = private()
+    federation.gather(noisy)
+    getattr(federation, how)(bare)
+    assert federation.ledger.privacy.epsilon() == np.inf
+
+
+def test_a_sum_by_its_twin_is_an_upload_without_a_mechanism():
+    from fedcore.steps import gram_product
+
+    federation = private()
+    federation.broadcast(np.eye(4))
+    federation.sum(gram_product)
+    assert federation.ledger.privacy.epsilon() == np.inf
+
+
+def test_what_has_been_released_before_and_what_is_empty_may_be_sent():
+    federation = private()
+
+    def keep(data, state, message):
+        state.kept = noisy(data, state, message)
+
+    @post_processing
+    def send(data, state, message):
+        return state.kept
+
+    federation.gather(keep)
+    federation.gather(send)
+    assert federation.ledger.privacy.epsilon() == epsilon({Gaussian(4.0): 1}, 1e-5)
+
+
+def test_looking_from_outside_costs_nothing():
+    federation = private()
+    federation.observe(bare)
+    assert federation.ledger.privacy.epsilon() == 0.0
+
+
+def test_protection_comes_first_and_once():
+    federation = private()
+    with pytest.raises(InputError, match="protect comes once"):
+        federation.protect(delta=1e-5, neighbours="replace_one")
+    late = Federation([np.eye(3)])
+    late.gather(bare)
+    with pytest.raises(InputError, match="before the first upload"):
+        late.protect(delta=1e-5, neighbours="replace_one")
+
+
+def test_a_last_exchange_without_noise_is_refused_before_any_work():
+    federation = Federation([np.eye(3)], bare_finish=True)
+    with pytest.raises(InputError, match=r"use fedcore\.run"):
+        federation.protect(delta=1e-5, neighbours="replace_one")
+
+
+@pytest.mark.parametrize(
+    ("delta", "neighbours", "sentence"),
+    [
+        (0.0, "replace_one", "delta must"),
+        (1.0, "replace_one", "delta must"),
+        (1e-5, "replace", "did you mean 'replace_one'"),
+    ],
+)
+def test_bad_settings_are_refused(delta, neighbours, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Federation([np.eye(3)]).protect(delta=delta, neighbours=neighbours)
+
+
+def one_client() -> object:
+    return private(1).client_state("privacy")[0]
+
+
+def test_the_distribution_of_the_noise():
+    privacy = one_client()
+    zero = np.zeros(4000)
+    gaussian = privacy.gaussian(zero, sensitivity=0.5, noise_multiplier=3.0)
+    laplace = privacy.laplace(zero, sensitivity=2.0, noise_multiplier=0.25)
+    assert stats.kstest(gaussian, stats.norm(scale=1.5).cdf).pvalue > 1e-3
+    assert stats.kstest(laplace, stats.laplace(scale=0.5).cdf).pvalue > 1e-3
+    assert isinstance(privacy.laplace(1.0, sensitivity=1.0, noise_multiplier=1.0), float)
+
+
+def test_noise_keeps_the_precision_of_the_value():
+    value = np.zeros((2, 3), np.float32)
+    assert one_client().gaussian(value, sensitivity=1.0, noise_multiplier=1.0).dtype == np.float32
+
+
+def test_the_exponential_mechanism_draws_by_its_formula():
+    privacy = one_client()
+    scores, eps, sensitivity = np.array([0.0, 1.0, 3.0]), 1.2, 2.0
+    counts = np.bincount(
+        [privacy.exponential(scores, sensitivity=sensitivity, epsilon=eps) for _ in range(3000)]
+    )
+    weights = np.exp(eps * scores / (2 * sensitivity))
+    assert stats.chisquare(counts, 3000 * weights / weights.sum()).pvalue > 1e-3
+
+
+def test_above_threshold_stops_at_the_first_and_asks_no_further():
+    privacy = one_client()
+    asked = []
+
+    def queries():
+        for k in range(10):
+            asked.append(k)
+            yield 100.0 if k == 4 else -100.0
+
+    found = privacy.above_threshold(queries(), 0.0, sensitivity=1.0, epsilon=2.0)
+    assert found == 4 and asked == [0, 1, 2, 3, 4]
+    assert privacy.above_threshold([-100.0], 0.0, sensitivity=1.0, epsilon=2.0) is None
+
+
+def test_above_threshold_noise_is_lap_2_and_lap_4():
+    """P(stop at once) = P(Lap(4/ε) − Lap(2/ε) ≥ threshold − query), by quadrature."""
+    eps, gap = 1.0, 3.0
+    x = np.linspace(-200, 200, 400_001)
+    exact = np.trapezoid(
+        stats.laplace(scale=2 / eps).pdf(x) * stats.laplace(scale=4 / eps).sf(gap + x), x
+    )
+    privacy = one_client()
+    hits = sum(
+        privacy.above_threshold([0.0], gap, sensitivity=1.0, epsilon=eps) == 0 for _ in range(4000)
+    )
+    assert stats.binomtest(hits, 4000, exact).pvalue > 1e-3
+
+
+def test_each_mechanism_charges_its_own_event():
+    federation = private(1)
+    privacy = federation.client_state("privacy")[0]
+    privacy.laplace(0.0, sensitivity=2.0, noise_multiplier=3.0)
+    privacy.exponential([0.0, 1.0], sensitivity=1.0, epsilon=0.3)
+    privacy.above_threshold([1.0], 0.0, sensitivity=1.0, epsilon=0.4)
+    assert dict(federation.ledger.privacy.accounts[0].events) == {
+        Laplace(3.0, 2.0): 1,
+        Bounded(0.3, mechanism="exponential"): 1,
+        Bounded(0.4, mechanism="sparse vector"): 1,
+    }
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.inf])
+def test_a_noise_of_nothing_is_refused(value):
+    with pytest.raises(InputError, match="noise_multiplier must"):
+        one_client().gaussian(0.0, sensitivity=1.0, noise_multiplier=value)
+    with pytest.raises(InputError, match="sensitivity must"):
+        one_client().laplace(0.0, sensitivity=value, noise_multiplier=1.0)
+
+
+def test_long_rows_are_refused_or_clipped_and_never_change_the_bound():
+    rows = np.array([[0.6, 0.8], [3.0, 4.0], [0.0, 0.0]])
+    with pytest.raises(InputError, match="client 1: row 1 has norm 5, above the 1"):
+        Federation([rows[:1], rows]).bound_rows()
+    np.testing.assert_allclose(clip_rows(rows), [[0.6, 0.8], [0.6, 0.8], [0.0, 0.0]])
+    federation = Federation([rows[:1], rows])
+    federation.bound_rows(clip=True)
+    longest = [np.linalg.norm(data, axis=1).max() for data in federation.observe(bare)]
+    assert max(longest) <= 1 + 1e-15
+    federation.bound_rows()
+    np.testing.assert_array_equal(rows[1], [3.0, 4.0])  # the caller's data are left alone
