@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
+
+
+class Labelled(NamedTuple):
+    """Samples and their labels, of one client or, with a leading axis, of several of equal size."""
+
+    X: np.ndarray  # (m, d), or (clients, m, d)
+    y: np.ndarray  # (m,), or (clients, m)
 
 
 class Clients(Sequence[np.ndarray]):
@@ -15,17 +22,21 @@ class Clients(Sequence[np.ndarray]):
     ----------
     matrices : sequence of ndarray of shape (n_i, d), or callable
         The matrices, or what returns them: it is called at most once, when a matrix is asked for.
+        One array of shape (n_clients, m, d) for clients of equal size.
     shapes : sequence of (int, int), optional
         Of the matrices; needed when they are to be read later, and so is `dtypes`.
     dtypes : sequence of numpy.dtype, optional
     gram : ndarray of shape (d, d), optional
         ``Σ SᵢᵀSᵢ``. Methods that need sums of products alone then never ask for a matrix.
+    labels : sequence of ndarray of shape (n_i,), optional
+        One label per sample, for methods that learn from them.
 
     Attributes
     ----------
     shapes : list of (int, int)
     dtypes : list of numpy.dtype
     gram : ndarray or None
+    labels : sequence of ndarray or None
     """
 
     def __init__(
@@ -34,12 +45,15 @@ class Clients(Sequence[np.ndarray]):
         shapes: Sequence[tuple[int, int]] | None = None,
         dtypes: Sequence[np.dtype] | None = None,
         gram: np.ndarray | None = None,
+        labels: Sequence[np.ndarray] | None = None,
     ) -> None:
         self._read = matrices if callable(matrices) else None
+        self._stack = matrices if isinstance(matrices, np.ndarray) else None
         self._matrices = [] if callable(matrices) else list(matrices)
         self.shapes = [m.shape for m in self._matrices] if shapes is None else list(shapes)
         self.dtypes = [m.dtype for m in self._matrices] if dtypes is None else list(dtypes)
         self.gram = gram
+        self.labels: Sequence[np.ndarray] | np.ndarray | None = labels
 
     def __len__(self) -> int:
         return len(self.shapes)
@@ -53,6 +67,35 @@ class Clients(Sequence[np.ndarray]):
         if self._read is not None:
             self._matrices, self._read = list(self._read()), None
         return self._matrices[i]
+
+    def labelled(self, i: int) -> Labelled:
+        """Return the samples of client `i` with their labels."""
+        assert self.labels is not None
+        return Labelled(self[i], self.labels[i])
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all matrices have the same shape and precision."""
+        return len(set(zip(self.shapes, self.dtypes, strict=True))) == 1
+
+    @property
+    def stack(self) -> np.ndarray:
+        """Return the matrices of `uniform` clients as one array of shape (n_clients, m, d).
+
+        It is made when first asked for, in as much memory as the matrices themselves, unless they
+        came as one.
+        """
+        if self._stack is None:
+            self._stack = np.stack(self[:])
+        return self._stack
+
+    @property
+    def labelled_stack(self) -> Labelled:
+        """Return `stack` with the labels, of shape (n_clients, m)."""
+        assert self.labels is not None
+        if not isinstance(self.labels, np.ndarray):
+            self.labels = np.stack(self.labels)
+        return Labelled(self.stack, self.labels)
 
     @property
     def n_samples(self) -> int:

@@ -18,6 +18,7 @@ from fedcore.cells import AUDITS, KNOWN
 from fedcore.errors import ConfigError, nearest
 from fedcore.fingerprint import fingerprint
 from fedcore.schemas import check
+from fedcore.tuning import combinations
 
 PAPERS = Path("config/papers")
 
@@ -38,6 +39,7 @@ class Cell:
     seed: int
     stop: dict[str, dict[str, float]] = field(default_factory=dict)
     audit: str | None = None
+    tune: dict[str, Any] | None = None
 
     @property
     def path(self) -> str:
@@ -47,7 +49,8 @@ class Cell:
     @property
     def code(self) -> str:
         """Fingerprint of all code that its history depends on."""
-        families = {metrics.get(name).function.__module__ for name in self.metrics}
+        measured = [*self.metrics, *([self.tune["by"]] if self.tune else [])]
+        families = {metrics.get(name).function.__module__ for name in measured}
         algorithm = algorithms.REGISTRY.module_name(self.algorithm)
         audit = [AUDITS[self.audit]] if self.audit else []
         return fingerprint("fedcore.cells", algorithm, *families, *audit)
@@ -143,6 +146,7 @@ class Plan:
                             params, run.get("repeats", spec["repeats"]), spec["metrics"],
                             spec.get("iterates", "last"), self.config["seed"],
                             run.get("stop", spec.get("stop", {})), spec.get("audit"),
+                            run.get("tune"),
                         )  # fmt: skip
                         _check_cell(cell, where)
                         yield cell
@@ -242,8 +246,9 @@ def _check_cell(cell: Cell, where: str) -> None:
     """Refuse what would only fail when the job runs."""
     try:
         values = {k: 1.0 if v == "reference" and k in KNOWN else v for k, v in cell.params.items()}
-        algorithms.get(cell.algorithm).params(values)
-        for name in cell.metrics:
+        for changes in combinations(cell.tune["over"]) if cell.tune else [{}]:
+            algorithms.get(cell.algorithm).params({**values, **changes})
+        for name in [*cell.metrics, *([cell.tune["by"]] if cell.tune else [])]:
             metrics.get(name)
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from error

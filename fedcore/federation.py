@@ -4,20 +4,22 @@ An algorithm talks to its clients through a `Federation` and through nothing els
 message, and it gathers, sums or averages what a *client step* replies. A client step is a plain
 function ``step(data, state, message) -> reply``; ``state`` stays with the client between rounds and
 carries the client's own random generator as ``state.rng``. Every message is charged to the ledger.
+
+Where `labelled`, the data of a client are a `fedcore.clients.Labelled` pair of samples and labels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
+from functools import cached_property, reduce
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from fedcore.checks import require_at_least
-from fedcore.clients import Clients
+from fedcore.clients import Clients, Labelled
 from fedcore.errors import InputError
 from fedcore.ledger import Ledger, Shape
 
@@ -58,6 +60,19 @@ def summed(twin: Twin) -> Callable[[AnyStep], AnyStep]:
     return attach
 
 
+def stacked(step: AnyStep) -> AnyStep:
+    """Declare that a client step also works on many clients of equal shape at once.
+
+    Its data, the arrays in its state and its reply then have a leading axis of clients: one array
+    operation in the place of ten thousand calls. So the step indexes axes from the end, does not
+    draw from ``state.rng``, keeps nothing but arrays of equal shape in its state, and replies with
+    one array. Plain and stacked form agree to rounding; which one is taken depends on the clients'
+    shapes and messages alone.
+    """
+    step.stacked = True  # type: ignore[attr-defined]
+    return step
+
+
 class Observer(Protocol):
     """What watches the uploads; `fedcore.transcript.Transcript` is one.
 
@@ -92,6 +107,10 @@ class Federation:
         Client steps that run at the same time.
     transcript : Observer, optional
         Is shown every upload, see `fedcore.transcript`. It changes neither results nor ledger.
+    labelled : bool, default=False
+        Hand the clients' labels to the steps, beside the samples.
+    stack : bool, default=True
+        Whether to use the stacked form of steps that have one; False is for tests and benchmarks.
 
     Notes
     -----
@@ -117,6 +136,8 @@ class Federation:
         threads: int = 1,
         transcript: Observer | None = None,
         check: bool = True,
+        labelled: bool = False,
+        stack: bool = True,
     ) -> None:
         checked = check_clients(clients) if check else clients
         self._data = checked if isinstance(checked, Clients) else Clients(checked)
@@ -129,9 +150,10 @@ class Federation:
             require_at_least(0, seed=seed)
         root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         self.rng = np.random.default_rng(_child(root, SERVER))
-        self._state = [
-            SimpleNamespace(rng=np.random.default_rng(_child(root, CLIENT, i))) for i in ids
-        ]
+        self._state = [_State(_root=root, _id=i) for i in ids]
+        self._arrays: dict[str, np.ndarray] = {}  # of the clients' states, see _StackedState
+        self._labelled = labelled
+        self._stack = stack and self._data.uniform and len(self._data) > 1
         self._inbox: list[Any] = [None] * len(self._data)
         self._threads = threads
         self._transcript = transcript
@@ -154,12 +176,12 @@ class Federation:
             self._inbox[position] = message
         self.ledger.download(message, len(receivers))
 
-    def gather(self, step: Step, *, of: Sequence[int] | None = None) -> list[Any]:
+    def gather(self, step: Step, *, of: Sequence[int] | None = None) -> Sequence[Any]:
         """Run `step` on all clients (or those at the positions `of`) and upload their replies.
 
         Returns
         -------
-        list
+        list, or ndarray from a stacked step
             One reply per participating client, in the order of the clients.
         """
         replies = self._replies(step, of)
@@ -180,12 +202,17 @@ class Federation:
         """Run `step` on the clients without any communication; replies are dropped."""
         self._run(step, of)
 
-    def observe(self, step: Step) -> list[Any]:
+    def observe(self, step: Step) -> Sequence[Any]:
         """Look into the clients from outside the protocol: free, for evaluation and results."""
         return self._run(step, None)
 
-    def client_state(self, name: str) -> list[Any]:
-        """What every client holds under ``state.<name>``, seen from outside the protocol."""
+    def client_state(self, name: str) -> Sequence[Any]:
+        """What every client holds under ``state.<name>``, seen from outside the protocol.
+
+        One item per client; not to be changed.
+        """
+        if name in self._arrays:
+            return self._arrays[name]  # type: ignore[return-value]
         return [getattr(state, name) for state in self._state]
 
     def _total(self, step: Step, of: Sequence[int] | None) -> Any:
@@ -194,7 +221,8 @@ class Federation:
         if total is None:
             replies = self._replies(step, of)
             self.ledger.upload(replies)
-            total = reduce(np.add, replies)
+            stacked = isinstance(replies, np.ndarray)
+            total = replies.sum(axis=0) if stacked else reduce(np.add, replies)
         else:
             self.ledger.upload([total] * len(self._data))
         if self._transcript is not None:
@@ -215,6 +243,22 @@ class Federation:
             return None
         total = twin(self._data, self._memory.setdefault(twin, SimpleNamespace()), message)
         return _narrow(total) if self._single else total
+
+    def _run_stacked(self, step: Step, of: Sequence[int] | None) -> Sequence[Any]:
+        """Run a stacked step once for all participants; they hold the same message."""
+        rows = None if of is None else np.asarray(of, dtype=np.intp)
+        data: Any = self._data.labelled_stack if self._labelled else self._data.stack
+        if rows is not None:
+            data = Labelled(*(part[rows] for part in data)) if self._labelled else data[rows]
+        state: Any = _StackedState(self._state, self._arrays, rows)
+        return step(data, state, self._inbox[0 if of is None else of[0]])
+
+    def _alike(self, positions: Sequence[int]) -> bool:
+        """Whether these are different clients that all hold the same message."""
+        if not positions or len(set(positions)) < len(positions):
+            return False
+        first = self._inbox[positions[0]]
+        return all(self._inbox[i] is first for i in positions)
 
     def _common_message(self, of: Sequence[int] | None) -> Any:
         """Return the message that all participants hold; None when they hold different ones."""
@@ -239,20 +283,68 @@ class Federation:
             shown = dict(zip(positions, replies, strict=True))
         observer.saw(self.ledger.rounds, [(i, self._inbox[i], shown[i]) for i in seen])
 
-    def _replies(self, step: Step, of: Sequence[int] | None) -> list[Any]:
+    def _replies(self, step: Step, of: Sequence[int] | None) -> Sequence[Any]:
         replies = self._run(step, of)
-        return [_narrow(reply) for reply in replies] if self._single else replies
+        if not self._single:
+            return replies
+        return _narrow(replies if isinstance(replies, np.ndarray) else list(replies))
 
-    def _run(self, step: Step, of: Sequence[int] | None) -> list[Any]:
+    def _run(self, step: Step, of: Sequence[int] | None) -> Sequence[Any]:
         positions = range(len(self._data)) if of is None else of
+        if self._stack and getattr(step, "stacked", False) and self._alike(positions):
+            return self._run_stacked(step, of)
+        self._arrays.clear()  # the step may set the states anew; they hold what the arrays did
 
         def call(i: int) -> Any:
-            return step(self._data[i], self._state[i], self._inbox[i])
+            data = self._data.labelled(i) if self._labelled else self._data[i]
+            return step(data, self._state[i], self._inbox[i])
 
         if self._threads == 1 or len(positions) == 1:
             return [call(i) for i in positions]
         with ThreadPoolExecutor(self._threads) as pool:
             return list(pool.map(call, positions))
+
+
+class _State(SimpleNamespace):
+    """What stays with one client; its random stream is made when it is first asked for."""
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        return np.random.default_rng(_child(self._root, CLIENT, self._id))
+
+
+class _StackedState:
+    """State of the clients at `rows` (None: all): each attribute one array, a row per client.
+
+    The arrays last from call to call. Each client's own state holds views of its rows, so that plain
+    steps see what stacked steps have written; a plain step drops the arrays, not what they hold.
+    """
+
+    def __init__(
+        self, states: Sequence[SimpleNamespace], arrays: dict[str, np.ndarray], rows: Any
+    ) -> None:
+        self.__dict__.update(_states=states, _arrays=arrays, _rows=rows)
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name not in self._arrays:
+            self._share(name, np.stack([getattr(state, name) for state in self._states]))
+        whole = self._arrays[name]
+        return whole if self._rows is None else whole[self._rows]
+
+    def __setattr__(self, name: str, value: np.ndarray) -> None:
+        if self._rows is not None:
+            if name not in self._arrays:
+                getattr(self, name)  # all clients must have it already
+            self._arrays[name][self._rows] = value
+        elif name in self._arrays and self._arrays[name].shape == value.shape:
+            self._arrays[name][...] = value
+        else:
+            self._share(name, np.array(value))
+
+    def _share(self, name: str, whole: np.ndarray) -> None:
+        self._arrays[name] = whole
+        for i, state in enumerate(self._states):
+            setattr(state, name, whole[i, ...])
 
 
 def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -303,6 +395,44 @@ def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
         checked.append(np.ascontiguousarray(data))
     if not checked:
         raise InputError("a federation needs at least one client")
+    return checked
+
+
+def check_labels(labels: Sequence[np.ndarray], clients: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Check the labels of clients and return them in the precision of the clients' samples.
+
+    Parameters
+    ----------
+    labels : sequence of array-like of shape (n_i,)
+    clients : sequence of ndarray of shape (n_i, d)
+        As `check_clients` returns them.
+
+    Raises
+    ------
+    InputError
+        When a client's labels are missing, too few or too many, not numbers, or not finite.
+    """
+    if len(labels) != len(clients):
+        raise InputError(
+            f"{len(clients)} clients need as many vectors of labels; got {len(labels)}"
+        )
+    checked = []
+    for i, (given, client) in enumerate(zip(labels, clients, strict=True)):
+        try:
+            y = np.asarray(given)
+        except ValueError as error:
+            raise InputError(f"the labels of client {i} are not a vector: {error}") from error
+        if y.shape != (len(client),):
+            raise InputError(
+                f"client {i} has {len(client)} samples and labels of shape {y.shape}; "
+                "give it one label per sample"
+            )
+        if y.dtype.kind not in "biuf":
+            raise InputError(f"the labels of client {i}: dtype {y.dtype} is not numeric")
+        if not np.isfinite(y).all():
+            row = int(np.argmin(np.isfinite(y)))
+            raise InputError(f"the labels of client {i} have {y[row]} at row {row}")
+        checked.append(y.astype(client.dtype))
     return checked
 
 

@@ -20,6 +20,7 @@ from fedcore import sealed
 from fedcore.clients import Clients
 from fedcore.errors import DataError
 from fedcore.linalg import range_basis, triangular_factor
+from fedcore.regression import Truth
 
 SCHEMA = 1
 
@@ -42,6 +43,8 @@ class Problem:
     status : {"official", "rebuilt", "surrogate", "synthetic"}
     note : str
         What a reader of a result must know about the data.
+    truth : Truth, optional
+        The model behind the labels of the clients, where it is known.
     """
 
     def __init__(
@@ -50,8 +53,9 @@ class Problem:
         clients: Sequence[np.ndarray],
         status: str = "synthetic",
         note: str = "",
+        truth: Truth | None = None,
     ) -> None:
-        self.name, self.status, self.note = name, status, note
+        self.name, self.status, self.note, self.truth = name, status, note, truth
         self.clients = clients if isinstance(clients, Clients) else Clients(clients)
         self._last: tuple[np.ndarray, float] = np.empty(0), np.nan
 
@@ -64,12 +68,22 @@ class Problem:
 
     @cached_property
     def checksum(self) -> str:
-        """sha256 of the clients' shapes and bytes."""
+        """sha256 of the shapes and bytes of the clients' matrices and labels."""
         digest = hashlib.sha256()
-        for client in self.clients:
-            digest.update(str((client.shape, client.dtype.str)).encode())
-            digest.update(client.data)
+        for matrix in [
+            *self.clients,
+            *([] if self.clients.labels is None else self.clients.labels),
+        ]:
+            digest.update(str((matrix.shape, matrix.dtype.str)).encode())
+            digest.update(matrix.data)
         return digest.hexdigest()
+
+    @property
+    def answer(self) -> dict[str, np.ndarray]:
+        """What a history keeps of the answer: the spectrum, or that of the true heads."""
+        if self.truth is None:
+            return {"singular_values": self.singular_values}
+        return {"head_singular_values": self.truth.head_singular_values}
 
     @property
     def singular_values(self) -> np.ndarray:
@@ -109,50 +123,37 @@ class Problem:
         return 0.5 * float(np.sum(self.singular_values[n_components:] ** 2))
 
 
-def save(problem: Problem, path: str | os.PathLike[str]) -> None:
-    """Write `problem` to one HDF5 file, whole or not at all."""
+def save(problem: Problem | Sequence[Problem], path: str | os.PathLike[str]) -> None:
+    """Write a problem, or several draws of one, to one HDF5 file, whole or not at all."""
     with sealed.create(path) as file:
         file.attrs["schema"] = SCHEMA
-        for key in ("name", "status", "note", "checksum"):
-            file.attrs[key] = getattr(problem, key)
-        for i, client in enumerate(problem.clients):
-            dataset = file.create_dataset(f"clients/{i:05d}", data=client)
-            dataset.attrs["description"] = f"client {i}: samples x features"
-        if problem.clients.gram is not None:
-            dataset = file.create_dataset("gram", data=problem.clients.gram)
-            dataset.attrs["description"] = "sum of the clients' Gram matrices"
-        for key, text in (
-            ("singular_values", "of the stacked clients, descending"),
-            ("right_vectors", "right singular vectors of the stacked clients, as columns"),
-        ):
-            dataset = file.create_dataset(f"reference/{key}", data=getattr(problem, key))
-            dataset.attrs["description"] = text
+        if isinstance(problem, Problem):
+            _write(file, problem)
+        else:
+            for i, draw in enumerate(problem):
+                _write(file.create_group(f"draws/{i:05d}"), draw)
 
 
 def load(path: str | os.PathLike[str]) -> Problem:
-    """Read a problem.
+    """Read a problem; of several draws the first.
 
     Raises
     ------
     DataError
         When the file is missing, cut off, damaged, or of another schema.
     """
+    return load_draws(path)[0]
+
+
+def load_draws(path: str | os.PathLike[str]) -> list[Problem]:
+    """Read all draws of a problem, mostly one; errors as of `load`."""
     try:
         with sealed.read(path) as file:
             if file.attrs["schema"] != SCHEMA:
                 raise DataError(
                     f"{path}: schema {file.attrs['schema']}, expected {SCHEMA}; delete it"
                 )
-            problem = Problem(
-                file.attrs["name"],
-                _stored(path, file) if "gram" in file else _matrices(file),
-                file.attrs["status"],
-                file.attrs["note"],
-            )
-            # Fill the cached properties, so that they are computed once per problem.
-            problem.checksum = file.attrs["checksum"]
-            problem.reference = Reference(*(file[f"reference/{k}"][()] for k in Reference._fields))
-            return problem
+            return [_read(path, group) for group in file.get("draws", {"": file}).values()]
     except FileNotFoundError as error:
         raise DataError(f"{path} does not exist; make the problem first") from error
     except (OSError, KeyError) as error:
@@ -161,11 +162,54 @@ def load(path: str | os.PathLike[str]) -> Problem:
         ) from error
 
 
-def _matrices(file: h5py.File) -> list[np.ndarray]:
-    return [client[()] for client in file["clients"].values()]
+def _write(group: h5py.Group, problem: Problem) -> None:
+    def put(name: str, data: np.ndarray, description: str) -> None:
+        group.create_dataset(name, data=data).attrs["description"] = description
+
+    for key in ("name", "status", "note", "checksum"):
+        group.attrs[key] = getattr(problem, key)
+    clients = problem.clients
+    if (
+        clients.labels is not None and clients.uniform and clients.gram is None
+    ):  # thousands of clients in two datasets
+        put("clients", clients.stack, "clients x samples x features")
+        put("labels", clients.labelled_stack.y, "clients x samples")
+    else:
+        for i, client in enumerate(clients):
+            put(f"clients/{i:05d}", client, f"client {i}: samples x features")
+        for i, labels in enumerate([] if clients.labels is None else clients.labels):
+            put(f"labels/{i:05d}", labels, f"client {i}: a label per sample")
+    if clients.gram is not None:
+        put("gram", clients.gram, "sum of the clients' Gram matrices")
+    if problem.truth is not None:
+        for key, array in problem.truth._asdict().items():
+            put(f"truth/{key}", array, f"model of the labels: {key}")
+    else:
+        put("reference/singular_values", problem.singular_values, "of the stacked clients")
+        put("reference/right_vectors", problem.right_vectors, "as columns, of the stacked clients")
 
 
-def _stored(path: str | os.PathLike[str], file: h5py.File) -> Clients:
+def _read(path: str | os.PathLike[str], group: h5py.Group) -> Problem:
+    clients = _stored(path, group) if "gram" in group else Clients(_matrices(group))
+    if "labels" in group:
+        clients.labels = _matrices(group, "labels")
+    truth = Truth(*(group[f"truth/{k}"][()] for k in Truth._fields)) if "truth" in group else None
+    problem = Problem(
+        group.attrs["name"], clients, group.attrs["status"], group.attrs["note"], truth
+    )
+    # Fill the cached properties, so that they are computed once per problem.
+    problem.checksum = group.attrs["checksum"]
+    if truth is None:
+        problem.reference = Reference(*(group[f"reference/{k}"][()] for k in Reference._fields))
+    return problem
+
+
+def _matrices(group: h5py.Group, name: str = "clients") -> list[np.ndarray] | np.ndarray:
+    found = group[name]
+    return found[()] if isinstance(found, h5py.Dataset) else [item[()] for item in found.values()]
+
+
+def _stored(path: str | os.PathLike[str], file: h5py.Group) -> Clients:
     """Clients that stay in the file until a method asks for more than their summed products."""
 
     def read() -> list[np.ndarray]:

@@ -1,8 +1,8 @@
 """Synthetic client matrices of the five papers: one module per model.
 
 A module holds ``generate(rng, **params) -> list of (n_i, d) arrays``, or a tuple of such a list and
-the `Reference` of the stacked matrices where the model knows it; configuration files name the
-module. Other packages add theirs under the entry-point group ``fedcore.generators``.
+the `Reference` of the stacked matrices where the model knows it, or a tuple of labelled `Clients`
+and the `Truth` behind their labels; configuration files name the module. Other packages add theirs under the entry-point group ``fedcore.generators``.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.clients import Clients
 from fedcore.errors import InputError, nearest
 from fedcore.plugins import Registry
 from fedcore.problems import Reference
+from fedcore.regression import Truth
 
-Clients = list[np.ndarray]
+Matrices = list[np.ndarray]
 
 REGISTRY = Registry(__name__, __path__, "generator")
 names = REGISTRY.names
@@ -25,8 +27,8 @@ names = REGISTRY.names
 
 def generate(
     name: str, rng: np.random.Generator, params: Mapping[str, Any]
-) -> Clients | tuple[Clients, Reference]:
-    """Draw client matrices from the model `name`, with their SVD if the model knows it.
+) -> Matrices | tuple[Matrices, Reference] | tuple[Clients, Truth]:
+    """Draw client matrices from the model `name`, with their SVD or model if it is known.
 
     Raises
     ------

@@ -40,17 +40,42 @@ def build(name: str, spec: Mapping[str, Any], *, raw: str, seed: int, surrogate:
     ConfigError, DataError, InputError
         When the specification is wrong or the data cannot be had.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(name_key(name),)))
-    module = importlib.import_module(_module(spec))
-    problem: Problem = module.make(name, spec, rng, raw=raw, surrogate=surrogate)
-    if spec.get("gram"):
-        problem.clients.gram = gram_matrix(problem.clients)
-    return problem
+    return _make(name, spec, (name_key(name),), raw=raw, seed=seed, surrogate=surrogate)
+
+
+def build_draws(
+    name: str, spec: Mapping[str, Any], *, raw: str, seed: int, surrogate: bool
+) -> Problem | list[Problem]:
+    """Build as many independent draws of a problem as ``spec["draws"]`` says, or else the one.
+
+    Parameters and errors are those of `build`.
+    """
+    if "draws" not in spec:
+        return build(name, spec, raw=raw, seed=seed, surrogate=surrogate)
+    keys = [(name_key(name), i) for i in range(spec["draws"])]
+    return [_make(name, spec, key, raw=raw, seed=seed, surrogate=surrogate) for key in keys]
 
 
 def modules(spec: Mapping[str, Any]) -> list[str]:
     """Return the modules whose code a problem of this specification depends on."""
     return [__name__, _module(spec), *importlib.import_module(_module(spec)).plugged_in(spec)]
+
+
+def _make(
+    name: str,
+    spec: Mapping[str, Any],
+    key: tuple[int, ...],
+    *,
+    raw: str,
+    seed: int,
+    surrogate: bool,
+) -> Problem:
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+    module = importlib.import_module(_module(spec))
+    problem: Problem = module.make(name, spec, rng, raw=raw, surrogate=surrogate)
+    if spec.get("gram"):
+        problem.clients.gram = gram_matrix(problem.clients)
+    return problem
 
 
 def _module(spec: Mapping[str, Any]) -> str:

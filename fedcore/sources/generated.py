@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from fedcore import generators
+from fedcore.clients import Clients
 from fedcore.federation import check_clients
 from fedcore.problems import Problem
+from fedcore.regression import Truth
 
 
 def make(
@@ -17,10 +19,12 @@ def make(
 ) -> Problem:
     """Draw the clients of ``spec["generator"]`` with its ``params``; see `sources.build`."""
     drawn = generators.generate(spec["generator"], rng, spec.get("params", {}))
-    clients, reference = drawn if isinstance(drawn, tuple) else (drawn, None)
-    problem = Problem(name, check_clients(clients))
-    if reference is not None:
-        problem.reference = reference  # fills the cached property
+    clients, known = drawn if isinstance(drawn, tuple) else (drawn, None)
+    problem = Problem(name, clients if isinstance(clients, Clients) else check_clients(clients))
+    if isinstance(known, Truth):
+        problem.truth = known
+    elif known is not None:
+        problem.reference = known  # fills the cached property
     if surrogate:  # sizes are not the paper's, so that a result must not pass for its own
         problem.status, problem.note = "surrogate", "drawn at the sizes of this configuration"
     return problem
