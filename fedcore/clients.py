@@ -7,6 +7,8 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
+Matrices = Sequence[np.ndarray] | np.ndarray
+
 
 class Labelled(NamedTuple):
     """Samples and their labels, of one client or, with a leading axis, of several of equal size."""
@@ -41,19 +43,19 @@ class Clients(Sequence[np.ndarray]):
 
     def __init__(
         self,
-        matrices: Sequence[np.ndarray] | Callable[[], Sequence[np.ndarray]],
+        matrices: Matrices | Callable[[], Matrices],
         shapes: Sequence[tuple[int, int]] | None = None,
         dtypes: Sequence[np.dtype] | None = None,
         gram: np.ndarray | None = None,
-        labels: Sequence[np.ndarray] | None = None,
+        labels: Matrices | None = None,
     ) -> None:
         self._read = matrices if callable(matrices) else None
-        self._stack = matrices if isinstance(matrices, np.ndarray) else None
+        self._stack: np.ndarray | None = matrices if isinstance(matrices, np.ndarray) else None
         self._matrices = [] if callable(matrices) else list(matrices)
         self.shapes = [m.shape for m in self._matrices] if shapes is None else list(shapes)
         self.dtypes = [m.dtype for m in self._matrices] if dtypes is None else list(dtypes)
         self.gram = gram
-        self.labels: Sequence[np.ndarray] | np.ndarray | None = labels
+        self.labels = labels
 
     def __len__(self) -> int:
         return len(self.shapes)

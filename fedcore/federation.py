@@ -221,8 +221,10 @@ class Federation:
         if total is None:
             replies = self._replies(step, of)
             self.ledger.upload(replies)
-            stacked = isinstance(replies, np.ndarray)
-            total = replies.sum(axis=0) if stacked else reduce(np.add, replies)
+            if isinstance(replies, np.ndarray):
+                total = replies.sum(axis=0)
+            else:
+                total = reduce(np.add, replies)
         else:
             self.ledger.upload([total] * len(self._data))
         if self._transcript is not None:
@@ -316,8 +318,9 @@ class _State(SimpleNamespace):
 class _StackedState:
     """State of the clients at `rows` (None: all): each attribute one array, a row per client.
 
-    The arrays last from call to call. Each client's own state holds views of its rows, so that plain
-    steps see what stacked steps have written; a plain step drops the arrays, not what they hold.
+    The arrays last from call to call. Each client's own state holds views of its rows, so that
+    plain steps see what stacked steps have written; a plain step drops the arrays, not what they
+    hold.
     """
 
     def __init__(

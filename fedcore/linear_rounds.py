@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -110,5 +109,5 @@ class Params:
 
 
 def local_models(federation: Federation, B: np.ndarray) -> np.ndarray:
-    """Coefficients ``B wᵢ`` of every client with its own head, seen from outside, (n_clients, d)."""
+    """Coefficients ``B wᵢ`` of the clients, each with its head, (n_clients, d); from outside."""
     return np.asarray(federation.client_state("w")) @ B.T

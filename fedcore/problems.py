@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from fedcore import sealed
-from fedcore.clients import Clients
+from fedcore.clients import Clients, Matrices
 from fedcore.errors import DataError
 from fedcore.linalg import range_basis, triangular_factor
 from fedcore.regression import Truth
@@ -70,10 +70,8 @@ class Problem:
     def checksum(self) -> str:
         """sha256 of the shapes and bytes of the clients' matrices and labels."""
         digest = hashlib.sha256()
-        for matrix in [
-            *self.clients,
-            *([] if self.clients.labels is None else self.clients.labels),
-        ]:
+        labels = [] if self.clients.labels is None else self.clients.labels
+        for matrix in [*self.clients, *labels]:
             digest.update(str((matrix.shape, matrix.dtype.str)).encode())
             digest.update(matrix.data)
         return digest.hexdigest()
@@ -169,9 +167,8 @@ def _write(group: h5py.Group, problem: Problem) -> None:
     for key in ("name", "status", "note", "checksum"):
         group.attrs[key] = getattr(problem, key)
     clients = problem.clients
-    if (
-        clients.labels is not None and clients.uniform and clients.gram is None
-    ):  # thousands of clients in two datasets
+    if clients.labels is not None and clients.uniform and clients.gram is None:
+        # Two datasets, however many thousand clients there are.
         put("clients", clients.stack, "clients x samples x features")
         put("labels", clients.labelled_stack.y, "clients x samples")
     else:
@@ -204,7 +201,7 @@ def _read(path: str | os.PathLike[str], group: h5py.Group) -> Problem:
     return problem
 
 
-def _matrices(group: h5py.Group, name: str = "clients") -> list[np.ndarray] | np.ndarray:
+def _matrices(group: h5py.Group, name: str = "clients") -> Matrices:
     found = group[name]
     return found[()] if isinstance(found, h5py.Dataset) else [item[()] for item in found.values()]
 
@@ -212,7 +209,7 @@ def _matrices(group: h5py.Group, name: str = "clients") -> list[np.ndarray] | np
 def _stored(path: str | os.PathLike[str], file: h5py.Group) -> Clients:
     """Clients that stay in the file until a method asks for more than their summed products."""
 
-    def read() -> list[np.ndarray]:
+    def read() -> Matrices:
         with h5py.File(path, "r") as again:  # its seal has been checked
             return _matrices(again)
 

@@ -5,10 +5,10 @@
     Algorithm 2): one round, d² numbers up from every client.
 ``pgd``
     Projected gradient descent on the coefficients of all clients, one row each, without factors (Tu
-    et al. 2016, Algorithm 1, which Collins et al. name in Appendix A.1): ``rounds`` times a gradient
-    step on every row and the projection to rank k. A client sends its row, d numbers, and projects
-    it itself with the k leading right singular vectors that come back, so that B⁰ are the last of
-    these and its first head is what they leave of its row.
+    et al. 2016, Algorithm 1, which Collins et al. name in Appendix A.1): ``init_rounds`` times a
+    gradient step on every row and the projection to rank k. A client sends its row, d numbers, and
+    projects it itself with the k leading right singular vectors that come back, so that B⁰ are the
+    last of these and its first head is what they leave of its row.
 ``random``
     B⁰ orthonormalises a Gaussian matrix; heads start from N(0, I_k), each client its own.
 

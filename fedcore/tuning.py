@@ -1,8 +1,8 @@
 """Choosing hyper-parameters from a declared grid, by one rule for every method.
 
 Every combination of the grid's values is run on all repeats of the cell without recording, and the
-one whose measure after the last iterate has the smallest median over the repeats is taken for all of
-them. A run that diverged counts as infinite. What was tried and what came out goes into the
+one whose measure after the last iterate has the smallest median over the repeats is taken for all
+of them. A run that diverged counts as infinite. What was tried and what came out goes into the
 history.
 """
 

@@ -3,8 +3,8 @@
 The baseline of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.1. Client i takes the
 least-squares solution θᵢ of its own samples, of smallest norm where they are fewer than the
 features (the authors' notebook adds a ridge of 1e−5). There is no shared representation; for
-comparison the ``basis`` is that of the k leading right singular vectors of the θᵢ as rows, seen from
-outside the protocol, and a new client learns all d coefficients.
+comparison the ``basis`` is that of the k leading right singular vectors of the θᵢ as rows, seen
+from outside the protocol, and a new client learns all d coefficients.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A module holds ``generate(rng, **params) -> list of (n_i, d) arrays``, or a tuple of such a list and
 the `Reference` of the stacked matrices where the model knows it, or a tuple of labelled `Clients`
-and the `Truth` behind their labels; configuration files name the module. Other packages add theirs under the entry-point group ``fedcore.generators``.
+and the `Truth` behind their labels; configuration files name the module. Other packages add theirs
+under the entry-point group ``fedcore.generators``.
 """
 
 from __future__ import annotations

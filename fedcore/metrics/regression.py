@@ -2,9 +2,9 @@
 
 An iterate holds ``basis`` B and ``models``, the coefficients θᵢ of every client as rows. What the
 clients hold (``training_loss``, ``population_error``, ``test_error``) and what they could hold with
-B (``fitted_…``: the head that is best on a client's own samples) are different things while a method
-has not converged, and for a method with one head for all. Every loss is half a mean square, as in
-eqs. (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
+B (``fitted_…``: the head that is best on a client's own samples) are different things while a
+method has not converged, and for a method with one head for all. Every loss is half a mean square,
+as in eqs. (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
 """
 
 from __future__ import annotations
