@@ -174,7 +174,8 @@ def execute(
         labelled=algorithm.labelled, stack=stack,
     )  # fmt: skip
     recorder = Recorder(problem, federation.ledger, measure, iterates=iterates, stop=stop)
-    output = algorithm.run(federation, settings, federation.rng, recorder)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite ends the run, marked
+        output = algorithm.run(federation, settings, federation.rng, recorder)
     return recorder, output if finish is None else {**output, **finish(federation, output)}
 
 

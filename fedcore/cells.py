@@ -102,6 +102,7 @@ def run_cell(
             "name": problem.name,
             "status": problem.status,
             "note": problem.note,
+            "settings": [draw.setting for draw in draws],
             "sha256": _checksum(draws),
             "n_clients": len(problem.clients),
             "n_samples": problem.n_samples,

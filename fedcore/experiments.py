@@ -18,7 +18,6 @@ from fedcore.cells import AUDITS, KNOWN
 from fedcore.errors import ConfigError, nearest
 from fedcore.fingerprint import fingerprint
 from fedcore.schemas import check
-from fedcore.tuning import combinations
 
 PAPERS = Path("config/papers")
 
@@ -215,6 +214,8 @@ def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
     checked = check(settings, "paper", path)
     for name, spec in checked["problems"].items():
         _check_problem(spec, f"{path}, problem {name}")
+        if "over" in spec and "draws" not in spec:
+            raise ConfigError(f"{path}, problem {name}: 'over' needs 'draws', for each value")
     for i, line in enumerate(checked["published"]):
         where = f"{path}, published {line.get('id', i)}"
         checked["published"][i] = check(line, "published", where)
@@ -246,7 +247,7 @@ def _check_cell(cell: Cell, where: str) -> None:
     """Refuse what would only fail when the job runs."""
     try:
         values = {k: 1.0 if v == "reference" and k in KNOWN else v for k, v in cell.params.items()}
-        for changes in combinations(cell.tune["over"]) if cell.tune else [{}]:
+        for changes in sources.combinations(cell.tune["over"]) if cell.tune else [{}]:
             algorithms.get(cell.algorithm).params({**values, **changes})
         for name in [*cell.metrics, *([cell.tune["by"]] if cell.tune else [])]:
             metrics.get(name)

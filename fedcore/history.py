@@ -77,7 +77,6 @@ class Recorder:
         self._problem, self.ledger, self._metrics = problem, ledger, metrics
         self._keep, self._stop = POLICIES[iterates], stop
         self.rows: list[dict[str, float]] = []
-        self.last: dict[str, Any] = {}  # the newest iterate
         self.kept: list[tuple[int, np.ndarray]] = []
 
     def __call__(
@@ -94,7 +93,6 @@ class Recorder:
         for metric in self._metrics:
             row[metric.name] = np.nan if diverged else metric.function(iterate, self._problem)
         self.rows.append(row)
-        self.last = iterate
         if self._keep(iteration):
             self.kept.append((iteration, np.array(shared_matrix(iterate))))
         return diverged or (self._stop is not None and self._stop(row))

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcore import starts
-from fedcore.checks import require_at_least, require_flag, require_one_of, require_positive
+from fedcore.checks import (
+    require_at_least,
+    require_flag,
+    require_non_negative,
+    require_one_of,
+    require_positive,
+)
 from fedcore.clients import Labelled
 from fedcore.errors import InputError
 from fedcore.federation import Federation
@@ -41,6 +47,8 @@ class Params:
         Rounds of ``pgd``.
     init_step : float, default=0.1
         Step of ``pgd`` on ‖X θ − y‖²/2m, the authors' notebook's.
+    init_heads : float, default=1.0
+        Standard deviation of the first heads of ``random``, in units of the labels.
     start : ndarray of shape (n_features, n_components), optional
         B⁰, which is orthonormalised, in the place of `init`.
     """
@@ -56,6 +64,7 @@ class Params:
     init: str = "moments"
     init_rounds: int = 10
     init_step: float = 0.1
+    init_heads: float = 1.0
     start: np.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -65,6 +74,7 @@ class Params:
             require_positive(**{name: getattr(self, name)})
         if self.batch is not None:
             require_at_least(1, batch=self.batch)
+        require_non_negative(init_heads=self.init_heads)
         require_flag(fresh=self.fresh)
         require_one_of(starts.METHODS, init=self.init)
         if self.participation > 1:
@@ -78,7 +88,7 @@ class Params:
         return self.step / self.head_sigma**2
 
     def batch_of(self, data: Labelled, t: int) -> Labelled:
-        """Return the samples that a client uses in round t, counted from 0.
+        """Return the samples that a client uses in round t, counted from 1, or in the start, 0.
 
         Raises
         ------
@@ -90,7 +100,7 @@ class Params:
         first = t * self.batch if self.fresh else 0
         if first + self.batch > data.X.shape[-2]:
             raise InputError(
-                f"round {t + 1} needs {first + self.batch} samples of every client and one has "
+                f"round {t} needs {first + self.batch} samples of every client and one has "
                 f"{data.X.shape[-2]}: take a smaller batch or fewer rounds"
             )
         used = slice(first, first + self.batch)

@@ -6,11 +6,12 @@ Made once (see `fedcore.sources`), written to one HDF5 file, and read by every c
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import zlib
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -45,6 +46,8 @@ class Problem:
         What a reader of a result must know about the data.
     truth : Truth, optional
         The model behind the labels of the clients, where it is known.
+    setting : dict
+        In which parameters of the generator this draw differs from others of the same problem.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Problem:
     ) -> None:
         self.name, self.status, self.note, self.truth = name, status, note, truth
         self.clients = clients if isinstance(clients, Clients) else Clients(clients)
+        self.setting: dict[str, Any] = {}
         self._last: tuple[np.ndarray, float] = np.empty(0), np.nan
 
     @cached_property
@@ -166,6 +170,7 @@ def _write(group: h5py.Group, problem: Problem) -> None:
 
     for key in ("name", "status", "note", "checksum"):
         group.attrs[key] = getattr(problem, key)
+    group.attrs["setting"] = json.dumps(problem.setting)
     clients = problem.clients
     if clients.labels is not None and clients.uniform and clients.gram is None:
         # Two datasets, however many thousand clients there are.
@@ -194,6 +199,7 @@ def _read(path: str | os.PathLike[str], group: h5py.Group) -> Problem:
     problem = Problem(
         group.attrs["name"], clients, group.attrs["status"], group.attrs["note"], truth
     )
+    problem.setting = json.loads(group.attrs["setting"])
     # Fill the cached properties, so that they are computed once per problem.
     problem.checksum = group.attrs["checksum"]
     if truth is None:

@@ -10,9 +10,12 @@
     projects it itself with the k leading right singular vectors that come back, so that B⁰ are the
     last of these and its first head is what they leave of its row.
 ``random``
-    B⁰ orthonormalises a Gaussian matrix; heads start from N(0, I_k), each client its own.
+    B⁰ orthonormalises a Gaussian matrix; heads start from N(0, s² I_k), each client its own, with
+    s = ``init_heads``.
 
-A given start is orthonormalised. With it, and with ``moments``, heads start from zero.
+A given start is orthonormalised. With it, and with ``moments``, heads start from zero. Where a
+round takes a batch of the samples, a start takes the first one, which ``fresh`` rounds do not use
+again.
 """
 
 from __future__ import annotations
@@ -44,7 +47,12 @@ def starting_representation(
         state.w = np.zeros((*data.X.shape[:-2], k), data.X.dtype)
 
     def gaussian(data: Labelled, state: SimpleNamespace, message: Any) -> None:
-        state.w = state.rng.standard_normal(k).astype(data.X.dtype)
+        state.w = (params.init_heads * state.rng.standard_normal(k)).astype(data.X.dtype)
+
+    @stacked
+    def moments(data: Labelled, state: Any, message: Any) -> np.ndarray:
+        X, y = params.batch_of(data, 0)
+        return np.swapaxes((y**2)[..., None] * X, -1, -2) @ X / X.shape[-2]
 
     if params.start is None and params.init == "random":
         federation.local(gaussian)
@@ -52,7 +60,6 @@ def starting_representation(
     federation.local(stacked(at_zero))
     if params.start is not None:
         return orth(params.start)
-    # Not the sum by itself: the message of a client is symmetric, but it is counted as it is sent.
     return _leading(federation.mean(moments), k)
 
 
@@ -67,25 +74,20 @@ def communication(params: Any, shape: Shape) -> Cost:
     return Cost(rounds, rounds * n * d, rounds * n * d * k)
 
 
-@stacked
-def moments(data: Labelled, state: Any, message: Any) -> np.ndarray:
-    """Client step ``(1/m) Σ y² x xᵀ``."""
-    weighted = (data.y**2)[..., None] * data.X
-    return np.swapaxes(weighted, -1, -2) @ data.X / data.X.shape[-2]
-
-
 def _projected_descent(federation: Federation, params: Any) -> np.ndarray:
     """Every client holds a row θ of the matrix; the server turns rows into a subspace."""
 
     @stacked
     def first_step(data: Labelled, state: Any, message: Any) -> np.ndarray:
-        state.theta = -params.init_step * model_gradient(data.X, -data.y)  # from θ = 0
+        X, y = params.batch_of(data, 0)
+        state.theta = params.init_step * model_gradient(X, y)  # from θ = 0
         return state.theta
 
     @stacked
     def step(data: Labelled, state: Any, V: np.ndarray) -> np.ndarray:
+        X, y = params.batch_of(data, 0)
         theta = (state.theta @ V) @ V.T
-        gradient = model_gradient(data.X, predict(data.X, theta) - data.y)
+        gradient = model_gradient(X, predict(X, theta) - y)
         state.theta = theta - params.init_step * gradient
         return state.theta
 

@@ -69,7 +69,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     B = starts.starting_representation(federation, params, rng)
     stop = record(0, basis=B, models=local_models(federation, B))
-    for t in range(params.rounds):
+    for t in range(1, params.rounds + 1):
         if stop:
             break
         chosen = params.participants(federation.shape.n_clients, rng)
@@ -77,12 +77,12 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         B = federation.mean(local_round(params, t), of=chosen)
         if params.orthonormalise and np.isfinite(B).all():
             B = orth(B)
-        stop = record(t + 1, basis=B, models=local_models(federation, B))
+        stop = record(t, basis=B, models=local_models(federation, B))
     return {"basis": B, "heads": np.array(federation.client_state("w"))}
 
 
 def local_round(params: Params, t: int) -> Any:
-    """Client step of round t, counted from 0: the head, then one step on the representation."""
+    """Client step of round t, counted from 1: the head, then one step on the representation."""
 
     @stacked
     def update(data: Labelled, state: Any, B: np.ndarray) -> np.ndarray:

@@ -47,18 +47,18 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         return record(t, basis=model[:-1], models=np.tile(model[:-1] @ model[-1], (n, 1)))
 
     stop = report(0)
-    for t in range(params.rounds):
+    for t in range(1, params.rounds + 1):
         if stop:
             break
         chosen = params.participants(n, rng)
         federation.broadcast(model, to=chosen)
         model = federation.mean(local_round(params, t), of=chosen)
-        stop = report(t + 1)
+        stop = report(t)
     return {"basis": model[:-1], "head": model[-1]}
 
 
 def local_round(params: Params, t: int) -> Any:
-    """Client step of round t, counted from 0: one gradient step on both."""
+    """Client step of round t, counted from 1: one gradient step on both."""
 
     @stacked
     def update(data: Labelled, state: Any, model: np.ndarray) -> np.ndarray:

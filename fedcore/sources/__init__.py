@@ -7,7 +7,8 @@ the other's fingerprint.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -48,12 +49,25 @@ def build_draws(
 ) -> Problem | list[Problem]:
     """Build as many independent draws of a problem as ``spec["draws"]`` says, or else the one.
 
-    Parameters and errors are those of `build`.
+    With ``over``, lists of values by parameter of the generator, as many for each combination of
+    them, the combinations one after the other. Parameters and errors are those of `build`.
     """
     if "draws" not in spec:
         return build(name, spec, raw=raw, seed=seed, surrogate=surrogate)
-    keys = [(name_key(name), i) for i in range(spec["draws"])]
-    return [_make(name, spec, key, raw=raw, seed=seed, surrogate=surrogate) for key in keys]
+    problems: list[Problem] = []
+    for setting in combinations(spec.get("over", {})):
+        varied = {**spec, "params": {**spec.get("params", {}), **setting}}
+        for _ in range(spec["draws"]):
+            key = (name_key(name), len(problems))
+            problem = _make(name, varied, key, raw=raw, seed=seed, surrogate=surrogate)
+            problem.setting = setting
+            problems.append(problem)
+    return problems
+
+
+def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return every combination of values by name, that of the first name changing slowest."""
+    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
 
 
 def modules(spec: Mapping[str, Any]) -> list[str]:
