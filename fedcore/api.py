@@ -10,8 +10,9 @@ import numpy as np
 
 from fedcore import algorithms, metrics
 from fedcore.checks import require_rank, require_start
+from fedcore.clients import Clients, check_clients, check_labels
 from fedcore.errors import InputError
-from fedcore.federation import Federation, Observer, check_clients
+from fedcore.federation import Federation, Observer
 from fedcore.history import Recorder
 from fedcore.ledger import Ledger
 from fedcore.linalg import orth
@@ -49,6 +50,7 @@ def run(
     clients: Sequence[np.ndarray],
     n_components: int,
     *,
+    labels: Sequence[np.ndarray] | None = None,
     seed: int | np.random.SeedSequence = 0,
     start: np.ndarray | None = None,
     measure: Sequence[str] = ("objective",),
@@ -68,6 +70,8 @@ def run(
         One matrix per client, rows are samples.
     n_components : int
         Rank.
+    labels : sequence of ndarray of shape (n_i,), optional
+        One label per sample, for algorithms that learn from them.
     seed : int or numpy.random.SeedSequence, default=0
         Same seed, same result, bit for bit.
     start : ndarray of shape (n_features, n_components), optional
@@ -106,7 +110,9 @@ def run(
     chosen = algorithms.get(algorithm)
     settings = chosen.params({"n_components": n_components, "start": start, **params})
     wanted = [metrics.get(name) for name in measure]
-    problem = Problem("clients", check_clients(clients))
+    matrices = check_clients(clients)
+    given = None if labels is None else check_labels(labels, matrices)
+    problem = Problem("clients", Clients(matrices, labels=given))
     recorder, output = execute(
         chosen, problem, settings, seed, wanted,
         threads=threads, stop=stop, finish=finish, transcript=transcript,
@@ -131,13 +137,14 @@ def execute(
     stop: StopRule | None = None,
     finish: Finish | None = None,
     transcript: Observer | None = None,
+    stack: bool = True,
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run `algorithm` once on `problem`; the one road for the library, the cells and the tests.
 
-    The problem's clients must have passed `federation.check_clients`. After the algorithm,
+    The problem's clients must have passed `clients.check_clients`. After the algorithm,
     ``finish(federation, output)`` may talk to the clients once more: the ledger is charged for it,
     the recorded rows do not change, and what it returns joins the output. A `transcript` is shown
-    every upload, that of `finish` included.
+    every upload, that of `finish` included. `stack` is that of `Federation`.
 
     Returns
     -------
@@ -149,19 +156,27 @@ def execute(
     Raises
     ------
     InputError
-        When the rank is too large for the data or the starting basis does not fit.
+        When the rank is too large for the data, the starting basis does not fit, or there are no
+        labels to learn from.
     """
     require_rank(settings.n_components, problem.n_samples, problem.n_features)
     if problem.clients.zero:
         raise InputError("the data of all clients are zero: there is no subspace to find")
     if settings.start is not None:
         require_start(settings.start, problem.n_features, settings.n_components)
+    if algorithm.labelled and problem.clients.labels is None:
+        raise InputError(
+            f"{algorithm.name} learns from labels and these data have none: give labels, one "
+            "vector per client, or choose another algorithm"
+        )
     federation = Federation(
         problem.clients, seed, threads=threads, transcript=transcript, check=False,
         bare_finish=finish is not None,
+        labelled=algorithm.labelled, stack=stack,
     )  # fmt: skip
     recorder = Recorder(problem, federation.ledger, measure, iterates=iterates, stop=stop)
-    output = algorithm.run(federation, settings, federation.rng, recorder)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite ends the run, marked
+        output = algorithm.run(federation, settings, federation.rng, recorder)
     return recorder, output if finish is None else {**output, **finish(federation, output)}
 
 

@@ -8,21 +8,23 @@ starts.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from fedcore import algorithms, metrics, problems
+from fedcore import algorithms, metrics, problems, tuning
 from fedcore.api import execute
 from fedcore.errors import ConfigError, nearest
-from fedcore.history import History
+from fedcore.history import History, Recorder
 from fedcore.problems import Problem, name_key
+from fedcore.regression import Truth
 from fedcore.stopping import Stop
 
 # Parameters that may be given as "reference": quantities that a theorem or a baseline takes as
@@ -31,6 +33,7 @@ KNOWN: dict[str, Callable[[Problem, int], float]] = {
     "sigma_max": lambda problem, rank: float(problem.singular_values[0]),
     "sigma_r": lambda problem, rank: float(problem.singular_values[rank - 1]),
     "sigma_next": lambda problem, rank: float(np.append(problem.singular_values, 0.0)[rank]),
+    "head_sigma": lambda problem, rank: float(_truth(problem).head_singular_values[0]),
 }
 
 AUDITS = {"leakage": "fedcore.privacy.leakage"}
@@ -52,7 +55,8 @@ def run_cell(
     ----------
     cell : mapping
         ``paper``, ``experiment``, ``algorithm``, ``name``, ``problem``, ``params``, ``repeats``,
-        ``metrics``, ``iterates``, ``stop``, ``audit`` and ``seed``; see `experiments.Cell`.
+        ``metrics``, ``iterates``, ``stop``, ``audit``, ``tune`` and ``seed``; see
+        `experiments.Cell`.
     problem_file, history_file : path-like
         Input and output.
     code : str
@@ -70,16 +74,18 @@ def run_cell(
     FedcoreError
         When the cell's parameters do not fit the algorithm or the data.
     """
-    problem = problems.load(problem_file)
+    draws = problems.load_draws(problem_file)
+    problem = draws[0]
     algorithm = algorithms.get(cell["algorithm"])
-    settings = algorithm.params(_resolve(cell["params"], problem))
+    tuned = tuning.tune(cell, draws, trial) if cell.get("tune") else None
+    params = {**cell["params"], **(tuned["chosen"] if tuned else {})}
     measure = [metrics.get(name) for name in cell["metrics"]]
     audit = audit_module(cell["audit"]) if cell.get("audit") else None
     recorders, outputs, counts = [], [], dict(algorithm.columns)
     for repeat in progress(range(cell["repeats"])):
         transcript = audit.watch() if audit else None
-        recorder, output = execute(
-            algorithm, problem, settings, repeat_seed(cell, repeat), measure,
+        recorder, output = trial(
+            cell, draws, params, repeat, measure,
             iterates=cell["iterates"], transcript=transcript,
             stop=Stop(cell["stop"]) if cell.get("stop") else None,
         )  # fmt: skip
@@ -89,12 +95,15 @@ def run_cell(
         recorders.append(recorder)
         outputs.append({key: value for key, value in output.items() if key != "U"})
     about = {
-        **{key: cell[key] for key in ("paper", "experiment", "algorithm", "name", "params")},
+        **{key: cell[key] for key in ("paper", "experiment", "algorithm", "name")},
+        "params": params,
+        **({"tuning": tuned} if tuned else {}),
         "problem": {
             "name": problem.name,
             "status": problem.status,
             "note": problem.note,
-            "sha256": problem.checksum,
+            "settings": [draw.setting for draw in draws],
+            "sha256": _checksum(draws),
             "n_clients": len(problem.clients),
             "n_samples": problem.n_samples,
             "n_features": problem.n_features,
@@ -112,12 +121,26 @@ def run_cell(
         recorders,
         outputs,
         metrics=measure,
-        reference={"singular_values": problem.singular_values},
+        reference=_answers(draws),
         about=about,
         counts=counts,
     )
     history.save(history_file)
     return history
+
+
+def trial(
+    cell: Mapping[str, Any],
+    draws: Sequence[Problem],
+    params: Mapping[str, Any],
+    repeat: int,
+    measure: Sequence[metrics.Metric],
+    **options: Any,
+) -> tuple[Recorder, dict[str, Any]]:
+    """Run one repeat with `params`; of a problem of several draws, each repeat has its own."""
+    algorithm, problem = algorithms.get(cell["algorithm"]), draws[repeat % len(draws)]
+    settings = algorithm.params(_resolve(params, problem))
+    return execute(algorithm, problem, settings, repeat_seed(cell, repeat), measure, **options)
 
 
 def audit_module(name: str) -> ModuleType:
@@ -151,11 +174,30 @@ def _resolve(params: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
         if value == "reference":
             if name not in KNOWN:
                 raise ConfigError(f"'{name}: reference' is not possible; only {sorted(KNOWN)} are")
-            rank = params.get("n_components")
-            if not isinstance(rank, int) or not 1 <= rank <= len(problem.singular_values):
+            rank, most = params.get("n_components"), min(problem.n_samples, problem.n_features)
+            if not isinstance(rank, int) or not 1 <= rank <= most:
                 raise ConfigError(
-                    f"'{name}: reference' needs n_components from 1 to "
-                    f"{len(problem.singular_values)}, got {rank!r}"
+                    f"'{name}: reference' needs n_components from 1 to {most}, got {rank!r}"
                 )
             resolved[name] = KNOWN[name](problem, rank)
     return resolved
+
+
+def _truth(problem: Problem) -> Truth:
+    if problem.truth is None:
+        raise ConfigError(f"problem {problem.name}: the model behind its labels is not known")
+    return problem.truth
+
+
+def _checksum(draws: Sequence[Problem]) -> str:
+    """Checksum of a problem; of several draws that of their checksums."""
+    sums = [draw.checksum for draw in draws]
+    return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
+
+
+def _answers(draws: Sequence[Problem]) -> dict[str, np.ndarray]:
+    """What is kept of the answer; with several draws, on a leading axis."""
+    if len(draws) == 1:
+        return draws[0].answer
+    answers = [draw.answer for draw in draws]
+    return {name: np.stack([answer[name] for answer in answers]) for name in answers[0]}

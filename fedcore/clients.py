@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
+
+from fedcore.errors import InputError
+
+Matrices = Sequence[np.ndarray] | np.ndarray
+
+
+class Labelled(NamedTuple):
+    """Samples and their labels, of one client or, with a leading axis, of several of equal size."""
+
+    X: np.ndarray  # (m, d), or (clients, m, d)
+    y: np.ndarray  # (m,), or (clients, m)
 
 
 @dataclass(frozen=True)
@@ -35,11 +46,14 @@ class Clients(Sequence[np.ndarray]):
     ----------
     matrices : sequence of ndarray of shape (n_i, d), or callable
         The matrices, or what returns them: it is called at most once, when a matrix is asked for.
+        One array of shape (n_clients, m, d) for clients of equal size.
     shapes : sequence of (int, int), optional
         Of the matrices; needed when they are to be read later, and so is `dtypes`.
     dtypes : sequence of numpy.dtype, optional
     gram : ndarray of shape (d, d), optional
         ``Σ SᵢᵀSᵢ``. Methods that need sums of products alone then never ask for a matrix.
+    labels : sequence of ndarray of shape (n_i,), optional
+        One label per sample, for methods that learn from them.
 
     Attributes
     ----------
@@ -51,16 +65,19 @@ class Clients(Sequence[np.ndarray]):
         on them; it must not depend on anything but the data.
     reduction : Reduction or None
         Set when the matrices stand for larger ones.
+    labels : sequence of ndarray or None
     """
 
     def __init__(
         self,
-        matrices: Sequence[np.ndarray] | Callable[[], Sequence[np.ndarray]],
+        matrices: Matrices | Callable[[], Matrices],
         shapes: Sequence[tuple[int, int]] | None = None,
         dtypes: Sequence[np.dtype] | None = None,
         gram: np.ndarray | None = None,
+        labels: Matrices | None = None,
     ) -> None:
         self._read = matrices if callable(matrices) else None
+        self._stack: np.ndarray | None = matrices if isinstance(matrices, np.ndarray) else None
         self._matrices = [] if callable(matrices) else list(matrices)
         self.shapes = [m.shape for m in self._matrices] if shapes is None else list(shapes)
         self.dtypes = [m.dtype for m in self._matrices] if dtypes is None else list(dtypes)
@@ -68,6 +85,7 @@ class Clients(Sequence[np.ndarray]):
         self.kept = SimpleNamespace()
         self.kept_of = [SimpleNamespace() for _ in self.shapes]
         self.reduction: Reduction | None = None
+        self.labels = labels
 
     def __len__(self) -> int:
         return len(self.shapes)
@@ -81,6 +99,35 @@ class Clients(Sequence[np.ndarray]):
         if self._read is not None:
             self._matrices, self._read = list(self._read()), None
         return self._matrices[i]
+
+    def labelled(self, i: int) -> Labelled:
+        """Return the samples of client `i` with their labels."""
+        assert self.labels is not None
+        return Labelled(self[i], self.labels[i])
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all matrices have the same shape and precision."""
+        return len(set(zip(self.shapes, self.dtypes, strict=True))) == 1
+
+    @property
+    def stack(self) -> np.ndarray:
+        """Return the matrices of `uniform` clients as one array of shape (n_clients, m, d).
+
+        It is made when first asked for, in as much memory as the matrices themselves, unless they
+        came as one.
+        """
+        if self._stack is None:
+            self._stack = np.stack(self[:])
+        return self._stack
+
+    @property
+    def labelled_stack(self) -> Labelled:
+        """Return `stack` with the labels, of shape (n_clients, m)."""
+        assert self.labels is not None
+        if not isinstance(self.labels, np.ndarray):
+            self.labels = np.stack(self.labels)
+        return Labelled(self.stack, self.labels)
 
     @property
     def n_samples(self) -> int:
@@ -104,3 +151,92 @@ class Clients(Sequence[np.ndarray]):
         """Whether no entry differs from zero."""
         seen = self if self.gram is None else [self.gram]
         return not any(matrix.any() for matrix in seen)
+
+
+def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Check client matrices and return them as C-contiguous float arrays.
+
+    Parameters
+    ----------
+    clients : sequence of array-like of shape (n_i, d)
+
+    Returns
+    -------
+    list of ndarray of shape (n_i, d)
+        float64 (float32 stays float32), C-contiguous; no copy where none is needed.
+
+    Raises
+    ------
+    InputError
+        When there is no client, a client is empty, not a 2-D numeric matrix, contains NaN or
+        infinity, or does not have the number of features of the first client.
+    """
+    if isinstance(clients, np.ndarray) and clients.ndim == 2:
+        raise InputError("clients must be a list of matrices; for one client pass [matrix]")
+    checked: list[np.ndarray] = []
+    for i, client in enumerate(clients):
+        try:
+            data = np.asarray(client)
+        except ValueError as error:
+            raise InputError(f"client {i} is not a matrix: {error}") from error
+        if data.ndim != 2:
+            raise InputError(
+                f"client {i}: expected a 2-D (samples, features) array, got {data.ndim}-D"
+            )
+        if data.shape[0] == 0 or data.shape[1] == 0:
+            raise InputError(
+                f"client {i} is empty (shape {data.shape}); drop it or give it samples"
+            )
+        if data.dtype.kind not in "biuf":
+            raise InputError(f"client {i}: dtype {data.dtype} is not numeric")
+        if data.dtype != np.float32:
+            data = data.astype(np.float64, copy=False)
+        if not np.isfinite(data).all():
+            row, column = np.argwhere(~np.isfinite(data))[0]
+            raise InputError(f"client {i} has {data[row, column]} at row {row}, feature {column}")
+        if checked and data.shape[1] != checked[0].shape[1]:
+            raise InputError(
+                f"client {i} has {data.shape[1]} features, client 0 has {checked[0].shape[1]}"
+            )
+        checked.append(np.ascontiguousarray(data))
+    if not checked:
+        raise InputError("a federation needs at least one client")
+    return checked
+
+
+def check_labels(labels: Sequence[np.ndarray], clients: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Check the labels of clients and return them in the precision of the clients' samples.
+
+    Parameters
+    ----------
+    labels : sequence of array-like of shape (n_i,)
+    clients : sequence of ndarray of shape (n_i, d)
+        As `check_clients` returns them.
+
+    Raises
+    ------
+    InputError
+        When a client's labels are missing, too few or too many, not numbers, or not finite.
+    """
+    if len(labels) != len(clients):
+        raise InputError(
+            f"{len(clients)} clients need as many vectors of labels; got {len(labels)}"
+        )
+    checked = []
+    for i, (given, client) in enumerate(zip(labels, clients, strict=True)):
+        try:
+            y = np.asarray(given)
+        except ValueError as error:
+            raise InputError(f"the labels of client {i} are not a vector: {error}") from error
+        if y.shape != (len(client),):
+            raise InputError(
+                f"client {i} has {len(client)} samples and labels of shape {y.shape}; "
+                "give it one label per sample"
+            )
+        if y.dtype.kind not in "biuf":
+            raise InputError(f"the labels of client {i}: dtype {y.dtype} is not numeric")
+        if not np.isfinite(y).all():
+            row = int(np.argmin(np.isfinite(y)))
+            raise InputError(f"the labels of client {i} have {y[row]} at row {row}")
+        checked.append(y.astype(client.dtype))
+    return checked

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from fedcore.api import run, shared_basis
+from fedcore.clients import check_clients
 from fedcore.errors import InputError
-from fedcore.federation import Federation, check_clients
+from fedcore.federation import Federation
 from fedcore.ledger import Ledger
 
 _DEFAULTS = {"algorithm": "power_exact", "random_state": 0}

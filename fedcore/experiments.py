@@ -38,6 +38,7 @@ class Cell:
     seed: int
     stop: dict[str, dict[str, float]] = field(default_factory=dict)
     audit: str | None = None
+    tune: dict[str, Any] | None = None
 
     @property
     def path(self) -> str:
@@ -47,7 +48,8 @@ class Cell:
     @property
     def code(self) -> str:
         """Fingerprint of all code that its history depends on."""
-        families = {metrics.get(name).function.__module__ for name in self.metrics}
+        measured = [*self.metrics, *([self.tune["by"]] if self.tune else [])]
+        families = {metrics.get(name).function.__module__ for name in measured}
         algorithm = algorithms.REGISTRY.module_name(self.algorithm)
         audit = [AUDITS[self.audit]] if self.audit else []
         return fingerprint("fedcore.cells", algorithm, *families, *audit)
@@ -143,6 +145,7 @@ class Plan:
                             params, run.get("repeats", spec["repeats"]), spec["metrics"],
                             spec.get("iterates", "last"), self.config["seed"],
                             run.get("stop", spec.get("stop", {})), spec.get("audit"),
+                            run.get("tune"),
                         )  # fmt: skip
                         _check_cell(cell, where)
                         yield cell
@@ -218,6 +221,8 @@ def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
     checked = check(settings, "paper", path)
     for name, spec in checked["problems"].items():
         _check_problem(spec, f"{path}, problem {name}")
+        if "over" in spec and "draws" not in spec:
+            raise ConfigError(f"{path}, problem {name}: 'over' needs 'draws', for each value")
     for i, line in enumerate(checked["published"]):
         where = f"{path}, published {line.get('id', i)}"
         checked["published"][i] = check(line, "published", where)
@@ -249,8 +254,9 @@ def _check_cell(cell: Cell, where: str) -> None:
     """Refuse what would only fail when the job runs."""
     try:
         values = {k: 1.0 if v == "reference" and k in KNOWN else v for k, v in cell.params.items()}
-        algorithms.get(cell.algorithm).params(values)
-        for name in cell.metrics:
+        for changes in sources.combinations(cell.tune["over"]) if cell.tune else [{}]:
+            algorithms.get(cell.algorithm).params({**values, **changes})
+        for name in [*cell.metrics, *([cell.tune["by"]] if cell.tune else [])]:
             metrics.get(name)
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from error

@@ -6,6 +6,8 @@ function ``step(data, state, message) -> reply``; ``state`` stays with the clien
 carries the client's own random generator as ``state.rng`` and, as ``state.kept``, what is derived
 from its data alone and serves later runs on them, too. Every message is charged to the ledger, and
 in a private run every noise (`Federation.protect`).
+
+Where `labelled`, the data of a client are a `fedcore.clients.Labelled` pair of samples and labels.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from fedcore.checks import require_at_least
-from fedcore.clients import Clients
+from fedcore.client_state import SERVER, StackedState, State, child
+from fedcore.clients import Clients, Labelled, check_clients
 from fedcore.errors import InputError
 from fedcore.ledger import Ledger, Shape, payload
 from fedcore.privacy.mechanisms import Mechanisms, Privacy
@@ -29,8 +32,6 @@ from fedcore.privacy.rows import clip_rows, require_norm, require_rows
 Step = Callable[[Any, SimpleNamespace, Any], Any]
 Twin = Callable[[Clients, SimpleNamespace, Any], Any]
 AnyStep = TypeVar("AnyStep", bound=Step)
-
-SERVER, CLIENT = 0, 1  # first element of the spawn keys below the seed of a run
 
 
 def summed(twin: Twin) -> Callable[[AnyStep], AnyStep]:
@@ -61,6 +62,19 @@ def summed(twin: Twin) -> Callable[[AnyStep], AnyStep]:
         return step
 
     return attach
+
+
+def stacked(step: AnyStep) -> AnyStep:
+    """Declare that a client step also works on many clients of equal shape at once.
+
+    Its data, the arrays in its state and its reply then have a leading axis of clients: one array
+    operation in the place of ten thousand calls. So the step indexes axes from the end, does not
+    draw from ``state.rng``, keeps nothing but arrays of equal shape in its state, and replies with
+    one array. Plain and stacked form agree to rounding; which one is taken depends on the clients'
+    shapes and messages alone.
+    """
+    step.stacked = True  # type: ignore[attr-defined]
+    return step
 
 
 class Observer(Protocol):
@@ -102,6 +116,10 @@ class Federation:
     bare_finish : bool, default=False
         Whether the caller will make an exchange without noise after the algorithm; `protect` then
         refuses.
+    labelled : bool, default=False
+        Hand the clients' labels to the steps, beside the samples.
+    stack : bool, default=True
+        Whether to use the stacked form of steps that have one; False is for tests and benchmarks.
 
     Notes
     -----
@@ -128,6 +146,8 @@ class Federation:
         transcript: Observer | None = None,
         check: bool = True,
         bare_finish: bool = False,
+        labelled: bool = False,
+        stack: bool = True,
     ) -> None:
         checked = check_clients(clients) if check else clients
         self._data = checked if isinstance(checked, Clients) else Clients(checked)
@@ -139,11 +159,14 @@ class Federation:
         if not isinstance(seed, np.random.SeedSequence):
             require_at_least(0, seed=seed)
         root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-        self.rng = np.random.default_rng(_child(root, SERVER))
+        self.rng = np.random.default_rng(child(root, SERVER))
         self._state = [
-            SimpleNamespace(rng=np.random.default_rng(_child(root, CLIENT, i)), kept=kept)
+            State(kept=kept, _root=root, _id=i)
             for i, kept in zip(ids, self._data.kept_of, strict=True)
         ]
+        self._arrays: dict[str, np.ndarray] = {}  # of the clients' states, see StackedState
+        self._labelled = labelled
+        self._stack = stack and self._data.uniform and len(self._data) > 1
         self._inbox: list[Any] = [None] * len(self._data)
         self._threads = threads
         self._transcript = transcript
@@ -217,12 +240,12 @@ class Federation:
             self._inbox[position] = message
         self.ledger.download(message, len(receivers))
 
-    def gather(self, step: Step, *, of: Sequence[int] | None = None) -> list[Any]:
+    def gather(self, step: Step, *, of: Sequence[int] | None = None) -> Sequence[Any]:
         """Run `step` on all clients (or those at the positions `of`) and upload their replies.
 
         Returns
         -------
-        list
+        list, or ndarray from a stacked step
             One reply per participation, in the order of `of`. A client that is named twice takes
             part twice, one time after the other.
         """
@@ -244,13 +267,19 @@ class Federation:
         """Run `step` on the clients without any communication; replies are dropped."""
         self._run(step, of)
 
-    def observe(self, step: Step) -> list[Any]:
+    def observe(self, step: Step) -> Sequence[Any]:
         """Look into the clients from outside the protocol: free, for evaluation and results."""
         return self._run(step, None)
 
-    def client_state(self, name: str, *, of: Iterable[int] | None = None) -> list[Any]:
-        """What clients (all, or those in `of`) hold under ``state.<name>``, seen from outside."""
+    def client_state(self, name: str, *, of: Iterable[int] | None = None) -> Sequence[Any]:
+        """What clients (all, or those in `of`) hold under ``state.<name>``, seen from outside.
+
+        One item per client; not to be changed.
+        """
         chosen = range(len(self._data)) if of is None else of
+        if name in self._arrays:
+            whole = self._arrays[name]
+            return whole if of is None else whole[list(of)]  # type: ignore[return-value]
         return [getattr(self._state[i], name) for i in chosen]
 
     def _total(self, step: Step, of: Sequence[int] | None) -> Any:
@@ -259,7 +288,10 @@ class Federation:
         if total is None:
             replies = self._replies(step, of)
             self.ledger.upload(replies)
-            total = reduce(np.add, replies)
+            if isinstance(replies, np.ndarray):
+                total = replies.sum(axis=0)
+            else:
+                total = reduce(np.add, replies)
         else:
             self._expose(range(len(self._data)))
             self.ledger.upload([total] * len(self._data))
@@ -281,6 +313,22 @@ class Federation:
             return None
         total = twin(self._data, self._memory.setdefault(twin, SimpleNamespace()), message)
         return _narrow(total) if self._single else total
+
+    def _run_stacked(self, step: Step, of: Sequence[int] | None) -> Sequence[Any]:
+        """Run a stacked step once for all participants; they hold the same message."""
+        rows = None if of is None else np.asarray(of, dtype=np.intp)
+        data: Any = self._data.labelled_stack if self._labelled else self._data.stack
+        if rows is not None:
+            data = Labelled(*(part[rows] for part in data)) if self._labelled else data[rows]
+        state: Any = StackedState(self._state, self._arrays, rows)
+        return step(data, state, self._inbox[0 if of is None else of[0]])
+
+    def _alike(self, positions: Sequence[int]) -> bool:
+        """Whether these are different clients that all hold the same message."""
+        if not positions or len(set(positions)) < len(positions):
+            return False
+        first = self._inbox[positions[0]]
+        return all(self._inbox[i] is first for i in positions)
 
     def _common_message(self, of: Sequence[int] | None) -> Any:
         """Return the message that all participants hold; None when they hold different ones."""
@@ -305,7 +353,7 @@ class Federation:
             shown = [pair for pair in zip(positions, replies, strict=True) if pair[0] in watched]
         observer.saw(self.ledger.rounds, [(i, self._inbox[i], reply) for i, reply in shown])
 
-    def _replies(self, step: Step, of: Sequence[int] | None) -> list[Any]:
+    def _replies(self, step: Step, of: Sequence[int] | None) -> Sequence[Any]:
         """Replies of `step`, to be uploaded: those that no mechanism has touched are noticed."""
         positions = range(len(self._data)) if of is None else of
         accounts = self.ledger.privacy.accounts if self.ledger.privacy is not None else []
@@ -314,13 +362,19 @@ class Federation:
         if accounts and not getattr(step, "post_processing", False):
             told = {i for i, reply in zip(positions, replies, strict=True) if payload(reply)[0]}
             self._expose(i for i in told if accounts[i].events.total() == before[i])
-        return [_narrow(reply) for reply in replies] if self._single else replies
+        if not self._single:
+            return replies
+        return _narrow(replies if isinstance(replies, np.ndarray) else list(replies))
 
-    def _run(self, step: Step, of: Sequence[int] | None) -> list[Any]:
+    def _run(self, step: Step, of: Sequence[int] | None) -> Sequence[Any]:
         positions = range(len(self._data)) if of is None else of
+        if self._stack and getattr(step, "stacked", False) and self._alike(positions):
+            return self._run_stacked(step, of)
+        self._arrays.clear()  # the step may set the states anew; they hold what the arrays did
 
         def call(i: int) -> Any:
-            return step(self._data[i], self._state[i], self._inbox[i])
+            data = self._data.labelled(i) if self._labelled else self._data[i]
+            return step(data, self._state[i], self._inbox[i])
 
         if self._threads == 1 or len(positions) == 1:
             return [call(i) for i in positions]
@@ -338,57 +392,6 @@ class Federation:
                 self.ledger.privacy.accounts[i].exposed = True
 
 
-def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Check client matrices and return them as C-contiguous float arrays.
-
-    Parameters
-    ----------
-    clients : sequence of array-like of shape (n_i, d)
-
-    Returns
-    -------
-    list of ndarray of shape (n_i, d)
-        float64 (float32 stays float32), C-contiguous; no copy where none is needed.
-
-    Raises
-    ------
-    InputError
-        When there is no client, a client is empty, not a 2-D numeric matrix, contains NaN or
-        infinity, or does not have the number of features of the first client.
-    """
-    if isinstance(clients, np.ndarray) and clients.ndim == 2:
-        raise InputError("clients must be a list of matrices; for one client pass [matrix]")
-    checked: list[np.ndarray] = []
-    for i, client in enumerate(clients):
-        try:
-            data = np.asarray(client)
-        except ValueError as error:
-            raise InputError(f"client {i} is not a matrix: {error}") from error
-        if data.ndim != 2:
-            raise InputError(
-                f"client {i}: expected a 2-D (samples, features) array, got {data.ndim}-D"
-            )
-        if data.shape[0] == 0 or data.shape[1] == 0:
-            raise InputError(
-                f"client {i} is empty (shape {data.shape}); drop it or give it samples"
-            )
-        if data.dtype.kind not in "biuf":
-            raise InputError(f"client {i}: dtype {data.dtype} is not numeric")
-        if data.dtype != np.float32:
-            data = data.astype(np.float64, copy=False)
-        if not np.isfinite(data).all():
-            row, column = np.argwhere(~np.isfinite(data))[0]
-            raise InputError(f"client {i} has {data[row, column]} at row {row}, feature {column}")
-        if checked and data.shape[1] != checked[0].shape[1]:
-            raise InputError(
-                f"client {i} has {data.shape[1]} features, client 0 has {checked[0].shape[1]}"
-            )
-        checked.append(np.ascontiguousarray(data))
-    if not checked:
-        raise InputError("a federation needs at least one client")
-    return checked
-
-
 def _narrow(message: Any) -> Any:
     """Return `message` with its floating-point numbers as float32."""
     if isinstance(message, np.ndarray) and message.dtype.kind == "f":
@@ -401,8 +404,3 @@ def _narrow(message: Any) -> Any:
         parts = [_narrow(part) for part in message]
         return type(message)(*parts) if hasattr(message, "_fields") else type(message)(parts)
     return message
-
-
-def _child(root: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    """Child of `root` at a fixed key; unlike ``spawn`` it does not depend on earlier calls."""
-    return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *key))

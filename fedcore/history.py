@@ -46,6 +46,7 @@ COLUMNS = {
     "bytes_up": ("bytes", "sent from all clients to the server so far"),
     "bytes_down": ("bytes", "sent from the server to all clients so far"),
     "epsilon": ("1", "privacy loss so far at the run's δ, the largest of any client's record"),
+    "diverged": ("0 or 1", "whether the iterate holds NaN or infinity, which ends the run"),
 }
 
 
@@ -85,15 +86,18 @@ class Recorder:
     ) -> bool:
         """Record one iterate; return True when the run should end.
 
-        `counts` are columns of the algorithm's own, the same ones in every call.
+        `counts` are columns of the algorithm's own, the same ones in every call. An iterate that is
+        not finite is marked as diverged, has no measures, and is the last.
         """
         row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot(), **(counts or {})}
+        diverged = not all(np.isfinite(array).all() for array in _shared_arrays(iterate))
+        row["diverged"] = int(diverged)
         for metric in self._metrics:
-            row[metric.name] = metric.function(iterate, self._problem)
+            row[metric.name] = np.nan if diverged else metric.function(iterate, self._problem)
         self.rows.append(row)
         if self._keep(iteration):
             self.kept.append((iteration, np.array(shared_matrix(iterate))))
-        return self._stop is not None and self._stop(row)
+        return diverged or (self._stop is not None and self._stop(row))
 
     def add(self, name: str, values: Sequence[float]) -> None:
         """Add a column, one value per row, that was found out after the run."""
@@ -231,6 +235,12 @@ class History:
             "iterates": self.iterates,
             "reference": self.reference,
         }
+
+
+def _shared_arrays(iterate: Mapping[str, Any]) -> list[np.ndarray]:
+    """What all clients share of an iterate, and their models where it holds these."""
+    models = [iterate["models"]] if "models" in iterate else []
+    return [shared_matrix(iterate), *models]  # type: ignore[arg-type]
 
 
 def _stack(arrays: Sequence[np.ndarray]) -> np.ndarray:

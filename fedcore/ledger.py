@@ -7,7 +7,7 @@ handed to the clients) costs bytes but is not a round of its own. Totals are ove
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,13 +70,13 @@ class Ledger:
     bytes_down: int = field(default=0)
     privacy: Privacy | None = field(default=None)
 
-    def upload(self, replies: list[Any]) -> None:
+    def upload(self, replies: Sequence[Any]) -> None:
         """Charge one round in which each of `replies` went from a client to the server.
 
-        Without any reply there was no round.
+        Without any reply there was no round. An array holds one reply per row.
         """
-        self.rounds += bool(replies)
-        for reply in replies:
+        self.rounds += len(replies) > 0
+        for reply in [replies] if isinstance(replies, np.ndarray) else replies:
             scalars, size = payload(reply)
             self.scalars_up += scalars
             self.bytes_up += size

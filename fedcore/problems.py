@@ -6,20 +6,22 @@ Made once (see `fedcore.sources`), written to one HDF5 file, and read by every c
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import zlib
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
 import scipy.linalg
 
 from fedcore import sealed
-from fedcore.clients import Clients, Reduction
+from fedcore.clients import Clients, Matrices, Reduction
 from fedcore.errors import DataError
 from fedcore.linalg import range_basis, triangular_factor
+from fedcore.regression import Truth
 
 SCHEMA = 1
 
@@ -42,6 +44,10 @@ class Problem:
     status : {"official", "rebuilt", "surrogate", "synthetic"}
     note : str
         What a reader of a result must know about the data.
+    truth : Truth, optional
+        The model behind the labels of the clients, where it is known.
+    setting : dict
+        In which parameters of the generator this draw differs from others of the same problem.
     """
 
     def __init__(
@@ -50,9 +56,11 @@ class Problem:
         clients: Sequence[np.ndarray],
         status: str = "synthetic",
         note: str = "",
+        truth: Truth | None = None,
     ) -> None:
-        self.name, self.status, self.note = name, status, note
+        self.name, self.status, self.note, self.truth = name, status, note, truth
         self.clients = clients if isinstance(clients, Clients) else Clients(clients)
+        self.setting: dict[str, Any] = {}
         self._last: tuple[np.ndarray, float] = np.empty(0), np.nan
 
     @cached_property
@@ -64,12 +72,20 @@ class Problem:
 
     @cached_property
     def checksum(self) -> str:
-        """sha256 of the clients' shapes and bytes."""
+        """sha256 of the shapes and bytes of the clients' matrices and labels."""
         digest = hashlib.sha256()
-        for client in self.clients:
-            digest.update(str((client.shape, client.dtype.str)).encode())
-            digest.update(client.data)
+        labels = [] if self.clients.labels is None else self.clients.labels
+        for matrix in [*self.clients, *labels]:
+            digest.update(str((matrix.shape, matrix.dtype.str)).encode())
+            digest.update(matrix.data)
         return digest.hexdigest()
+
+    @property
+    def answer(self) -> dict[str, np.ndarray]:
+        """What a history keeps of the answer: the spectrum, or that of the true heads."""
+        if self.truth is None:
+            return {"singular_values": self.singular_values}
+        return {"head_singular_values": self.truth.head_singular_values}
 
     @property
     def singular_values(self) -> np.ndarray:
@@ -109,61 +125,37 @@ class Problem:
         return 0.5 * float(np.sum(self.singular_values[n_components:] ** 2))
 
 
-def save(problem: Problem, path: str | os.PathLike[str]) -> None:
-    """Write `problem` to one HDF5 file, whole or not at all."""
+def save(problem: Problem | Sequence[Problem], path: str | os.PathLike[str]) -> None:
+    """Write a problem, or several draws of one, to one HDF5 file, whole or not at all."""
     with sealed.create(path) as file:
         file.attrs["schema"] = SCHEMA
-        for key in ("name", "status", "note", "checksum"):
-            file.attrs[key] = getattr(problem, key)
-        for i, client in enumerate(problem.clients):
-            dataset = file.create_dataset(f"clients/{i:05d}", data=client)
-            dataset.attrs["description"] = f"client {i}: samples x features"
-        if problem.clients.gram is not None:
-            dataset = file.create_dataset("gram", data=problem.clients.gram)
-            dataset.attrs["description"] = "sum of the clients' Gram matrices"
-        if problem.clients.reduction is not None:
-            dataset = file.create_dataset("samples", data=problem.clients.reduction.samples)
-            dataset.attrs["description"] = (
-                "rows of the matrices that the clients' factors stand for"
-            )
-            dataset.attrs["largest_row"] = problem.clients.reduction.largest_row
-        for key, text in (
-            ("singular_values", "of the stacked clients, descending"),
-            ("right_vectors", "right singular vectors of the stacked clients, as columns"),
-        ):
-            dataset = file.create_dataset(f"reference/{key}", data=getattr(problem, key))
-            dataset.attrs["description"] = text
+        if isinstance(problem, Problem):
+            _write(file, problem)
+        else:
+            for i, draw in enumerate(problem):
+                _write(file.create_group(f"draws/{i:05d}"), draw)
 
 
 def load(path: str | os.PathLike[str]) -> Problem:
-    """Read a problem.
+    """Read a problem; of several draws the first.
 
     Raises
     ------
     DataError
         When the file is missing, cut off, damaged, or of another schema.
     """
+    return load_draws(path)[0]
+
+
+def load_draws(path: str | os.PathLike[str]) -> list[Problem]:
+    """Read all draws of a problem, mostly one; errors as of `load`."""
     try:
         with sealed.read(path) as file:
             if file.attrs["schema"] != SCHEMA:
                 raise DataError(
                     f"{path}: schema {file.attrs['schema']}, expected {SCHEMA}; delete it"
                 )
-            problem = Problem(
-                file.attrs["name"],
-                _stored(path, file) if "gram" in file else _matrices(file),
-                file.attrs["status"],
-                file.attrs["note"],
-            )
-            if "samples" in file:
-                rows = file["samples"]
-                problem.clients.reduction = Reduction(
-                    tuple(map(int, rows[()])), float(rows.attrs["largest_row"])
-                )
-            # Fill the cached properties, so that they are computed once per problem.
-            problem.checksum = file.attrs["checksum"]
-            problem.reference = Reference(*(file[f"reference/{k}"][()] for k in Reference._fields))
-            return problem
+            return [_read(path, group) for group in file.get("draws", {"": file}).values()]
     except FileNotFoundError as error:
         raise DataError(f"{path} does not exist; make the problem first") from error
     except (OSError, KeyError) as error:
@@ -172,19 +164,70 @@ def load(path: str | os.PathLike[str]) -> Problem:
         ) from error
 
 
-def _matrices(file: h5py.File) -> list[np.ndarray]:
-    return [client[()] for client in file["clients"].values()]
+def _write(group: h5py.Group, problem: Problem) -> None:
+    def put(name: str, data: np.ndarray, description: str) -> None:
+        group.create_dataset(name, data=data).attrs["description"] = description
+
+    for key in ("name", "status", "note", "checksum"):
+        group.attrs[key] = getattr(problem, key)
+    group.attrs["setting"] = json.dumps(problem.setting)
+    clients = problem.clients
+    if clients.labels is not None and clients.uniform and clients.gram is None:
+        # Two datasets, however many thousand clients there are.
+        put("clients", clients.stack, "clients x samples x features")
+        put("labels", clients.labelled_stack.y, "clients x samples")
+    else:
+        for i, client in enumerate(clients):
+            put(f"clients/{i:05d}", client, f"client {i}: samples x features")
+        for i, labels in enumerate([] if clients.labels is None else clients.labels):
+            put(f"labels/{i:05d}", labels, f"client {i}: a label per sample")
+    if clients.gram is not None:
+        put("gram", clients.gram, "sum of the clients' Gram matrices")
+    if clients.reduction is not None:
+        rows = np.array(clients.reduction.samples)
+        put("samples", rows, "rows of the matrices that the clients' factors stand for")
+        group["samples"].attrs["largest_row"] = clients.reduction.largest_row
+    if problem.truth is not None:
+        for key, array in problem.truth._asdict().items():
+            put(f"truth/{key}", array, f"model of the labels: {key}")
+    else:
+        put("reference/singular_values", problem.singular_values, "of the stacked clients")
+        put("reference/right_vectors", problem.right_vectors, "as columns, of the stacked clients")
 
 
-def _stored(path: str | os.PathLike[str], file: h5py.File) -> Clients:
+def _read(path: str | os.PathLike[str], group: h5py.Group) -> Problem:
+    clients = _stored(path, group) if "gram" in group else Clients(_matrices(group))
+    if "labels" in group:
+        clients.labels = _matrices(group, "labels")
+    if "samples" in group:
+        rows = group["samples"]
+        clients.reduction = Reduction(tuple(map(int, rows[()])), float(rows.attrs["largest_row"]))
+    truth = Truth(*(group[f"truth/{k}"][()] for k in Truth._fields)) if "truth" in group else None
+    problem = Problem(
+        group.attrs["name"], clients, group.attrs["status"], group.attrs["note"], truth
+    )
+    problem.setting = json.loads(group.attrs["setting"])
+    # Fill the cached properties, so that they are computed once per problem.
+    problem.checksum = group.attrs["checksum"]
+    if truth is None:
+        problem.reference = Reference(*(group[f"reference/{k}"][()] for k in Reference._fields))
+    return problem
+
+
+def _matrices(group: h5py.Group, name: str = "clients") -> Matrices:
+    found = group[name]
+    return found[()] if isinstance(found, h5py.Dataset) else [item[()] for item in found.values()]
+
+
+def _stored(path: str | os.PathLike[str], group: h5py.Group) -> Clients:
     """Clients that stay in the file until a method asks for more than their summed products."""
 
-    def read() -> list[np.ndarray]:
+    def read() -> Matrices:
         with h5py.File(path, "r") as again:  # its seal has been checked
-            return _matrices(again)
+            return _matrices(again[name])
 
-    found = list(file["clients"].values())
-    return Clients(read, [c.shape for c in found], [c.dtype for c in found], file["gram"][()])
+    name, found = group.name, list(group["clients"].values())
+    return Clients(read, [c.shape for c in found], [c.dtype for c in found], group["gram"][()])
 
 
 def name_key(name: str) -> int:

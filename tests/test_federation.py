@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from fedcore.clients import check_clients
 from fedcore.errors import InputError
-from fedcore.federation import Federation, check_clients
+from fedcore.federation import Federation
 
 
 def blocks(*sizes: int, d: int = 3) -> list[np.ndarray]:

@@ -10,9 +10,11 @@ point group ``fedcore.algorithms``. A module holds
   (n_features, n_components), and what else the method computes;
 - ``communication(params, shape) -> Cost``, the closed form of what `run` costs when not stopped
 early;
-- ``COLUMNS``, if it counts something of its own: name -> (units, description).
+- ``COLUMNS``, if it counts something of its own: name -> (units, description);
+- ``LABELLED = True``, if it learns from labels: its steps get `fedcore.clients.Labelled` data.
 
-``record(iteration, **iterate)`` is called with ``basis=…`` or ``factors=…``, and with
+``record(iteration, **iterate)`` is called with ``basis=…`` or ``factors=…`` (and ``models=…``, the
+coefficients of every client's regression as rows, where there are labels), and with
 ``counts={column: number, …}`` if there are COLUMNS, whenever there is a new iterate, and returns
 True when the run should end.
 """
@@ -63,6 +65,11 @@ class Algorithm:
     def columns(self) -> Mapping[str, tuple[str, str]]:
         """Units and description of what it counts itself."""
         return getattr(self.module, "COLUMNS", {})
+
+    @property
+    def labelled(self) -> bool:
+        """Whether it learns from labels."""
+        return getattr(self.module, "LABELLED", False)
 
     @property
     def run(self) -> Callable[..., dict[str, Any]]:

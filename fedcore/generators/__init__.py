@@ -2,8 +2,9 @@
 
 A module holds ``generate(rng, **params) -> list of (n_i, d) arrays``; or a tuple of such a list and
 the `Reference` of the stacked matrices, where the model knows it; or a tuple of a list of
-triangular factors and the `Reduction` that says what they stand for. Configuration files name the
-module. Other packages add theirs under the entry-point group ``fedcore.generators``.
+triangular factors and the `Reduction` that says what they stand for; or a tuple of labelled
+`Clients` and the `Truth` behind their labels. Configuration files name the module. Other packages
+add theirs under the entry-point group ``fedcore.generators``.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.clients import Reduction
+from fedcore.clients import Clients, Reduction
 from fedcore.errors import InputError, nearest
 from fedcore.plugins import Registry
 from fedcore.problems import Reference
+from fedcore.regression import Truth
 
-Clients = list[np.ndarray]
+Matrices = list[np.ndarray]
 
 REGISTRY = Registry(__name__, __path__, "generator")
 names = REGISTRY.names
@@ -27,7 +29,7 @@ names = REGISTRY.names
 
 def generate(
     name: str, rng: np.random.Generator, params: Mapping[str, Any]
-) -> Clients | tuple[Clients, Reference] | tuple[Clients, Reduction]:
+) -> Matrices | tuple[Matrices, Reference] | tuple[Matrices, Reduction] | tuple[Clients, Truth]:
     """Draw client matrices from the model `name`, with what the model knows of them.
 
     Raises

@@ -7,7 +7,8 @@ the other's fingerprint.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -40,17 +41,55 @@ def build(name: str, spec: Mapping[str, Any], *, raw: str, seed: int, surrogate:
     ConfigError, DataError, InputError
         When the specification is wrong or the data cannot be had.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(name_key(name),)))
-    module = importlib.import_module(_module(spec))
-    problem: Problem = module.make(name, spec, rng, raw=raw, surrogate=surrogate)
-    if spec.get("gram"):
-        problem.clients.gram = gram_matrix(problem.clients)
-    return problem
+    return _make(name, spec, (name_key(name),), raw=raw, seed=seed, surrogate=surrogate)
+
+
+def build_draws(
+    name: str, spec: Mapping[str, Any], *, raw: str, seed: int, surrogate: bool
+) -> Problem | list[Problem]:
+    """Build as many independent draws of a problem as ``spec["draws"]`` says, or else the one.
+
+    With ``over``, lists of values by parameter of the generator, as many for each combination of
+    them, the combinations one after the other. Parameters and errors are those of `build`.
+    """
+    if "draws" not in spec:
+        return build(name, spec, raw=raw, seed=seed, surrogate=surrogate)
+    problems: list[Problem] = []
+    for setting in combinations(spec.get("over", {})):
+        varied = {**spec, "params": {**spec.get("params", {}), **setting}}
+        for _ in range(spec["draws"]):
+            key = (name_key(name), len(problems))
+            problem = _make(name, varied, key, raw=raw, seed=seed, surrogate=surrogate)
+            problem.setting = setting
+            problems.append(problem)
+    return problems
+
+
+def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return every combination of values by name, that of the first name changing slowest."""
+    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
 
 
 def modules(spec: Mapping[str, Any]) -> list[str]:
     """Return the modules whose code a problem of this specification depends on."""
     return [__name__, _module(spec), *importlib.import_module(_module(spec)).plugged_in(spec)]
+
+
+def _make(
+    name: str,
+    spec: Mapping[str, Any],
+    key: tuple[int, ...],
+    *,
+    raw: str,
+    seed: int,
+    surrogate: bool,
+) -> Problem:
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+    module = importlib.import_module(_module(spec))
+    problem: Problem = module.make(name, spec, rng, raw=raw, surrogate=surrogate)
+    if spec.get("gram"):
+        problem.clients.gram = gram_matrix(problem.clients)
+    return problem
 
 
 def _module(spec: Mapping[str, Any]) -> str:

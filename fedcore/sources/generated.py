@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from fedcore import generators
-from fedcore.clients import Reduction
-from fedcore.federation import check_clients
+from fedcore.clients import Clients, Reduction, check_clients
 from fedcore.problems import Problem
+from fedcore.regression import Truth
 
 
 def make(
@@ -19,8 +19,10 @@ def make(
     """Draw the clients of ``spec["generator"]`` with its ``params``; see `sources.build`."""
     drawn = generators.generate(spec["generator"], rng, spec.get("params", {}))
     clients, known = drawn if isinstance(drawn, tuple) else (drawn, None)
-    problem = Problem(name, check_clients(clients))
-    if isinstance(known, Reduction):
+    problem = Problem(name, clients if isinstance(clients, Clients) else check_clients(clients))
+    if isinstance(known, Truth):
+        problem.truth = known
+    elif isinstance(known, Reduction):
         problem.clients.reduction = known
     elif known is not None:
         problem.reference = known  # fills the cached property

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from fedcore import datasets
+from fedcore.clients import check_clients
 from fedcore.datasets import partition
 from fedcore.errors import ConfigError, nearest
-from fedcore.federation import check_clients
 from fedcore.problems import Problem
 
 SCALES = {

@@ -4,7 +4,7 @@ from fedcore import problems, sources
 from fedcore.jobs import logged
 
 with logged(snakemake.log[0]):
-    problem = sources.build(
+    problem = sources.build_draws(
         snakemake.wildcards.problem,
         snakemake.params.spec,
         raw=snakemake.params.raw,

@@ -1,0 +1,71 @@
+"""Local Only for linear regression: every client by itself, without any communication.
+
+The baseline of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.1. Client i takes the
+least-squares solution θᵢ of its own samples, of smallest norm where they are fewer than the
+features (the authors' notebook adds a ridge of 1e−5). There is no shared representation; for
+comparison the ``basis`` is that of the k leading right singular vectors of the θᵢ as rows, seen
+from outside the protocol, and a new client learns all d coefficients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedcore.checks import require_at_least
+from fedcore.clients import Labelled
+from fedcore.federation import Federation, stacked
+from fedcore.ledger import Cost, Shape
+from fedcore.regression import least_squares
+
+PAPER = "fedrep_linear"
+LABELLED = True
+
+
+@dataclass(frozen=True)
+class Params:
+    """Hyper-parameters.
+
+    Attributes
+    ----------
+    n_components : int
+        k, dimension of the subspace that is reported.
+    start : ndarray, optional
+        Has no effect: there is nothing to start from.
+    """
+
+    n_components: int
+    start: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least(1, n_components=self.n_components)
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Solve every client's own problem; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``basis`` of shape (n_features, n_components).
+    """
+
+    @stacked
+    def solve(data: Labelled, state: Any, message: Any) -> None:
+        state.theta = least_squares(data.X, data.y)
+
+    federation.local(solve)
+    models = np.array(federation.client_state("theta"))
+    # Of an (n_clients, d) matrix; padded, so that few clients have k right singular vectors, too.
+    rows = np.pad(models, ((0, max(0, params.n_components - len(models))), (0, 0)))
+    right_t = np.linalg.svd(rows, full_matrices=False)[2]
+    basis = np.ascontiguousarray(right_t[: params.n_components].T)
+    record(0, basis=basis, models=models, features=np.eye(federation.shape.n_features))
+    return {"basis": basis}
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """Nothing."""
+    return Cost(0, 0, 0)

@@ -1,0 +1,111 @@
+"""Linear regressions of many clients with one representation and a head each.
+
+Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Sections 4 and 5.1 and Appendix A.1:
+
+    y = ⟨w*_i, B*ᵀ x⟩ + e,   x ~ N(0, I_d),   e ~ N(0, σ²),
+
+with B* the orthonormal Q of a Gaussian d × k matrix. The paper is of several minds about the n × k
+matrix W* of heads, and all of them can be had:
+
+``scaled``
+    √k times the Q of a Gaussian matrix (Appendix A.1): a client's head has the length k/√n on the
+    root mean square, so that signals fade with the number of clients.
+``orthonormal``
+    Q itself (the authors' notebook, Figure 3).
+``unit_rows``
+    Q with every row scaled to length 1 (the notebook, Figure 1).
+``assumption``
+    Gaussian rows scaled to length √k, Assumption 3 of the theory.
+
+The notebook also divides features by √m and adds noise of deviation s to the labels after that. Up
+to the unit of the labels this is the model above with σ = s √m, and so it is written here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedcore.checks import require_at_least, require_non_negative, require_one_of
+from fedcore.clients import Clients
+from fedcore.errors import InputError
+from fedcore.linalg import haar
+from fedcore.regression import Truth, predict
+
+
+def _rows_of_length(matrix: np.ndarray, length: float) -> np.ndarray:
+    return length * matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+
+
+HEADS = {
+    "scaled": lambda n, k, rng: np.sqrt(k) * haar(n, k, rng),
+    "orthonormal": haar,
+    "unit_rows": lambda n, k, rng: _rows_of_length(haar(n, k, rng), 1.0),
+    "assumption": lambda n, k, rng: _rows_of_length(rng.standard_normal((n, k)), np.sqrt(k)),
+}
+
+
+def generate(
+    rng: np.random.Generator,
+    *,
+    n_clients: int = 100,
+    samples: int = 5,
+    n_features: int = 10,
+    rank: int = 2,
+    noise: float = 0.0,
+    heads: str = "scaled",
+    test_samples: int = 0,
+    test_noise: float = 0.0,
+    new_clients: int = 0,
+    new_samples: int = 0,
+) -> tuple[Clients, Truth]:
+    """Linear regressions with one representation and a head per client.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_clients, samples, n_features, rank : int
+        n, m (samples of each client), d and k.
+    noise : float
+        σ, standard deviation of the noise of the labels.
+    heads : {"scaled", "orthonormal", "unit_rows", "assumption"}
+        How W* is drawn; see the module's text.
+    test_samples : int
+        Samples of every client that it does not train on.
+    test_noise : float
+        Standard deviation of what `noisy_test_error` adds to their labels.
+    new_clients, new_samples : int
+        Clients that take no part in the training, with heads from N(0, I_k), and their samples
+        (with noise σ).
+
+    Returns
+    -------
+    clients : Clients
+        Labelled.
+    truth : Truth
+    """
+    require_at_least(1, n_clients=n_clients, samples=samples, n_features=n_features, rank=rank)
+    require_at_least(0, test_samples=test_samples, new_clients=new_clients, new_samples=new_samples)
+    require_non_negative(noise=noise, test_noise=test_noise)
+    require_one_of(HEADS, heads=heads)
+    if rank > min(n_clients, n_features):
+        raise InputError(
+            f"rank = {rank} is larger than min(n_clients, n_features) = "
+            f"{min(n_clients, n_features)}"
+        )
+    W, B = HEADS[heads](n_clients, rank, rng), haar(n_features, rank, rng)
+    X = rng.standard_normal((n_clients, samples, n_features))
+    y = predict(X, W @ B.T) + noise * rng.standard_normal((n_clients, samples))
+    W_new = rng.standard_normal((new_clients, rank))
+    X_new = rng.standard_normal((new_clients, new_samples, n_features))
+    truth = Truth(
+        representation=B,
+        heads=W,
+        noise=np.array(noise),
+        test_features=rng.standard_normal((n_clients, test_samples, n_features)),
+        test_noise=test_noise * rng.standard_normal((n_clients, test_samples)),
+        new_heads=W_new,
+        new_features=X_new,
+        new_labels=predict(X_new, W_new @ B.T)
+        + noise * rng.standard_normal((new_clients, new_samples)),
+    )
+    return Clients(X, labels=y), truth

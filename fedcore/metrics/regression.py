@@ -1,0 +1,188 @@
+"""Measures of linear regressions with a shared representation.
+
+An iterate holds ``basis`` B and ``models``, the coefficients θᵢ of every client as rows. What the
+clients hold (``training_loss``, ``population_error``, ``test_error``) and what they could hold with
+B (``fitted_…``: the head that is best on a client's own samples) are different things while a
+method has not converged, and for a method with one head for all. Every loss is half a mean square,
+as in eqs. (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fedcore.clients import Labelled
+from fedcore.errors import InputError
+from fedcore.linalg import range_basis, sin_theta
+from fedcore.metrics import Iterate, Metric, intermediate, shared_matrix
+from fedcore.problems import Problem
+from fedcore.regression import Truth, least_squares, predict
+
+NEW_SAMPLES = (1, 2, 3, 5, 10, 15, 20, 30, 40)  # of a new client, Figure 4
+
+
+def representation_distance(iterate: Iterate, problem: Problem) -> float:
+    """Return the principal angle distance of Definition 1, the sine of the largest angle."""
+    return sin_theta(range_basis(shared_matrix(iterate)).basis, _truth(problem).representation)
+
+
+def training_loss(iterate: Iterate, problem: Problem) -> float:
+    """Return the global loss (8) of the clients' models on their own samples."""
+    return _loss(iterate["models"], problem)
+
+
+def fitted_loss(iterate: Iterate, problem: Problem) -> float:
+    """Return the smallest global loss (8) that the representation allows: over all heads."""
+    return _loss(_fitted(iterate, problem), problem)
+
+
+def population_error(iterate: Iterate, problem: Problem) -> float:
+    """Return ``‖Θ − W* B*ᵀ‖²_F / 2n``, the expected test error without noise of the labels.
+
+    It is the function value F of the authors' notebook.
+    """
+    return _half_mean_square(iterate["models"] - _truth(problem).models)
+
+
+def noisy_population_error(iterate: Iterate, problem: Problem) -> float:
+    """Return the expected test error where labels have the noise of the training."""
+    return population_error(iterate, problem) + 0.5 * float(_truth(problem).noise) ** 2
+
+
+def fitted_error(iterate: Iterate, problem: Problem) -> float:
+    """Return `population_error` with the heads of `fitted_loss`."""
+    return _half_mean_square(_fitted(iterate, problem) - _truth(problem).models)
+
+
+def test_error(iterate: Iterate, problem: Problem) -> float:
+    """Return the error of the clients' models on test samples whose labels have no noise."""
+    return _test_error(iterate["models"], problem, noise=False)
+
+
+def noisy_test_error(iterate: Iterate, problem: Problem) -> float:
+    """Return the error of the clients' models on test samples with noise."""
+    return _test_error(iterate["models"], problem, noise=True)
+
+
+def fitted_test_error(iterate: Iterate, problem: Problem) -> float:
+    """Return `test_error` with the heads of `fitted_loss`."""
+    return _test_error(_fitted(iterate, problem), problem, noise=False)
+
+
+def fitted_noisy_test_error(iterate: Iterate, problem: Problem) -> float:
+    """Return `noisy_test_error` with the heads of `fitted_loss`."""
+    return _test_error(_fitted(iterate, problem), problem, noise=True)
+
+
+def new_client_error(samples: int) -> Callable[[Iterate, Problem], float]:
+    """Return the measure of new clients that fit a head to their first `samples` samples.
+
+    It is the expected test error, a mean over the new clients. A method without a representation
+    says by ``features`` on what they fit instead.
+    """
+
+    def measure(iterate: Iterate, problem: Problem) -> float:
+        truth = _truth(problem)
+        if truth.new_features.shape[1] < samples or not len(truth.new_heads):
+            raise InputError(
+                f"new_client_error_{samples}: problem {problem.name} has "
+                f"{len(truth.new_heads)} new clients with {truth.new_features.shape[1]} samples"
+            )
+        features = iterate.get("features", shared_matrix(iterate))
+        X, y = truth.new_features[:, :samples], truth.new_labels[:, :samples]
+        found = least_squares(X @ features, y) @ features.T
+        return _half_mean_square(found - truth.new_heads @ truth.representation.T)
+
+    return measure
+
+
+def _truth(problem: Problem) -> Truth:
+    if problem.truth is None:
+        raise InputError(f"problem {problem.name}: the model behind its labels is not known")
+    return problem.truth
+
+
+def _samples(problem: Problem) -> list[Labelled]:
+    """Return what clients train on; those of equal size in one stack."""
+    clients = problem.clients
+    if clients.labels is None:
+        raise InputError(f"problem {problem.name} has no labels")
+    if clients.uniform:
+        return [clients.labelled_stack]
+    return [Labelled(*(part[None] for part in clients.labelled(i))) for i in range(len(clients))]
+
+
+@intermediate
+def _fitted(iterate: Iterate, problem: Problem) -> np.ndarray:
+    """Coefficients ``B wᵢ`` with the best head wᵢ for each client's samples, (n_clients, d)."""
+    B = shared_matrix(iterate)
+    return np.concatenate([least_squares(X @ B, y) for X, y in _samples(problem)]) @ B.T
+
+
+def _loss(models: np.ndarray, problem: Problem) -> float:
+    """Mean over clients of their own mean."""
+    found, done = [], 0
+    for X, y in _samples(problem):
+        residual = predict(X, models[done : done + len(X)]) - y
+        found.append((residual**2).mean(axis=-1))
+        done += len(X)
+    return 0.5 * float(np.concatenate(found).mean())
+
+
+def _test_error(models: np.ndarray, problem: Problem, *, noise: bool) -> float:
+    truth = _truth(problem)
+    if not truth.test_noise.size:
+        raise InputError(f"problem {problem.name} has no test samples")
+    wrong = predict(truth.test_features, models - truth.models)
+    return 0.5 * float(np.mean((wrong - noise * truth.test_noise) ** 2))
+
+
+def _half_mean_square(rows: np.ndarray) -> float:
+    """Half the mean of the rows' squared lengths."""
+    return 0.5 * float(np.sum(rows**2) / len(rows))
+
+
+_LOSS = "label units squared"
+METRICS = (
+    Metric(
+        "representation_distance",
+        "1",
+        "sine of the largest principal angle between range(B) and range(B*)",
+        representation_distance,
+    ),
+    Metric("training_loss", _LOSS, "loss (8) of the clients' models", training_loss),
+    Metric("fitted_loss", _LOSS, "smallest loss (8) over the heads, at B", fitted_loss),
+    Metric("population_error", _LOSS, "‖Θ − W* B*ᵀ‖²_F / 2n", population_error),
+    Metric(
+        "noisy_population_error",
+        _LOSS,
+        "‖Θ − W* B*ᵀ‖²_F / 2n + σ²/2",
+        noisy_population_error,
+    ),
+    Metric("fitted_error", _LOSS, "population error with heads fitted at B", fitted_error),
+    Metric("test_error", _LOSS, "half mean square on test samples, no noise", test_error),
+    Metric("noisy_test_error", _LOSS, "half mean square on noisy test labels", noisy_test_error),
+    Metric(
+        "fitted_test_error",
+        _LOSS,
+        "half mean square on test samples, no noise, heads fitted at B",
+        fitted_test_error,
+    ),
+    Metric(
+        "fitted_noisy_test_error",
+        _LOSS,
+        "half mean square on noisy test labels, heads fitted at B",
+        fitted_noisy_test_error,
+    ),
+    *(
+        Metric(
+            f"new_client_error_{s}",
+            _LOSS,
+            f"population error of new clients with {s} samples",
+            new_client_error(s),
+        )
+        for s in NEW_SAMPLES
+    ),
+)
