@@ -17,6 +17,7 @@ from fedcore import algorithms, metrics, sources
 from fedcore.cells import AUDITS, KNOWN
 from fedcore.errors import ConfigError, nearest
 from fedcore.fingerprint import fingerprint
+from fedcore.grids import combinations
 from fedcore.schemas import check
 
 PAPERS = Path("config/papers")
@@ -254,7 +255,7 @@ def _check_cell(cell: Cell, where: str) -> None:
     """Refuse what would only fail when the job runs."""
     try:
         values = {k: 1.0 if v == "reference" and k in KNOWN else v for k, v in cell.params.items()}
-        for changes in sources.combinations(cell.tune["over"]) if cell.tune else [{}]:
+        for changes in combinations(cell.tune["over"]) if cell.tune else [{}]:
             algorithms.get(cell.algorithm).params({**values, **changes})
         for name in [*cell.metrics, *([cell.tune["by"]] if cell.tune else [])]:
             metrics.get(name)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from fedcore import metrics
+from fedcore.grids import combinations
 from fedcore.history import Recorder
 from fedcore.problems import Problem
-from fedcore.sources import combinations
 
 
 def tune(

@@ -221,7 +221,7 @@ def problem_closure(name: str) -> set[str]:
 
 
 def test_a_problem_depends_on_its_own_kind_of_source():
-    common = {"fedcore.sources", "fedcore.problems", "fedcore.federation"}
+    common = {"fedcore.sources", "fedcore.problems", "fedcore.clients"}
     drawn, real = problem_closure("drawn"), problem_closure("real")
     assert common <= drawn & real
     assert {"fedcore.generators.low_rank", "fedcore.sources.generated"} <= drawn - real

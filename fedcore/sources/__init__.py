@@ -7,12 +7,12 @@ the other's fingerprint.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from fedcore.grids import combinations
 from fedcore.linalg import gram_matrix
 from fedcore.problems import Problem, name_key
 
@@ -63,11 +63,6 @@ def build_draws(
             problem.setting = setting
             problems.append(problem)
     return problems
-
-
-def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return every combination of values by name, that of the first name changing slowest."""
-    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
 
 
 def modules(spec: Mapping[str, Any]) -> list[str]:

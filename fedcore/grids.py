@@ -1,0 +1,12 @@
+"""Grids of values by name, as configuration files declare them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+
+def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return every combination of values by name, that of the first name changing slowest."""
+    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
