@@ -73,6 +73,21 @@ def range_basis(v: np.ndarray) -> RangeBasis:
     return RangeBasis(left[:, keep], sigma[keep], right_t[keep].T)
 
 
+def off(basis: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Return ``P⊥ M = M − X (Xᵀ M)``, the part of M outside of range(X), X orthonormal.
+
+    Parameters
+    ----------
+    basis : ndarray of shape (d, p)
+    matrix : ndarray of shape (d, k)
+
+    Returns
+    -------
+    ndarray of shape (d, k)
+    """
+    return matrix - basis @ (basis.T @ matrix)
+
+
 def condition_number(v: np.ndarray) -> float:
     """Return ``kappa(V) = sigma_max(V) / sigma_min(V)``; infinite when `v` is rank-deficient.
 

@@ -7,24 +7,24 @@ the server's Z, with a multiplier of low rank that is never formed (15), (16):
     Wᵢ = −P⊥_{Xᵢ} AᵢAᵢᵀ Xᵢ,   Λᵢ = XᵢWᵢᵀ + WᵢXᵢᵀ.
 
 In round k the client improves Xᵢ towards the dominant p-space of ``Hᵢ = AᵢAᵢᵀ + Λᵢ + βᵢ ZZᵀ`` (12)
-by inner subspace iterations ``Xᵢ ← orth(Hᵢ Xᵢ)`` from Xᵢ, renews Wᵢ and sends
-``Yᵢ = (βᵢ XᵢXᵢᵀ − Λᵢ) Z`` (19); the server takes Z ← orth(Σᵢ Yᵢ).
+from Xᵢ, renews Wᵢ and sends ``Yᵢ = (βᵢ XᵢXᵢᵀ − Λᵢ) Z`` (19); the server takes Z ← orth(Σᵢ Yᵢ).
 
-When the inner iterations end (`inner`) is the method's free parameter. ``relative_change`` is (26),
-what the paper's experiments use, with ε_x = 1e−2: once warm it ends after one step, and one step is
-no faster than SSI. ``residual`` is (14) of the theory, ``‖P⊥ Hᵢ Xᵢ‖_F`` down by δᵢ or to rounding.
-``fixed`` makes `inner_steps`. Exact solves have the rate b/(λ_p − λ_{p+1} + b), b = Σβᵢ, where
-clients are alike, and do not settle where clients differ by more than βᵢ, until (25) has raised it.
+How exactly the clients solve (`inner`, `solver`) is the method's free parameter and sets its rate.
+Near the answer and with clients that are alike, b = Σβᵢ and g = λ_p − λ_{p+1}, exact solves have
+the rate b/(b + g), and q steps of ``power`` have ``(b + g cᵠ)/(b + g)``, c = λ_{p+1}/(λ_p + b);
+one step is slower than SSI, 1 − g/λ_p. Where clients differ by more than βᵢ, exact solves do not
+settle until (25) has raised it.
 
-Left open by the paper: the inner steps have no limit there, here 30; the sufficient decrease (13)
-has unnamed constants and is not checked; (26) compares bases, not subspaces, so that QR must fix
-signs. Xᵢ⁽⁰⁾ = Z⁽⁰⁾ is an invariant, not the dominant, space of its Hᵢ: round one only turns Xᵢ
-(and amplifies rounding), and its message is the bare ``βᵢ Z + P⊥_Z AᵢAᵢᵀ Z``. Since d⁽⁰⁾ = 0, (25)
+Left open by the paper: the inner steps have no limit there, here 30; (13) has unnamed constants,
+here c₁ = 1/2, c₁' = 1; (26) compares bases, not subspaces, so that it depends on the `signs` of
+QR. Xᵢ⁽⁰⁾ = Z⁽⁰⁾ is an invariant, not the dominant, space of its Hᵢ: round one only turns Xᵢ (and
+amplifies rounding), and its message is the bare ``βᵢ Z + P⊥_Z AᵢAᵢᵀ Z``. Since d⁽⁰⁾ = 0, (25)
 raises every βᵢ after k = 5.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -41,15 +41,17 @@ from fedcore.checks import (
     require_one_of,
     require_positive,
 )
+from fedcore.eigensolvers import RULES, SIGNS, SOLVERS, Limits
 from fedcore.federation import Federation
-from fedcore.linalg import orth, spectral_norm
-from fedcore.steps import gram_product
+from fedcore.linalg import off, orth, spectral_norm
+from fedcore.steps import local_gram_product
 
 PAPER = "faps"
 COLUMNS = {
     "inner_products": ("products", "of AᵢAᵢᵀ with an n×p block, by all clients so far"),
+    "penalty": ("data units squared", "Σᵢ βᵢ after the round, 0 before the first"),
 }
-RULES = ("relative_change", "residual", "fixed")
+NORMS: dict[str, Any] = {"spectral": spectral_norm, "frobenius": np.linalg.norm}
 PERIOD, MU, THETA = 5, 0.01, 0.1  # of the adaptive penalty (25)
 
 
@@ -59,16 +61,23 @@ class Params(ssi.Params):
 
     Attributes
     ----------
-    inner : {"relative_change", "residual", "fixed"}, default="relative_change"
-        When the inner iterations end.
+    inner : {"relative_change", "subspace_change", "residual", "decrease", "fixed"}
+        When the inner iterations end: (26), by default; (26) with projections in the place of
+        bases; ``‖P⊥ HᵢXᵢ‖_F`` down by δᵢ (14) or to rounding; (13); after `inner_steps`.
     tolerance : float, default=1e-2
-        ε_x of the rule ``relative_change``.
+        ε_x of the first two rules.
     delta : float, default=0.5
         δᵢ of the rule ``residual``.
     inner_steps : int, default=30
         Inner iterations in a round: all of them for ``fixed``, at most so many for the others.
+    solver : {"power", "ritz", "krylov"}, default="power"
+        What an inner iteration is; see `fedcore.eigensolvers`.
+    signs : {"positive", "arbitrary"}, default="positive"
+        Of the columns of Xᵢ: diag(R) ≥ 0 in the inner QR, or what LAPACK and Eigen leave.
     beta_factor : float, default=0.15
-        βᵢ⁽⁰⁾ / ‖Aᵢ‖₂².
+        βᵢ⁽⁰⁾ / ‖Aᵢ‖², in the norm `beta_norm`.
+    beta_norm : {"spectral", "frobenius"}, default="spectral"
+        The paper's is the spectral one.
     adapt : bool, default=True
         Raise βᵢ by a tenth where the rule (25), asked every fifth round, says so.
     """
@@ -77,13 +86,19 @@ class Params(ssi.Params):
     tolerance: float = 1e-2
     delta: float = 0.5
     inner_steps: int = 30
+    solver: str = "power"
+    signs: str = "positive"
     beta_factor: float = 0.15
+    beta_norm: str = "spectral"
     adapt: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_at_least(1, inner_steps=self.inner_steps)
         require_one_of(RULES, inner=self.inner)
+        require_one_of(SOLVERS, solver=self.solver)
+        require_one_of(SIGNS, signs=self.signs)
+        require_one_of(NORMS, beta_norm=self.beta_norm)
         require_non_negative(tolerance=self.tolerance, delta=self.delta)
         require_positive(beta_factor=self.beta_factor)
         require_flag(adapt=self.adapt)
@@ -102,10 +117,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def client(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
         if not hasattr(state, "X"):
             state.X, state.k, state.products = Z, 0, 0
-            state.beta = params.beta_factor * spectral_norm(data) ** 2
-            _multiply(data, state)
-            state.W = _off(state.X, -state.AAX)
-        distance = np.sqrt(2.0) * np.linalg.norm(_off(state.X, Z))  # ‖XᵢXᵢᵀ − ZZᵀ‖_F
+            state.square = NORMS[params.beta_norm](data) ** 2
+            state.beta = params.beta_factor * state.square
+            state.AAX = _multiply(data, state, Z)
+            state.W = off(state.X, -state.AAX)
+        distance = np.sqrt(2.0) * np.linalg.norm(off(state.X, Z))  # ‖XᵢXᵢᵀ − ZZᵀ‖_F
         _improve(data, state, Z, params)
         Y = state.beta * state.X @ (state.X.T @ Z) - _multiplier(state.X, state.W, Z)
         if params.adapt and state.k % PERIOD == 0:
@@ -116,14 +132,17 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         return Y
 
     Z = starting_basis(federation, params, rng)
-    stop = record(0, basis=Z, counts={"inner_products": 0})
+    stop = record(0, basis=Z, counts={"inner_products": 0, "penalty": 0.0})
     for k in range(1, params.rounds + 1):
         if stop:
             break
         federation.broadcast(Z)
         Z = orth(federation.sum(client))
-        products = sum(federation.client_state("products"))
-        stop = record(k, basis=Z, counts={"inner_products": products})
+        counts = {
+            "inner_products": sum(federation.client_state("products")),
+            "penalty": sum(federation.client_state("beta")),
+        }
+        stop = record(k, basis=Z, counts=counts)
     found: dict[str, Any] = {"basis": Z}
     if federation.ledger.rounds:
         found |= {name: federation.client_state(name) for name in ("X", "W")}
@@ -131,41 +150,34 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def _improve(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray, params: Params) -> None:
-    """Inner SSI on Hᵢ from Xᵢ, with the Λᵢ of the Xᵢ that the round began with; then Wᵢ."""
-    X_k, W_k = state.X, state.W
+    """Approach the dominant space of Hᵢ, with the Λᵢ of the Xᵢ that the round began with."""
+    X_k, W_k, beta = state.X, state.W, state.beta
 
-    def H() -> np.ndarray:
-        """Hᵢ times the present Xᵢ."""
-        coupling = _multiplier(X_k, W_k, state.X)
-        return state.AAX + coupling + state.beta * Z @ (Z.T @ state.X)
+    def coupled(X: np.ndarray) -> np.ndarray:
+        """``(Λᵢ + βᵢ ZZᵀ) X``, what Hᵢ has beside AᵢAᵢᵀ."""
+        return _multiplier(X_k, W_k, X) + beta * Z @ (Z.T @ X)
 
-    HX = H()
-    enough = params.delta * np.linalg.norm(_off(state.X, HX))
-    for _ in range(params.inner_steps):
-        old, state.X = state.X, orth(HX)
-        _multiply(data, state)
-        HX = H()
-        if params.inner == "relative_change":
-            change = np.linalg.norm(state.X - old)
-            if change <= params.tolerance * np.linalg.norm(state.X):
-                break
-        elif params.inner == "residual":
-            rounding = 500 * np.finfo(HX.dtype).eps * np.linalg.norm(HX)
-            if np.linalg.norm(_off(state.X, HX)) <= max(enough, rounding):
-                break
-    state.W = _off(state.X, -state.AAX)
+    def product(X: np.ndarray) -> np.ndarray:
+        return _multiply(data, state, X) + coupled(X)
+
+    old, HX = X_k, state.AAX + coupled(X_k)
+    limits = Limits(params.tolerance, params.delta, state.square + beta)
+    enough = RULES[params.inner](limits, old, HX)
+    solver = SOLVERS[params.solver](product, old, HX, params.signs)
+    for X, HX in itertools.islice(solver, params.inner_steps):
+        if enough(old, X, HX):
+            break
+        old = X
+    state.X, state.AAX = X, HX - coupled(X)
+    state.W = off(X, -state.AAX)
 
 
-def _multiply(data: np.ndarray, state: SimpleNamespace) -> None:
-    state.AAX = gram_product(data, state, state.X)
+def _multiply(data: np.ndarray, state: SimpleNamespace, X: np.ndarray) -> np.ndarray:
+    """Return AᵢAᵢᵀ X, and count it."""
     state.products += 1
+    return local_gram_product(data, state, X)
 
 
 def _multiplier(X: np.ndarray, W: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Λ B = X (Wᵀ B) + W (Xᵀ B)."""
+    """Return Λ B = X (Wᵀ B) + W (Xᵀ B)."""
     return X @ (W.T @ B) + W @ (X.T @ B)
-
-
-def _off(X: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """P⊥_X B = B − X (Xᵀ B)."""
-    return B - X @ (X.T @ B)
