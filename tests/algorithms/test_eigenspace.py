@@ -12,6 +12,7 @@ import fedcore
 from fedcore import metrics
 from fedcore.api import execute, shared_basis
 from fedcore.cells import run_cell
+from fedcore.eigensolvers import RULES, SOLVERS
 from fedcore.history import History
 from fedcore.ledger import Cost
 from fedcore.problems import Problem, save
@@ -134,10 +135,12 @@ def test_the_multipliers_satisfy_the_optimality_conditions(clients):
     np.testing.assert_allclose(total, 0, atol=1e-12 * scale)  # (7) with Θ = 0
 
 
-@pytest.mark.parametrize("rule", ["relative_change", "residual", "fixed"])
-def test_faps_with_one_client_is_the_svd(clients, rule):
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("rule", RULES)
+def test_faps_with_one_client_is_the_svd(clients, rule, solver):
     S = np.vstack(clients)
-    assert sine(run("faps", [S], rounds=200, inner=rule, inner_steps=5).basis, [S]) < 1e-12
+    found = run("faps", [S], rounds=200, inner=rule, inner_steps=5, solver=solver)
+    assert sine(found.basis, [S]) < 1e-12
 
 
 def test_the_accuracy_of_the_inner_solves_sets_the_rate_of_faps():
@@ -157,6 +160,30 @@ def test_the_accuracy_of_the_inner_solves_sets_the_rate_of_faps():
     assert rates[-1] == pytest.approx(0.15 / (0.05 + 0.15), rel=1e-3)
     ssi = run("ssi", alike, 2, rounds=300, start=start).subspace_distance
     assert 0.3 < faps(1, 300)[-1] / ssi[-1] < 3  # after the same 300 rounds
+
+
+def test_the_rate_of_every_number_of_inner_steps():
+    """Clients that are alike: (b + g c^q)/(b + g), c = λ₃/(λ₂ + b), with λ₂ = 0.95, λ₃ = 0.9."""
+    alike = [np.diag(np.sqrt([1.0, 0.95, 0.90, 0.5, 0.2])) / 2] * 4
+    start = np.random.default_rng(1).standard_normal((5, 2))
+    b, g = 0.15, 0.05
+    for q in (1, 2, 4, 8):
+        rule = {"inner": "fixed", "inner_steps": q, "adapt": False}
+        found = run("faps", alike, 2, rounds=100, start=start, **rule)
+        distance = found.subspace_distance
+        rate = (distance[100] / distance[60]) ** (1 / 40)
+        assert rate == pytest.approx((b + g * (0.9 / (0.95 + b)) ** q) / (b + g), rel=1e-3)
+        np.testing.assert_allclose(found.penalty[1:], b, rtol=1e-12)
+        assert found.penalty[0] == 0
+
+
+@pytest.mark.parametrize("norm", ["spectral", "frobenius"])
+def test_the_penalty_is_a_share_of_the_clients_norms(norm, clients):
+    found = run("faps", clients, rounds=7, beta_norm=norm, beta_factor=0.3)
+    order = {"spectral": 2, "frobenius": "fro"}[norm]
+    first = sum(0.3 * np.linalg.norm(data, order) ** 2 for data in clients)
+    np.testing.assert_allclose(found.penalty[1:6], first, rtol=1e-12)
+    assert first < found.penalty[6] <= 1.1 * first * (1 + 1e-12)  # (25), after k = 5
 
 
 def test_faps_needs_a_penalty_above_the_differences_of_the_clients(close_clients):

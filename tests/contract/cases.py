@@ -241,8 +241,9 @@ def heavy_ball(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
 def projection_splitting(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
     """FAPS with all its n × n matrices written out."""
     Z, A = first_basis(clients, draws, params), [s.T @ s for s in clients]
-    X, beta = [Z] * len(A), [params.beta_factor * np.linalg.norm(a, 2) for a in A]
-    distances = []
+    order = {"spectral": 2, "frobenius": "fro"}[params.beta_norm]
+    beta = [params.beta_factor * np.linalg.norm(s, order) ** 2 for s in clients]
+    X, distances = [Z] * len(A), []
 
     def off(B: np.ndarray) -> np.ndarray:
         return np.eye(len(B)) - B @ B.T
@@ -381,9 +382,18 @@ CASES = {
             {"rounds": 12, "adapt": False, "beta_factor": 0.5},
             {"rounds": 7, "inner": "residual"},
             {"rounds": 7, "inner": "fixed", "inner_steps": 2},
+            {"rounds": 7, "inner": "residual", "beta_norm": "frobenius"},
         ),
         by_client=True,
-        refused=(("tolerance", -1.0), ("delta", -0.1), ("inner_steps", 0), ("beta_factor", 0.0)),
+        refused=(
+            ("tolerance", -1.0),
+            ("delta", -0.1),
+            ("inner_steps", 0),
+            ("solver", "lanczos"),
+            ("signs", "negative"),
+            ("beta_factor", 0.0),
+            ("beta_norm", "nuclear"),
+        ),
     ),
     "one_shot": Case(
         averaged_projections, lambda S, r: {}, random=False, by_client=True, alike_only=True
