@@ -241,8 +241,8 @@ def heavy_ball(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
 def projection_splitting(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
     """FAPS with all its n × n matrices written out."""
     Z, A = first_basis(clients, draws, params), [s.T @ s for s in clients]
-    order = {"spectral": 2, "frobenius": "fro"}[params.beta_norm]
-    beta = [params.beta_factor * np.linalg.norm(s, order) ** 2 for s in clients]
+    squares = {"spectral": lambda a: np.linalg.norm(a, 2), "frobenius": np.trace}
+    beta = [params.beta_factor * squares[params.beta_norm](a) for a in A]
     X, distances = [Z] * len(A), []
 
     def off(B: np.ndarray) -> np.ndarray:
