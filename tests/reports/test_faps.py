@@ -1,0 +1,209 @@
+"""Tables of `faps`: from made-up histories with answers by hand, and from tiny runs."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from fedcore import problems
+from fedcore.cells import run_cell
+from fedcore.history import History
+from fedcore.problems import Problem
+from fedcore.reports import faps as report
+from fedcore.results import Results
+
+MEASURES = ["kkt", "kkt_residual", "captured", "singular_value_error"]
+SIGMA = np.sqrt([1.0, 0.5, 0.4, 0.1])  # λ₂ = 0.5, λ₃ = 0.4: g = 0.1 at p = 2
+
+
+class Folder:
+    """A folder of results, to which made-up histories are added."""
+
+    def __init__(self, root):
+        self.root, self.cells, self.problems = root, {}, {}
+
+    def add(self, experiment, algorithm, problem="one", variant="default", params=None, **columns):
+        arrays = {name: np.array(values, dtype=float) for name, values in columns.items()}
+        repeats, records = next(iter(arrays.values())).shape
+        rounds = np.tile(np.arange(float(records)), (repeats, 1))
+        plain = {name: rounds * 0 + 1 for name in MEASURES}
+        history = History(
+            {"iteration": rounds.astype(int), "round": rounds, "bytes_up": 8 * rounds}
+            | plain
+            | arrays,
+            reference={"singular_values": SIGMA},
+        )
+        history.about = {
+            "params": {"n_components": 2, **(params or {})},
+            "problem": {"status": "synthetic", "n_clients": 4, "n_features": 50},
+        }
+        self._enter(experiment, algorithm, problem, variant)
+        history.save(self.path(experiment, algorithm, problem, variant))
+
+    def _enter(self, experiment, algorithm, problem, variant, **more):
+        name = f"{problem}-{variant}"
+        self.problems[problem] = {"label": problem}
+        self.cells[f"faps/{experiment}/{algorithm}/{name}"] = {
+            "paper": "faps", "experiment": experiment, "algorithm": algorithm, "name": name,
+            "problem": problem, **more,
+        }  # fmt: skip
+
+    def path(self, experiment, algorithm, problem, variant):
+        return self.root / f"histories/faps/{experiment}/{algorithm}/{problem}-{variant}.h5"
+
+    def results(self):
+        plan = {"paper": "faps", "problems": self.problems, "cells": self.cells}
+        (self.root / "plans").mkdir(exist_ok=True)
+        file = self.root / "plans" / "faps.json"
+        file.write_text(json.dumps(plan))
+        return Results(file)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Folder(tmp_path)
+
+
+def only(rows, **where):
+    """Return the one row that has these values."""
+    (row,) = [r for r in rows if all(r[k] == v for k, v in where.items())]
+    return row
+
+
+def test_rounds_are_counted_under_every_rule(folder):
+    folder.add(
+        "table4", "ssi",
+        kkt_residual=[[1, 1e-3, 1e-4, 1e-6, 1e-7]],
+        kkt=[[1, 4e-6, 3e-6, 2e-6, 1e-6]],
+        captured=[[1, 2, 3, 4, 4 * (1 + 1e-11)]],
+    )  # fmt: skip
+    rows = report.counts(folder.results())
+    assert [only(rows, rule=rule)["rounds"] for rule in report.RULES] == [2, 1, 4]
+    assert only(rows, rule="kkt")["kkt"] == 3e-6
+    assert only(rows, rule="kkt")["bytes_up"] == 16
+
+
+def test_a_stop_that_is_never_reached_is_no_number(folder):
+    folder.add("fig4", "faps", kkt_residual=[[1, 0.5]], inner_products=[[0, 8]])
+    row = only(report.counts(folder.results()), rule="kkt")
+    assert all(math.isnan(row[name]) for name in ("rounds", "products", "kkt", "bytes_up"))
+
+
+def test_products_with_a_clients_data(folder):
+    """FAPS counts them over all four clients; LocalPower makes 8 + 4 + 2 + 1 in four rounds."""
+    falling = [[1, 1, 1, 1, 1e-5]]
+    folder.add("table4", "faps", kkt_residual=falling, inner_products=[[0, 8, 16, 24, 44]])
+    folder.add("table4", "local_power", kkt_residual=falling, params={"local_steps": 8})
+    folder.add("table4", "ssi", kkt_residual=falling)
+    rows = report.counts(folder.results())
+    found = {r["algorithm"]: r["products"] for r in rows if r["rule"] == "kkt"}
+    assert found == {"faps": 11, "local_power": 15, "ssi": 4}
+
+
+def test_averages_are_over_problems_and_starts(folder):
+    for problem, kkt in (("one", [[1.0, 2.0]]), ("two", [[1.0, 4.0], [1.0, 6.0]])):
+        residual = np.where(np.array(kkt) == 1, 1, 1e-5)
+        folder.add("fig2m", "ssi", problem, kkt=kkt, kkt_residual=residual)
+    row = only(report.averages(report.counts(folder.results())), rule="kkt")
+    assert (row["kkt"], row["runs"]) == (4.0, 3)
+
+
+def test_the_variants_of_figure_2c_are_values_of_p(folder):
+    for p in (10, 20):
+        folder.add(
+            "fig2p", "faps", "p", f"p{p}", {"n_components": p},
+            kkt_residual=[[1, 1e-5]], inner_products=[[0, p]],
+        )  # fmt: skip
+    counts = report.counts(folder.results())
+    assert {r["variant"] for r in report.averages(counts)} == {"residual"}
+    ((algorithm, variant, ticks, values),) = report.panel(counts, "fig2p", "products")
+    assert (algorithm, variant) == ("faps", "residual")
+    assert ticks == [("p", 10), ("p", 20)]
+    np.testing.assert_array_equal(values, [[2.5, 5.0]])
+
+
+def test_rates_beside_those_of_theory(folder):
+    """KKT halves per round from 1e-3 on; b = 0.3, two products per round: by hand."""
+    residual = [[1, 1e-3, 5e-4, 2.5e-4, 1.25e-4, 6.25e-5]]
+    products = [[0, 4, 12, 20, 28, 36]]
+    folder.add("inner", "faps", kkt_residual=residual, inner_products=products,
+               penalty=[[0, 0.3, 0.3, 0.3, 0.3, 0.3]])  # fmt: skip
+    folder.add("inner", "ssi", kkt_residual=residual)
+    results = folder.results()
+    rates = report.rates(results)
+    row = only(rates, algorithm="faps")
+    assert row["measured"] == pytest.approx(0.5)
+    assert row["products_per_round"] == pytest.approx(2)
+    assert row["exact"] == pytest.approx(0.3 / 0.4)
+    assert row["steps"] == pytest.approx((0.3 + 0.1 * (0.4 / 0.8) ** 2) / 0.4)
+    assert only(rates, algorithm="ssi")["ssi"] == pytest.approx(0.8)
+    theory = report.theory([row])
+    assert theory["exact"] == pytest.approx(0.75)
+    two = np.interp(2, theory["products_per_round"], theory["steps"])
+    assert two == pytest.approx(row["steps"], rel=1e-3)  # between points of the curve
+    assert theory["steps"][0] == pytest.approx(1 - 0.1 / (0.5 + 0.3))  # q = 1
+    table = report.inner(report.counts(results), rates)
+    assert only(table, algorithm="faps")["exact"] == row["exact"]
+    assert only(table, algorithm="ssi")["rounds"] == 5
+
+
+def test_orderings_compare_medians(folder):
+    """FAPS 2, LocalPower 3, SSI 3 rounds on one problem; on the other FAPS never stops."""
+    stops = {2: [1, 1, 1e-5, 1e-6], 3: [1, 1, 1, 1e-6], None: [1, 1, 1, 1]}
+    for problem, rounds in (("one", (2, 3, 3)), ("two", (None, 2, 3))):
+        for algorithm, count in zip(("faps", "local_power", "ssi"), rounds, strict=True):
+            residual = [stops[count], stops[count], stops[3]]
+            products = {"inner_products": np.zeros((3, 4))} if algorithm == "faps" else {}
+            folder.add("fig3", algorithm, problem, kkt_residual=residual, **products)
+    rows = report.orderings(report.counts(folder.results()))
+    holds = {
+        (r["claim"], r["problem"]): (r["ratio"], r["holds"]) for r in rows if r["rule"] == "kkt"
+    }
+    assert holds["faps-before-local-power", "one"] == (2 / 3, True)
+    assert holds["faps-before-ssi", "one"] == (2 / 3, True)
+    assert holds["local-power-before-ssi", "one"] == (1, True)
+    assert holds["local-power-before-ssi", "two"] == (2 / 3, True)
+    assert math.isnan(holds["faps-before-ssi", "two"][0])
+    assert not holds["faps-before-ssi", "two"][1]
+
+
+def test_leakage_against_convergence(folder):
+    folder.add("fig1b", "ssi", "white_50", kkt_residual=[[1, 1e-1, 1e-2, 1e-3, 1e-3]],
+               leakage=[[np.nan, 1, 1e-6, 1e-4, 1e-3]])  # fmt: skip
+    rows = report.leakage(folder.results())
+    at_2 = only(rows, limit=1e-2)
+    assert (at_2["rounds_leakage"], at_2["rounds_kkt"], at_2["ratio"]) == (2, 2, 1)
+    assert at_2["leakage_at_kkt"] == 1e-6
+    (row,) = report.growth(rows)
+    assert (row["kind"], row["n"], row["least"]) == ("white", 50, 1e-6)
+    assert (row["rounds_leakage"], row["rounds_known"]) == (2, 2)
+    assert math.isnan(row["rounds_kkt"])
+    assert row["ratio"] == 2 / 4  # at least four rounds for the KKT violation
+
+
+def test_the_tables_of_a_run(folder, clients):
+    """SSI and FAPS as the workflow runs them: the stop is where the run ended."""
+    problems.save(Problem("small", clients), folder.root / "small.h5")
+    for algorithm, params in (("ssi", {}), ("faps", {"inner": "residual"})):
+        cell = {
+            "paper": "faps", "experiment": "inner", "algorithm": algorithm, "name": "small-default",
+            "problem": "small", "params": {"n_components": 2, "rounds": 300, **params}, "seed": 1,
+            "repeats": 2, "metrics": MEASURES, "iterates": "last",
+            "stop": {"kkt_residual": {"at_most": report.KKT_LIMIT}},
+        }  # fmt: skip
+        path = folder.path("inner", algorithm, "small", "default")
+        run_cell(cell, folder.root / "small.h5", path)
+        folder._enter("inner", algorithm, "small", "default")
+    results = folder.results()
+    counts = report.counts(results)
+    for algorithm in ("ssi", "faps"):
+        history = results[f"inner/{algorithm}/small-default"]
+        rows = [r for r in counts if r["algorithm"] == algorithm and r["rule"] == "kkt"]
+        assert [r["rounds"] for r in rows] == history.last("round").tolist()
+    squares = np.linalg.svd(np.vstack(clients), compute_uv=False) ** 2
+    for row in report.rates(results):
+        assert row["ssi"] == pytest.approx(squares[2] / squares[1])
+        assert 0 < row["measured"] < 1
