@@ -51,6 +51,7 @@ LABELS = {
     ("momentum_power", "default"): ("momentum", "-"),
 }
 RULE_PROBLEMS = ("uneven", "n2000", "xi1", "xi4", "kappa100", "mnist")  # rule (27) is looked at
+RATES = ("products_per_round", "measured", "steps", "exact", "ssi")
 LEAKAGE_LIMIT = 1e-5  # of Figure 1b
 RATE_FROM = 1e-3  # KKT violation, over ‖A‖₂², from which on the rate is measured
 
@@ -186,30 +187,43 @@ def theory(rows: Rows) -> dict[str, Any]:
 
 def inner(rows: Rows, measured: Rows) -> Rows:
     """Inner rule of FAPS: medians over the starts of `counts`' rows and `rates`' rows, stop kkt."""
-    found: Rows = []
-    columns = ("rounds", "products", "kkt", "singular_value_error")
-    theirs = ("products_per_round", "measured", "steps", "exact", "ssi")
     some = [r for r in rows if r["experiment"] == "inner" and r["rule"] == "kkt"]
-    for key in dict.fromkeys((r["algorithm"], r["variant"]) for r in some):
-        group = [r for r in some if (r["algorithm"], r["variant"]) == key]
-        rated = [
-            r
-            for r in measured
-            if r["experiment"] == "inner" and (r["algorithm"], r["variant"]) == key
-        ]
-        found.append(
-            {"status": group[0]["status"], "algorithm": key[0], "variant": key[1]}
-            | {f"{name}": tables.statistic([r[name] for r in group]) for name in columns}
-            | {
-                f"{which}_rounds": tables.statistic([r["rounds"] for r in group], which)
-                for which in ("min", "max")
-            }
-            | {
-                name: tables.statistic([r[name] for r in rated]) if rated else float("nan")
-                for name in theirs
-            }
-        )
-    return found
+    by = ["status", "algorithm", "variant"]
+    rated = {
+        (row["algorithm"], row["variant"]): row
+        for row in _medians([r for r in measured if r["experiment"] == "inner"], by, RATES)
+    }
+    none = dict.fromkeys(RATES, float("nan"))
+    ends = {
+        (row["algorithm"], row["variant"]): {"least": row["min"], "most": row["max"]}
+        for row in tables.summarise(some, "rounds", by)
+    }
+    return [
+        row
+        | ends[row["algorithm"], row["variant"]]
+        | {name: rated.get((row["algorithm"], row["variant"]), none)[name] for name in RATES}
+        for row in _medians(some, by, ("rounds", "products", "kkt", "singular_value_error"))
+    ]
+
+
+def rates_by_problem(rows: Rows) -> Rows:
+    """Medians over the starts of `rates`' rows, FAPS with SSI's measured rate beside it.
+
+    ``speed_of_exact``, ln(exact)/ln(ssi), is SSI's rounds over those of exact solves: below 1 where
+    b > λ_{p+1}, so that FAPS cannot be the faster one there.
+    """
+    by = ["experiment", "problem", "status", "p", "algorithm", "variant"]
+    found = _medians([r for r in rows if r["experiment"] != "inner"], by, (*RATES, "penalty"))
+    ssi = {(r["problem"], r["p"]): r["measured"] for r in found if r["algorithm"] == "ssi"}
+    return [
+        row
+        | {
+            "ssi_measured": ssi.get((row["problem"], row["p"]), float("nan")),
+            "speed_of_exact": float(np.log(row["exact"]) / np.log(row["ssi"])),
+        }
+        for row in found
+        if row["algorithm"] == "faps"
+    ]
 
 
 def panel(
@@ -349,6 +363,18 @@ def _cells(
     for experiment in experiments:
         for cell in results.select(experiment):
             yield experiment, *cell
+
+
+def _medians(rows: Rows, by: list[str], columns: tuple[str, ...]) -> Rows:
+    """Return the medians of several columns in each group of rows."""
+    groups: dict[tuple[Any, ...], Rows] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in by), []).append(row)
+    return [
+        dict(zip(by, key, strict=True))
+        | {name: tables.statistic([row[name] for row in group]) for name in columns}
+        for key, group in groups.items()
+    ]
 
 
 def _change(captured: np.ndarray) -> np.ndarray:

@@ -145,9 +145,24 @@ def test_rates_beside_those_of_theory(folder):
     two = np.interp(2, theory["products_per_round"], theory["steps"])
     assert two == pytest.approx(row["steps"], rel=1e-3)  # between points of the curve
     assert theory["steps"][0] == pytest.approx(1 - 0.1 / (0.5 + 0.3))  # q = 1
+    assert report.rates_by_problem(rates) == []  # the table of inner rules has them
     table = report.inner(report.counts(results), rates)
     assert only(table, algorithm="faps")["exact"] == row["exact"]
     assert only(table, algorithm="ssi")["rounds"] == 5
+
+
+def test_exact_solves_are_slower_than_ssi_where_the_penalty_is_large(folder):
+    """b/(b + 0.1) against 0.8: as fast at b = λ₃ = 0.4, and slower above."""
+    for problem, b in (("equal", 0.4), ("large", 0.9)):
+        residual = [[1, 1e-3, 5e-4, 1e-5]]
+        folder.add("fig3", "ssi", problem, kkt_residual=residual)
+        folder.add("fig3", "faps", problem, kkt_residual=residual, penalty=[[0, b, b, b]],
+                   inner_products=[[0, 4, 8, 12]])  # fmt: skip
+    rows = report.rates_by_problem(report.rates(folder.results()))
+    assert only(rows, problem="equal")["speed_of_exact"] == pytest.approx(1)
+    large = only(rows, problem="large")
+    assert large["speed_of_exact"] == pytest.approx(math.log(0.9) / math.log(0.8))
+    assert large["ssi_measured"] == pytest.approx(0.1)  # from 1e-3 to 1e-5 in two rounds
 
 
 def test_orderings_compare_medians(folder):
