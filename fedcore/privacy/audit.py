@@ -131,8 +131,8 @@ def audit(
 
 
 def lower_bound(
-    present: Sequence[float],
-    absent: Sequence[float],
+    present: Sequence[float] | np.ndarray,
+    absent: Sequence[float] | np.ndarray,
     *,
     delta: float,
     confidence: float = 0.95,
