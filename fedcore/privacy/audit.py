@@ -41,8 +41,8 @@ class Bound(NamedTuple):
     epsilon : float
         At least 0; every (ε, δ)-DP method has a larger one, with the confidence asked for.
     hits, false_alarms : int
-        Runs beyond the threshold, with the canary and without, among those that were not used to
-        choose it.
+        Runs with the event, on the data set where it is the more frequent and on the other, among
+        those that were not used to choose it.
     runs : int
         Such runs on either data set.
     """
@@ -142,7 +142,7 @@ def lower_bound(
     Parameters
     ----------
     present, absent : sequence of float
-        Scores; those of `present` are expected to be the larger ones.
+        Scores, any number per run that may differ in distribution.
     delta : float
     confidence : float
         Probability with which the bound holds.
@@ -154,38 +154,39 @@ def lower_bound(
     """
     require_delta(delta)
     require_at_least(4, runs=min(len(present), len(absent)))
-    train = np.asarray(present[::2]), np.asarray(absent[::2])
-    test = np.asarray(present[1::2]), np.asarray(absent[1::2])
-    best = max(
-        (
-            (_bound(*sides, delta, confidence)[0], sign, threshold)
-            for sign in (1.0, -1.0)
-            for threshold in np.quantile(np.concatenate(train), np.linspace(0.002, 0.998, 250))
-            for sides in [_counts(*train, sign, threshold)]
-        ),
-    )
-    _, sign, threshold = best
-    epsilon, hits, alarms = _bound(*_counts(*test, sign, threshold), delta, confidence)
-    return Bound(max(0.0, epsilon), hits, alarms, min(map(len, test)))
+    worlds = np.asarray(present, np.float64), np.asarray(absent, np.float64)
+    # The event may be a large or a small score, and more frequent on either data set.
+    tests = [(p, q) for a, b in (worlds, worlds[::-1]) for p, q in ((a, b), (-a, -b))]
+    tried = []
+    for p, q in tests:
+        thresholds = np.quantile(np.concatenate([p[::2], q[::2]]), np.linspace(0.002, 0.998, 250))
+        bounds = _bounds(_beyond(p[::2], thresholds), len(p[::2]),
+                         _beyond(q[::2], thresholds), len(q[::2]), delta, confidence)  # fmt: skip
+        tried.append((bounds.max(), thresholds[bounds.argmax()]))
+    best = int(np.argmax([bound for bound, _ in tried]))
+    (p, q), threshold = tests[best], tried[best][1:]
+    hits, alarms = _beyond(p[1::2], threshold), _beyond(q[1::2], threshold)
+    found = _bounds(hits, len(p[1::2]), alarms, len(q[1::2]), delta, confidence)[0]
+    runs = min(len(p[1::2]), len(q[1::2]))
+    return Bound(max(0.0, float(found)), int(hits[0]), int(alarms[0]), runs)
 
 
-def _counts(
-    present: np.ndarray, absent: np.ndarray, sign: float, threshold: float
-) -> tuple[int, int, int, int]:
-    """Runs beyond the threshold, and of how many; for a negative sign, of the other data set."""
-    if sign > 0:
-        hits, alarms = present > threshold, absent > threshold
-    else:
-        hits, alarms = absent < threshold, present < threshold
-    return int(hits.sum()), len(hits), int(alarms.sum()), len(alarms)
+def _beyond(scores: np.ndarray, thresholds: Any) -> np.ndarray:
+    """Count the scores above each threshold."""
+    return len(scores) - np.searchsorted(np.sort(scores), np.asarray(thresholds), side="right")
 
 
-def _bound(
-    hits: int, n_hits: int, alarms: int, n_alarms: int, delta: float, confidence: float
-) -> tuple[float, int, int]:
+def _bounds(
+    hits: np.ndarray,
+    of_hits: int,
+    alarms: np.ndarray,
+    of_alarms: int,
+    delta: float,
+    confidence: float,
+) -> np.ndarray:
     """Clopper–Pearson, half of the error on either side; −inf where nothing can be said."""
     error = (1.0 - confidence) / 2.0
-    low = stats.beta.ppf(error, hits, n_hits - hits + 1) if hits else 0.0
-    high = stats.beta.ppf(1.0 - error, alarms + 1, n_alarms - alarms) if alarms < n_alarms else 1.0
-    epsilon = float(np.log((low - delta) / high)) if low > delta else -np.inf
-    return epsilon, hits, alarms
+    low = np.nan_to_num(stats.beta.ppf(error, hits, of_hits - hits + 1))  # none of 0 hits
+    high = np.nan_to_num(stats.beta.isf(error, alarms + 1, of_alarms - alarms), nan=1.0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(low - delta, 0.0)) - np.log(high)
