@@ -36,7 +36,7 @@ KNOWN: dict[str, Callable[[Problem, int], float]] = {
     "head_sigma": lambda problem, rank: float(_truth(problem).head_singular_values[0]),
 }
 
-AUDITS = {"leakage": "fedcore.privacy.leakage"}
+AUDITS = {"canary": "fedcore.privacy.audit", "leakage": "fedcore.privacy.leakage"}
 
 PACKAGES = ("numpy", "scipy", "h5py")
 

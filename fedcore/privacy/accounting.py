@@ -147,7 +147,8 @@ def _epsilon(key: Key, delta: float, accounting: str) -> float:
     precision = sum(count / first**2 for kind, first, _, count in key if kind == "gaussian")
     if all(kind == "gaussian" for kind, *_ in key):
         sigma = 1.0 / math.sqrt(precision)
-        return float(_library("gaussian_mechanism").get_epsilon_gaussian(sigma, delta))
+        with np.errstate(divide="ignore"):  # at an ε whose δ is zero
+            return float(_library("gaussian_mechanism").get_epsilon_gaussian(sigma, delta))
     return _by_loss_distribution(key, precision, delta)
 
 

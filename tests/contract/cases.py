@@ -188,15 +188,59 @@ def local_power(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
             bases = [positive_qr(G @ B) for G, B in zip(grams, bases, strict=True)]
         total = np.zeros_like(Z)
         for G, B in zip(grams, bases, strict=True):
-            if params.alignment == "procrustes":
-                left, _, right_t = np.linalg.svd(B.T @ bases[0])
-                rotation = left @ right_t
-            else:
-                signs = np.sign(np.diag(B.T @ bases[0]))
-                rotation = np.diag(signs if params.alignment == "sign" else np.ones(len(signs)))
-            total += G @ B @ rotation
+            total += G @ B @ rotation(B, bases[0], params.alignment)
         Z = positive_qr(total)
     return Z, None
+
+
+def private_power(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+    """Algorithms 2 and 3 of Guo et al., t by t, with A_i as they have it and every client busy."""
+    m, n, T, r = len(clients), sum(map(len, clients)), params.iterations, params.n_components
+    if params.clip:
+        clients = [s / np.maximum(np.linalg.norm(s, axis=1, keepdims=True), 1) for s in clients]
+    A, nu = [m / n * s.T @ s for s in clients], 0.0
+    if params.epsilon is not None:
+        assert params.calibration == "paper"
+        log = np.log(1 / params.delta)
+        largest = max(np.sqrt(T / params.epsilon), 2 * np.sqrt(2 * T * log) / params.epsilon)
+        nu = 2 * np.sqrt(r) * m / n * largest
+    sync, step = {0}, 0
+    while max(sync) < T:
+        p = {"constant": params.local_steps, "linear": params.local_steps - step}[params.schedule]
+        sync, step = sync | {max(sync) + max(p, 1)}, step + 1
+    Z = first_basis(clients, draws, params)
+    bases = [Z] * m
+    for t in range(T):
+        if t in sync:
+            bases = [Z] * m
+            weights = [1] * m
+            if params.participants is not None:
+                drawn = draws.server.choice(m, params.participants, replace=params.replacement)
+                weights = [int(np.sum(drawn == i)) for i in range(m)]
+        sending = [i for i in range(m) if i == 0 or weights[i]]
+        noise = {i: draws.clients[i].standard_normal(Z.shape) for i in sending if nu}
+        products = [A[i] @ bases[i] + nu * noise.get(i, 0.0) for i in range(m)]
+        if t + 1 in sync or t + 1 == T:
+            if t + 1 not in sync:  # the output rule
+                bases = products = [positive_qr(Y) for Y in products]
+            Z = positive_qr(
+                sum(
+                    weights[i] * products[i] @ rotation(bases[i], bases[0], params.alignment)
+                    for i in sending
+                )
+            )
+        else:
+            bases = [positive_qr(Y) for Y in products]
+    return Z, None
+
+
+def rotation(basis: np.ndarray, target: np.ndarray, alignment: str) -> np.ndarray:
+    """Orthogonal matrix that takes a basis to another, by the name of the alignment."""
+    if alignment == "procrustes":
+        left, _, right_t = np.linalg.svd(basis.T @ target)
+        return left @ right_t
+    signs = np.sign(np.diag(basis.T @ target))
+    return np.diag(signs if alignment == "sign" else np.ones(len(signs)))
 
 
 def averaged_projections(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
@@ -312,6 +356,7 @@ DESCENTS: tuple[dict[str, Any], ...] = (
 )
 # The iterative eigenspace methods default to thousands of rounds; so few give the same tests.
 FEW: dict[str, Any] = {"rounds": 12}
+PLAIN: dict[str, Any] = {"epsilon": None, "alignment": "none", "iterations": 12}
 MANY: dict[str, Any] = {"rounds": 60}  # of a gap of (σ₄/σ₃)² = 0.018 for SSI
 ONE_STEP = {"orthonormalise": True, "local_steps": 1}  # Remark 4: κ = 1
 
@@ -370,6 +415,34 @@ CASES = {
         ),
         by_client=True,
         refused=(("local_steps", 0),),
+    ),
+    # The first client is the reference of an alignment, so that its place would matter.
+    "fedpower": Case(
+        private_power,
+        lambda S, r: PLAIN | {"iterations": 60},
+        needs=lambda S, r: PLAIN,
+        settings=(
+            {"iterations": 0},
+            {"iterations": 5, "local_steps": 1},
+            {"iterations": 10, "local_steps": 4, "schedule": "constant"},
+            *(
+                {"iterations": T, "local_steps": 4, "alignment": alignment, **noise}
+                for T in (9, 12)
+                for alignment in ("none", "sign", "procrustes")
+                for noise in ({}, {"epsilon": 300.0, "clip": True})
+            ),
+        ),
+        by_client=True,
+        refused=(
+            ("epsilon", 0.0),
+            ("epsilon", -1.0),
+            ("delta", 0.0),
+            ("delta", 1.0),
+            ("local_steps", 0),
+            ("target", 0),
+            ("target", 4),
+            ("participants", 0),
+        ),
     ),
     "faps": Case(
         projection_splitting,

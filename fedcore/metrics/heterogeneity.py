@@ -1,0 +1,26 @@
+"""Measures of how much the clients of a problem differ; the iterate has no part in them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedcore.linalg import spectral_norm
+from fedcore.metrics import Iterate, Metric
+from fedcore.problems import Problem
+
+
+def dissimilarity(iterate: Iterate, problem: Problem) -> float:
+    """Return ``η = maxᵢ ‖Aᵢ − A‖₂ / ‖A‖₂`` with ``Aᵢ = m SᵢᵀSᵢ`` and A their mean.
+
+    Guo et al. (FedPower), Definition 4, for clients of any size: with clients of equal size Aᵢ is
+    the paper's up to a common factor, which cancels.
+    """
+    m, right = len(problem.clients), problem.right_vectors
+    mean = (right * problem.singular_values**2) @ right.T
+    found = (spectral_norm(m * (client.T @ client) - mean) for client in problem.clients)
+    return max(found) / float(np.square(problem.singular_values[0]))
+
+
+METRICS = (
+    Metric("dissimilarity", "1", "largest relative distance of a client's A_i to A", dissimilarity),
+)
