@@ -412,7 +412,7 @@ REGRESSIONS: tuple[dict[str, Any], ...] = (
     {"rounds": 0, "init": "pgd"},
     {"rounds": 4, "init": "pgd", "init_rounds": 3, "step": 0.1, "head_sigma": 0.5},
     {"rounds": 4, "init": "random", "init_heads": 0.5, "participation": 0.5},
-    {"rounds": 4, "batch": 2},  # three by three would be nearly singular
+    {"rounds": 4, "batch": 2, "init": "random"},  # 3 x 3 would be nearly singular
     {"rounds": 2, "batch": 1, "fresh": True, "init": "random"},
 )
 ONE_STEP = {"orthonormalise": True, "local_steps": 1}  # Remark 4: κ = 1
