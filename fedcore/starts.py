@@ -103,7 +103,7 @@ def _projected_descent(federation: Federation, params: Any) -> np.ndarray:
             f"clients, got {n}; take moments or random"
         )
     for t in range(params.init_rounds):
-        rows = np.stack(federation.gather(step if t else first_step))
+        rows = np.asarray(federation.gather(step if t else first_step))
         V = _leading(rows.T @ rows, k)
         federation.broadcast(V)
     federation.local(first_head)
