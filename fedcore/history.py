@@ -150,6 +150,8 @@ class History:
         columns = {name: _stack([run[name] for run in runs]) for name in runs[0]}
         # Per-client matrices (lists) are results of a run, not of a cell: too large to keep.
         arrays = [k for k, v in finals[0].items() if isinstance(v, np.ndarray | np.generic)]
+        # Nor do those stack that draws of different sizes give.
+        arrays = [name for name in arrays if len({np.shape(run[name]) for run in finals}) == 1]
         final = {name: np.stack([np.asarray(run[name]) for run in finals]) for name in arrays}
         iterates: dict[str, np.ndarray] = {}
         if all(recorder.kept for recorder in recorders):

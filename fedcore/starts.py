@@ -27,6 +27,7 @@ import numpy as np
 import scipy.linalg
 
 from fedcore.clients import Labelled
+from fedcore.errors import InputError
 from fedcore.federation import Federation, stacked
 from fedcore.ledger import Cost, Shape
 from fedcore.linalg import haar, orth
@@ -95,9 +96,15 @@ def _projected_descent(federation: Federation, params: Any) -> np.ndarray:
     def first_head(data: Labelled, state: Any, V: np.ndarray) -> None:
         state.w = state.theta @ V
 
+    n, k = federation.shape.n_clients, params.n_components
+    if n < k:
+        raise InputError(
+            f"init: pgd takes {k} directions from a row of each client and needs at least {k} "
+            f"clients, got {n}; take moments or random"
+        )
     for t in range(params.init_rounds):
-        rows = np.stack(federation.gather(step if t else first_step))
-        V = _leading(rows.T @ rows, params.n_components)
+        rows = np.asarray(federation.gather(step if t else first_step))
+        V = _leading(rows.T @ rows, k)
         federation.broadcast(V)
     federation.local(first_head)
     return V

@@ -65,7 +65,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``basis`` B of shape (n_features, n_components), and ``heads`` (n_clients, n_components).
+        ``V``, the last B, of shape (n_features, n_components), and ``heads`` of shape (n_clients,
+        n_components).
     """
     B = starts.starting_representation(federation, params, rng)
     stop = record(0, basis=B, models=local_models(federation, B))
@@ -78,7 +79,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         if params.orthonormalise and np.isfinite(B).all():
             B = orth(B)
         stop = record(t, basis=B, models=local_models(federation, B))
-    return {"basis": B, "heads": np.array(federation.client_state("w"))}
+    return {"V": B, "heads": np.array(federation.client_state("w"))}
 
 
 def local_round(params: Params, t: int) -> Any:

@@ -36,7 +36,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``basis`` B of shape (n_features, n_components) and ``head`` w of shape (n_components,).
+        ``V``, the last B, of shape (n_features, n_components) and ``head`` w of shape
+        (n_components,).
     """
     n, k = federation.shape.n_clients, params.n_components
     B = starts.starting_representation(federation, params, rng)
@@ -54,7 +55,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         federation.broadcast(model, to=chosen)
         model = federation.mean(local_round(params, t), of=chosen)
         stop = report(t)
-    return {"basis": model[:-1], "head": model[-1]}
+    return {"V": model[:-1], "head": model[-1]}
 
 
 def local_round(params: Params, t: int) -> Any:

@@ -1,8 +1,9 @@
 """Measures of an iterate, evaluated outside the protocol and free of charge.
 
 A metric is a function ``(iterate, problem) -> float``. An iterate holds either ``factors`` (see
-`fedcore.factors`) or ``basis``, an orthonormal (d, r) matrix; a metric that needs V only takes
-either, so that methods of different papers can be measured by the same yardstick.
+`fedcore.factors`) or ``basis``, a (d, r) matrix whose columns span the subspace; a metric that
+needs V only takes either, so that methods of different papers can be measured by the same
+yardstick.
 
 Each module of this package is a family and lists its metrics in ``METRICS``.
 """

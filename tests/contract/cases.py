@@ -7,7 +7,7 @@ are the methods written down in the plainest form, on the stacked matrix, with N
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,14 @@ class Draws:
 
     def gaussian(self, clients: list[np.ndarray], r: int) -> list[np.ndarray]:
         return [g.standard_normal((len(s), r)) for g, s in zip(self.clients, clients, strict=True)]
+
+
+def labels_of(clients: list[np.ndarray], r: int) -> list[np.ndarray]:
+    """Labels by a head per client on a representation of rank r; they move with the client."""
+    B = np.linalg.qr(np.random.default_rng(23).standard_normal((clients[0].shape[1], r)))[0]
+    heads = [np.ones(r) + s.sum(axis=0)[:r] for s in clients]
+    return [(s @ B @ w + 0.1 * np.sin(100 * s[:, 0])).astype(s.dtype)
+            for s, w in zip(clients, heads, strict=True)]  # fmt: skip
 
 
 Oracle = Callable[[list[np.ndarray], Draws, Any], Found]
@@ -319,6 +327,91 @@ def projection_splitting(clients: list[np.ndarray], draws: Draws, params: Any) -
     return Z, None
 
 
+def first_representation(
+    clients: list[np.ndarray], draws: Draws, params: Any
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """B⁰ and the first heads, client by client."""
+    k, labels = params.n_components, labels_of(clients, params.n_components)
+    zero = [np.zeros(k) for _ in clients]
+    if params.batch is not None:
+        clients = [s[: params.batch] for s in clients]
+        labels = [y[: params.batch] for y in labels]
+    if params.start is not None:
+        return positive_qr(params.start), zero
+    if params.init == "random":
+        heads = [params.init_heads * g.standard_normal(k) for g in draws.clients]
+        return positive_qr(draws.server.standard_normal((clients[0].shape[1], k))), heads
+    if params.init == "moments":
+        mean = sum(
+            sum(t**2 * np.outer(x, x) for x, t in zip(s, y, strict=True)) / len(s)
+            for s, y in zip(clients, labels, strict=True)
+        )
+        return np.linalg.eigh(mean)[1][:, ::-1][:, :k], zero
+    M = np.zeros((len(clients), clients[0].shape[1]))
+    for _ in range(params.init_rounds):
+        left, sigma, right_t = np.linalg.svd(M, full_matrices=False)
+        M = left[:, :k] * sigma[:k] @ right_t[:k]
+        for i, (s, y) in enumerate(zip(clients, labels, strict=True)):
+            M[i] -= params.init_step * s.T @ (s @ M[i] - y) / len(s)
+    padded = np.pad(M, ((0, max(0, k - len(M))), (0, 0)))
+    V = np.linalg.svd(padded, full_matrices=False)[2][:k].T
+    return V, [V.T @ row for row in M]
+
+
+def rounds_of_regression(
+    clients: list[np.ndarray], draws: Draws, params: Any
+) -> Iterator[list[tuple[int, np.ndarray, np.ndarray]]]:
+    """Yield the participants of each round with what they use of their samples."""
+    labels = labels_of(clients, params.n_components)
+    for t in range(1, params.rounds + 1):
+        n = len(clients)
+        chosen = range(n)
+        if params.participation < 1:
+            part = max(1, round(params.participation * n))
+            chosen = sorted(draws.server.choice(n, part, replace=False))
+        first = t * params.batch if params.fresh else 0
+        used = slice(None) if params.batch is None else slice(first, first + params.batch)
+        yield [(i, clients[i][used], labels[i][used]) for i in chosen]
+
+
+def shared_regression(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+    """Algorithm 2 of Collins et al., client by client."""
+    B, heads = first_representation(clients, draws, params)
+    for participants in rounds_of_regression(clients, draws, params):
+        replies = []
+        for i, X, y in participants:
+            if params.head_steps is None:
+                heads[i] = np.linalg.lstsq(X @ B, y, rcond=None)[0]
+            for _ in range(params.head_steps or 0):
+                heads[i] = heads[i] - params.head_step * B.T @ X.T @ (X @ B @ heads[i] - y) / len(X)
+            gradient = np.outer(X.T @ (X @ B @ heads[i] - y), heads[i]) / len(X)
+            replies.append(B - params.step / params.head_sigma**2 * gradient)
+        B = sum(replies) / len(replies)
+        B = positive_qr(B) if params.orthonormalise else B
+    return B, np.array(heads)
+
+
+def single_regression(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+    """Distributed gradient descent on one (B, w)."""
+    B, _ = first_representation(clients, draws, params)
+    random = params.start is None and params.init == "random"
+    w = draws.server.standard_normal(B.shape[1]) if random else np.zeros(B.shape[1])
+    for participants in rounds_of_regression(clients, draws, params):
+        slopes = [X.T @ (X @ B @ w - y) / len(X) for _, X, y in participants]
+        slope = sum(slopes) / len(slopes)
+        eta = params.step / params.head_sigma**2
+        B, w = B - eta * np.outer(slope, w), w - params.head_step * B.T @ slope
+    return B, None
+
+
+def local_regressions(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+    """Right singular vectors of the clients' own solutions."""
+    k, labels = params.n_components, labels_of(clients, params.n_components)
+    found = [np.linalg.lstsq(s, y, rcond=None)[0] for s, y in zip(clients, labels, strict=True)]
+    rows = np.pad(np.array(found), ((0, max(0, k - len(found))), (0, 0)))
+    return np.linalg.svd(rows, full_matrices=False)[2][:k].T, None
+
+
 def known_norm(S: np.ndarray, r: int) -> dict[str, Any]:
     return {"sigma_max": float(np.linalg.svd(S)[1][0])}
 
@@ -358,6 +451,16 @@ DESCENTS: tuple[dict[str, Any], ...] = (
 FEW: dict[str, Any] = {"rounds": 12}
 PLAIN: dict[str, Any] = {"epsilon": None, "alignment": "none", "iterations": 12}
 MANY: dict[str, Any] = {"rounds": 60}  # of a gap of (σ₄/σ₃)² = 0.018 for SSI
+# Of a regression with few, uneven samples; one client has as many as there are components.
+REGRESSIONS: tuple[dict[str, Any], ...] = (
+    {"rounds": 0},
+    {"rounds": 5},
+    {"rounds": 0, "init": "pgd"},
+    {"rounds": 4, "init": "pgd", "init_rounds": 3, "step": 0.1, "head_sigma": 0.5},
+    {"rounds": 4, "init": "random", "init_heads": 0.5, "participation": 0.5},
+    {"rounds": 4, "batch": 2, "init": "random"},  # 3 x 3 would be nearly singular
+    {"rounds": 2, "batch": 1, "fresh": True, "init": "random"},
+)
 ONE_STEP = {"orthonormalise": True, "local_steps": 1}  # Remark 4: κ = 1
 
 CASES = {
@@ -480,6 +583,26 @@ CASES = {
         settings=({"rounds": 0}, {"rounds": 1}, {"rounds": 2}, {"rounds": 4, "memory": 2}),
         refused=(("memory", 1),),
     ),
+    "fedrep_linear": Case(
+        shared_regression,
+        settings=(
+            *REGRESSIONS,
+            {"rounds": 3, "head_steps": 1, "init": "random"},
+            {"rounds": 3, "head_steps": 10, "head_step": 0.1, "participation": 0.7},
+            {"rounds": 3, "orthonormalise": False, "init": "pgd"},
+        ),
+        random=False,
+        by_client=True,
+        refused=(("step", 0.0), ("participation", 1.5), ("head_steps", 0), ("batch", 0)),
+    ),
+    "fedsgd_linear": Case(
+        single_regression,
+        settings=REGRESSIONS,
+        random=False,
+        by_client=True,
+        refused=(("step", -1.0), ("participation", 0.0), ("head_sigma", 0.0)),
+    ),
+    "local_linear": Case(local_regressions, random=False, by_client=True),
     "momentum_power": Case(
         heavy_ball,
         lambda S, r: MANY,

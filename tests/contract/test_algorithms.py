@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.cases import CASES, Draws, case_of
+from contract.cases import CASES, Draws, case_of, labels_of
 
 import fedcore
 from fedcore import algorithms, metrics
 from fedcore.api import execute, shared_basis
+from fedcore.clients import Clients
 from fedcore.errors import InputError
 from fedcore.federation import Federation
 from fedcore.history import History, Recorder
@@ -21,6 +22,8 @@ from fedcore.problems import Problem
 
 RANK = 3
 NAMES = algorithms.names()
+LABELLED = [name for name in NAMES if algorithms.get(name).labelled]
+SUBSPACE = [name for name in NAMES if name not in LABELLED]  # whose answer is that of the samples
 every_algorithm = pytest.mark.parametrize("name", NAMES)
 every_setting = pytest.mark.parametrize(
     ("name", "setting"),
@@ -53,12 +56,14 @@ ROUNDING = 1e-9
 
 def run(name: str, clients: list[np.ndarray], seed: int = 5, **options: Any) -> SimpleNamespace:
     """Run an algorithm on the one road that library and workflow share."""
-    run_options = {k: options.pop(k) for k in ("threads", "stop", "iterates") if k in options}
+    run_options = {
+        k: options.pop(k) for k in ("threads", "stop", "iterates", "stack") if k in options
+    }
     measure = [metrics.get(m) for m in options.pop("measure", ["objective", "subspace_distance"])]
     algorithm = algorithms.get(name)
     needs = case_of(name).needs(np.vstack(clients), RANK)
     settings = algorithm.params({"n_components": RANK, **needs, **options})
-    problem = Problem("contract", clients)
+    problem = Problem("contract", Clients(clients, labels=labels_for(name, clients)))
     recorder, output = execute(algorithm, problem, settings, seed, measure, **run_options)
     return SimpleNamespace(
         recorder=recorder,
@@ -70,6 +75,11 @@ def run(name: str, clients: list[np.ndarray], seed: int = 5, **options: Any) -> 
         basis=shared_basis(output),
         algorithm=algorithm,
     )
+
+
+def labels_for(name: str, clients: list[np.ndarray]) -> list[np.ndarray] | None:
+    """Labels for the algorithms that need some."""
+    return labels_of(clients, RANK) if name in LABELLED else None
 
 
 def starting_basis(d: int, seed: int = 11) -> np.ndarray:
@@ -130,7 +140,8 @@ def test_a_run_leaves_the_data_and_the_start_as_they_were(name, clients):
 @every_algorithm
 def test_components_are_orthonormal_rows(name, clients):
     needs = case_of(name).needs(np.vstack(clients), RANK)
-    components = fedcore.run(name, clients, RANK, **needs).components
+    labels = labels_for(name, clients)
+    components = fedcore.run(name, clients, RANK, labels=labels, **needs).components
     assert components.shape == (RANK, clients[0].shape[1])
     # Householder QR is orthonormal to a small multiple of the rounding unit.
     np.testing.assert_allclose(components @ components.T, np.eye(RANK), rtol=0, atol=1e-14)
@@ -189,16 +200,21 @@ def test_the_iterates_are_those_of_the_plain_method_on_the_stacked_matrix(
         pytest.fail(f"{name} has no oracle: write its plain form into tests/contract/cases.py")
     clients = [np.vstack(clients)] if parts == "one client" else clients
     starts = [None, starting_basis(clients[0].shape[1])]
+    if parts == "one client" and setting.get("init") == "pgd":
+        with pytest.raises(InputError, match="needs at least 3 clients, got 1"):
+            run(name, clients, **setting)
+        return
     for start in starts[: 1 + takes_a_start(setting)]:
         found = run(name, clients, start=start, **setting)
         V, U = case.oracle(clients, Draws(5, len(clients)), found.settings)
-        U_found = found.output.get("U") if U is not None else None
+        held = found.output.get("U", found.output.get("heads"))
+        U_found = held if U is not None else None
         actual = products(shared_matrix_of(found.output), U_found)
         for ours, plain in zip(actual, products(V, U), strict=True):
             assert_close(ours, plain)
 
 
-@every_algorithm
+@pytest.mark.parametrize("name", SUBSPACE)
 def test_one_client_and_many_reach_the_centralised_answer(name, clients):
     case, S = case_of(name), np.vstack(clients)
     if case.floor is None:
@@ -215,7 +231,7 @@ def test_one_client_and_many_reach_the_centralised_answer(name, clients):
         assert found.columns["objective"][-1] == pytest.approx(floor, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if not case_of(name).alike_only])
+@pytest.mark.parametrize("name", [name for name in SUBSPACE if not case_of(name).alike_only])
 def test_a_start_that_spans_the_top_space_is_never_left(name, clients):
     S = np.vstack(clients)
     top = np.linalg.svd(S)[2][:RANK].T
@@ -252,8 +268,11 @@ def test_the_order_of_clients_does_not_matter_when_their_ids_move_along(name, cl
     settings = algorithm.params({"n_components": RANK, **case.needs(S, RANK)})
 
     def ordered(order: list[int]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        problem = Problem("ordered", [clients[i] for i in order])
-        federation = Federation(problem.clients, 3, ids=order)
+        matrices = [clients[i] for i in order]
+        problem = Problem("ordered", Clients(matrices, labels=labels_for(name, matrices)))
+        federation = Federation(
+            problem.clients, 3, ids=order, check=False, labelled=algorithm.labelled
+        )
         recorder = Recorder(problem, federation.ledger, [metrics.get("objective")])
         output = algorithm.run(federation, settings, federation.rng, recorder)
         return shared_basis(output), recorder.columns()
@@ -264,6 +283,64 @@ def test_the_order_of_clients_does_not_matter_when_their_ids_move_along(name, cl
         assert_close(other @ other.T, basis @ basis.T)
         np.testing.assert_allclose(
             other_columns["objective"], columns["objective"], rtol=ROUNDING, atol=0
+        )
+
+
+@pytest.mark.parametrize("name", SUBSPACE)
+def test_labels_that_are_not_asked_for_change_nothing(name, clients):
+    plain = run(name, clients, iterates="all")
+    problem = Problem("contract", Clients(clients, labels=labels_of(clients, RANK)))
+    measure = [metrics.get(m) for m in ("objective", "subspace_distance")]
+    recorder, output = execute(plain.algorithm, problem, plain.settings, 5, measure)
+    assert shared_basis(output).tobytes() == plain.basis.tobytes()
+    for column, values in recorder.columns().items():
+        np.testing.assert_array_equal(values, plain.columns[column])
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_an_algorithm_that_learns_from_labels_asks_for_them(name, clients):
+    with pytest.raises(InputError, match=f"{name} learns from labels and these data have none"):
+        fedcore.run(name, clients, RANK)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        pytest.param(name, setting, id=f"{name}-{'-'.join(f'{k}={v}' for k, v in setting.items())}")
+        for name in LABELLED
+        for setting in case_of(name).settings
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_stacked_form_gives_what_the_plain_form_gives(
+    name, setting, dtype, clients, monkeypatch
+):
+    """For clients of equal size; every client by itself, or all in one array operation."""
+    alike = [part.astype(dtype) for part in np.split(np.vstack(clients), 8)]
+    calls = []
+    real = Federation._run_stacked
+    monkeypatch.setattr(
+        Federation, "_run_stacked", lambda self, *a: calls.append(1) or real(self, *a)
+    )
+    plain = run(name, alike, iterates="all", stack=False, **setting)
+    assert not calls
+    stacked = run(name, alike, iterates="all", **setting)
+    assert calls
+    assert stacked.ledger == plain.ledger
+    tolerance = ROUNDING if dtype == np.float64 else 1e-3
+    held = [
+        [
+            shared_matrix_of(found.output),
+            *([found.output["heads"]] if "heads" in plain.output else []),
+        ]
+        for found in (stacked, plain)
+    ]
+    for ours, theirs in zip(*held, strict=True):
+        assert ours.dtype == theirs.dtype
+        assert_close(ours, theirs, tolerance)
+    for column in ("objective", "subspace_distance"):
+        np.testing.assert_allclose(
+            stacked.columns[column], plain.columns[column], rtol=0, atol=100 * tolerance
         )
 
 
