@@ -185,3 +185,14 @@ def test_the_spectral_norm_is_numpys(shape):
     single = linalg.spectral_norm(matrix.astype(np.float32))
     assert single == pytest.approx(np.linalg.norm(matrix, 2), rel=1e-5)
     assert linalg.spectral_norm(matrix) == linalg.spectral_norm(matrix.copy())
+
+
+def test_the_part_outside_of_a_space_is_orthogonal_to_it_and_the_rest_inside():
+    rng = np.random.default_rng(5)
+    basis = np.linalg.qr(rng.standard_normal((8, 3)))[0]
+    matrix = rng.standard_normal((8, 4))
+    outside = linalg.off(basis, matrix)
+    np.testing.assert_allclose(basis.T @ outside, 0, atol=8 * EPS)
+    inside = np.hstack([basis, matrix - outside])
+    assert np.linalg.matrix_rank(inside, tol=1e-12) == 3
+    np.testing.assert_allclose(linalg.off(basis, basis), 0, atol=8 * EPS)
