@@ -14,9 +14,13 @@ early;
 - ``LABELLED = True``, if it learns from labels: its steps get `fedcore.clients.Labelled` data.
 
 ``record(iteration, **iterate)`` is called with ``basis=…`` or ``factors=…`` (and ``models=…``, the
-coefficients of every client's regression as rows, where there are labels), and with
+coefficients of every client's regression as rows, where there are labels; and ``target=…``, the
+number of leading directions that are wanted, if that is not the number of columns), and with
 ``counts={column: number, …}`` if there are COLUMNS, whenever there is a new iterate, and returns
 True when the run should end.
+
+A private method calls ``federation.protect(delta=…, neighbours=…)`` first, and adds its noise by
+``state.privacy`` in its client steps (see `fedcore.privacy.mechanisms`); the ledger then has an ε.
 """
 
 from __future__ import annotations

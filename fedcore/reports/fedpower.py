@@ -65,6 +65,11 @@ def runs(results: Results) -> Rows:
 
 def claims(results: Results) -> Rows:
     """Claims of the text, and the number that decides each."""
+    return panel_claims(results) + alignment_claims(results) + decay_claims(results)
+
+
+def panel_claims(results: Results) -> Rows:
+    """Claims of Figures 3 and 4, by the mean of the repeats."""
     rows: Rows = []
     for experiment in PANELS:
         cells = {variant: history for _, _, variant, history in results.select(experiment)}
@@ -85,7 +90,49 @@ def claims(results: Results) -> Rows:
             limit = STALL if claim.startswith("K-matters") else CLEAR
             holds = ratio < limit and end["default"] < FOUND
             rows.append(_claim(experiment, cells["default"], claim, ratio, holds))
-    return rows + _alignment_claims(results) + _decay_claims(results)
+    return rows
+
+
+def alignment_claims(results: Results) -> Rows:
+    """Claims of Theorem 8: growth of the misalignment from p = 4 to p = 16, by medians."""
+    rows = []
+    cells = {(problem, variant): h for problem, _, variant, h in results.select("alignment")}
+    for problem in results.problems("alignment"):
+        for alignment in ("none", "procrustes"):
+            history = cells[problem, f"{alignment}-p4"]
+            few, many = (
+                float(np.median(cells[problem, f"{alignment}-{p}"].last("misalignment")))
+                for p in ("p4", "p16")
+            )
+            flat = many / few <= 1.25
+            holds = flat if alignment == "procrustes" else not flat
+            rows.append(_claim("alignment", history, f"growth-{alignment}", many / few, holds))
+    return rows
+
+
+def decay_claims(results: Results) -> Rows:
+    """Claims of LocalPower about constant and decaying p; every repeat must show them."""
+    rows = []
+    cells = {
+        (problem, variant): h["projection_distance"]
+        for problem, _, variant, h in results.select("decay")
+    }
+    histories = {problem: h for problem, _, _, h in results.select("decay")}
+    for problem in results.problems("decay"):
+        curves = {variant: c for (other, variant), c in cells.items() if other == problem}
+        constant = [curves["constant-4"], curves["constant-8"]]
+        progress = max(float((c[:, 20] / c[:, -1]).max()) for c in constant)
+        lowest = np.minimum(*(c[:, -1] for c in constant))
+        gain = min(float((lowest / curves[v][:, -1]).min()) for v in ("linear-8", "halving-8"))
+        order = [curves[v][:, 1] for v in ("constant-8", "constant-4", "constant-1")]
+        first = max(float((a / b).max()) for a, b in pairwise(order))
+        for claim, ratio, holds in (
+            ("constant-stalls", progress, progress < STALL),
+            ("decay-goes-on", gain, gain >= 100.0),
+            ("larger-p-first", first, first < 1.0),
+        ):
+            rows.append(_claim("decay", histories[problem], claim, ratio, holds))
+    return rows
 
 
 def calibrations() -> Rows:
@@ -261,46 +308,6 @@ def least_errors(epsilon: float, delta: float) -> tuple[np.ndarray, np.ndarray]:
         1.0 - delta - math.exp(epsilon) * missed, (1.0 - delta - missed) / math.exp(epsilon)
     )
     return missed, np.maximum(below, 0.0)
-
-
-def _alignment_claims(results: Results) -> Rows:
-    rows = []
-    cells = {(problem, variant): h for problem, _, variant, h in results.select("alignment")}
-    for problem in results.problems("alignment"):
-        for alignment in ("none", "procrustes"):
-            history = cells[problem, f"{alignment}-p4"]
-            few, many = (
-                float(np.median(cells[problem, f"{alignment}-{p}"].last("misalignment")))
-                for p in ("p4", "p16")
-            )
-            flat = many / few <= 1.25
-            holds = flat if alignment == "procrustes" else not flat
-            rows.append(_claim("alignment", history, f"growth-{alignment}", many / few, holds))
-    return rows
-
-
-def _decay_claims(results: Results) -> Rows:
-    rows = []
-    cells = {
-        (problem, variant): h["projection_distance"]
-        for problem, _, variant, h in results.select("decay")
-    }
-    histories = {problem: h for problem, _, _, h in results.select("decay")}
-    for problem in results.problems("decay"):
-        curves = {variant: c for (other, variant), c in cells.items() if other == problem}
-        constant = [curves["constant-4"], curves["constant-8"]]
-        progress = max(float((c[:, 20] / c[:, -1]).max()) for c in constant)
-        lowest = np.minimum(*(c[:, -1] for c in constant))
-        gain = min(float((lowest / curves[v][:, -1]).min()) for v in ("linear-8", "halving-8"))
-        order = [curves[v][:, 1] for v in ("constant-8", "constant-4", "constant-1")]
-        first = max(float((a / b).max()) for a, b in pairwise(order))
-        for claim, ratio, holds in (
-            ("constant-stalls", progress, progress < STALL),
-            ("decay-goes-on", gain, gain >= 100.0),
-            ("larger-p-first", first, first < 1.0),
-        ):
-            rows.append(_claim("decay", histories[problem], claim, ratio, holds))
-    return rows
 
 
 def _claim(experiment: str, history: History, claim: str, ratio: float, holds: bool) -> dict:

@@ -2,62 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import pytest
+from reports.folder import Folder
 
-from fedcore import problems
-from fedcore.cells import run_cell
 from fedcore.errors import DataError, HistoryError
 from fedcore.history import History
-from fedcore.problems import Problem
 from fedcore.reports import factorization as report
 from fedcore.results import Results
 
 RANK = 3
-
-
-class Folder:
-    """A folder of results, to which cells are added; `results` writes the plan and opens it."""
-
-    def __init__(self, root):
-        self.root, self.cells, self.problems = root, {}, {}
-
-    def add_problem(self, name, clients, **about):
-        self.problems[name] = {"label": name.upper()}
-        problems.save(Problem(name, clients, **about), self.root / f"{name}.h5")
-
-    def add(self, experiment, algorithm, problem, variant="default", *, history=None, **options):
-        params = {"n_components": RANK, **options.pop("params", {})}
-        cell = {
-            "paper": "factorization", "experiment": experiment, "algorithm": algorithm,
-            "name": f"{problem}-{variant}", "problem": problem, "params": params, "repeats": 2,
-            "metrics": ["objective", "exact_objective", "exact_excess", "kappa"],
-            "iterates": "last", "seed": 0, **options,
-        }  # fmt: skip
-        path = f"{experiment}/{algorithm}/{cell['name']}"
-        self.cells[f"factorization/{path}"] = cell
-        file = self.root / "histories" / "factorization" / f"{path}.h5"
-        if history is None:
-            return run_cell(cell, self.root / f"{problem}.h5", file)
-        history.about = {"params": params, "problem": {"status": "synthetic"}}
-        history.save(file)
-        return history
-
-    def results(self):
-        plan = {"paper": "factorization", "problems": self.problems, "cells": self.cells}
-        (self.root / "plans").mkdir(exist_ok=True)
-        file = self.root / "plans" / "factorization.json"
-        file.write_text(json.dumps(plan))
-        return Results(file)
+METRICS = ["objective", "exact_objective", "exact_excess", "kappa"]
 
 
 @pytest.fixture
 def folder(tmp_path, clients):
     """Return results without cells, of one problem with known singular values."""
-    folder = Folder(tmp_path)
+    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
     folder.add_problem("gap", clients)
     return folder
 
@@ -171,7 +134,7 @@ def test_kappa_has_a_row_per_repeat_and_reading(folder):
 
 
 def test_communications_are_the_round_of_the_first_record_below_the_threshold(tmp_path):
-    folder = Folder(tmp_path)
+    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
     folder.problems["w8a"] = {}
     # σ = 1000, 1, 1 at rank 1: the true floor is 1 and the code's 1/2. Thresholds 1e5 and 10^5.5.
     history = made_up(
@@ -225,7 +188,7 @@ def test_communications_of_real_runs_agree_with_a_search(folder, clients, monkey
 
 @pytest.mark.parametrize("exact", [0.0, 1e-9])
 def test_slopes_of_an_exactly_linear_figure(tmp_path, exact):
-    folder = Folder(tmp_path)
+    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
     folder.problems["synthetic"] = {}
     x = np.array([0.01, 0.02, 0.05, 0.03, 0.5, 0.9])
     loss = 10 ** (2.0 - 7.0 * x)
@@ -249,7 +212,7 @@ def test_slopes_of_an_exactly_linear_figure(tmp_path, exact):
 
 
 def test_two_points_are_no_slope(tmp_path):
-    folder = Folder(tmp_path)
+    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
     folder.problems["synthetic"] = {}
     columns = {"kappa": [[3], [4], [5]], "objective": [[1], [2], [1]]}
     history = made_up(**columns, exact_objective=[[0.5], [1], [1]])
@@ -336,7 +299,7 @@ def test_bounds_count_the_draws_that_exceed_them(folder, clients):
 
 
 def test_a_bound_that_is_exceeded_too_often_does_not_hold(tmp_path):
-    folder = Folder(tmp_path)
+    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
     folder.problems["synthetic"] = {}
     history = made_up(kappa=np.full((20, 1), 1e9), exact_excess=np.zeros((20, 1)))
     history.reference["singular_values"] = np.array([2.0, 1.0, 0.0])
@@ -357,7 +320,7 @@ def test_a_bound_that_is_exceeded_too_often_does_not_hold(tmp_path):
 
 
 def test_remarks_count_the_steps_until_nothing_changes(tmp_path):
-    folder = Folder(tmp_path)
+    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
     folder.problems["gap"] = {}
     history = made_up(
         objective=[[9, 4, 2, 2, 2], [9, 2 + 1e-8, 2 + 1e-9, 2 - 1e-9, 2]],

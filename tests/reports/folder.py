@@ -1,0 +1,47 @@
+"""Tiny results of a paper, made by the road that the workflow takes."""
+
+from __future__ import annotations
+
+import json
+
+from fedcore import problems
+from fedcore.cells import run_cell
+from fedcore.problems import Problem
+from fedcore.results import Results
+
+
+class Folder:
+    """A folder of a paper's results, to which cells are added; `results` writes the plan."""
+
+    def __init__(self, root, paper, params, metrics):
+        self.root, self.paper, self.params, self.metrics = root, paper, params, metrics
+        self.cells, self.problems = {}, {}
+
+    def add_problem(self, name, clients, **about):
+        self.problems[name] = {"label": name.upper()}
+        problems.save(Problem(name, clients, **about), self.root / f"{name}.h5")
+
+    def add(self, experiment, algorithm, problem, variant="default", *, history=None, **options):
+        params = {**self.params, **options.pop("params", {})}
+        cell = {
+            "paper": self.paper, "experiment": experiment, "algorithm": algorithm,
+            "name": f"{problem}-{variant}", "problem": problem, "params": params, "repeats": 2,
+            "metrics": self.metrics,
+            "iterates": "last", "seed": 0, **options,
+        }  # fmt: skip
+        path = f"{experiment}/{algorithm}/{cell['name']}"
+        self.cells[f"{self.paper}/{path}"] = cell
+        file = self.root / "histories" / self.paper / f"{path}.h5"
+        if history is None:
+            return run_cell(cell, self.root / f"{problem}.h5", file)
+        about = {"name": problem, "status": "synthetic"}
+        history.about = {"algorithm": algorithm, "params": params, "problem": about}
+        history.save(file)
+        return history
+
+    def results(self):
+        plan = {"paper": self.paper, "problems": self.problems, "cells": self.cells}
+        (self.root / "plans").mkdir(exist_ok=True)
+        file = self.root / "plans" / f"{self.paper}.json"
+        file.write_text(json.dumps(plan))
+        return Results(file)
