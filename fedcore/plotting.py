@@ -63,6 +63,9 @@ LOOKS = {
     "block_krylov": ("purple", "--"),
     "momentum_power": ("orange", "--"),
     "one_shot": ("sky", "--"),
+    "fedrep_linear": ("blue", "-"),
+    "fedsgd_linear": ("vermillion", "-"),
+    "local_linear": ("black", "-"),
 }
 
 ZERO = 1e-16  # where a logarithmic axis draws a curve that has no positive value at all

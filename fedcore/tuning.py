@@ -1,9 +1,9 @@
 """Choosing hyper-parameters from a declared grid, by one rule for every method.
 
-Every combination of the grid's values is run on all repeats of the cell. Of each run the geometric
-mean of a measure over every so many rounds is taken, so that speed counts and not the end alone. Of
-the combinations with the fewest repeats that diverged, mostly none, the one with the smallest median
-over the repeats is taken. What was tried and what came out goes into the history.
+Every combination of the grid's values is run on the first repeats of the cell. Of each run the
+geometric mean of a measure over every so many rounds is taken, so that speed counts and not the end
+alone. Of the combinations with the fewest runs that diverged, mostly none, that with the smallest
+median is taken for all repeats. What was tried and what came out goes into the history.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def tune(
     Parameters
     ----------
     cell : mapping
-        With ``tune``: the measure ``by`` which to choose, on ``every`` so many records, and
-        ``over``, the grid: values by name.
+        With ``tune``: the measure ``by`` which to choose, on ``every`` so many records of the first
+        ``repeats`` repeats, and ``over``, the grid: values by name.
     draws : sequence of Problem
     trial : callable
         ``trial(cell, draws, params, repeat, metrics) -> (recorder, output)``, as `cells.trial`.
@@ -38,14 +38,16 @@ def tune(
     Returns
     -------
     dict
-        ``by``, ``every``, ``settings`` (a list of changes), ``values`` (the median of each, where a
-        repeat that diverged counts as infinite), ``diverged`` (how many did) and ``chosen``.
+        ``by``, ``every``, ``repeats``, ``settings`` (a list of changes), ``values`` (the median of
+        each, where a repeat that diverged counts as infinite), ``diverged`` (how many did) and
+        ``chosen``.
     """
     by, every, over = (cell["tune"][key] for key in ("by", "every", "over"))
+    repeats = min(cell["repeats"], cell["tune"]["repeats"])
     settings, values, diverged = combinations(over), [], []
     for changes in settings:
         found = []
-        for repeat in range(cell["repeats"]):
+        for repeat in range(repeats):
             params = {**cell["params"], **changes}
             recorder, _ = trial(cell, draws, params, repeat, [_sampled(metrics.get(by), every)])
             found.append(_mean(recorder, by))
@@ -55,6 +57,7 @@ def tune(
     return {
         "by": by,
         "every": every,
+        "repeats": repeats,
         "settings": settings,
         "values": values,
         "diverged": diverged,

@@ -8,11 +8,12 @@ noise of the labels sets a floor that all methods share, and its speed is how so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from fedcore import tables
 from fedcore.history import History
 from fedcore.metrics.regression import NEW_SAMPLES
 from fedcore.reports import first, status
@@ -21,6 +22,7 @@ from fedcore.results import Results
 Rows = list[dict[str, Any]]
 
 METHODS = {"fedrep": "FedRep", "gd10": "10GD-GD", "gd": "GD-GD"}
+TRAINING = ("fig1", "local")  # experiments of Figures 1 and 4
 EXACT = 1e-8  # distance at which noise-free data count as solved
 RECOVERED, TRIALS = 1e-4, 9  # distance, and how many of ten trials must come to it
 
@@ -123,13 +125,9 @@ def errors(results: Results) -> Rows:
         "fitted_noisy_test_error",
     )
     rows = []
-    for experiment in ("fig1", "fig1_notebook"):
+    for experiment in TRAINING:
         for problem, _, variant, history in results.select(experiment):
-            best = next(
-                other
-                for name, _, method, other in results.select(experiment)
-                if (name, method) == (problem, "fedrep")
-            )
+            best = results[f"fig1/fedrep_linear/{problem}-fedrep"]
             power = 0.5 * (history.reference["head_singular_values"] ** 2).sum(axis=1)
             for repeat in range(history.repeats):
                 values = {name: float(history.last(name)[repeat]) for name in measures}
@@ -158,7 +156,7 @@ def errors(results: Results) -> Rows:
 def new_clients(results: Results) -> Rows:
     """Errors of new clients by the number of their samples (Figure 4), a row per trial."""
     rows = []
-    for experiment in ("fig1", "fig1_notebook"):
+    for experiment in TRAINING:
         for problem, _, variant, history in results.select(experiment):
             k = history.about["params"]["n_components"]
             for samples in NEW_SAMPLES:
@@ -181,47 +179,59 @@ def new_clients(results: Results) -> Rows:
 
 
 def functions(results: Results) -> Rows:
-    """Figure 7: how many times larger GD-GD's function value is than FedRep's, after 50 rounds."""
-    rows = []
-    for problem in results.problems("fig7"):
-        cells = {v: h for p, _, v, h in results.select("fig7") if p == problem}
-        middle = {
-            (method, column): _median([_at(v, 50) for v in trajectory(history, column)])
-            for method, history in cells.items()
-            for column in ("population_error", "representation_distance")
-        }
-        ratio, distances = (
-            middle["gd", column] / middle["fedrep", column]
+    """Figure 7: rounds until the function value F is at most twice the smallest end, medians.
+
+    ``speedup`` is GD-GD's rounds over FedRep's, ``ratio_10`` GD-GD's F over FedRep's after ten
+    rounds.
+    """
+    rows: Rows = []
+    for problem, cells in panels(results, "fig7"):
+        history = dict(cells)
+        values = {method: trajectory(h, "population_error") for method, h in cells}
+        target = 2.0 * min(_median(v[:, -1]) for v in values.values())
+        rounds = {m: _median([_rounds(row, target) for row in v]) for m, v in values.items()}
+        ten, distances = (
+            {m: _median(trajectory(h, column)[:, 10]) for m, h in cells}
             for column in ("population_error", "representation_distance")
         )
         rows.append(
             {
                 "problem": problem,
                 "reading": reading(problem),
-                "status": status(cells["fedrep"]),
-                **size(cells["fedrep"]),
-                "fedrep": middle["fedrep", "population_error"],
-                "gd": middle["gd", "population_error"],
-                "ratio": ratio,
-                "distance_ratio": distances,
-                "same_winner": bool((ratio > 1) == (distances > 1)),
+                "status": status(history["fedrep"]),
+                **size(history["fedrep"]),
+                "target": target,
+                "fedrep": rounds["fedrep"],
+                "gd": rounds["gd"],
+                "speedup": rounds["gd"] / max(rounds["fedrep"], 1.0),
+                "ratio_10": ten["gd"] / ten["fedrep"],
+                "distance_ratio_10": distances["gd"] / distances["fedrep"],
+                "same_winner": bool(
+                    (ten["gd"] > ten["fedrep"]) == (distances["gd"] > distances["fedrep"])
+                ),
             }
         )
     for row in rows:
         series = [r for r in rows if (r["reading"], r["m"]) == (row["reading"], row["m"])]
-        grows = _falling([-r["ratio"] for r in sorted(series, key=lambda r: r["n"])])
-        row["ratio_grows_with_n"] = grows
+        series.sort(key=lambda r: int(r["n"]))
+        row["speedup_grows_with_n"] = _falling([-float(r["speedup"]) for r in series])
     return rows
 
 
 def initialisation(results: Results) -> Rows:
-    """Appendix A.1 on starts: rounds to the target by method and start, medians over trials."""
+    """Appendix A.1 on starts: rounds to the target by method, start and server, a row per trial."""
     rows = []
     for row in convergence(results):
         if row["experiment"] == "starts":
-            method, start = row["method"].split("-")
-            arrived = not np.isnan(row["rounds"])
-            rows.append({**row, "method": method, "init": start, "arrived": arrived})
+            method, start, server = row["method"].split("-")
+            failed = float(np.isnan(row["rounds"]))
+            rows.append(
+                {**row, "method": method, "init": start, "server": server, "failed": failed}
+            )
+    for row in rows:
+        same = ("pgd", row["method"], row["server"])
+        usual = [r["rounds"] for r in rows if (r["init"], r["method"], r["server"]) == same]
+        row["rounds_to_pgd"] = row["rounds"] / _median(usual)
     return rows
 
 
@@ -314,16 +324,19 @@ def need(results: Results) -> Rows:
                 "alone": d,
             }
         )
+    for row in rows:
+        at_100 = [
+            r["m"] for r in rows if (r["problem"], r["n"], r["d"]) == ("need_n", 100, row["d"])
+        ]
+        row["m_to_n100"] = row["m"] / at_100[0] if at_100 else float("nan")
     return rows
 
 
 def communication(results: Results) -> Rows:
     """Numbers that cross per participant and round, and bytes until the error is near its end."""
     rows = []
-    for experiment in ("fig1", "fig1_notebook", "fig3"):
-        for problem, algorithm, variant, history in results.select(experiment):
-            if algorithm == "local_linear":
-                continue
+    for experiment in ("fig1", "fig3"):
+        for problem, _, variant, history in results.select(experiment):
             params, n = history.about["params"], history.about["problem"]["n_clients"]
             part = max(1, round(params.get("participation", 1.0) * n))
             for repeat in range(history.repeats):
@@ -375,18 +388,56 @@ def tuning(results: Results) -> Rows:
     return rows
 
 
-TABLES: dict[str, tuple[Callable[[Results], Rows], str]] = {
-    "convergence": (convergence, "Distance to the representation, by trial"),
-    "scaling": (scaling, "Claims about Figure 3"),
-    "errors": (errors, "Figure 1: errors after the last round, by trial"),
-    "new_clients": (new_clients, "Figure 4: errors of new clients, by trial"),
-    "functions": (functions, "Figure 7: function values after 50 rounds, medians"),
-    "initialisation": (initialisation, "Appendix A.1: starts, by trial"),
-    "rate": (rate, "Theorem 1: factor per round, by trial"),
-    "samples": (samples, "Trials that recover the representation"),
-    "need": (need, "Smallest m with which 9 of 10 trials recover"),
-    "communication": (communication, "Numbers that cross, by trial"),
-    "tuning": (tuning, "Steps that the rule chose"),
+class Table(NamedTuple):
+    """A table of the notebook: rows, caption, and the column and groups that people are shown."""
+
+    rows: Callable[[Results], Rows]
+    caption: str
+    column: str = ""
+    by: Sequence[str] = ()
+
+    def shown(self, rows: Rows) -> Rows | None:
+        """Medians of the column by groups, or None for the rows themselves."""
+        return tables.summarise(rows, self.column, by=self.by) if self.column and rows else None
+
+
+TABLES = {
+    "convergence": Table(
+        convergence,
+        "Rounds until the distance is at most twice the smallest end",
+        "rounds",
+        ("experiment", "problem", "method", "target"),
+    ),
+    "scaling": Table(scaling, "Claims about Figure 3, from medians over the trials"),
+    "errors": Table(
+        errors,
+        "Figure 1: population error after the last round",
+        "population_error",
+        ("reading", "m", "method"),
+    ),
+    "new_clients": Table(
+        new_clients,
+        "Figure 4: population error of new clients",
+        "error",
+        ("reading", "m", "method", "samples"),
+    ),
+    "functions": Table(functions, "Figure 7: rounds until F is at most twice its smallest end"),
+    "initialisation": Table(
+        initialisation,
+        "Appendix A.1: rounds until the distance is at most twice the smallest end",
+        "rounds",
+        ("method", "init", "server", "target"),
+    ),
+    "rate": Table(rate, "Theorem 1: factor of the distance per round", "factor", ("variant", "m")),
+    "samples": Table(samples, "Trials that recover the representation"),
+    "need": Table(need, "Smallest m with which 9 of 10 trials recover the representation"),
+    "communication": Table(
+        communication,
+        "Numbers up per participant and round",
+        "up_per_round",
+        ("experiment", "problem", "method"),
+    ),
+    "tuning": Table(tuning, "Steps that the rule chose"),
 }
 
 
@@ -394,6 +445,24 @@ def panels(results: Results, experiment: str) -> Iterator[tuple[str, list[tuple[
     """Yield each problem of an experiment with its (variant, history) pairs."""
     for problem in results.problems(experiment):
         yield problem, [(v, h) for p, _, v, h in results.select(experiment) if p == problem]
+
+
+def lost(history: History) -> str:
+    """Return what a legend says of trials that diverged; nothing when none did."""
+    count = int(history.last("diverged").sum())
+    return f" ({count} of {history.repeats} diverged)" if count else ""
+
+
+def grid(rows: Rows, column: str, by: str, values: Sequence[Any], **where: Any) -> np.ndarray:
+    """Return a column as an array of shape (trials, values of `by`), of the rows `where` picks."""
+    mine = [row for row in rows if all(row[key] == value for key, value in where.items())]
+    return np.array([[r[column] for r in mine if r[by] == value] for value in values], float).T
+
+
+def figure_7_order(panel: tuple[str, list[tuple[str, History]]]) -> tuple[bool, int, int]:
+    """Sort key of Figure 7's panels: m by rows, n by columns, the text before Assumption 3."""
+    sizes = size(panel[1][0][1])
+    return reading(panel[0]) != "text", sizes["m"], sizes["n"]
 
 
 def _ends(history: History) -> np.ndarray:
