@@ -165,10 +165,13 @@ def test_quick_covers_the_full_configuration(plans, paper):
     for key in ("tables", "figures", "published"):
         assert quick[key] == full[key]
     cells, small = ({cell.path: cell for cell in plan.cells_of(paper)} for plan in plans)
-    assert set(small) == set(cells)
-    for path, cell in cells.items():
-        assert small[path].metrics == cell.metrics
-        assert small[path].repeats <= cell.repeats
+    # A sweep may be shorter; no method may be missing from an experiment.
+    assert set(small) <= set(cells)
+    kinds = ({(cell.experiment, cell.algorithm) for cell in p.values()} for p in (cells, small))
+    assert next(kinds) == next(kinds)
+    for path, cell in small.items():
+        assert cell.metrics == cells[path].metrics
+        assert cell.repeats <= cells[path].repeats
     used = {cell.problem for cell in cells.values()}
     assert used == set(full["problems"])
 
