@@ -8,7 +8,7 @@ import pytest
 
 from fedcore.clients import check_clients
 from fedcore.errors import InputError
-from fedcore.federation import Federation
+from fedcore.federation import Federation, stacked
 
 
 def blocks(*sizes: int, d: int = 3) -> list[np.ndarray]:
@@ -196,3 +196,87 @@ def test_clients_are_made_float_and_contiguous_and_not_copied_without_need():
 def test_unfit_clients_are_refused(clients, message):
     with pytest.raises(InputError, match=message):
         check_clients(clients)
+
+
+# --- stacked steps -------------------------------------------------------------------------------
+
+
+@stacked
+def add_up(data, state, message):
+    state.total = state.total + message * data.sum(axis=(-2, -1))
+    return state.total[..., None]
+
+
+@stacked
+def begin(data, state, message):
+    state.total = np.zeros(data.shape[:-2])
+
+
+def alike(n=5):
+    return list(np.random.default_rng(3).standard_normal((n, 4, 3)))
+
+
+@pytest.mark.parametrize("stack", [True, False])
+def test_state_lasts_through_stacked_and_plain_steps_in_turn(stack):
+    clients = alike()
+    federation = Federation(clients, stack=stack)
+    federation.local(begin)
+    expected = np.zeros(5)
+    sums = np.array([c.sum() for c in clients])
+    for message, of in ((2.0, None), (3.0, [1, 3]), (5.0, [0, 1])):
+        federation.broadcast(message, to=of)
+        federation.gather(add_up, of=of)
+        expected[slice(None) if of is None else of] += (
+            message * sums[slice(None) if of is None else of]
+        )
+        # A plain step sees what the stacked ones have written, and may replace it.
+        seen = federation.observe(lambda data, state, message: float(state.total))
+        np.testing.assert_allclose(seen, expected, rtol=1e-12)
+        np.testing.assert_allclose(federation.client_state("total"), expected, rtol=1e-12)
+
+    def double(data, state, message):
+        state.total = 2.0 * state.total
+
+    federation.local(double)
+    expected *= 2.0
+    federation.broadcast(1.0)
+    federation.gather(add_up)
+    np.testing.assert_allclose(federation.client_state("total"), expected + sums, rtol=1e-12)
+
+
+def test_stacked_replies_are_charged_one_by_one():
+    clients, ledgers = alike(), []
+    for stack in (True, False):
+        federation = Federation(clients, stack=stack)
+        federation.local(begin)
+        federation.broadcast(1.0)
+        federation.sum(add_up)
+        federation.mean(add_up, of=[0, 4])
+        ledgers.append(federation.ledger.snapshot())
+    assert ledgers[0] == ledgers[1]
+    assert ledgers[0]["scalars_up"] == 7 and ledgers[0]["round"] == 2
+
+
+@pytest.mark.parametrize(
+    ("clients", "messages"),
+    [
+        (alike()[:2] + [np.ones((5, 3))], [1.0]),  # of different size
+        (alike()[:2] + [np.ones((4, 3), np.float32)], [1.0]),  # of different precision
+        (alike()[:1], [1.0]),  # a single one
+        (alike()[:2], [1.0, 2.0]),  # holding different messages
+    ],
+)
+def test_what_cannot_be_stacked_runs_one_by_one(clients, messages, monkeypatch):
+    def refuse(*args):
+        raise AssertionError("stacked")
+
+    federation = Federation(clients)
+    federation.local(lambda data, state, message: setattr(state, "total", np.zeros(())))
+    monkeypatch.setattr(Federation, "_run_stacked", refuse)
+    for i in range(len(clients)):
+        federation.broadcast(messages[i % len(messages)], to=[i])
+    if len(messages) == 1:
+        federation.broadcast(messages[0])
+    replies = federation.gather(add_up)
+    expected = [messages[i % len(messages)] * c.sum() for i, c in enumerate(clients)]
+    np.testing.assert_allclose(np.ravel(replies), expected, rtol=1e-6)

@@ -8,6 +8,7 @@ noise of the labels sets a floor that all methods share, and its speed is how so
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -33,9 +34,11 @@ def reading(problem: str) -> str:
 
 
 def size(history: History) -> dict[str, int]:
-    """Number of clients n and samples m of each."""
+    """Number of clients n and samples m of each, those of the paper in runs at small size, too."""
     about = history.about["problem"]
-    return {"n": about["n_clients"], "m": about["n_samples"] // about["n_clients"]}
+    named = re.fullmatch(r"[a-z]+_(\d+)(_m\d+)?", about["name"])
+    n = int(named[1]) if named else about["n_clients"]
+    return {"n": n, "m": about["n_samples"] // about["n_clients"]}
 
 
 def trajectory(history: History, column: str) -> np.ndarray:

@@ -1,0 +1,107 @@
+"""Grids, trials on draws of their own, and what the history says of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedcore import problems, sources, tuning
+from fedcore.cells import run_cell
+from fedcore.history import History
+
+SPEC = {
+    "generator": "shared_heads",
+    "params": {"n_clients": 20, "samples": 6, "n_features": 6, "heads": "assumption"},
+    "draws": 3,
+}
+
+
+@pytest.fixture
+def file(tmp_path):
+    made = sources.build_draws("drawn", SPEC, raw="", seed=1, surrogate=False)
+    problems.save(made, tmp_path / "drawn.h5")
+    return tmp_path / "drawn.h5"
+
+
+def cell(grid, repeats=3, tried=3, **params):
+    return {
+        "paper": "p", "experiment": "e", "algorithm": "fedrep_linear", "name": "drawn-x",
+        "problem": "drawn", "params": {"n_components": 2, "rounds": 20, **params},
+        "repeats": repeats, "metrics": ["fitted_loss", "representation_distance"],
+        "iterates": "none", "stop": {}, "audit": None, "seed": 4,
+        "tune": {"by": "fitted_loss", "every": 5, "repeats": tried, "over": grid},
+    }  # fmt: skip
+
+
+def plain(file, spec, **params):
+    """The same cell without a grid."""
+    without = {**spec, "tune": None, "params": {**spec["params"], **params}}
+    return run_cell(without, file, file.parent / "plain.h5")
+
+
+def test_the_setting_with_the_smallest_mean_of_the_measure_is_taken(file):
+    steps = [0.001, 0.3, 0.05]
+    spec = cell({"step": steps})
+    history = run_cell(spec, file, file.parent / "tuned.h5")
+    values = []
+    for step in steps:
+        loss = plain(file, spec, step=step)["fitted_loss"][:, [5, 10, 15, 20]]
+        values.append(np.median(np.exp(np.log(loss).mean(axis=1))))
+    tuned = history.about["tuning"]
+    np.testing.assert_allclose(tuned["values"], values, rtol=1e-12)
+    assert tuned["settings"] == [{"step": step} for step in steps]
+    assert tuned["chosen"] == {"step": steps[int(np.argmin(values))]} == {"step": 0.3}
+    assert history.about["params"]["step"] == 0.3
+    np.testing.assert_array_equal(
+        history["fitted_loss"], plain(file, spec, step=0.3)["fitted_loss"]
+    )
+
+
+def test_settings_that_diverge_come_last(file):
+    wild = {"orthonormalise": False, "head_steps": 1, "head_step": 5.0, "rounds": 200}
+    spec = cell({"step": [50.0, 0.001], "head_step": [5.0, 0.1]}, **wild)
+    history = run_cell(spec, file, file.parent / "tuned.h5")
+    tuned = history.about["tuning"]
+    assert tuned["settings"][0] == {"step": 50.0, "head_step": 5.0}
+    assert tuned["diverged"][0] == 3 and tuned["values"][0] == np.inf
+    assert tuned["chosen"] == {"step": 0.001, "head_step": 0.1}
+    assert not history.last("diverged").any()
+
+
+def test_only_the_first_repeats_are_tried(file):
+    grid = {"step": [0.001, 0.3, 0.05]}
+    one = run_cell(cell(grid, tried=1), file, file.parent / "a.h5").about["tuning"]
+    loss = plain(file, cell(grid), step=0.3)["fitted_loss"][0, [5, 10, 15, 20]]
+    assert one["repeats"] == 1
+    assert one["values"][1] == pytest.approx(np.exp(np.log(loss).mean()), rel=1e-12)
+
+
+def test_a_tuned_history_comes_back_whole_and_is_the_same_again(file):
+    spec = cell({"step": [0.1, 0.3]})
+    written = run_cell(spec, file, file.parent / "a.h5")
+    assert History.load(file.parent / "a.h5").about == written.about
+    run_cell(spec, file, file.parent / "b.h5")
+    assert (file.parent / "a.h5").read_bytes() == (file.parent / "b.h5").read_bytes()
+
+
+def test_each_repeat_has_a_draw_of_its_own(file):
+    history = plain(file, cell({"step": [0.1]}))
+    draws = problems.load_draws(file)
+    for repeat in range(3):
+        B = draws[repeat].truth.representation
+        found = history.final["V"][repeat]
+        distance = np.linalg.norm(B - found @ (found.T @ B), 2)
+        assert distance == pytest.approx(history.last("representation_distance")[repeat])
+    assert history.reference["head_singular_values"].shape == (3, 2)
+    for sigma, draw in zip(history.reference["head_singular_values"], draws, strict=True):
+        expected = np.linalg.svd(draw.truth.heads)[1] / np.sqrt(20)
+        np.testing.assert_allclose(sigma, expected, rtol=1e-12)
+
+
+def test_the_mean_of_a_measure_that_is_zero_is_as_small_as_can_be():
+    from types import SimpleNamespace
+
+    recorder = SimpleNamespace(
+        rows=[{"diverged": 0}], columns=lambda: {"x": np.array([np.nan, 0.0])}
+    )
+    assert 0 < tuning._mean(recorder, "x") < 1e-300
