@@ -226,9 +226,8 @@ def test_state_lasts_through_stacked_and_plain_steps_in_turn(stack):
     for message, of in ((2.0, None), (3.0, [1, 3]), (5.0, [0, 1])):
         federation.broadcast(message, to=of)
         federation.gather(add_up, of=of)
-        expected[slice(None) if of is None else of] += (
-            message * sums[slice(None) if of is None else of]
-        )
+        rows = slice(None) if of is None else of
+        expected[rows] += message * sums[rows]
         # A plain step sees what the stacked ones have written, and may replace it.
         seen = federation.observe(lambda data, state, message: float(state.total))
         np.testing.assert_allclose(seen, expected, rtol=1e-12)
@@ -260,8 +259,8 @@ def test_stacked_replies_are_charged_one_by_one():
 @pytest.mark.parametrize(
     ("clients", "messages"),
     [
-        (alike()[:2] + [np.ones((5, 3))], [1.0]),  # of different size
-        (alike()[:2] + [np.ones((4, 3), np.float32)], [1.0]),  # of different precision
+        ([*alike()[:2], np.ones((5, 3))], [1.0]),  # of different size
+        ([*alike()[:2], np.ones((4, 3), np.float32)], [1.0]),  # of different precision
         (alike()[:1], [1.0]),  # a single one
         (alike()[:2], [1.0, 2.0]),  # holding different messages
     ],

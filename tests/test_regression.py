@@ -90,7 +90,7 @@ def test_labels_are_those_of_the_model_with_noise_of_the_given_deviation():
 def test_the_notebooks_scaling_of_features_is_a_matter_of_units():
     """X / √m with loss ½‖·‖² and noise s is X with loss ½‖·‖²/m and noise s √m, labels times √m."""
     problem = draw(samples=6, noise=0.001 * np.sqrt(6), heads="orthonormal")
-    record, output = run("fedrep_linear", problem, rounds=3, step=0.5, orthonormalise=False,
+    _, output = run("fedrep_linear", problem, rounds=3, step=0.5, orthonormalise=False,
                          start=np.eye(8)[:, :2])  # fmt: skip
     B = np.eye(8)[:, :2]
     scaled = [(X / np.sqrt(6), y / np.sqrt(6))
@@ -226,7 +226,7 @@ def test_moments_find_the_representation_from_many_samples():
 
 def test_projected_descent_solves_the_unfactored_problem_when_samples_determine_it():
     problem = draw(n_clients=30, samples=60)
-    recorder, output = run("fedrep_linear", problem, ("population_error", DISTANCE), rounds=0,
+    recorder, _ = run("fedrep_linear", problem, ("population_error", DISTANCE), rounds=0,
                            init="pgd", init_rounds=150, init_step=0.5)  # fmt: skip
     assert recorder.rows[0][DISTANCE] < 1e-10
     assert recorder.rows[0]["population_error"] < 1e-20  # the heads, too
@@ -282,8 +282,8 @@ def test_local_only_knows_all_when_samples_determine_its_coefficients():
 def test_fedsgd_learns_a_model_that_all_share_and_no_other():
     same = draw(n_clients=30, samples=20)
     labels = np.einsum("nmd,d->nm", same.clients.stack, same.truth.models[0])
-    shared = Problem("same", Clients(same.clients.stack, labels=labels),
-                     truth=same.truth._replace(heads=np.tile(same.truth.heads[0], (30, 1))))  # fmt: skip
+    truth = same.truth._replace(heads=np.tile(same.truth.heads[0], (30, 1)))
+    shared = Problem("same", Clients(same.clients.stack, labels=labels), truth=truth)
     last = run("fedsgd_linear", shared, ("population_error",), rounds=500, step=0.3)[0].rows[-1]
     assert last["population_error"] < 1e-12
     last = run("fedsgd_linear", same, ("population_error",), rounds=500, step=0.3)[0].rows[-1]
@@ -294,8 +294,10 @@ def test_fedsgd_learns_a_model_that_all_share_and_no_other():
 
 def test_a_run_that_diverges_ends_there_and_says_so():
     problem = draw()
-    recorder, output = run("fedrep_linear", problem, (DISTANCE, "training_loss"), rounds=300,
-                           step=50.0, orthonormalise=False, head_steps=1, head_step=5.0)  # fmt: skip
+    wild = {"step": 50.0, "orthonormalise": False, "head_steps": 1, "head_step": 5.0}
+    recorder, output = run(
+        "fedrep_linear", problem, (DISTANCE, "training_loss"), rounds=300, **wild
+    )
     columns = recorder.columns()
     assert len(columns["round"]) < 300
     np.testing.assert_array_equal(columns["diverged"], [0] * (len(columns["round"]) - 1) + [1])
