@@ -67,7 +67,21 @@ def test_claims_of_figure_3_hold_where_they_are_true():
             }
         )
     )
-    assert all(found.values()) and len(found) == 3 + 2 * 3 + 1
+    scale = {key: found.pop((key, None)) for key in ("gd-does-not-scale", "gd10-does-not-scale")}
+    assert all(found.values()) and len(found) == 1 + 2 * 3 + 1
+    assert not any(scale.values())  # they do
+
+
+def test_a_method_does_not_scale_where_fedrep_does_and_it_does_not():
+    found = claims(
+        figure_3(
+            {
+                10: {"fedrep": 0.95, "gd": 0.9, "gd10": 0.95},
+                100: {"fedrep": 0.9, "gd": 0.9, "gd10": 0.93},
+            }
+        )
+    )
+    assert found["gd-does-not-scale", None] and not found["gd10-does-not-scale", None]
 
 
 def test_claims_of_figure_3_fail_where_they_are_false():
@@ -161,7 +175,7 @@ def test_the_improvement_of_figure_7_grows_or_not(grows):
                      representation_distance=decay(factor, rounds=300))  # fmt: skip
     rows = report.functions(made)
     assert [row["n"] for row in rows] == [10, 100, 1000]
-    assert all(row["speedup_grows_with_n"] is grows and row["same_winner"] for row in rows)
+    assert all(row["ratio_grows_with_n"] is grows and row["same_winner"] for row in rows)
     # ln(2e-3 / 0.5) / ln(0.8) = 24.7 and / ln(0.9) = 52.4
     assert (rows[0]["fedrep"], rows[0]["gd"]) == (25, 53)
 
