@@ -13,13 +13,14 @@ import importlib
 import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from fedcore import algorithms, metrics, problems, tuning
+from fedcore import algorithms, lockstep, metrics, problems, tuning
 from fedcore.api import execute
 from fedcore.errors import ConfigError, nearest
 from fedcore.history import History, Recorder
@@ -55,7 +56,7 @@ def run_cell(
     ----------
     cell : mapping
         ``paper``, ``experiment``, ``algorithm``, ``name``, ``problem``, ``params``, ``repeats``,
-        ``metrics``, ``iterates``, ``stop``, ``audit``, ``tune`` and ``seed``; see
+        ``metrics``, ``iterates``, ``stop``, ``audit``, ``tune``, ``together`` and ``seed``; see
         `experiments.Cell`.
     problem_file, history_file : path-like
         Input and output.
@@ -81,8 +82,8 @@ def run_cell(
     params = {**cell["params"], **(tuned["chosen"] if tuned else {})}
     measure = [metrics.get(name) for name in cell["metrics"]]
     audit = audit_module(cell["audit"]) if cell.get("audit") else None
-    recorders, outputs, counts = [], [], dict(algorithm.columns)
-    for repeat in progress(range(cell["repeats"])):
+
+    def run(repeat: int) -> tuple[Recorder, dict[str, Any]]:
         transcript = audit.watch() if audit else None
         recorder, output = trial(
             cell, draws, params, repeat, measure,
@@ -90,10 +91,15 @@ def run_cell(
             stop=Stop(cell["stop"]) if cell.get("stop") else None,
         )  # fmt: skip
         if audit:
-            counts[cell["audit"]] = audit.COLUMN
             recorder.add(cell["audit"], audit.column(problem, transcript, recorder))
-        recorders.append(recorder)
-        outputs.append({key: value for key, value in output.items() if key != "U"})
+        return recorder, {key: value for key, value in output.items() if key != "U"}
+
+    if cell.get("together"):
+        runs = lockstep.together([partial(run, repeat) for repeat in range(cell["repeats"])])
+    else:
+        runs = [run(repeat) for repeat in progress(range(cell["repeats"]))]
+    recorders, outputs = zip(*runs, strict=True)
+    counts = dict(algorithm.columns) | ({cell["audit"]: audit.COLUMN} if audit else {})
     about = {
         **{key: cell[key] for key in ("paper", "experiment", "algorithm", "name")},
         "params": params,

@@ -40,6 +40,7 @@ class Cell:
     stop: dict[str, dict[str, float]] = field(default_factory=dict)
     audit: str | None = None
     tune: dict[str, Any] | None = None
+    together: bool = False
 
     @property
     def path(self) -> str:
@@ -146,7 +147,7 @@ class Plan:
                             params, run.get("repeats", spec["repeats"]), spec["metrics"],
                             spec.get("iterates", "last"), self.config["seed"],
                             run.get("stop", spec.get("stop", {})), spec.get("audit"),
-                            run.get("tune"),
+                            run.get("tune"), spec["together"],
                         )  # fmt: skip
                         _check_cell(cell, where)
                         yield cell

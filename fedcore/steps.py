@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from fedcore import lockstep
 from fedcore.clients import Clients
 from fedcore.federation import summed
 from fedcore.linalg import gram_matrix
@@ -20,9 +21,12 @@ from fedcore.linalg import gram_matrix
 
 def _sum_of_products(clients: Clients, memory: SimpleNamespace, Z: np.ndarray) -> np.ndarray | None:
     """Twin of `gram_product`: ``(Σ SᵢᵀSᵢ) Z``, once the columns seen pay for the matrix."""
-    if clients.gram is not None:
-        return clients.gram @ Z
-    return _by_gram(clients, memory, clients.kept, Z)
+    gram = clients.gram
+    if gram is None:
+        gram = _gram(clients, memory, clients.kept, Z)
+    if gram is None:
+        return None
+    return lockstep.product((id(clients.kept), "Gram"), gram.__matmul__, Z)
 
 
 @summed(_sum_of_products)
@@ -41,12 +45,14 @@ def local_gram_product(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) 
     The client makes its own Gram matrix when that pays, and keeps it. At most twice the memory of
     the data.
     """
-    product = None
+    gram = None
     if 2 * len(data) > data.shape[1]:  # else it never pays
         if not hasattr(state, "gram_memory"):
             state.gram_memory = SimpleNamespace()
-        product = _by_gram([data], state.gram_memory, state.kept, Z)
-    return data.T @ (data @ Z) if product is None else product
+        gram = _gram([data], state.gram_memory, state.kept, Z)
+    if gram is None:
+        return lockstep.product((id(state.kept), "data"), lambda block: data.T @ (data @ block), Z)
+    return lockstep.product((id(state.kept), "Gram"), gram.__matmul__, Z)
 
 
 def worth(n_samples: int, n_features: int, columns: int) -> bool:
@@ -59,10 +65,10 @@ def worth(n_samples: int, n_features: int, columns: int) -> bool:
     return columns * (4 * n_samples - 2 * n_features) >= n_samples * n_features
 
 
-def _by_gram(
+def _gram(
     clients: Sequence[np.ndarray], memory: SimpleNamespace, kept: SimpleNamespace, Z: np.ndarray
 ) -> np.ndarray | None:
-    """Product with the Gram matrix, or None while it does not pay.
+    """Return the Gram matrix, or None while it does not pay.
 
     `memory` counts the columns of this run, so that a run takes the same way whether or not another
     one has made the matrix, which is in `kept`.
@@ -73,4 +79,4 @@ def _by_gram(
         return None
     if not hasattr(kept, "gram"):
         kept.gram = gram_matrix(clients, np.result_type(*clients, Z))
-    return kept.gram @ Z
+    return kept.gram

@@ -8,7 +8,8 @@ been released before.
 
 Every record belongs to one client, so that of clients with separate data the losses do not add up:
 the run's ε is the largest of theirs. It is the guarantee towards the server, and towards whoever
-sees all that crosses.
+sees all that crosses. Noise is drawn in floating point, as everywhere in simulations: attacks on
+its last bits (Mironov, CCS 2012) are not accounted for.
 """
 
 from __future__ import annotations

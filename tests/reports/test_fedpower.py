@@ -220,3 +220,18 @@ def test_error_rates_and_bounds_of_made_up_scores(folder):
     missed, alarms = report.error_rates(*report.evidence(results)["tight"])
     area = np.trapezoid(missed[::-1], alarms[::-1])  # P(score with < score without)
     assert area == pytest.approx(stats.norm.cdf(-3 / np.sqrt(2)), abs=0.004)  # 4 standard errors
+
+
+def test_claims_of_theorem_8(folder):
+    """ρ by record, twice; growth is that of the last record, the gain that of the largest."""
+    rho = {"none-p4": [0, 0.5, 0.2], "none-p16": [0, 1.6, 0.6], "procrustes-p4": [0, 0.3, 0.2],
+           "procrustes-p16": [0, 0.4, 0.21]}  # fmt: skip
+    for variant, values in rho.items():
+        history = made_up([[1.0, 0.5, 0.1]] * 2, misalignment=np.array([values] * 2, float))
+        folder.add("alignment", "fedpower", "model1", variant, history=history)
+    rows = {row["claim"]: row for row in report.alignment_claims(folder.results())}
+    assert rows["growth-none"]["ratio"] == pytest.approx(3.0) and rows["growth-none"]["holds"]
+    assert rows["growth-procrustes"]["ratio"] == pytest.approx(1.05)
+    assert rows["growth-procrustes"]["holds"]
+    assert rows["alignment-helps"]["ratio"] == pytest.approx(0.25)
+    assert rows["alignment-helps"]["holds"]

@@ -1,0 +1,138 @@
+"""Several runs side by side, so that one pass over a matrix serves all of them.
+
+A product of a large matrix with a block of few columns takes as long as reading the matrix. Runs on
+the same clients ask for products with the same matrices; side by side, they wait for each other at
+each of them, and their blocks are multiplied as one.
+
+Only one run works at any time, until it asks for a product. When all of them wait, the matrix that
+was first asked for longest ago is served, which brings runs that are ahead back into step. So what
+is computed depends on the runs alone, not on time; it agrees to rounding with what each of them
+gives by itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from contextvars import ContextVar
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+Result = TypeVar("Result")
+Multiply = Callable[[np.ndarray], np.ndarray]
+
+
+class _Request(NamedTuple):
+    """A product that a run waits for."""
+
+    key: Hashable
+    multiply: Multiply
+    block: np.ndarray
+
+
+class _Abandoned(Exception):
+    """Another run has failed."""
+
+
+def product(key: Hashable, multiply: Multiply, block: np.ndarray) -> np.ndarray:
+    """Return ``multiply(block)``, in `together` at once with other runs' products of this `key`.
+
+    Parameters
+    ----------
+    key : hashable
+        Names the matrix; the same one in all runs.
+    multiply : callable
+        Multiplies the matrix by a block of any number of columns.
+    block : ndarray of shape (n, p)
+    """
+    run = _RUN.get()
+    return multiply(block) if run is None else run[0].product(run[1], key, multiply, block)
+
+
+def together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
+    """Run all `calls` side by side and return what they return.
+
+    The error of the first call that fails is raised, and the others are given up.
+    """
+    return _Lockstep(len(calls)).run(calls)
+
+
+class _Lockstep:
+    """Turns of the runs, and the products that they wait for."""
+
+    def __init__(self, runs: int) -> None:
+        self._change = threading.Condition()
+        self._turn: int | None = 0
+        self._ready = set(range(runs))
+        self._waiting: dict[int, _Request] = {}
+        self._answers: dict[int, np.ndarray] = {}
+        self._order: dict[Hashable, int] = {}
+        self._error: BaseException | None = None
+
+    def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        """See `together`."""
+        results: list[Any] = [None] * len(calls)
+
+        def live(me: int) -> None:
+            _RUN.set((self, me))
+            try:
+                with self._change:
+                    self._wait(me)
+                results[me] = calls[me]()
+            except _Abandoned:
+                pass
+            except BaseException as error:
+                self._error = error
+            with self._change:
+                self._ready.discard(me)
+                if self._error is not None:  # wake those that wait, so that they end
+                    self._ready.update(self._waiting)
+                    self._waiting.clear()
+                self._pass_on()
+
+        threads = [threading.Thread(target=live, args=(i,), daemon=True) for i in range(len(calls))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self._error is not None:
+            raise self._error
+        return results
+
+    def product(self, me: int, key: Hashable, multiply: Multiply, block: np.ndarray) -> np.ndarray:
+        """Wait until the matrix `key` is served."""
+        with self._change:
+            self._ready.discard(me)
+            self._waiting[me] = _Request(key, multiply, block)
+            self._pass_on()
+            self._wait(me)
+            return self._answers.pop(me)
+
+    def _wait(self, me: int) -> None:
+        self._change.wait_for(lambda: self._turn == me)
+        if self._error is not None:
+            raise _Abandoned
+
+    def _pass_on(self) -> None:
+        """Give the turn to a run that can go on; if all wait, serve a matrix first."""
+        if self._waiting and not self._ready:
+            self._serve()
+        self._turn = min(self._ready, default=None)
+        self._change.notify_all()
+
+    def _serve(self) -> None:
+        for request in self._waiting.values():
+            self._order.setdefault(request.key, len(self._order))
+        key = min((request.key for request in self._waiting.values()), key=self._order.__getitem__)
+        served = sorted(me for me, request in self._waiting.items() if request.key == key)
+        blocks = [self._waiting[me].block for me in served]
+        wide = self._waiting[served[0]].multiply(np.hstack(blocks))
+        ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
+        for me, answer in zip(served, np.split(wide, ends, axis=1), strict=True):
+            self._answers[me] = np.ascontiguousarray(answer)
+            del self._waiting[me]
+        self._ready.update(served)
+
+
+_RUN: ContextVar[tuple[_Lockstep, int] | None] = ContextVar("run", default=None)
