@@ -23,7 +23,8 @@ class Made:
         arrays = {name: np.array(values, dtype=float) for name, values in columns.items()}
         trials, records = next(iter(arrays.values())).shape
         iteration = np.tile(np.arange(records), (trials, 1))
-        whole = {"iteration": iteration, "diverged": np.zeros((trials, records)), **arrays}
+        whole = {"iteration": iteration, "round": iteration + 10.0, **arrays}
+        whole["diverged"] = np.zeros((trials, records))
         named = {"name": problem, "status": "synthetic", "n_clients": 10, "n_samples": 50}
         history = History(whole, about={"problem": named, "params": {}} | (about or {}))
         history.reference["head_singular_values"] = np.tile(sigma, (trials, 1))
@@ -66,7 +67,21 @@ def test_claims_of_figure_3_hold_where_they_are_true():
             }
         )
     )
-    assert all(found.values()) and len(found) == 3 + 2 * 3 + 1
+    scale = {key: found.pop((key, None)) for key in ("gd-does-not-scale", "gd10-does-not-scale")}
+    assert all(found.values()) and len(found) == 1 + 2 * 3 + 1
+    assert not any(scale.values())  # they do
+
+
+def test_a_method_does_not_scale_where_fedrep_does_and_it_does_not():
+    found = claims(
+        figure_3(
+            {
+                10: {"fedrep": 0.95, "gd": 0.9, "gd10": 0.95},
+                100: {"fedrep": 0.9, "gd": 0.9, "gd10": 0.93},
+            }
+        )
+    )
+    assert found["gd-does-not-scale", None] and not found["gd10-does-not-scale", None]
 
 
 def test_claims_of_figure_3_fail_where_they_are_false():
@@ -104,6 +119,19 @@ def test_rounds_to_the_target_and_trials_that_diverge():
     assert [row["rounds"] for row in rows] == [8.0, pytest.approx(np.nan, nan_ok=True), 8.0]
     assert [row["diverged"] for row in rows] == [False, True, False]
     assert report.lost(history) == " (1 of 3 diverged)"
+
+
+def test_rounds_of_a_start_are_compared_with_and_without_its_own():
+    made = Made()
+    for start, factor, own in (("pgd", 0.5, 10.0), ("random", 0.7, 0.0)):
+        name = f"fedrep-{start}-qr"
+        history = made.add("starts", "text_100", name, representation_distance=decay(factor))
+        history.columns["round"] = history["iteration"] + own
+    rows = {row["init"]: row for row in report.initialisation(made)}
+    # ln(2e-3 / 0.5) / ln(0.5) = 8.0 and / ln(0.7) = 15.5; with the ten rounds of PGD 18 and 16.
+    assert rows["random"]["rounds_to_pgd"] == 16 / 8
+    assert rows["random"]["all_rounds_to_pgd"] == 16 / 18
+    assert rows["pgd"]["rounds_to_pgd"] == rows["pgd"]["all_rounds_to_pgd"] == 1
 
 
 def test_the_bound_of_theorem_1():
@@ -147,7 +175,7 @@ def test_the_improvement_of_figure_7_grows_or_not(grows):
                      representation_distance=decay(factor, rounds=300))  # fmt: skip
     rows = report.functions(made)
     assert [row["n"] for row in rows] == [10, 100, 1000]
-    assert all(row["speedup_grows_with_n"] is grows and row["same_winner"] for row in rows)
+    assert all(row["ratio_grows_with_n"] is grows and row["same_winner"] for row in rows)
     # ln(2e-3 / 0.5) / ln(0.8) = 24.7 and / ln(0.9) = 52.4
     assert (rows[0]["fedrep"], rows[0]["gd"]) == (25, 53)
 
