@@ -12,14 +12,14 @@ quantity: the queries count the rows *above* θ_k, to be fewer than the margin, 
 test with n taken to the other side, of sensitivity 1 and monotone. Nothing is taken from the data
 unpaid, nor assumed of them: θ runs over a fixed range, no bound on the rows' norms is needed.
 
-``paper``: per step ε₀, δ₀ with ``2(Tε₀² + √(2 log(1/δ₀) T) ε₀) = ε``, ``(T + 1) δ₀ = δ`` (Lemma 3.1),
-a sparse vector of ε₀, and z = √(2 log(2/δ₀))/ε₀ as in the pseudo-code (``statement``), or the larger
-2√log(2/δ₀)/ε₀ of the proof of Lemma 3.1 (``proof``). ``tight``: the least z that the accountant
-allows for T Gaussian steps and T pure ones, the latter with the share `search_share` of the zCDP
-budget, and half the noise on the queries, as they are monotone.
+``paper``: per step ε₀, δ₀ with ``2(Tε₀² + √(2 log(1/δ₀) T) ε₀) = ε``, ``(T + 1) δ₀ = δ`` (Lemma
+3.1), a sparse vector of ε₀, and z = √(2 log(2/δ₀))/ε₀ as in the pseudo-code (``statement``), or the
+larger 2√log(2/δ₀)/ε₀ of the proof of Lemma 3.1 (``proof``). ``tight``: the least z that the
+accountant allows for T Gaussian steps and T pure ones, the latter with the share `search_share` of
+the zCDP budget, and half the noise on the queries, as they are monotone.
 
-Departures: k > 1 columns (‖a‖‖Xᵀa‖₂ in the place of ‖a‖|⟨a,x⟩|, orthonormalised steps) are beyond the
-paper. Of several clients each does this for its own rows, with a threshold of its own, and the
+Departures: k > 1 columns (‖a‖‖Xᵀa‖₂ in the place of ‖a‖|⟨a,x⟩|, orthonormalised steps) are beyond
+the paper. Of several clients each does this for its own rows, with a threshold of its own, and the
 server, which need not be trusted, sums; with one client this is the paper's curator.
 """
 
@@ -82,8 +82,8 @@ class Params(Budgeted):
         require_one_of(("statement", "proof"), constant=self.constant)
         if self.failure >= 1 or self.search_share >= 1 or self.ratio <= 1:
             raise InputError(
-                "failure and search_share must be below 1 and ratio above 1, got "
-                f"failure = {self.failure}, search_share = {self.search_share}, ratio = {self.ratio}"
+                "failure and search_share must be below 1 and ratio above 1, got failure = "
+                f"{self.failure}, search_share = {self.search_share}, ratio = {self.ratio}"
             )
 
 
@@ -151,10 +151,10 @@ def filtered_product(noise: Noise, failure: float, ratio: float) -> Any:
     first, last = (round(math.log(end, ratio)) for end in (LOWEST, HIGHEST))
 
     def step(data: np.ndarray, state: SimpleNamespace, X: np.ndarray) -> np.ndarray:
-        if not hasattr(state, "norms"):
-            state.norms = np.sqrt(np.einsum("ij,ij->i", data, data))
+        if not hasattr(state.kept, "norms"):
+            state.kept.norms = np.sqrt(np.einsum("ij,ij->i", data, data))
         Y = data @ X
-        scores = state.norms * np.sqrt(np.einsum("ij,ij->i", Y, Y))
+        scores = state.kept.norms * np.sqrt(np.einsum("ij,ij->i", Y, Y))
         k = state.privacy.above_threshold(
             _minus_counts_above(scores, ratio, first, last),
             -margin,

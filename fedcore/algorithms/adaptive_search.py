@@ -60,7 +60,9 @@ class Params(Budgeted):
         if self.choice_share >= 1:
             raise InputError(f"choice_share must be below 1, got {self.choice_share}")
         if self.calibration == "paper":
-            raise InputError("calibration = 'paper' is not defined for adaptive_search: use 'tight'")
+            raise InputError(
+                "calibration = 'paper' is not defined for adaptive_search: use 'tight'"
+            )
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

@@ -2,13 +2,13 @@
 
 Dwork, Talwar, Thakurta & Zhang, *Analyze Gauss: optimal bounds for privacy-preserving principal
 component analysis* (STOC 2014), Algorithm 1: ``C = AᵀA + E``, E symmetric with independent N(0, σ²)
-entries on and above the diagonal, and the top eigenvectors of C. With rows of norm at most 1 one row
-more or less (the neighbours here) moves AᵀA by ‖aaᵀ‖_F ≤ 1, and its upper triangle by no more.
+entries on and above the diagonal, and the top eigenvectors of C. With rows of norm at most 1 one
+row more or less (the neighbours here) moves AᵀA by ‖aaᵀ‖_F ≤ 1, and its upper triangle by no more.
 
-``paper``: σ = √(2 ln(1.25/δ))/ε, proved for ε ≤ 1. ``tight``: the least σ (Balle & Wang, ICML 2018).
-To first order in E, ``E sin² = σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` for one component. Of several clients each
-perturbs its own matrix and the server, which need not be trusted, sums: m clients, m times the
-variance.
+``paper``: σ = √(2 ln(1.25/δ))/ε, proved for ε ≤ 1. ``tight``: the least σ (Balle & Wang, ICML
+2018). To first order in E, ``E sin² = σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` for one component. Of several
+clients each perturbs its own matrix and the server, which need not be trusted, sums: m clients, m
+times the variance.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from fedcore.federation import Federation
 from fedcore.ledger import Cost, Shape
+from fedcore.linalg import top_eigenvectors
 from fedcore.privacy import accounting
 from fedcore.privacy.budget import Budgeted
-from fedcore.steps import gram_matrix
+from fedcore.steps import local_gram
 
 PAPER = "dppower"
 
@@ -45,11 +45,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     dict
         ``basis`` of shape (n_features, n_components).
     """
-    params.open(federation, "add_or_remove_one")
+    params.open(federation, "add_or_remove_one", rows=False)
     upper = np.triu_indices(federation.shape.n_features)
 
     def second_moment(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
-        return gram_matrix([data])[upper]
+        return local_gram(data, state)[upper]
 
     def noisy_second_moment(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
         moments = second_moment(data, state, message)
@@ -62,11 +62,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         moments = federation.sum(noisy_second_moment)
     C = np.zeros((federation.shape.n_features,) * 2, moments.dtype)
     C[upper] = moments
-    d = len(C)
-    _, vectors = scipy.linalg.eigh(
-        C, lower=False, subset_by_index=(d - params.n_components, d - 1), check_finite=False
-    )
-    V = np.ascontiguousarray(vectors[:, ::-1])
+    C += np.triu(C, 1).T
+    V = top_eigenvectors(C, params.n_components)
     record(0, basis=V)
     return {"basis": V}
 

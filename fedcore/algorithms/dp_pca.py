@@ -10,10 +10,10 @@ Algorithm 3. The rows are split into T batches of B; with gradients gᵢ = aᵢ�
 3. ``w ← w + η_t ĝ, w ← w/‖w‖, η_t = h/((λ̄₁ − λ̄₂)(ξ + t))``, the population's gap taken as known.
 
 Neighbours: one row is replaced. It is in one batch only, so that the budget of a batch is the whole
-(ε, δ): half for step 1, half for step 2, (ε₂, δ₂). As in their analysis τ covers a gradient with high
-probability: τ = 2^{1/4} √(2 Λ̂ log(B d T/ζ)), ζ = 0.01. ``paper``: the histogram of each of d'
-coordinates has ε₂/(4√(2 d' log(4/δ₂))) and δ₂/4d', the noise √(2 log(2.5/δ₂))/(ε₂/2), proved for
-ε ≤ 4. ``tight``: what the accountant allows, half of the zCDP budget for the histograms.
+(ε, δ): half for step 1, half for step 2, (ε₂, δ₂). As in their analysis τ covers a gradient with
+high probability: τ = 2^{1/4} √(2 Λ̂ log(B d T/ζ)), ζ = 0.01. ``paper``: the histogram of each of d'
+coordinates has ε₂/(4√(2 d' log(4/δ₂))) and δ₂/4d', the noise √(2 log(2.5/δ₂))/(ε₂/2), proved for ε
+≤ 4. ``tight``: what the accountant allows, half of the zCDP budget for the histograms.
 
 Departures: an empty histogram, which ends the paper's algorithm, centres the interval at 0 and
 leaves out the step when it is that of Λ̂. k > 1 columns are flattened into d' = dk coordinates.

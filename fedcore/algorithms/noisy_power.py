@@ -37,7 +37,7 @@ from fedcore.federation import Federation
 from fedcore.linalg import orth
 from fedcore.privacy import accounting
 from fedcore.privacy.budget import Budgeted, gaussian_start
-from fedcore.steps import gram_product
+from fedcore.steps import gram_product, local_gram_product
 
 PAPER = "dppower"
 NEIGHBOURS = {
@@ -75,7 +75,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     dict
         ``basis`` of shape (n_features, n_components).
     """
-    params.open(federation, NEIGHBOURS[params.protects], bounded=params.protects != "entry")
+    by_row = params.protects == "row"
+    bounded = params.protects != "entry"
+    params.open(federation, NEIGHBOURS[params.protects], bounded=bounded, rows=not by_row)
     step = gram_product
     if params.epsilon is not None and params.rounds:
         step = noisy_product(params, federation.shape.n_features)
@@ -105,7 +107,7 @@ def noisy_product(params: Params, n_features: int) -> Any:
     scale = math.sqrt(n_features) if params.protects == "row_by_entries" else 1.0
 
     def by_rows(data: np.ndarray, state: SimpleNamespace, X: np.ndarray) -> np.ndarray:
-        product = data.T @ (data @ X)
+        product = local_gram_product(data, state, X)
         return state.privacy.gaussian(product, sensitivity=1.0, noise_multiplier=z)
 
     def by_entries(data: np.ndarray, state: SimpleNamespace, X: np.ndarray) -> np.ndarray:

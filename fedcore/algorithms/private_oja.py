@@ -3,7 +3,8 @@
 Liu, Kong, Jain & Oh, *DP-PCA: statistically optimal and differentially private PCA* (NeurIPS 2022),
 Algorithm 2: over a random permutation of the rows, in batches of `batch` (1 in the paper),
 
-    w ← w + η_t (clip_β(a⟨a,w⟩) + 2βα z_t),  z_t ~ N(0, I),   w ← w/‖w‖,   η_t = h/((λ̄₁ − λ̄₂)(ξ + t)),
+    w ← w + η_t (clip_β(a⟨a,w⟩) + 2βα z_t),   z_t ~ N(0, I),   η_t = h/((λ̄₁ − λ̄₂)(ξ + t)),
+    w ← w/‖w‖,
 
 with the eigenvalue gap of the population taken as known. Neighbours: one row is replaced. A row is
 used once, so that a step is a local randomiser, and shuffling amplifies its privacy.
@@ -97,9 +98,7 @@ def communication(params: Params, shape: Shape) -> Cost:
     return Cost(shape.n_clients, shape.n_clients * block, shape.n_clients * block)
 
 
-def one_pass(
-    params: Params, data: np.ndarray, state: SimpleNamespace, W: np.ndarray
-) -> np.ndarray:
+def one_pass(params: Params, data: np.ndarray, state: SimpleNamespace, W: np.ndarray) -> np.ndarray:
     """Client step: Oja's method over its rows, once."""
     rng, noise = state.rng, 0.0
     if params.epsilon is not None:
@@ -131,10 +130,8 @@ def noise_multiplier(params: Params, n: int) -> float:
     assert params.epsilon is not None
     epsilon, delta, steps = params.epsilon, params.delta, -(-n // params.batch)
     if params.calibration == "tight":
-        return min(
-            accounting.gaussian_noise_multiplier(epsilon, delta),  # no help from shuffling
-            accounting.gaussian_noise_multiplier(*local_budget(epsilon, delta, steps)),
-        )
+        budgets = (epsilon, delta), local_budget(epsilon, delta, steps)
+        return min(accounting.gaussian_noise_multiplier(*b) for b in budgets if b is not None)
     limit = math.sqrt(math.log(steps / delta) / steps)
     if epsilon > limit:
         raise InputError(
@@ -144,25 +141,23 @@ def noise_multiplier(params: Params, n: int) -> float:
     return math.log(steps / delta) / (epsilon * math.sqrt(steps))
 
 
-def local_budget(epsilon: float, delta: float, n: int) -> tuple[float, float]:
+def local_budget(epsilon: float, delta: float, n: int) -> tuple[float, float] | None:
     """Return (ε₀, δ₀) that each of n shuffled local randomisers may spend for (ε, δ) in all.
 
-    Half of δ is for the amplification, half for the local δ₀. At least about (ε, δ/2en).
+    Half of δ is for the amplification, half for the local δ₀. None when the theorem, which holds
+    for ``ε₀ ≤ log(n / 16 log(2/δ))``, is of no help.
     """
-    log_term = math.log(8.0 / delta)
+    if n <= 16.0 * math.log(4.0 / delta) * math.exp(min(epsilon, 700.0)):
+        return None
+    highest, log_term = math.log(n / (16.0 * math.log(4.0 / delta))), math.log(8.0 / delta)
 
     def excess(local: float) -> float:
         e = math.exp(local)
         inner = 8.0 * math.sqrt(e * log_term / n) + 8.0 * e / n
         return math.log1p((e - 1.0) / (e + 1.0) * inner) - epsilon
 
-    highest = math.log(n / (16.0 * math.log(4.0 / delta))) if n > 16 else 0.0
-    if highest <= epsilon:  # too few rows for the theorem
-        local = epsilon
-    else:
-        local = highest
-        if excess(highest) > 0:
-            local = float(scipy.optimize.brentq(excess, 0.0, highest, xtol=1e-12))
-    local = max(local, epsilon)
+    local = highest
+    if excess(highest) > 0:
+        local = float(scipy.optimize.brentq(excess, 0.0, highest, xtol=1e-12))
     share = (math.exp(epsilon) + 1.0) * (1.0 + math.exp(-local) / 2.0) * n
     return local, delta / (2.0 * share)

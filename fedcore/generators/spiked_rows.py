@@ -1,8 +1,9 @@
 """Rows of equal norm around one direction, with a chosen gap and a chosen coherence.
 
 The model behind the empirical Table 1 of Nguyen, Ene & Nguyen (*Adaptive power iteration method for
-differentially private PCA*). A row is ``a = R (c v + √(1 − c²) w)`` with v = (1, …, 1)/√d, w uniform
-on the unit sphere orthogonal to v, and c independent of w with mean zero and variance s, so that
+differentially private PCA*). A row is ``a = R (c v + √(1 − c²) w)`` with v = (1, …, 1)/√d, w
+uniform on the unit sphere orthogonal to v, and c independent of w with mean zero and variance s, so
+that
 
     E aaᵀ = R² (s vvᵀ + (1 − s)/(d − 1) (I − vvᵀ)),     s = 1 / (1 + (d − 1)(1 − κ)):
 
@@ -10,8 +11,8 @@ all norms are R, the top direction of the population is v, the relative gap (σ�
 with all other eigenvalues equal, and σ₁² ≈ n R² s ~ n/d at a constant gap, the setting that the
 paper compares rates in. Only the coherence Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ| / √(n s) depends on how c is
 drawn. ``sign``: c = ±√(s/h) with probability h and 0 otherwise; h = 1 is the least coherent matrix
-there is, h = s has rows that are ±R v, the heaviest that the norm allows. ``gaussian``: c is normal,
-cut at ±1, as for normalised Gaussian rows.
+there is, h = s has rows that are ±R v, the heaviest that the norm allows. ``gaussian``: c is
+normal, cut at ±1, as for normalised Gaussian rows.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ def generate(
         raise InputError(f"gap must be below 1, got {gap!r}")
     s = top_share(n_features, gap)
     if not s <= carriers <= 1 or (kind == "gaussian" and carriers != 1):
-        raise InputError(f"carriers must be from {s:.3g} to 1, and 1 for gaussian; got {carriers!r}")
+        raise InputError(
+            f"carriers must be from {s:.3g} to 1, and 1 for gaussian; got {carriers!r}"
+        )
     rows = np.empty((n_samples, n_features), dtype)
     step = max(1, ENTRIES // n_features)
     for start in range(0, n_samples, step):

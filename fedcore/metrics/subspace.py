@@ -35,7 +35,7 @@ def misalignment(iterate: Iterate, problem: Problem) -> float:
 
 
 def sin_squared(iterate: Iterate, problem: Problem) -> float:
-    """Return the squared sine of that angle; for one vector ``1 − ⟨v₁, x⟩²``, without cancelling."""
+    """Return the squared sine of that angle; for one vector 1 − ⟨v₁, x⟩², without cancelling."""
     return subspace_distance(iterate, problem) ** 2
 
 

@@ -50,11 +50,16 @@ class Budgeted:
         require_one_of(CALIBRATIONS, calibration=self.calibration)
         require_flag(clip=self.clip)
 
-    def open(self, federation: Federation, neighbours: str, *, bounded: bool = True) -> None:
+    def open(
+        self, federation: Federation, neighbours: str, *, bounded: bool = True, rows: bool = True
+    ) -> None:
         """Begin the account of a private run, and see to it that no row is longer than 1.
 
-        With `bounded` false the method does without a bound, and clips only if asked to.
+        With `bounded` false the method does without a bound, and clips only if asked to; `rows`
+        says whether it looks at single rows, and not at products AᵀA X alone.
         """
+        if rows and self.epsilon is not None:
+            federation.require_single_rows()
         if self.clip or (bounded and self.epsilon is not None):
             federation.bound_rows(1.0, clip=self.clip)
         if self.epsilon is not None:
@@ -69,7 +74,9 @@ class Budgeted:
             )
 
 
-def gaussian_start(federation: Federation, params: Budgeted, rng: np.random.Generator) -> np.ndarray:
+def gaussian_start(
+    federation: Federation, params: Budgeted, rng: np.random.Generator
+) -> np.ndarray:
     """Return `params.start`, or a Gaussian matrix, orthonormalised: shape (n_features, k)."""
     size = (federation.shape.n_features, params.n_components)
     return orth(rng.standard_normal(size) if params.start is None else params.start)
