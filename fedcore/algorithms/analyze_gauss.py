@@ -6,7 +6,7 @@ entries on and above the diagonal, and the top eigenvectors of C. With rows of n
 row more or less (the neighbours here) moves AᵀA by ‖aaᵀ‖_F ≤ 1, and its upper triangle by no more.
 
 ``paper``: σ = √(2 ln(1.25/δ))/ε, proved for ε ≤ 1. ``tight``: the least σ (Balle & Wang, ICML
-2018). To first order in E, ``E sin² = σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` for one component. Of several
+2018). To first order in E, ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` for one component. Of several
 clients each perturbs its own matrix and the server, which need not be trusted, sums: m clients, m
 times the variance.
 """
