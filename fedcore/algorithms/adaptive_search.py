@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.algorithms.adaptive_power import Noise, filtered_product, search_epsilon, step_events
 from fedcore.checks import require_at_least, require_positive
 from fedcore.errors import InputError
 from fedcore.federation import Federation
@@ -29,6 +28,7 @@ from fedcore.linalg import orth
 from fedcore.privacy import accounting
 from fedcore.privacy.budget import Budgeted, gaussian_start
 from fedcore.privacy.events import Bounded
+from fedcore.privacy.filtering import Noise, filtered_product, search_epsilon, step_events
 from fedcore.steps import gram_product
 
 PAPER = "dppower"

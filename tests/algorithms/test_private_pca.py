@@ -19,12 +19,11 @@ from fedcore.algorithms import (
     dn26,
     dp_pca,
     noisy_power,
-    private_oja,
 )
 from fedcore.api import execute
 from fedcore.errors import InputError
 from fedcore.generators import generate
-from fedcore.privacy import accounting
+from fedcore.privacy import accounting, filtering, mean, shuffling
 from fedcore.privacy.events import Bounded, Gaussian
 from fedcore.problems import Problem
 from fedcore.transcript import Transcript
@@ -144,7 +143,7 @@ def test_shuffling_keeps_within_the_theorem(epsilon):
     """Feldman, McMillan & Talwar (2021), Theorems 3.1 and 3.8, written down once more."""
     last = 0.0
     for n in (100, 10_000, 1_000_000):
-        found = private_oja.local_budget(epsilon, 1e-6, n)
+        found = shuffling.local_budget(epsilon, 1e-6, n)
         highest = math.log(n / (16 * math.log(2 / 5e-7)))
         assert (found is None) == (highest <= epsilon)
         if found is None:
@@ -178,8 +177,8 @@ def test_one_row_more_moves_the_filtered_sum_by_at_most_the_threshold(seed, thet
 def test_the_filtered_product_is_the_sum_over_rows_within_its_threshold():
     rows = spiked(300)[0]
     X = np.linalg.qr(np.random.default_rng(3).standard_normal((6, 1)))[0]
-    noise = adaptive_power.Noise(search=0.5, multiplier=1e-9, query_scale=2.0)
-    step = adaptive_power.filtered_product(noise, failure=0.05, ratio=2.0)
+    noise = filtering.Noise(search=0.5, multiplier=1e-9, query_scale=2.0)
+    step = filtering.filtered_product(noise, failure=0.05, ratio=2.0)
     federation = fedcore.federation.Federation([rows])
     federation.protect(delta=1e-5, neighbours="add_or_remove_one")
     federation.broadcast(X)
@@ -195,8 +194,8 @@ def test_the_filtered_product_is_the_sum_over_rows_within_its_threshold():
 def test_the_number_of_filtered_rows_keeps_to_lemma_b1():
     """1 − 2β of the steps at least, β = 0.05, Lap(2/ε) and Lap(4/ε) as in the lemma."""
     rows, epsilon, beta, T = spiked(20_000, 50)[0], 0.3, 0.05, 200
-    noise = adaptive_power.Noise(search=epsilon, multiplier=1e-9, query_scale=4.0)
-    step = adaptive_power.filtered_product(noise, failure=beta, ratio=2.0)
+    noise = filtering.Noise(search=epsilon, multiplier=1e-9, query_scale=4.0)
+    step = filtering.filtered_product(noise, failure=beta, ratio=2.0)
     federation = fedcore.federation.Federation([rows])
     federation.protect(delta=1e-5, neighbours="add_or_remove_one")
     bound = 8 * (math.log(math.log(20_000)) + 2 * math.log(2 / beta)) / epsilon
@@ -352,7 +351,7 @@ def test_the_private_mean_is_the_mean_up_to_its_noise():
     values = rng.normal(3.0, 0.5, (200_000, 4))
     noise = dp_pca.calibrate(dp_pca.Params(1, epsilon=4.0), 4)
     tau = 2**0.25 * math.sqrt(2 * 0.25 * 2**0.25 * math.log(200_000 * 4 * 10 / 0.01))
-    error = dp_pca.private_mean(values, noise, 10, rng) - values.mean(axis=0)
+    error = mean.private_mean(values, noise, 10, rng) - values.mean(axis=0)
     scale = 4 * tau * 2 / 200_000 * noise.multiplier
     assert np.abs(error).max() < 6 * scale
     assert np.abs(error).max() > scale / 100
@@ -361,18 +360,18 @@ def test_the_private_mean_is_the_mean_up_to_its_noise():
 def test_the_top_eigenvalue_is_found_to_its_bin():
     rng = np.random.default_rng(2)
     values = rng.standard_normal((100_000, 3)) * np.array([2.0, 1.0, 0.5])
-    found = dp_pca.top_eigenvalue(values, 1.0, 1e-6, rng)
+    found = mean.top_eigenvalue(values, 1.0, 1e-6, rng)
     assert 4.0 / 2**0.5 <= found <= 4.0 * 2**0.5
-    assert dp_pca.top_eigenvalue(values[:100], 1.0, 1e-6, rng) is None
+    assert mean.top_eigenvalue(values[:100], 1.0, 1e-6, rng) is None
 
 
 def test_a_private_histogram_sees_only_full_bins():
     rng = np.random.default_rng(1)
     bins = np.concatenate([np.full(500, 7), np.full(100, -(10**9))])
-    assert dp_pca.largest_bin(bins, 1.0, 1e-6, rng) == 7
-    few = [dp_pca.largest_bin(np.full(10, 7), 1.0, 1e-6, rng) for _ in range(200)]
+    assert mean.largest_bin(bins, 1.0, 1e-6, rng) == 7
+    few = [mean.largest_bin(np.full(10, 7), 1.0, 1e-6, rng) for _ in range(200)]
     assert few == [None] * 200  # the threshold is at 30
-    assert dp_pca.largest_bin(np.array([], int), 1.0, 1e-6, rng) is None
+    assert mean.largest_bin(np.array([], int), 1.0, 1e-6, rng) is None
 
 
 def test_the_choice_among_guesses_is_the_best_one_without_noise():

@@ -20,6 +20,7 @@ from fedcore.algorithms import (
     noisy_power,
     private_oja,
 )
+from fedcore.privacy.mean import private_mean
 
 Found = tuple[np.ndarray, None]
 
@@ -194,7 +195,7 @@ def minibatches(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
                 mean = gradients.sum(axis=0) / max(len(part), 1)
             else:
                 noise = dp_pca.calibrate(params, W.size)
-                mean = dp_pca.private_mean(gradients, noise, params.batches, rng)
+                mean = private_mean(gradients, noise, params.batches, rng)
             rate = params.rate / (params.gap * (params.offset + t))
             W = same_sign(W + rate * mean.reshape(W.shape))
     return W, None
