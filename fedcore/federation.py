@@ -232,6 +232,19 @@ class Federation:
             for i, data in enumerate(self._data):
                 require_rows(data, i, bound)
 
+    def require_single_rows(self) -> None:
+        """Refuse clients whose rows have been reduced to factors; for methods that look at each.
+
+        Raises
+        ------
+        InputError
+        """
+        if self._data.reduction is not None:
+            raise InputError(
+                "this method looks at single rows, and of these data only factors were kept: "
+                "make the problem with reduce = false"
+            )
+
     def broadcast(self, message: Any, *, to: Sequence[int] | None = None) -> None:
         """Send `message` to all clients (or to those at the positions `to`)."""
         message = _narrow(message) if self._single else message

@@ -6,6 +6,7 @@ that equal inputs give equal bytes whatever LAPACK's own sign convention is.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -109,6 +110,30 @@ def spectral_norm(matrix: np.ndarray) -> float:
     # The start is fixed, so that equal inputs give equal bytes, and has no structure.
     start = np.random.default_rng(0).standard_normal(min(matrix.shape)).astype(matrix.dtype)
     return float(scipy.sparse.linalg.svds(matrix, k=1, v0=start, return_singular_vectors=False)[0])
+
+
+def top_eigenvectors(matrix: np.ndarray, k: int) -> np.ndarray:
+    """Eigenvectors of the k largest eigenvalues of a symmetric matrix, largest first.
+
+    Dense when the matrix is small, by Lanczos iterations from a fixed start when it is large.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (d, d)
+    k : int
+
+    Returns
+    -------
+    ndarray of shape (d, k)
+    """
+    d = len(matrix)
+    if d > 256 and 8 * k < d:
+        start = np.random.default_rng(0).standard_normal(d).astype(matrix.dtype)
+        with contextlib.suppress(scipy.sparse.linalg.ArpackNoConvergence):
+            values, vectors = scipy.sparse.linalg.eigsh(matrix, k=k, which="LA", v0=start)
+            return np.ascontiguousarray(vectors[:, np.argsort(-values)])
+    _, vectors = scipy.linalg.eigh(matrix, subset_by_index=(d - k, d - 1), check_finite=False)
+    return np.ascontiguousarray(vectors[:, ::-1])
 
 
 def procrustes(z: np.ndarray, target: np.ndarray) -> np.ndarray:

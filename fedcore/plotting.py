@@ -66,6 +66,13 @@ LOOKS = {
     "fedrep_linear": ("blue", "-"),
     "fedsgd_linear": ("vermillion", "-"),
     "local_linear": ("black", "-"),
+    "analyze_gauss": ("black", "-."),
+    "adaptive_power": ("blue", "-."),
+    "noisy_power": ("green", "-."),
+    "dn26": ("purple", "-."),
+    "private_oja": ("orange", "-."),
+    "dp_pca": ("vermillion", "-."),
+    "adaptive_search": ("sky", "-."),
 }
 
 ZERO = 1e-16  # where a logarithmic axis draws a curve that has no positive value at all

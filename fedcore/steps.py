@@ -55,6 +55,13 @@ def local_gram_product(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) 
     return lockstep.product((id(state.kept), "Gram"), gram.__matmul__, Z)
 
 
+def local_gram(data: np.ndarray, state: SimpleNamespace) -> np.ndarray:
+    """Return the client's Gram matrix SᵢᵀSᵢ, shape (d, d), made once and kept with the data."""
+    if not hasattr(state.kept, "gram"):
+        state.kept.gram = gram_matrix([data])
+    return state.kept.gram
+
+
 def worth(n_samples: int, n_features: int, columns: int) -> bool:
     """Whether, after products with `columns` vectors, a Gram matrix should be made.
 

@@ -196,3 +196,18 @@ def test_the_part_outside_of_a_space_is_orthogonal_to_it_and_the_rest_inside():
     inside = np.hstack([basis, matrix - outside])
     assert np.linalg.matrix_rank(inside, tol=1e-12) == 3
     np.testing.assert_allclose(linalg.off(basis, basis), 0, atol=8 * EPS)
+
+
+@pytest.mark.parametrize("d", [5, 300])  # dense, and by Lanczos iterations
+@pytest.mark.parametrize("k", [1, 3])
+def test_top_eigenvectors_are_those_of_the_dense_decomposition(d, k):
+    values = (
+        np.concatenate([[4.0, -6.0, 3.0, 2.5], np.linspace(-2, 2, d - 4)])
+        if d > 5
+        else (np.array([4.0, -6.0, 3.0, 2.5, 0.1]))
+    )
+    Q = np.linalg.qr(gaussian(d, d, 1))[0]
+    found = linalg.top_eigenvectors((Q * values) @ Q.T, k)
+    expected = Q[:, np.argsort(-values)[:k]]
+    np.testing.assert_allclose(np.abs(found.T @ expected), np.eye(k), rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(found, linalg.top_eigenvectors((Q * values) @ Q.T, k))

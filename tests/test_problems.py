@@ -249,3 +249,5 @@ def test_scales_do_what_their_names_say():
     np.testing.assert_array_equal(partitioned.SCALES["none"](pixels), pixels)
     np.testing.assert_array_equal(partitioned.SCALES["unit"](pixels), [0, 0.5, 1])
     np.testing.assert_array_equal(partitioned.SCALES["signed_unit"](pixels), [-1, 0, 1])
+    rows = np.array([[3.0, 4.0], [0.3, 0.4]])
+    np.testing.assert_allclose(partitioned.SCALES["unit_rows"](rows), [[0.6, 0.8], [0.3, 0.4]])

@@ -12,7 +12,7 @@ from fedcore import steps
 from fedcore.algorithms import power_iteration
 from fedcore.clients import Clients
 from fedcore.federation import Federation, summed
-from fedcore.steps import gram_matrix, gram_product, local_gram_product, worth
+from fedcore.steps import gram_matrix, gram_product, local_gram, local_gram_product, worth
 
 FEATURES = 9
 uneven = st.lists(st.integers(1, 40), min_size=1, max_size=6)
@@ -202,3 +202,16 @@ def test_clipped_clients_do_not_use_what_was_kept_of_longer_rows():
             np.testing.assert_allclose(reply, c.T @ (c @ Z), rtol=0, atol=1e-12)
         total = federation.sum(gram_product)
         np.testing.assert_allclose(total, sum(c.T @ (c @ Z) for c in clipped), rtol=0, atol=1e-12)
+
+
+def test_a_clients_gram_matrix_is_made_once_and_kept_with_the_data(monkeypatch):
+    (data,) = drawn([30])
+    made = []
+    monkeypatch.setattr(steps, "gram_matrix", lambda some: made.append(1) or some[0].T @ some[0])
+    clients = Clients([data])
+    for _ in range(2):  # two runs on the same data
+        federation = Federation(clients, check=False)
+        for _ in range(2):
+            (gram,) = federation.observe(lambda data, state, message: local_gram(data, state))
+            np.testing.assert_allclose(gram, data.T @ data, rtol=1e-12)
+    assert made == [1]

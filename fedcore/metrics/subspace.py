@@ -34,6 +34,11 @@ def misalignment(iterate: Iterate, problem: Problem) -> float:
     return max((float(np.linalg.norm(Z - bases[0], 2)) for Z in bases), default=0.0)
 
 
+def sin_squared(iterate: Iterate, problem: Problem) -> float:
+    """Return the squared sine of that angle; for one vector 1 − ⟨v₁, x⟩², without cancelling."""
+    return subspace_distance(iterate, problem) ** 2
+
+
 METRICS = (
     Metric(
         "subspace_distance",
@@ -52,5 +57,11 @@ METRICS = (
         "1",
         "largest spectral norm of Z_i D_i - Z_1 over the clients, before the communication",
         misalignment,
+    ),
+    Metric(
+        "sin_squared",
+        "1",
+        "squared sine of the largest angle to the top right singular subspace of S",
+        sin_squared,
     ),
 )

@@ -70,11 +70,16 @@ def score(data: np.ndarray, exchange: Exchange) -> float:
 
     For a reply ``G Z + noise`` to a message Z, G the client's Gram matrix: ``⟨Y − G₀ Z, D Z⟩`` with
     ``D = e₁e₁ᵀ − e₂e₂ᵀ`` and G₀ of the rows but the canary, in Gaussian noise a multiple of the log
-    likelihood ratio. For a reply of another shape that is the Gram matrix itself, Z = I.
+    likelihood ratio. For a reply of another shape that is the Gram matrix itself, or its upper
+    triangle row by row, Z = I.
     """
     others, d = data[:-1], data.shape[1]
     D = np.diag([1.0, -1.0, *[0.0] * (d - 2)])
     reply = exchange.sent[0] if isinstance(exchange.sent, tuple) else exchange.sent
+    if np.shape(reply) == (d * (d + 1) // 2,):
+        triangle = np.zeros((d, d))
+        triangle[np.triu_indices(d)] = reply
+        reply = triangle + np.triu(triangle, 1).T
     Z = exchange.received if np.shape(exchange.received) == np.shape(reply) else np.eye(d)
     if np.shape(reply) != Z.shape:
         raise InputError(

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fedcore.checks import require_one_of, require_positive
+from fedcore.checks import require_non_negative, require_one_of, require_positive
 from fedcore.privacy import accounting
 from fedcore.privacy.events import NEIGHBOURS, Bounded, Event, Gaussian, Laplace
 
@@ -150,7 +150,13 @@ class Mechanisms:
         return int(np.argmax(weights + self._rng.gumbel(size=len(weights))))
 
     def above_threshold(
-        self, queries: Iterable[float], threshold: float, *, sensitivity: float, epsilon: float
+        self,
+        queries: Iterable[float],
+        threshold: float,
+        *,
+        sensitivity: float,
+        epsilon: float,
+        monotone: bool = False,
     ) -> int | None:
         """Return the index of the first query that, with noise, reaches the noisy threshold.
 
@@ -166,14 +172,32 @@ class Mechanisms:
         sensitivity : float
             Δ, largest change of any query between neighbouring data.
         epsilon : float
+        monotone : bool, default=False
+            Whether the change of one record moves all queries the same way, as adding a row does
+            with counts; Lap(2Δ/ε) then suffices for them, too (Lyu, Su & Li, VLDB 2017, Theorem 5).
         """
         require_positive(sensitivity=sensitivity, epsilon=epsilon)
         self._charge(Bounded(float(epsilon), mechanism="sparse vector"))
         level = threshold + self._rng.laplace(0.0, 2.0 * sensitivity / epsilon)
+        scale = (2.0 if monotone else 4.0) * sensitivity / epsilon
         for k, query in enumerate(queries):
-            if query + self._rng.laplace(0.0, 4.0 * sensitivity / epsilon) >= level:
+            if query + self._rng.laplace(0.0, scale) >= level:
                 return k
         return None
+
+    def bounded(self, epsilon: float, delta: float, mechanism: str) -> np.random.Generator:
+        """Charge a mechanism whose privacy is proved as a whole; return the stream it draws from.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The mechanism is (ε, δ)-DP under the neighbouring relation of the run.
+        mechanism : str
+            Its name, for the record.
+        """
+        require_non_negative(epsilon=epsilon, delta=delta)
+        self._charge(Bounded(float(epsilon), float(delta), mechanism))
+        return self._rng
 
     def _charge(self, event: Event) -> None:
         self._account.events[event] += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,14 @@ from fedcore import datasets
 from fedcore.clients import check_clients
 from fedcore.datasets import partition
 from fedcore.errors import ConfigError, nearest
+from fedcore.privacy.rows import clip_rows
 from fedcore.problems import Problem
 
-SCALES = {
+SCALES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "none": lambda x: np.asarray(x, dtype=np.float64),
     "unit": lambda x: x / 255.0,
     "signed_unit": lambda x: (x / 255.0 - 0.5) / 0.5,
+    "unit_rows": lambda x: clip_rows(np.asarray(x, dtype=np.float64), 1.0),  # longer ones cut to 1
 }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from contract import private_oracles as private
 
 Found = tuple[np.ndarray, np.ndarray | None]  # V, and U of all clients stacked
 
@@ -63,6 +64,10 @@ class Case:
         Whether the result depends on how the rows are dealt to the clients.
     alike_only : bool
         Whether it is the centralised answer only when the clients' data are alike.
+    statistical : bool
+        Whether it comes near the answer only as the rows grow in number, without noise, too.
+    in_turn : bool
+        Whether the clients pass the iterate on, so that their order matters.
     refused : mapping
         Values out of range that no type can tell.
     """
@@ -75,6 +80,8 @@ class Case:
     local_start: bool = False
     by_client: bool = False
     alike_only: bool = False
+    statistical: bool = False
+    in_turn: bool = False
     refused: tuple[tuple[str, Any], ...] = ()
 
 
@@ -461,6 +468,10 @@ REGRESSIONS: tuple[dict[str, Any], ...] = (
     {"rounds": 4, "batch": 2, "init": "random"},  # 3 x 3 would be nearly singular
     {"rounds": 2, "batch": 1, "fresh": True, "init": "random"},
 )
+NOISELESS: dict[str, Any] = {"epsilon": None}
+PRIVATE: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-3, "clip": True}  # rows here are long
+BUDGETS: tuple[tuple[str, Any], ...] = (("epsilon", 0.0), ("delta", 0.0), ("delta", 1.0))
+LONG = {**NOISELESS, **MANY}
 ONE_STEP = {"orthonormalise": True, "local_steps": 1}  # Remark 4: κ = 1
 
 CASES = {
@@ -609,6 +620,88 @@ CASES = {
         needs=lambda S, r: FEW,
         settings=({"rounds": 1}, {"rounds": 4, "sigma_next": 0.4}, {"rounds": 4}),
         refused=(("sigma_next", -1.0),),
+    ),
+    "adaptive_power": Case(
+        private.filtered_power,
+        lambda S, r: LONG,
+        needs=lambda S, r: NOISELESS,
+        settings=(
+            {"rounds": 0},
+            {"rounds": 3, "clip": True},
+            {**PRIVATE, "rounds": 3},
+            {**PRIVATE, "rounds": 0},
+            {**PRIVATE, "rounds": 2, "calibration": "paper"},
+            {**PRIVATE, "rounds": 2, "calibration": "paper", "constant": "proof"},
+            {**PRIVATE, "rounds": 2, "ratio": 1.3, "failure": 0.2, "search_share": 0.5},
+        ),
+        refused=(
+            *BUDGETS,
+            *(("failure", v) for v in (0.0, 1.0)),
+            *(("search_share", v) for v in (0.0, 1.0)),
+            ("ratio", 1.0),
+        ),
+    ),
+    "adaptive_search": Case(
+        private.guessed_power,
+        lambda S, r: {**NOISELESS, "unit": 15.0, "guesses": 3},
+        needs=lambda S, r: {**NOISELESS, "guesses": 2},
+        settings=({"guesses": 2, "unit": 1.5}, {**PRIVATE, "guesses": 3, "unit": 1.0}),
+        refused=(*BUDGETS, ("calibration", "paper"), ("unit", 0.0), ("choice_share", 1.0)),
+    ),
+    "analyze_gauss": Case(
+        private.gaussian_second_moment,
+        lambda S, r: NOISELESS,
+        needs=lambda S, r: NOISELESS,
+        settings=({"clip": True}, PRIVATE, {**PRIVATE, "epsilon": 0.9, "calibration": "paper"}),
+        random=False,
+        refused=BUDGETS,
+    ),
+    "noisy_power": Case(
+        private.symmetrised_power,
+        lambda S, r: LONG,
+        needs=lambda S, r: NOISELESS,
+        settings=(
+            {"rounds": 0},
+            *(
+                {**PRIVATE, "rounds": 3, "protects": protects, "calibration": calibration}
+                for protects in ("row", "entry", "row_by_entries")
+                for calibration in ("tight", "paper")
+            ),
+        ),
+        refused=BUDGETS,
+    ),
+    "dn26": Case(
+        private.perturbed_vectors,
+        lambda S, r: NOISELESS,
+        needs=lambda S, r: NOISELESS,
+        settings=(
+            {"protects": "entry"},
+            {**PRIVATE, "epsilon": 1.5},
+            {**PRIVATE, "epsilon": 500.0, "clip": False, "protects": "entry"},
+            {**PRIVATE, "epsilon": 1.5, "calibration": "paper"},
+        ),
+        random=False,
+        by_client=True,
+        alike_only=True,
+        refused=BUDGETS,
+    ),
+    "private_oja": Case(
+        private.single_pass,
+        needs=lambda S, r: NOISELESS,
+        settings=({}, {"batch": 3, "clip": True}, PRIVATE, {**PRIVATE, "batch": 4, "bound": 0.3}),
+        by_client=True,
+        statistical=True,
+        in_turn=True,
+        refused=(*BUDGETS, *((name, 0.0) for name in ("gap", "rate", "offset", "bound"))),
+    ),
+    "dp_pca": Case(
+        private.minibatches,
+        needs=lambda S, r: NOISELESS,
+        settings=({}, {"batches": 3}, {**PRIVATE, "batches": 2}),
+        by_client=True,
+        statistical=True,
+        in_turn=True,
+        refused=(*BUDGETS, *((name, 0.0) for name in ("gap", "rate", "offset")), ("batches", 0)),
     ),
 }
 

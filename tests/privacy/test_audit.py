@@ -119,3 +119,22 @@ def test_the_variant_with_a_tenth_of_the_noise_is_one():
     honest = gaussian_noise_multiplier(experiment["params"]["epsilon"], 1e-4)
     tenth = gaussian_noise_multiplier(variant["epsilon"], experiment["params"]["delta"])
     assert tenth == pytest.approx(honest / 10, rel=1e-6)
+
+
+def test_the_score_of_a_triangle_is_that_of_its_matrix():
+    rng = np.random.default_rng(0)
+    (data,) = canary.generate(rng, samples=9, n_features=4)
+    gram = data.T @ data + rng.standard_normal((4, 4))
+    gram = (gram + gram.T) / 2
+    triangle = Exchange(1, 0, None, gram[np.triu_indices(4)])
+    assert audit.score(data, triangle) == pytest.approx(
+        audit.score(data, Exchange(1, 0, None, gram))
+    )
+
+
+def test_a_canary_that_is_gone_is_a_row_of_zeros():
+    (present,) = canary.generate(np.random.default_rng(0), samples=9, n_features=4)
+    (absent,) = canary.generate(np.random.default_rng(0), samples=9, n_features=4, removed=True)
+    np.testing.assert_array_equal(present[:-1], absent[:-1])
+    np.testing.assert_array_equal(absent[-1], np.zeros(4))
+    np.testing.assert_allclose(present.T @ present - absent.T @ absent, np.diag([1, 0, 0, 0]))

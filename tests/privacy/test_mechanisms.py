@@ -220,3 +220,38 @@ def test_long_rows_are_refused_or_clipped_and_never_change_the_bound():
     assert max(longest) <= 1 + 1e-15
     federation.bound_rows()
     np.testing.assert_array_equal(rows[1], [3.0, 4.0])  # the caller's data are left alone
+
+
+def test_monotone_queries_need_half_the_noise():
+    """How often a query that is 3 below the threshold passes it: Lap(2/ε) against Lap(4/ε)."""
+    for monotone, scale in ((False, 4.0), (True, 2.0)):
+        federation = Federation([np.eye(2)], seed=1)
+        federation.protect(delta=1e-5, neighbours="add_or_remove_one")
+        passed = []
+
+        def step(data, state, message, passed=passed, monotone=monotone):
+            found = state.privacy.above_threshold(
+                [0.0], 3.0, sensitivity=1.0, epsilon=1.0, monotone=monotone
+            )
+            passed.append(found is not None)
+
+        for _ in range(4000):
+            federation.local(step)
+        rng = np.random.default_rng(0)
+        draws = rng.laplace(0, scale, 10**6) >= 3.0 + rng.laplace(0, 2.0, 10**6)
+        assert np.mean(passed) == pytest.approx(np.mean(draws), abs=0.03)  # four standard errors
+        assert federation.ledger.privacy.accounts[0].events == {
+            Bounded(1.0, mechanism="sparse vector"): 4000
+        }
+
+
+def test_a_mechanism_with_a_proof_of_its_own_is_charged_as_a_whole():
+    federation = Federation([np.eye(2)], seed=1)
+    federation.protect(delta=1e-5, neighbours="replace_one")
+
+    def step(data, state, message):
+        return state.privacy.bounded(0.5, 1e-6, "own").standard_normal(2)
+
+    federation.gather(step)
+    assert federation.ledger.privacy.accounts[0].events == {Bounded(0.5, 1e-6, "own"): 1}
+    assert federation.ledger.privacy.epsilon() == pytest.approx(0.5, rel=1e-3)

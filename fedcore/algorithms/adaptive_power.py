@@ -1,0 +1,139 @@
+"""Adaptive power method for differentially private PCA.
+
+Nguyen, Ene & Nguyen, *Adaptive power iteration method for differentially private PCA*
+(arXiv:2602.11454), Algorithm 1. In every step the sparse vector technique finds a threshold θ, a
+power of `ratio`, that few rows exceed in ‖a‖|⟨a,x⟩|; those rows sit out, so that one row moves the
+sum by at most θ, and noise in proportion to θ is added:
+
+    x ← Σ_{‖a‖|⟨a,x⟩| ≤ θ} a⟨a,x⟩ + θ z g,   g ~ N(0, I),    then x ← x/‖x‖, as the paper suggests.
+
+Neighbours: one row more or less (the proof of Lemma 3.1). The number of rows is then no public
+quantity: the queries count the rows *above* θ_k, to be fewer than the margin, which is the paper's
+test with n taken to the other side, of sensitivity 1 and monotone. Nothing is taken from the data
+unpaid, nor assumed of them: θ runs over a fixed range, no bound on the rows' norms is needed.
+
+``paper``: per step ε₀, δ₀ with ``2(Tε₀² + √(2 log(1/δ₀) T) ε₀) = ε``, ``(T + 1) δ₀ = δ`` (Lemma
+3.1), a sparse vector of ε₀, and z = √(2 log(2/δ₀))/ε₀ as in the pseudo-code (``statement``), or the
+larger 2√log(2/δ₀)/ε₀ of the proof of Lemma 3.1 (``proof``). ``tight``: the least z that the
+accountant allows for T Gaussian steps and T pure ones, the latter with the share `search_share` of
+the zCDP budget, and half the noise on the queries, as they are monotone.
+
+Departures: k > 1 columns (‖a‖‖Xᵀa‖₂ in the place of ‖a‖|⟨a,x⟩|, orthonormalised steps) are beyond
+the paper. Of several clients each does this for its own rows, with a threshold of its own, and the
+server, which need not be trusted, sums; with one client this is the paper's curator.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedcore.checks import require_at_least, require_one_of, require_positive
+from fedcore.errors import InputError
+from fedcore.federation import Federation
+from fedcore.ledger import Cost, Shape
+from fedcore.linalg import orth
+from fedcore.privacy import accounting
+from fedcore.privacy.budget import Budgeted, gaussian_start
+from fedcore.privacy.filtering import Noise, filtered_product, search_epsilon, step_events
+from fedcore.steps import gram_product
+
+PAPER = "dppower"
+COLUMNS = {
+    "threshold": ("data units squared", "θ of the step, the largest of any client's"),
+    "filtered": ("rows", "rows of all clients that sat out the step (not released)"),
+}
+
+
+@dataclass(frozen=True)
+class Params(Budgeted):
+    """Those of `Budgeted`, and what is this method's own.
+
+    Attributes
+    ----------
+    rounds : int, default=10
+        T.
+    failure : float, default=0.05
+        β: probability with which the search may pass a threshold that no row exceeds.
+    search_share : float, default=0.1
+        Share of the zCDP budget that ``tight`` gives to the search.
+    ratio : float, default=2.0
+        Ratio of successive thresholds, above 1.
+    constant : {"statement", "proof"}, default="statement"
+        Noise of the calibration ``paper``.
+    """
+
+    rounds: int = 10
+    failure: float = 0.05
+    search_share: float = 0.1
+    ratio: float = 2.0
+    constant: str = "statement"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_at_least(0, rounds=self.rounds)
+        require_positive(failure=self.failure, search_share=self.search_share, ratio=self.ratio)
+        require_one_of(("statement", "proof"), constant=self.constant)
+        if self.failure >= 1 or self.search_share >= 1 or self.ratio <= 1:
+            raise InputError(
+                "failure and search_share must be below 1 and ratio above 1, got failure = "
+                f"{self.failure}, search_share = {self.search_share}, ratio = {self.ratio}"
+            )
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run Algorithm 1; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``basis`` of shape (n_features, n_components).
+    """
+    params.open(federation, "add_or_remove_one", bounded=False)
+    step = gram_product
+    if params.epsilon is not None and params.rounds:
+        step = filtered_product(calibrate(params), params.failure, params.ratio)
+    X = gaussian_start(federation, params, rng)
+    stop = record(0, basis=X, counts=dict.fromkeys(COLUMNS, 0))
+    for t in range(1, params.rounds + 1):
+        if stop:
+            break
+        federation.broadcast(X)
+        X = orth(federation.sum(step))
+        stop = record(t, basis=X, counts=_counts(federation, params))
+    return {"basis": X}
+
+
+def communication(params: Any, shape: Shape) -> Cost:
+    """One d×k block down and one up per client and step."""
+    scalars = params.rounds * shape.n_clients * shape.n_features * params.n_components
+    return Cost(params.rounds, scalars, scalars)
+
+
+def calibrate(params: Params) -> Noise:
+    """Noise of a step with which T of them spend (ε, δ)."""
+    T, delta = params.rounds, params.delta
+    assert params.epsilon is not None
+    if params.calibration == "paper":
+        delta = delta / (T + 1)
+        root = 2.0 * math.log(1.0 / delta) * T
+        epsilon = (math.sqrt(root + 2.0 * T * params.epsilon) - math.sqrt(root)) / (2.0 * T)
+        factor = {"statement": math.sqrt(2.0), "proof": 2.0}[params.constant]
+        return Noise(epsilon, factor * math.sqrt(math.log(2.0 / delta)) / epsilon, 4.0)
+    multiplier = accounting.calibrate(
+        lambda z: step_events(z, params.search_share, T), params.epsilon, delta
+    )
+    return Noise(search_epsilon(multiplier, params.search_share), multiplier, 2.0)
+
+
+def _counts(federation: Federation, params: Params) -> dict[str, Any]:
+    """What the clients did in the last step, seen from outside the protocol."""
+    if params.epsilon is None:
+        return dict.fromkeys(COLUMNS, 0)
+    return {
+        "threshold": max(federation.client_state("threshold")),
+        "filtered": sum(federation.client_state("filtered")),
+    }

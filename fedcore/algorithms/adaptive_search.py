@@ -1,0 +1,129 @@
+"""Adaptive power method without knowledge of the gap.
+
+Nguyen, Ene & Nguyen (arXiv:2602.11454), before Corollary 1.1: guess κ = 1, ½, ¼, …, run Algorithm 1
+(`adaptive_power`) for every guess, with T = ⌈`unit`/κ⌉ steps, and choose the best result by the
+exponential mechanism (McSherry & Talwar, FOCS 2007), here with the utility ‖A X‖²_F, which one row
+more or less (the neighbours) moves by ‖a‖² ≤ 1 at most.
+
+The paper gives no constants for this. The choice is (`choice_share`·ε)-DP, and all steps of all
+guesses have the same noise, the least that the accountant allows for the whole (``paper`` is
+refused). Of several clients each treats its own rows and chooses by them; the server takes the
+choice of most, the first of equals.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fedcore.checks import require_at_least, require_positive
+from fedcore.errors import InputError
+from fedcore.federation import Federation
+from fedcore.ledger import Cost, Shape
+from fedcore.linalg import orth
+from fedcore.privacy import accounting
+from fedcore.privacy.budget import Budgeted, gaussian_start
+from fedcore.privacy.events import Bounded
+from fedcore.privacy.filtering import Noise, filtered_product, search_epsilon, step_events
+from fedcore.steps import gram_product
+
+PAPER = "dppower"
+SEARCH_SHARE, FAILURE, RATIO = 0.1, 0.05, 2.0  # of `adaptive_power`
+
+
+@dataclass(frozen=True)
+class Params(Budgeted):
+    """Those of `Budgeted`, and what is this method's own.
+
+    Attributes
+    ----------
+    guesses : int, default=4
+        Number of guesses of κ.
+    unit : float, default=6.0
+        Steps at κ = 1, the logarithm in Corollary 1.1.
+    choice_share : float, default=0.1
+        Share of ε for the exponential mechanism.
+    """
+
+    guesses: int = 4
+    unit: float = 6.0
+    choice_share: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_at_least(1, guesses=self.guesses)
+        require_positive(unit=self.unit, choice_share=self.choice_share)
+        if self.choice_share >= 1:
+            raise InputError(f"choice_share must be below 1, got {self.choice_share}")
+        if self.calibration == "paper":
+            raise InputError(
+                "calibration = 'paper' is not defined for adaptive_search: use 'tight'"
+            )
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run Algorithm 1 for every guess and choose; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``basis`` of shape (n_features, n_components).
+    """
+    params.open(federation, "add_or_remove_one")
+    step = gram_product
+    if params.epsilon is not None:
+        step = filtered_product(calibrate(params, params.epsilon), FAILURE, RATIO)
+    start = X = gaussian_start(federation, params, rng)
+    if record(0, basis=X):
+        return {"basis": X}
+    candidates: list[np.ndarray] = []
+    iteration = 0
+    for steps in schedule(params):
+        X = start
+        for _ in range(steps):
+            federation.broadcast(X)
+            X = orth(federation.sum(step))
+            iteration += 1
+            if record(iteration, basis=X):
+                return {"basis": X}
+        candidates.append(X)
+
+    def vote(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
+        utilities = np.array([np.linalg.norm(data @ X) ** 2 for X in message])
+        if params.epsilon is None:
+            return utilities
+        share = params.choice_share * params.epsilon
+        choice = state.privacy.exponential(utilities, sensitivity=1.0, epsilon=share)
+        return np.eye(len(message))[choice]
+
+    federation.broadcast(candidates)
+    X = candidates[int(np.argmax(federation.sum(vote)))]
+    record(iteration + 1, basis=X)
+    return {"basis": X}
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """A d×k block down and up per step; all candidates down and a vote each up at the end."""
+    steps, block = sum(schedule(params)), shape.n_features * params.n_components
+    up = steps * block + params.guesses
+    down = (steps + params.guesses) * block
+    return Cost(steps + 1, shape.n_clients * up, shape.n_clients * down)
+
+
+def schedule(params: Params) -> list[int]:
+    """Return T of every guess."""
+    return [math.ceil(params.unit * 2.0**j) for j in range(params.guesses)]
+
+
+def calibrate(params: Params, epsilon: float) -> Noise:
+    """Noise of a step with which all steps and the choice spend (ε, δ)."""
+    steps = sum(schedule(params))
+    choice = Bounded(params.choice_share * epsilon)
+    multiplier = accounting.calibrate(
+        lambda z: {**step_events(z, SEARCH_SHARE, steps), choice: 1}, epsilon, params.delta
+    )
+    return Noise(search_epsilon(multiplier, SEARCH_SHARE), multiplier, 2.0)

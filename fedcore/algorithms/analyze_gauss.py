@@ -1,0 +1,82 @@
+"""Analyze Gauss: noise on the second-moment matrix.
+
+Dwork, Talwar, Thakurta & Zhang, *Analyze Gauss: optimal bounds for privacy-preserving principal
+component analysis* (STOC 2014), Algorithm 1: ``C = AᵀA + E``, E symmetric with independent N(0, σ²)
+entries on and above the diagonal, and the top eigenvectors of C. With rows of norm at most 1 one
+row more or less (the neighbours here) moves AᵀA by ‖aaᵀ‖_F ≤ 1, and its upper triangle by no more.
+
+``paper``: σ = √(2 ln(1.25/δ))/ε, proved for ε ≤ 1. ``tight``: the least σ (Balle & Wang, ICML
+2018). To first order in E, ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` for one component. Of several
+clients each perturbs its own matrix and the server, which need not be trusted, sums: m clients, m
+times the variance.
+"""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fedcore.federation import Federation
+from fedcore.ledger import Cost, Shape
+from fedcore.linalg import top_eigenvectors
+from fedcore.privacy import accounting
+from fedcore.privacy.budget import Budgeted
+from fedcore.steps import local_gram
+
+PAPER = "dppower"
+
+
+class Params(Budgeted):
+    """Those of `Budgeted`; `start` is unused: a direct method has no starting basis."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require_small_epsilon()
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run Algorithm 1; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``basis`` of shape (n_features, n_components).
+    """
+    params.open(federation, "add_or_remove_one", rows=False)
+    upper = np.triu_indices(federation.shape.n_features)
+
+    def second_moment(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
+        return local_gram(data, state)[upper]
+
+    def noisy_second_moment(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
+        moments = second_moment(data, state, message)
+        return state.privacy.gaussian(moments, sensitivity=1.0, noise_multiplier=sigma)
+
+    if params.epsilon is None:
+        moments = federation.sum(second_moment)
+    else:
+        sigma = noise_multiplier(params)
+        moments = federation.sum(noisy_second_moment)
+    C = np.zeros((federation.shape.n_features,) * 2, moments.dtype)
+    C[upper] = moments
+    C += np.triu(C, 1).T
+    V = top_eigenvectors(C, params.n_components)
+    record(0, basis=V)
+    return {"basis": V}
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """The upper triangle of a d×d matrix up from every client, nothing down."""
+    triangle = shape.n_features * (shape.n_features + 1) // 2
+    return Cost(1, shape.n_clients * triangle, 0)
+
+
+def noise_multiplier(params: Params) -> float:
+    """Return σ."""
+    assert params.epsilon is not None
+    if params.calibration == "paper":
+        return math.sqrt(2.0 * math.log(1.25 / params.delta)) / params.epsilon
+    return accounting.gaussian_noise_multiplier(params.epsilon, params.delta)

@@ -1,0 +1,126 @@
+"""Coherence estimate and Gaussian mechanism on the singular vectors.
+
+After d'Orsi & Novikov, *Tight differentially private PCA via matrix coherence* (SODA 2026): an SVD
+of the symmetrised matrix (0 A; Aᵀ 0), a private estimate of how coherent its top eigenvectors are,
+and Gaussian noise of that size on them. The publicly stored abstract and the account that Nguyen,
+Ene & Nguyen give of it (Table 1) leave the constants open; these are worked out here.
+
+Let γ = σ_k − σ_{k+1}, m the largest norm of a row of U_k or V_k, and Z the top eigenvectors (U_k;
+V_k)/√2. A neighbour A′ = A + E has ‖E‖₂ ≤ 1 and ‖EZ‖_F ≤ b m, b = 1 for one entry and b = √d for
+one row by composition over its entries, the model of that Table 1. By Davis & Kahan and by Weyl,
+``‖sin Θ(Z, Z′)‖_F ≤ b m/(γ − 1)``. Hence
+
+1. ``γ̂ = γ + Lap(2/ε₁) − (2/ε₁) log(1/2δ₁)`` is below γ with probability 1 − δ₁ (γ moves by at most
+   2);
+2. log m moves by at most ``s = log(1 + 2b/(γ̂ − 3))``: ``m̂ = m exp(Lap(s/ε₂) + (s/ε₂)
+   log(1/2δ₁))`` is above m with probability 1 − δ₁;
+3. Z turned by a random rotation moves by at most √2 b m̂/(γ̂ − 1): it is released with Gaussian
+   noise, of which only the block of V is looked at.
+
+When γ̂ ≤ 4 nothing more is released, and the answer is a random basis. ε₁ = ε₂ = ε/4, δ₁ = δ/8;
+``tight`` gives step 3 what the accountant leaves, ``paper`` √(2 log(2/δ₃))/ε₃ with ε₃ = ε/2, δ₃ =
+δ/2 (ε ≤ 2).
+
+Of several clients each does this with its own rows, and the server takes the top eigenvectors of
+the averaged projections: good only when the clients' top subspaces agree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from fedcore.algorithms.one_shot import communication as communication
+from fedcore.checks import require_one_of
+from fedcore.federation import Federation
+from fedcore.linalg import haar, orth
+from fedcore.privacy import accounting
+from fedcore.privacy.budget import Budgeted
+from fedcore.privacy.events import Bounded, Event, Gaussian
+from fedcore.steps import local_gram
+
+PAPER = "dppower"
+NEIGHBOURS = {"entry": "change_entry", "row_by_entries": "add_or_remove_one"}
+
+
+@dataclass(frozen=True)
+class Params(Budgeted):
+    """Those of `Budgeted` (`start` is unused), and what is this method's own.
+
+    Attributes
+    ----------
+    protects : {"row_by_entries", "entry"}, default="row_by_entries"
+    """
+
+    protects: str = "row_by_entries"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_one_of(NEIGHBOURS, protects=self.protects)
+        self.require_small_epsilon(2.0)
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Release the top right singular vectors; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``basis`` of shape (n_features, n_components).
+    """
+    params.open(federation, NEIGHBOURS[params.protects], bounded=params.protects != "entry")
+    d, k = federation.shape.n_features, params.n_components
+    b = math.sqrt(d) if params.protects == "row_by_entries" else 1.0
+    multiplier = None if params.epsilon is None else noise_multiplier(params)
+
+    def release(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
+        V, gap, coherence = leading(data, local_gram(data, state), k)
+        if params.epsilon is None or multiplier is None:
+            return V
+        quarter, delta = params.epsilon / 4.0, params.delta / 8.0
+        # The two bounds of steps 1 and 2 may fail, on either of two neighbours.
+        state.privacy.bounded(0.0, 4.0 * delta, "failure of the bounds")
+        margin = math.log(1.0 / (2.0 * delta)) / quarter
+        gap = state.privacy.laplace(gap, sensitivity=2.0, noise_multiplier=1.0 / quarter)
+        gap -= 2.0 * margin
+        if gap <= 4.0:
+            return haar(d, k, state.rng)
+        s = math.log1p(2.0 * b / (gap - 3.0))
+        log_m = math.log(coherence) + s * margin
+        log_m = state.privacy.laplace(log_m, sensitivity=s, noise_multiplier=1.0 / quarter)
+        turned = V @ haar(k, k, state.rng)
+        # √2 b m/(γ − 1) on Z is √2 times that on V.
+        moved = 2.0 * b * math.exp(log_m) / (gap - 1.0)
+        return state.privacy.gaussian(turned, sensitivity=moved, noise_multiplier=multiplier)
+
+    bases = [orth(reply) for reply in federation.gather(release)]
+    left = scipy.linalg.svd(np.hstack(bases), full_matrices=False, check_finite=False)[0]
+    V = np.ascontiguousarray(left[:, :k])
+    record(0, basis=V)
+    return {"basis": V}
+
+
+def noise_multiplier(params: Params) -> float:
+    """Return the noise multiplier of step 3."""
+    assert params.epsilon is not None
+    epsilon, delta = params.epsilon, params.delta
+    if params.calibration == "paper":
+        return math.sqrt(2.0 * math.log(4.0 / delta)) / (epsilon / 2.0)
+    pure: dict[Event, int] = {Bounded(epsilon / 4.0): 2, Bounded(0.0, delta / 2.0): 1}
+    return accounting.calibrate(lambda z: {Gaussian(z): 1, **pure}, epsilon, delta)
+
+
+def leading(data: np.ndarray, gram: np.ndarray, k: int) -> tuple[np.ndarray, float, float]:
+    """Return V_k, the gap σ_k − σ_{k+1}, and the largest norm of a row of U_k or V_k."""
+    d = data.shape[1]
+    eigenvalues, vectors = scipy.linalg.eigh(gram, check_finite=False)
+    sigma = np.sqrt(np.maximum(np.append(eigenvalues[::-1], 0.0), 0.0))
+    V = np.ascontiguousarray(vectors[:, : d - k - 1 : -1])
+    U = data @ (V / sigma[:k]) if sigma[k - 1] > 0 else np.ones((1, k))
+    norms = (float(np.sqrt(np.einsum("ij,ij->i", M, M).max())) for M in (U, V))
+    return V, float(sigma[k - 1] - sigma[k]), max(norms)

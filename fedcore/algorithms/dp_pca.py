@@ -1,0 +1,123 @@
+"""DP-PCA: Oja's method on minibatches with a private mean of the gradients.
+
+Liu, Kong, Jain & Oh, *DP-PCA: statistically optimal and differentially private PCA* (NeurIPS 2022),
+Algorithm 3. The rows are split into T batches of B; with gradients gᵢ = aᵢ⟨aᵢ,w⟩ of a batch,
+
+1. Λ̂, a private estimate of the top eigenvalue of their covariance: top eigenvalues of subsets of
+   differences g₂ᵢ − g₂ᵢ₋₁ vote for a bin [2^{j/4}, 2^{(j+1)/4}) of a private histogram;
+2. a private mean: per coordinate a private histogram with bins of width 2τ finds an interval of
+   length 4τ; gradients are cut to it, averaged, and Gaussian noise for that range is added;
+3. ``w ← w + η_t ĝ, w ← w/‖w‖, η_t = h/((λ̄₁ − λ̄₂)(ξ + t))``, the population's gap taken as known.
+
+Neighbours: one row is replaced. It is in one batch only, so that the budget of a batch is the whole
+(ε, δ): half for step 1, half for step 2, (ε₂, δ₂). As in their analysis τ covers a gradient with
+high probability: τ = 2^{1/4} √(2 Λ̂ log(B d T/ζ)), ζ = 0.01. ``paper``: the histogram of each of d'
+coordinates has ε₂/(4√(2 d' log(4/δ₂))) and δ₂/4d', the noise √(2 log(2.5/δ₂))/(ε₂/2), proved for ε
+≤ 4. ``tight``: what the accountant allows, half of the zCDP budget for the histograms.
+
+Departures: an empty histogram, which ends the paper's algorithm, centres the interval at 0 and
+leaves out the step when it is that of Λ̂. k > 1 columns are flattened into d' = dk coordinates.
+Several clients pass w on from one to the next.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fedcore.algorithms.private_oja import communication as communication
+from fedcore.checks import require_at_least, require_positive
+from fedcore.federation import Federation
+from fedcore.linalg import orth
+from fedcore.privacy import accounting
+from fedcore.privacy.budget import Budgeted, gaussian_start
+from fedcore.privacy.events import Bounded, Event, Gaussian
+from fedcore.privacy.mean import Noise, private_mean
+
+PAPER = "dppower"
+
+
+@dataclass(frozen=True)
+class Params(Budgeted):
+    """Those of `Budgeted`, and what is this method's own.
+
+    Attributes
+    ----------
+    gap : float, default=0.1
+        λ̄₁ − λ̄₂, of E aaᵀ.
+    rate, offset : float, default=4.0
+        h and ξ.
+    batches : int, default=20
+        T, of every client.
+    """
+
+    gap: float = 0.1
+    rate: float = 4.0
+    offset: float = 4.0
+    batches: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(gap=self.gap, rate=self.rate, offset=self.offset)
+        require_at_least(1, batches=self.batches)
+        self.require_small_epsilon(4.0)
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run Algorithm 3; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``basis`` of shape (n_features, n_components).
+    """
+    params.open(federation, "replace_one", bounded=False)
+    W = gaussian_start(federation, params, rng)
+    noise = None if params.epsilon is None else calibrate(params, W.size)
+    stop = record(0, basis=W)
+
+    def one_pass(data: np.ndarray, state: SimpleNamespace, W: np.ndarray) -> np.ndarray:
+        stream = state.rng
+        if params.epsilon is not None:
+            stream = state.privacy.bounded(params.epsilon, params.delta, "DP-PCA")
+        for t, batch in enumerate(np.array_split(stream.permutation(len(data)), params.batches)):
+            rows = data[batch]
+            if noise is None:
+                mean = rows.T @ (rows @ W) / max(len(rows), 1)
+            else:
+                gradients = (rows[:, :, None] * (rows @ W)[:, None, :]).reshape(len(rows), -1)
+                mean = private_mean(gradients, noise, params.batches, stream).reshape(W.shape)
+            W = orth(W + params.rate / (params.gap * (params.offset + t)) * mean)
+        return W
+
+    for client in range(federation.shape.n_clients):
+        if stop:
+            break
+        federation.broadcast(W, to=[client])
+        W = federation.gather(one_pass, of=[client])[0]
+        stop = record(client + 1, basis=W)
+    return {"basis": W}
+
+
+def calibrate(params: Params, coordinates: int) -> Noise:
+    """Budget of a batch for gradients of so many coordinates."""
+    assert params.epsilon is not None
+    epsilon, delta = params.epsilon / 2.0, params.delta / 2.0
+    small = delta / (4.0 * coordinates)
+    if params.calibration == "paper":
+        part = epsilon / (4.0 * math.sqrt(2.0 * coordinates * math.log(4.0 / delta)))
+        z = math.sqrt(2.0 * math.log(2.5 / delta)) / (epsilon / 2.0)
+        return Noise((epsilon, delta), (part, small), z)
+
+    def part_of(z: float) -> float:
+        return 1.0 / (z * math.sqrt(coordinates))
+
+    def events(z: float) -> dict[Event, int]:
+        return {Gaussian(z): 1, Bounded(part_of(z), small): coordinates}
+
+    z = accounting.calibrate(events, epsilon, delta)
+    return Noise((epsilon, delta), (part_of(z), small), z)

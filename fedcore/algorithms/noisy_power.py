@@ -1,0 +1,123 @@
+"""Noisy power method, with privacy for entries, for rows entry by entry, or for rows.
+
+Hardt & Roth (STOC 2013) and Hardt & Price, *The noisy power method: a meta algorithm with
+applications* (NIPS 2014), private power method: the iteration on the symmetrised matrix
+(0 A; Aᵀ 0), which alternates between Y and X, with noise in proportion to their largest row,
+
+    Y = A X + ‖X‖_{2,∞} z G,     X ← orth(Aᵀ Y + ‖Y‖_{2,∞} z G′).
+
+Y stays with the clients, noisy. `protects` says what a neighbour may change:
+
+``entry``            one entry of A by at most 1 (the papers' model): the steps' sensitivities are
+                     the largest row norms (for one column ‖x‖_∞).
+``row_by_entries``   one row by at most 1 in norm, added or removed (a row taken away is one of
+                     zeros), by composition over its d entries: √d times that noise
+                     ("[HR13, HP14] + Composition" of Nguyen, Ene & Nguyen).
+``row``              one row more or less, ‖a‖ ≤ 1, on AᵀA itself: ``X ← orth(AᵀA X + z G)``, as
+                     ‖a(aᵀX)‖_F ≤ 1. It is the adaptive power method with θ = 1 and no search, the
+                     "naive way" of its paper.
+
+``paper``: z = √(4 L log(1/δ))/ε for L noisy products (Hardt & Price, Figure 3; L = 2T, or T for
+``row``). ``tight``: the least z for L Gaussian releases. Of several clients each treats its own
+rows and the server, which need not be trusted, sums.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fedcore.algorithms.adaptive_power import communication as communication
+from fedcore.checks import require_at_least, require_one_of
+from fedcore.federation import Federation
+from fedcore.linalg import orth
+from fedcore.privacy import accounting
+from fedcore.privacy.budget import Budgeted, gaussian_start
+from fedcore.steps import gram_product, local_gram_product
+
+PAPER = "dppower"
+NEIGHBOURS = {
+    "entry": "change_entry",
+    "row_by_entries": "add_or_remove_one",
+    "row": "add_or_remove_one",
+}
+
+
+@dataclass(frozen=True)
+class Params(Budgeted):
+    """Those of `Budgeted`, and what is this method's own.
+
+    Attributes
+    ----------
+    rounds : int, default=10
+        T, products with AᵀA.
+    protects : {"row", "entry", "row_by_entries"}, default="row"
+    """
+
+    rounds: int = 10
+    protects: str = "row"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_at_least(0, rounds=self.rounds)
+        require_one_of(NEIGHBOURS, protects=self.protects)
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run the private power method; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``basis`` of shape (n_features, n_components).
+    """
+    by_row = params.protects == "row"
+    bounded = params.protects != "entry"
+    params.open(federation, NEIGHBOURS[params.protects], bounded=bounded, rows=not by_row)
+    step = gram_product
+    if params.epsilon is not None and params.rounds:
+        step = noisy_product(params, federation.shape.n_features)
+    X = gaussian_start(federation, params, rng)
+    stop = record(0, basis=X)
+    for t in range(1, params.rounds + 1):
+        if stop:
+            break
+        federation.broadcast(X)
+        X = orth(federation.sum(step))
+        stop = record(t, basis=X)
+    return {"basis": X}
+
+
+def noise_multiplier(params: Params) -> float:
+    """Return z."""
+    assert params.epsilon is not None
+    releases = params.rounds if params.protects == "row" else 2 * params.rounds
+    if params.calibration == "paper":
+        return math.sqrt(4.0 * releases * math.log(1.0 / params.delta)) / params.epsilon
+    return accounting.gaussian_noise_multiplier(params.epsilon, params.delta, releases)
+
+
+def noisy_product(params: Params, n_features: int) -> Any:
+    """Return the client step of one iteration."""
+    z = noise_multiplier(params)
+    scale = math.sqrt(n_features) if params.protects == "row_by_entries" else 1.0
+
+    def by_rows(data: np.ndarray, state: SimpleNamespace, X: np.ndarray) -> np.ndarray:
+        product = local_gram_product(data, state, X)
+        return state.privacy.gaussian(product, sensitivity=1.0, noise_multiplier=z)
+
+    def by_entries(data: np.ndarray, state: SimpleNamespace, X: np.ndarray) -> np.ndarray:
+        noisy = state.privacy.gaussian
+        Y = noisy(data @ X, sensitivity=scale * _largest_row(X), noise_multiplier=z)
+        return noisy(data.T @ Y, sensitivity=scale * _largest_row(Y), noise_multiplier=z)
+
+    return by_rows if params.protects == "row" else by_entries
+
+
+def _largest_row(matrix: np.ndarray) -> float:
+    """‖matrix‖_{2,∞}, of a matrix that has been released."""
+    return float(np.sqrt(np.einsum("ij,ij->i", matrix, matrix).max()))

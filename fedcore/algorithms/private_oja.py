@@ -1,0 +1,141 @@
+"""Private Oja's method: one pass over shuffled rows with clipped, noisy steps.
+
+Liu, Kong, Jain & Oh, *DP-PCA: statistically optimal and differentially private PCA* (NeurIPS 2022),
+Algorithm 2: over a random permutation of the rows, in batches of `batch` (1 in the paper),
+
+    w ← w + η_t (clip_β(a⟨a,w⟩) + 2βα z_t),   z_t ~ N(0, I),   η_t = h/((λ̄₁ − λ̄₂)(ξ + t)),
+    w ← w/‖w‖,
+
+with the eigenvalue gap of the population taken as known. Neighbours: one row is replaced. A row is
+used once, so that a step is a local randomiser, and shuffling amplifies its privacy.
+
+``paper``: α = C log(n/δ)/(ε√n) with C = 1, proved for ε ≤ √(log(n/δ)/n) (their Lemma 3.1, up to C),
+and refused for larger ε. ``tight`` lifts that: the amplification by shuffling of adaptive local
+randomisers (Feldman, McMillan & Talwar, FOCS 2021, Theorem 3.1, with Theorem 3.8 for the δ of the
+Gaussian mechanism) gives the ε₀ that a step may spend. n is public under this relation.
+
+Departures: k > 1 columns (Frobenius clipping, orthonormalised steps) are beyond the paper, as are
+batches, whose mean is noised once: a replaced row moves it by 2β/`batch`. Several clients pass w on
+from one to the next, each shuffling its own rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fedcore.checks import require_at_least, require_positive
+from fedcore.errors import InputError
+from fedcore.federation import Federation
+from fedcore.ledger import Cost, Shape
+from fedcore.linalg import orth
+from fedcore.privacy import accounting
+from fedcore.privacy.budget import Budgeted, gaussian_start
+from fedcore.privacy.shuffling import local_budget
+
+PAPER = "dppower"
+STEPS = 1024  # whose rows are gathered, and noise drawn, at a time
+ROUNDING = 1.0 + 1e-9
+
+
+@dataclass(frozen=True)
+class Params(Budgeted):
+    """Those of `Budgeted`, and what is this method's own.
+
+    Attributes
+    ----------
+    gap : float, default=0.1
+        λ̄₁ − λ̄₂, of E aaᵀ.
+    rate : float, default=2.0
+        h.
+    offset : float, default=100.0
+        ξ, in steps.
+    bound : float, default=1.0
+        β.
+    batch : int, default=1
+        Rows of a step.
+    """
+
+    gap: float = 0.1
+    rate: float = 2.0
+    offset: float = 100.0
+    bound: float = 1.0
+    batch: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(gap=self.gap, rate=self.rate, offset=self.offset, bound=self.bound)
+        require_at_least(1, batch=self.batch)
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run Algorithm 2; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``basis`` of shape (n_features, n_components).
+    """
+    params.open(federation, "replace_one", bounded=False)
+    W = gaussian_start(federation, params, rng)
+    stop = record(0, basis=W)
+    for client in range(federation.shape.n_clients):
+        if stop:
+            break
+        federation.broadcast(W, to=[client])
+        W = federation.gather(lambda *step: one_pass(params, *step), of=[client])[0]
+        stop = record(client + 1, basis=W)
+    return {"basis": W}
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """One d×k block to every client and back, one client after the other."""
+    block = shape.n_features * params.n_components
+    return Cost(shape.n_clients, shape.n_clients * block, shape.n_clients * block)
+
+
+def one_pass(params: Params, data: np.ndarray, state: SimpleNamespace, W: np.ndarray) -> np.ndarray:
+    """Client step: Oja's method over its rows, once."""
+    rng, noise = state.rng, 0.0
+    if params.epsilon is not None:
+        noise = 2.0 * params.bound / params.batch * noise_multiplier(params, len(data))
+        rng = state.privacy.bounded(params.epsilon, params.delta, "shuffled Oja")
+    order = rng.permutation(len(data))
+    W, t = np.array(W), 0
+    for start in range(0, len(data), STEPS * params.batch):
+        rows = data[order[start : start + STEPS * params.batch]]
+        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        steps = -(-len(rows) // params.batch)
+        draws = noise * rng.standard_normal((steps, *W.shape)) if noise else np.zeros(steps)
+        short = not noise or norms.max() ** 2 <= params.bound * ROUNDING  # W is orthonormal
+        for i in range(steps):
+            part = slice(i * params.batch, (i + 1) * params.batch)
+            Y = rows[part] @ W
+            if not short:
+                lengths = norms[part] * np.sqrt(np.einsum("ij,ij->i", Y, Y))
+                Y *= (params.bound / np.maximum(lengths, params.bound))[:, None]
+            gradient = rows[part].T @ Y / len(Y) + draws[i]
+            W += params.rate / (params.gap * (params.offset + t)) * gradient
+            W = W / math.sqrt(np.vdot(W, W)) if W.shape[1] == 1 else orth(W)
+            t += 1
+    return W
+
+
+def noise_multiplier(params: Params, n: int) -> float:
+    """Return α: noise of a step in units of its sensitivity 2β/batch."""
+    assert params.epsilon is not None
+    epsilon, delta, steps = params.epsilon, params.delta, -(-n // params.batch)
+    if params.calibration == "tight":
+        budgets = (epsilon, delta), local_budget(epsilon, delta, steps)
+        return min(accounting.gaussian_noise_multiplier(*b) for b in budgets if b is not None)
+    limit = math.sqrt(math.log(steps / delta) / steps)
+    if epsilon > limit:
+        raise InputError(
+            f"epsilon = {epsilon:g}: the paper's calibration is proved for epsilon up to "
+            f"{limit:.3g} at {steps} steps; use calibration = 'tight'"
+        )
+    return math.log(steps / delta) / (epsilon * math.sqrt(steps))

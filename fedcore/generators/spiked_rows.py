@@ -1,0 +1,102 @@
+"""Rows of equal norm around one direction, with a chosen gap and a chosen coherence.
+
+The model behind the empirical Table 1 of Nguyen, Ene & Nguyen (*Adaptive power iteration method for
+differentially private PCA*). A row is ``a = R (c v + √(1 − c²) w)`` with v = (1, …, 1)/√d, w
+uniform on the unit sphere orthogonal to v, and c independent of w with mean zero and variance s, so
+that
+
+    E aaᵀ = R² (s vvᵀ + (1 − s)/(d − 1) (I − vvᵀ)),     s = 1 / (1 + (d − 1)(1 − κ)):
+
+all norms are R, the top direction of the population is v, the relative gap (σ̄₁² − σ̄₂²)/σ̄₁² is κ
+with all other eigenvalues equal, and σ₁² ≈ n R² s ~ n/d at a constant gap, the setting that the
+paper compares rates in. Only the coherence Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ| / √(n s) depends on how c is
+drawn. ``sign``: c = ±√(s/h) with probability h and 0 otherwise; h = 1 is the least coherent matrix
+there is, h = s has rows that are ±R v, the heaviest that the norm allows. ``gaussian``: c is
+normal, cut at ±1, as for normalised Gaussian rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedcore.checks import require_at_least, require_one_of, require_positive
+from fedcore.errors import InputError
+
+KINDS = ("gaussian", "sign")
+ENTRIES = 2**22  # drawn at a time
+
+
+def generate(
+    rng: np.random.Generator,
+    *,
+    n_samples: int = 10_000,
+    n_features: int = 20,
+    gap: float = 0.75,
+    kind: str = "gaussian",
+    carriers: float = 1.0,
+    norm: float = 1.0,
+    n_clients: int = 1,
+    dtype: str = "float64",
+) -> list[np.ndarray]:
+    """Draw spiked rows.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_samples, n_features : int
+        n and d, d at least 2.
+    gap : float
+        κ, above 0 and below 1.
+    kind : {"gaussian", "sign"}
+        Distribution of c.
+    carriers : float
+        h, share of the rows that carry v at all, from s to 1; 1 for "gaussian".
+    norm : float
+        R.
+    n_clients : int
+        The rows are split as evenly as possible.
+    dtype : {"float64", "float32"}
+
+    Returns
+    -------
+    list of ndarray of shape (n_i, n_features)
+    """
+    require_at_least(2, n_features=n_features)
+    require_at_least(1, n_clients=n_clients)
+    require_at_least(n_clients, n_samples=n_samples)
+    require_positive(gap=gap, norm=norm, carriers=carriers)
+    require_one_of(KINDS, kind=kind)
+    require_one_of(("float64", "float32"), dtype=dtype)
+    if gap >= 1:
+        raise InputError(f"gap must be below 1, got {gap!r}")
+    s = top_share(n_features, gap)
+    if not s <= carriers <= 1 or (kind == "gaussian" and carriers != 1):
+        raise InputError(
+            f"carriers must be from {s:.3g} to 1, and 1 for gaussian; got {carriers!r}"
+        )
+    rows = np.empty((n_samples, n_features), dtype)
+    step = max(1, ENTRIES // n_features)
+    for start in range(0, n_samples, step):
+        block = rng.standard_normal((min(step, n_samples - start), n_features))
+        block -= block.mean(axis=1, keepdims=True)
+        c = _along_top(rng, len(block), s, kind, carriers)
+        length = np.linalg.norm(block, axis=1)
+        block *= (norm * np.sqrt(1.0 - c**2) / length)[:, None]
+        block += (norm / np.sqrt(n_features) * c)[:, None]
+        rows[start : start + step] = block
+    return np.array_split(rows, n_clients)
+
+
+def top_share(n_features: int, gap: float) -> float:
+    """Return s, the top eigenvalue of the population over its trace."""
+    return 1.0 / (1.0 + (n_features - 1) * (1.0 - gap))
+
+
+def _along_top(
+    rng: np.random.Generator, rows: int, s: float, kind: str, carriers: float
+) -> np.ndarray:
+    """Draw c of shape (rows,)."""
+    if kind == "gaussian":
+        return np.clip(np.sqrt(s) * rng.standard_normal(rows), -1.0, 1.0)
+    signs = np.where(rng.random(rows) < 0.5, -1.0, 1.0)
+    return np.sqrt(s / carriers) * signs * (rng.random(rows) < carriers)

@@ -1,0 +1,74 @@
+"""A noisy product AᵀA X from which the rows that count too much sit out.
+
+The step of the adaptive power method (Nguyen, Ene & Nguyen, arXiv:2602.11454, Algorithm 1), for
+rows of any length: the sparse vector technique looks for the least threshold θ that few rows exceed
+in ‖a‖‖Xᵀa‖, and the sum over the others gets Gaussian noise in proportion to θ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fedcore.privacy.events import Bounded, Event, Gaussian
+
+LOWEST, HIGHEST = 2.0**-40, 2.0**20  # ends of the range of θ
+
+
+class Noise(NamedTuple):
+    """Noise of one step: ε of the sparse vector, z of the sum, Lap(scale/ε) on a query."""
+
+    search: float
+    multiplier: float
+    query_scale: float
+
+
+def step_events(multiplier: float, share: float, steps: int) -> dict[Event, int]:
+    """Return the events of `steps` steps: an ε-DP search is ε²/2-zCDP, a sum 1/2z²-zCDP."""
+    return {Gaussian(multiplier): steps, Bounded(search_epsilon(multiplier, share)): steps}
+
+
+def filtered_product(noise: Noise, failure: float, ratio: float) -> Any:
+    """Return the client step ``Σ_{kept} a(aᵀX) + θ z G`` with its private search for θ."""
+    margin = (2.0 + noise.query_scale) * math.log(1.0 / failure) / noise.search
+    first, last = (round(math.log(end, ratio)) for end in (LOWEST, HIGHEST))
+
+    def step(data: np.ndarray, state: SimpleNamespace, X: np.ndarray) -> np.ndarray:
+        if not hasattr(state.kept, "norms"):
+            state.kept.norms = np.sqrt(np.einsum("ij,ij->i", data, data))
+        Y = data @ X
+        scores = state.kept.norms * np.sqrt(np.einsum("ij,ij->i", Y, Y))
+        k = state.privacy.above_threshold(
+            _minus_counts_above(scores, ratio, first, last),
+            -margin,
+            sensitivity=1.0,
+            epsilon=noise.search,
+            monotone=noise.query_scale == 2.0,
+        )
+        state.threshold = float(ratio) ** (last if k is None else first + k)
+        over = scores > state.threshold
+        state.filtered = int(over.sum())
+        Y[over] = 0.0
+        return state.privacy.gaussian(
+            data.T @ Y, sensitivity=state.threshold, noise_multiplier=noise.multiplier
+        )
+
+    return step
+
+
+def search_epsilon(multiplier: float, share: float) -> float:
+    """ε of a search that has the share `share` of a step's zCDP budget."""
+    return math.sqrt(share / (1.0 - share)) / multiplier
+
+
+def _minus_counts_above(scores: np.ndarray, ratio: float, first: int, last: int) -> Iterator[float]:
+    """Yield −|{i: scoresᵢ > ratio^k}| for k = first, …, last, from one pass over the scores."""
+    with np.errstate(divide="ignore"):
+        least = np.ceil(np.log(scores) / math.log(ratio))  # the row is above ratio^k for k < this
+    bins = np.clip(least, first, last + 1).astype(np.intp) - first
+    above = len(scores) - np.cumsum(np.bincount(bins, minlength=last - first + 2))
+    yield from (-float(count) for count in above[: last - first + 1])

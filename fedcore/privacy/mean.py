@@ -1,0 +1,91 @@
+"""Private mean of vectors whose scale is not known: eigenvalue, range, noise.
+
+Liu, Kong, Jain & Oh (NeurIPS 2022), the parts of their Algorithm 3 (see
+`fedcore.algorithms.dp_pca`). Neighbours: one vector is replaced.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+FAILURE = 0.01  # ζ, probability with which a gradient may lie beyond τ
+VOTES = 4.0  # subsets that vote, in units of the count that a bin needs to be seen
+
+
+class Noise(NamedTuple):
+    """Budget of one batch: (ε, δ) of Λ̂, (ε, δ) of a coordinate's histogram, z of the mean."""
+
+    eigenvalue: tuple[float, float]
+    coordinate: tuple[float, float]
+    multiplier: float
+
+
+def private_mean(
+    gradients: np.ndarray, noise: Noise, batches: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Mean of the rows of `gradients`, shape (d',), with the privacy of one batch's budget."""
+    B, d = gradients.shape
+    top = top_eigenvalue(gradients, *noise.eigenvalue, rng)
+    if top is None:
+        return np.zeros(d)
+    tau = 2.0**0.25 * math.sqrt(2.0 * top * math.log(B * d * batches / FAILURE))
+    bins = np.floor(gradients / (2.0 * tau)).astype(np.int64)
+    centres = np.zeros(d)
+    for j in range(d):
+        found = largest_bin(bins[:, j], *noise.coordinate, rng)
+        centres[j] = 0.0 if found is None else (2.0 * found + 1.0) * tau
+    cut = np.clip(gradients, centres - 2.0 * tau, centres + 2.0 * tau)
+    moved = 4.0 * tau * math.sqrt(d) / B  # of the mean, by one replaced row
+    return cut.mean(axis=0) + moved * noise.multiplier * rng.standard_normal(d)
+
+
+def top_eigenvalue(
+    gradients: np.ndarray, epsilon: float, delta: float, rng: np.random.Generator
+) -> float | None:
+    """Top eigenvalue of the gradients' covariance, up to 2^{1/4}; None without a clear majority."""
+    subsets = math.ceil(VOTES * needed(epsilon, delta))
+    pairs = len(gradients) // 2
+    size = pairs // subsets
+    if size < 1:
+        return None
+    half = gradients[: 2 * subsets * size]
+    differences = (half[1::2] - half[::2]).reshape(subsets, size, -1)
+    # ½ E ddᵀ is the covariance; the smaller of the two Gram matrices has its top eigenvalue.
+    if size < differences.shape[2]:
+        second = differences @ differences.transpose(0, 2, 1)
+    else:
+        second = differences.transpose(0, 2, 1) @ differences
+    votes = np.linalg.eigvalsh(second)[:, -1] / (2.0 * size)
+    positive = votes[votes > 0]
+    found = largest_bin(np.floor(4.0 * np.log2(positive)).astype(np.int64), epsilon, delta, rng)
+    return None if found is None else 2.0 ** ((found + 1.0) / 4.0)
+
+
+def largest_bin(
+    bins: np.ndarray, epsilon: float, delta: float, rng: np.random.Generator
+) -> int | None:
+    """Fullest bin of a private histogram over all integers; None when no bin is seen.
+
+    Stability-based (Karwa & Vadhan, ITCS 2018, Lemma 2.3): a filled bin's count gets Lap(2/ε) and
+    is seen when above ``1 + 2 log(2/δ)/ε``; (ε, δ)-DP when one entry is replaced.
+    """
+    if not len(bins):
+        return None
+    lowest = bins.min()
+    if bins.max() - lowest < 10_000:
+        counts = np.bincount(bins - lowest)
+        values = np.flatnonzero(counts) + lowest
+        counts = counts[counts > 0]
+    else:
+        values, counts = np.unique(bins, return_counts=True)
+    noisy = counts + rng.laplace(0.0, 2.0 / epsilon, len(counts))
+    best = int(np.argmax(noisy))
+    return int(values[best]) if noisy[best] > needed(epsilon, delta) else None
+
+
+def needed(epsilon: float, delta: float) -> float:
+    """Count above which a bin is seen."""
+    return 1.0 + 2.0 * math.log(2.0 / delta) / epsilon
