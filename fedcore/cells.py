@@ -97,7 +97,9 @@ def run_cell(
     if cell.get("together"):
         runs = lockstep.together([partial(run, repeat) for repeat in range(cell["repeats"])])
     else:
-        runs = [run(repeat) for repeat in progress(range(cell["repeats"]))]
+        runs = []
+        for repeat in progress(range(cell["repeats"])):
+            runs.append(run(repeat))
     recorders, outputs = zip(*runs, strict=True)
     counts = dict(algorithm.columns) | ({cell["audit"]: audit.COLUMN} if audit else {})
     about = {

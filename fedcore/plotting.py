@@ -48,8 +48,10 @@ COLOURS = {
 CYCLE = list(COLOURS.values())[:6]
 LINESTYLES = ("-", "--", "-.", ":")
 
+LONG = (0, (12, 1))  # dashes so long that a smooth curve looks solid
+
 # One look per algorithm in all figures of all papers. What is not here gets one from its name.
-LOOKS = {
+LOOKS: dict[str, tuple[str, Any]] = {
     "centralized_svd": ("black", ":"),
     "power_exact": ("vermillion", "-"),
     "power_gd": ("blue", "-"),
@@ -63,9 +65,9 @@ LOOKS = {
     "block_krylov": ("purple", "--"),
     "momentum_power": ("orange", "--"),
     "one_shot": ("sky", "--"),
-    "fedrep_linear": ("blue", "-"),
-    "fedsgd_linear": ("vermillion", "-"),
-    "local_linear": ("black", "-"),
+    "fedrep_linear": ("blue", LONG),
+    "fedsgd_linear": ("vermillion", LONG),
+    "local_linear": ("black", LONG),
     "analyze_gauss": ("black", "-."),
     "adaptive_power": ("blue", "-."),
     "noisy_power": ("green", "-."),

@@ -32,7 +32,8 @@ CONFIGURATION = {
     "key of an experiment": (
         PAPER, "repeats: 3", "repeat: 3",
         f"{PAPER}, experiments.second: unknown key 'repeat': did you mean 'repeats'? known: "
-        "audit, because, iterates, metrics, params, problems, repeats, reproduces, runs, stop",
+        "audit, because, iterates, metrics, params, problems, repeats, reproduces, runs, stop, "
+        "together",
     ),
     "key of a published value": (
         PAPER, "statistic: max", "statistics: max",
