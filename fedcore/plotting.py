@@ -63,8 +63,8 @@ LOOKS = {
     "block_krylov": ("purple", "--"),
     "momentum_power": ("orange", "--"),
     "one_shot": ("sky", "--"),
-    "fedrep_linear": ("blue", "-"),
-    "fedsgd_linear": ("vermillion", "-"),
+    "fedrep_linear": ("blue", "-."),
+    "fedsgd_linear": ("vermillion", "-."),
     "local_linear": ("black", "-"),
 }
 
