@@ -70,8 +70,9 @@ def score(data: np.ndarray, exchange: Exchange) -> float:
 
     For a reply ``G Z + noise`` to a message Z, G the client's Gram matrix: ``⟨Y − G₀ Z, D Z⟩`` with
     ``D = e₁e₁ᵀ − e₂e₂ᵀ`` and G₀ of the rows but the canary, in Gaussian noise a multiple of the log
-    likelihood ratio. For a reply of another shape that is the Gram matrix itself, or its upper
-    triangle row by row, Z = I.
+    likelihood ratio. For a reply to no such message that is the Gram matrix itself, or its upper
+    triangle row by row, Z = I. Of a d × r basis V it is ``tr VᵀDV``, and a vote, any other vector,
+    says nothing: 0.
     """
     others, d = data[:-1], data.shape[1]
     D = np.diag([1.0, -1.0, *[0.0] * (d - 2)])
@@ -80,11 +81,15 @@ def score(data: np.ndarray, exchange: Exchange) -> float:
         triangle = np.zeros((d, d))
         triangle[np.triu_indices(d)] = reply
         reply = triangle + np.triu(triangle, 1).T
+    if np.ndim(reply) == 1:
+        return 0.0
     Z = exchange.received if np.shape(exchange.received) == np.shape(reply) else np.eye(d)
+    if exchange.received is None and len(reply) == d > np.shape(reply)[1]:
+        return float(np.sum(reply * (D @ reply)))
     if np.shape(reply) != Z.shape:
         raise InputError(
-            f"the canary audit reads replies that are d×r products with a Gram matrix, or d×d "
-            f"Gram matrices; this method sends {np.shape(reply)}"
+            f"the canary audit reads replies that are d×r products with a Gram matrix, d×d "
+            f"Gram matrices, or bases; this method sends {np.shape(reply)}"
         )
     return float(np.sum((reply - others.T @ (others @ Z)) * (D @ Z)))
 

@@ -98,6 +98,11 @@ def test_the_score_of_replies_without_noise():
     with_basis = Exchange(1, 0, Z, (data.T @ (data @ Z), Z))
     assert audit.score(data, with_basis) == audit.score(data, product)
     assert audit.score(data, Exchange(1, 0, None, data.T @ data)) == pytest.approx(1.0)
+    vote = Exchange(1, 0, [Z, Z], np.array([0.0, 1.0, 0.0, 0.0, 0.0]))
+    assert audit.score(data, vote) == 0.0
+    V = np.array([[0.6], *[[0.0]] * (data.shape[1] - 2), [0.8]])
+    expected = 0.36 - V[1, 0] ** 2
+    assert audit.score(data, Exchange(1, 0, None, V)) == pytest.approx(expected)
     with pytest.raises(InputError, match="the canary audit reads"):
         audit.score(data, Exchange(1, 0, Z, data))
 
