@@ -15,9 +15,10 @@ high probability: τ = 2^{1/4} √(2 Λ̂ log(B d T/ζ)), ζ = 0.01. ``paper``: 
 coordinates has ε₂/(4√(2 d' log(4/δ₂))) and δ₂/4d', the noise √(2 log(2.5/δ₂))/(ε₂/2), proved for ε
 ≤ 4. ``tight``: what the accountant allows, half of the zCDP budget for the histograms.
 
-Departures: an empty histogram, which ends the paper's algorithm, centres the interval at 0 and
-leaves out the step when it is that of Λ̂. k > 1 columns are flattened into d' = dk coordinates.
-Several clients pass w on from one to the next.
+The number of subsets that vote (`VOTES`), ζ and the split of the budget were chosen here, not
+checked against the full text. Departures: an empty histogram, which ends the paper's algorithm,
+centres the interval at 0 and leaves out the step when it is that of Λ̂. k > 1 columns are flattened
+into d' = dk coordinates. Several clients pass w on from one to the next.
 """
 
 from __future__ import annotations
