@@ -24,14 +24,12 @@ for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
 
 import sys
 import time
-from collections.abc import Callable
-from statistics import median
 from types import SimpleNamespace
-from typing import Any
 
 import click
 import numpy as np
 import scipy.sparse.linalg
+from timing import seconds
 
 from fedcore import algorithms, sources
 from fedcore.api import execute
@@ -43,16 +41,6 @@ from fedcore.stopping import Stop
 
 STOP = {"kkt_residual": {"at_most": 1e-8}}
 FAR = 1e-6  # sine of the largest angle to ARPACK's subspace
-
-
-def seconds(call: Callable[[], Any], repeats: int = 5) -> float:
-    """Median CPU seconds of a call, after one that is not counted."""
-    times = []
-    for _ in range(repeats + 1):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return median(times[1:])
 
 
 def products(problem: Problem, p: int, rng: np.random.Generator) -> bool:

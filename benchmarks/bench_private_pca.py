@@ -17,13 +17,10 @@ for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
     os.environ[f"{_library}_THREADS"] = "1"
 
 import sys
-import time
-from collections.abc import Callable
-from statistics import median
-from typing import Any
 
 import click
 import numpy as np
+from timing import seconds
 
 from fedcore import algorithms
 from fedcore.api import execute
@@ -32,16 +29,6 @@ from fedcore.generators import generate
 from fedcore.linalg import gram_matrix
 from fedcore.privacy.filtering import Noise, filtered_product
 from fedcore.problems import Problem
-
-
-def seconds(call: Callable[[], Any], repeats: int = 5) -> float:
-    """Median CPU seconds of a call, after one that is not counted."""
-    times = []
-    for _ in range(repeats + 1):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return median(times[1:])
 
 
 @click.command()

@@ -31,10 +31,10 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.algorithms.ssi import communication as communication
 from fedcore.checks import require_at_least, require_one_of, require_positive
 from fedcore.errors import InputError
 from fedcore.federation import Federation
-from fedcore.ledger import Cost, Shape
 from fedcore.linalg import orth
 from fedcore.privacy import accounting
 from fedcore.privacy.budget import Budgeted, gaussian_start
@@ -105,12 +105,6 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         X = orth(federation.sum(step))
         stop = record(t, basis=X, counts=_counts(federation, params))
     return {"basis": X}
-
-
-def communication(params: Any, shape: Shape) -> Cost:
-    """One d×k block down and one up per client and step."""
-    scalars = params.rounds * shape.n_clients * shape.n_features * params.n_components
-    return Cost(params.rounds, scalars, scalars)
 
 
 def calibrate(params: Params) -> Noise:

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.algorithms.private_oja import communication as communication
+from fedcore.algorithms.private_oja import in_turn
 from fedcore.checks import require_at_least, require_positive
 from fedcore.federation import Federation
 from fedcore.linalg import orth
@@ -79,7 +80,6 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     params.open(federation, "replace_one", bounded=False)
     W = gaussian_start(federation, params, rng)
     noise = None if params.epsilon is None else calibrate(params, W.size)
-    stop = record(0, basis=W)
 
     def one_pass(data: np.ndarray, state: SimpleNamespace, W: np.ndarray) -> np.ndarray:
         stream = state.rng
@@ -95,13 +95,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             W = orth(W + params.rate / (params.gap * (params.offset + t)) * mean)
         return W
 
-    for client in range(federation.shape.n_clients):
-        if stop:
-            break
-        federation.broadcast(W, to=[client])
-        W = federation.gather(one_pass, of=[client])[0]
-        stop = record(client + 1, basis=W)
-    return {"basis": W}
+    return {"basis": in_turn(federation, one_pass, W, record)}
 
 
 def calibrate(params: Params, coordinates: int) -> Noise:

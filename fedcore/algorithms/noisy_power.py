@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.algorithms.adaptive_power import communication as communication
+from fedcore.algorithms.ssi import communication as communication
 from fedcore.checks import require_at_least, require_one_of
 from fedcore.federation import Federation
 from fedcore.linalg import orth

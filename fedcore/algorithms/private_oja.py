@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,7 +31,7 @@ import numpy as np
 
 from fedcore.checks import require_at_least, require_positive
 from fedcore.errors import InputError
-from fedcore.federation import Federation
+from fedcore.federation import Federation, Step
 from fedcore.ledger import Cost, Shape
 from fedcore.linalg import orth
 from fedcore.privacy import accounting
@@ -82,20 +83,25 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     params.open(federation, "replace_one", bounded=False)
     W = gaussian_start(federation, params, rng)
-    stop = record(0, basis=W)
-    for client in range(federation.shape.n_clients):
-        if stop:
-            break
-        federation.broadcast(W, to=[client])
-        W = federation.gather(lambda *step: one_pass(params, *step), of=[client])[0]
-        stop = record(client + 1, basis=W)
-    return {"basis": W}
+    return {"basis": in_turn(federation, partial(one_pass, params), W, record)}
 
 
 def communication(params: Params, shape: Shape) -> Cost:
     """One d×k block to every client and back, one client after the other."""
     block = shape.n_features * params.n_components
     return Cost(shape.n_clients, shape.n_clients * block, shape.n_clients * block)
+
+
+def in_turn(federation: Federation, step: Step, W: np.ndarray, record: Any) -> np.ndarray:
+    """Pass W on from client to client, each of which replaces it by its reply to it."""
+    stop = record(0, basis=W)
+    for client in range(federation.shape.n_clients):
+        if stop:
+            break
+        federation.broadcast(W, to=[client])
+        W = federation.gather(step, of=[client])[0]
+        stop = record(client + 1, basis=W)
+    return W
 
 
 def one_pass(params: Params, data: np.ndarray, state: SimpleNamespace, W: np.ndarray) -> np.ndarray:
