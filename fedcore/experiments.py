@@ -223,6 +223,8 @@ def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
     checked = check(settings, "paper", path)
     for name, spec in checked["problems"].items():
         _check_problem(spec, f"{path}, problem {name}")
+        if "label" in spec:
+            spec["label"] = _label(spec, f"{path}, problem {name}")
         if "over" in spec and "draws" not in spec:
             raise ConfigError(f"{path}, problem {name}: 'over' needs 'draws', for each value")
     for i, line in enumerate(checked["published"]):
@@ -250,6 +252,18 @@ def _check_problem(spec: Mapping[str, Any], where: str) -> None:
         sources.modules(spec)
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from error
+
+
+def _label(spec: Mapping[str, Any], where: str) -> str:
+    """Fill the problem's parameters into its label, so that it is true at every size."""
+    values = {**spec.get("options", {}), **spec.get("params", {})}
+    try:
+        return spec["label"].format(**values)
+    except (KeyError, IndexError, ValueError, TypeError) as error:
+        raise ConfigError(
+            f"{where}: the label '{spec['label']}' cannot be filled in ({error!r}); "
+            f"there are {', '.join(values) or 'no parameters'}"
+        ) from None
 
 
 def _check_cell(cell: Cell, where: str) -> None:

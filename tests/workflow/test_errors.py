@@ -62,6 +62,11 @@ CONFIGURATION = {
         f"{PAPER}, problem other: unknown generator 'lowrank': did you mean 'low_rank'? "
         "known: {generators}",
     ),
+    "parameter in a label": (
+        PAPER, "label: other", "label: other of {n_clents}",
+        f"{PAPER}, problem other: the label 'other of {{n_clents}}' cannot be filled in "
+        "(KeyError('n_clents')); there are n_clients, samples, n_features, rank",
+    ),
     "data set": (
         PAPER, "dataset: celeba", "dataset: celebs",
         f"{PAPER}, problem faces: unknown data set 'celebs': did you mean 'celeba'? "

@@ -174,6 +174,17 @@ def test_quick_covers_the_full_configuration(plans, paper):
     assert used == set(full["problems"])
 
 
+@pytest.mark.parametrize("size", [0, 1], ids=["full", "quick"])
+@pytest.mark.parametrize("paper", PAPERS)
+def test_labels_tell_the_problems_of_an_experiment_apart(plans, paper, size):
+    plan = plans[size]
+    problems = plan.papers[paper]["problems"]
+    for experiment in plan.papers[paper]["experiments"]:
+        compared = {c.problem for c in plan.cells_of(paper) if c.experiment == experiment}
+        labels = [problems[name].get("label", name) for name in compared]
+        assert len(set(labels)) == len(compared), (experiment, sorted(labels))
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_published_value_can_be_judged(plans, paper):
     settings = plans[0].papers[paper]
