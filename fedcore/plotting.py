@@ -283,8 +283,8 @@ def title(ax: Axes, text: str, *histories: History) -> None:
         marks.append("[data of unknown origin]")
     spec = ax.get_subplotspec()
     columns = spec.get_gridspec().ncols if spec else 1
-    inches = ax.figure.bbox.width / ax.figure.dpi / columns
-    room = int(inches * 72.0 / (0.68 * matplotlib.rcParams["font.size"]))
+    inches = ax.figure.bbox.width / ax.figure.dpi / columns - 0.6  # tick labels stand beside it
+    room = max(int(inches * 72.0 / (0.64 * matplotlib.rcParams["font.size"])), 10)
     lines = textwrap.wrap(text, room) or [""]
     for mark in marks:
         if len(lines[-1]) + 1 + len(mark) <= room:
