@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from fedcore import algorithms, metrics
-from fedcore.checks import require_rank, require_start
+from fedcore.checks import require_flag, require_rank, require_start
+from fedcore.client_state import root_of
 from fedcore.clients import Clients, check_clients, check_labels
 from fedcore.errors import InputError
 from fedcore.federation import Federation, Observer
 from fedcore.history import Recorder
 from fedcore.ledger import Ledger
 from fedcore.linalg import orth
+from fedcore.privacy.noise import simulated
 from fedcore.problems import Problem
 
 StopRule = Callable[[Mapping[str, float]], bool]
@@ -58,6 +60,7 @@ def run(
     stop: StopRule | None = None,
     finish: Finish | None = None,
     transcript: Observer | None = None,
+    simulate: bool = False,
     **params: Any,
 ) -> Result:
     """Run a registered algorithm.
@@ -73,7 +76,7 @@ def run(
     labels : sequence of ndarray of shape (n_i,), optional
         One label per sample, for algorithms that learn from them.
     seed : int or numpy.random.SeedSequence, default=0
-        Same seed, same result, bit for bit.
+        Same seed, same result, bit for bit; privacy noise aside, see `simulate`.
     start : ndarray of shape (n_features, n_components), optional
         Starting basis; the default is drawn from `seed`.
     measure : sequence of str, default=("objective",)
@@ -86,6 +89,10 @@ def run(
         ``(federation, output) -> mapping``, a last exchange with the clients; see `execute`.
     transcript : fedcore.transcript.Transcript, optional
         Keeps what the server sees of the clients, for audits such as `fedcore.privacy.leakage`.
+    simulate : bool, default=False
+        Draw the noise of a private algorithm from `seed` as well, so that the run can be repeated.
+        Who knows the seed can then subtract the noise: the ledger says that nothing is guaranteed.
+        By default it comes from the operating system's entropy, and no two private runs are alike.
     **params
         Hyper-parameters of the algorithm, by the names of its ``Params``.
 
@@ -108,14 +115,17 @@ def run(
     ((2, 8), 4)
     """
     chosen = algorithms.get(algorithm)
-    settings = chosen.params({"n_components": n_components, "start": start, **params})
+    given_params = {"n_components": n_components, "start": start, **params}
+    settings = chosen.params(given_params)
     wanted = [metrics.get(name) for name in measure]
     matrices = check_clients(clients)
     given = None if labels is None else check_labels(labels, matrices)
     problem = Problem("clients", Clients(matrices, labels=given))
+    require_flag(simulate=simulate)
+    noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
     recorder, output = execute(
         chosen, problem, settings, seed, wanted,
-        threads=threads, stop=stop, finish=finish, transcript=transcript,
+        threads=threads, stop=stop, finish=finish, transcript=transcript, noise=noise,
     )  # fmt: skip
     return Result(
         components=shared_basis(output).T,
@@ -138,13 +148,15 @@ def execute(
     finish: Finish | None = None,
     transcript: Observer | None = None,
     stack: bool = True,
+    noise: np.random.SeedSequence | None = None,
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run `algorithm` once on `problem`; the one road for the library, the cells and the tests.
 
     The problem's clients must have passed `clients.check_clients`. After the algorithm,
     ``finish(federation, output)`` may talk to the clients once more: the ledger is charged for it,
     the recorded rows do not change, and what it returns joins the output. A `transcript` is shown
-    every upload, that of `finish` included. `stack` is that of `Federation`.
+    every upload, that of `finish` included. `stack` and `noise` are those of `Federation`: privacy
+    noise comes from the operating system unless a source is given, as a simulation does.
 
     Returns
     -------
@@ -172,7 +184,7 @@ def execute(
     federation = Federation(
         problem.clients, seed, threads=threads, transcript=transcript, check=False,
         bare_finish=finish is not None,
-        labelled=algorithm.labelled, stack=stack,
+        labelled=algorithm.labelled, stack=stack, noise=noise,
     )  # fmt: skip
     recorder = Recorder(problem, federation.ledger, measure, iterates=iterates, stop=stop)
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite ends the run, marked

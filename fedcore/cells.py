@@ -3,7 +3,8 @@
 A cell is described by a plain dictionary (what Snakemake passes as a job's parameters) and becomes
 one history file. Repeats differ in their random stream only, which depends on the experiment and
 the number of the repeat and never on the algorithm: competing algorithms share data, sketches and
-starts.
+starts. Privacy noise they do not share: it derives from the seed as well, as a cell is a
+simulation, but by a key that holds algorithm, cell and parameters (see `fedcore.privacy.noise`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from fedcore import algorithms, lockstep, metrics, problems, tuning
 from fedcore.api import execute
 from fedcore.errors import ConfigError, nearest
 from fedcore.history import History, Recorder
+from fedcore.privacy.noise import simulated
 from fedcore.problems import Problem, name_key
 from fedcore.regression import Truth
 from fedcore.stopping import Stop
@@ -49,6 +51,7 @@ def run_cell(
     *,
     code: str = "",
     progress: Callable[[Any], Any] = iter,
+    simulate: bool = True,
 ) -> History:
     """Run all repeats of a cell and write its history.
 
@@ -64,6 +67,9 @@ def run_cell(
         Fingerprint of the code, kept in the history.
     progress : callable
         Wraps the iteration over the repeats, for instance in a progress bar.
+    simulate : bool, default=True
+        Draw privacy noise from the seed, so that the same cell gives the same bytes; False for the
+        operating system's entropy.
 
     Returns
     -------
@@ -78,14 +84,15 @@ def run_cell(
     draws = problems.load_draws(problem_file)
     problem = draws[0]
     algorithm = algorithms.get(cell["algorithm"])
-    tuned = tuning.tune(cell, draws, trial) if cell.get("tune") else None
+    attempt = partial(trial, simulate=simulate)
+    tuned = tuning.tune(cell, draws, attempt) if cell.get("tune") else None
     params = {**cell["params"], **(tuned["chosen"] if tuned else {})}
     measure = [metrics.get(name) for name in cell["metrics"]]
     audit = audit_module(cell["audit"]) if cell.get("audit") else None
 
     def run(repeat: int) -> tuple[Recorder, dict[str, Any]]:
         transcript = audit.watch() if audit else None
-        recorder, output = trial(
+        recorder, output = attempt(
             cell, draws, params, repeat, measure,
             iterates=cell["iterates"], transcript=transcript,
             stop=Stop(cell["stop"]) if cell.get("stop") else None,
@@ -143,12 +150,16 @@ def trial(
     params: Mapping[str, Any],
     repeat: int,
     measure: Sequence[metrics.Metric],
+    *,
+    simulate: bool = True,
     **options: Any,
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run one repeat with `params`; of a problem of several draws, each repeat has its own."""
     algorithm, problem = algorithms.get(cell["algorithm"]), draws[repeat % len(draws)]
-    settings = algorithm.params(_resolve(params, problem))
-    return execute(algorithm, problem, settings, repeat_seed(cell, repeat), measure, **options)
+    settings, seed = algorithm.params(_resolve(params, problem)), repeat_seed(cell, repeat)
+    name = f"{cell['experiment']}/{cell['algorithm']}/{cell['name']}"
+    noise = simulated(seed, name, params) if simulate else None
+    return execute(algorithm, problem, settings, seed, measure, noise=noise, **options)
 
 
 def audit_module(name: str) -> ModuleType:

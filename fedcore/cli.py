@@ -144,6 +144,9 @@ def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
     "--metric", "measure", multiple=True, default=("objective", "subspace_distance"),
     show_default=True, help="What to record; may be given several times.",
 )  # fmt: skip
+@click.option(
+    "--simulate", is_flag=True, help="Draw privacy noise from the seed: nothing is guaranteed."
+)
 @click.option("--raw", default=RAW, show_default=True, help="Folder of the raw data files.")
 @click.option("--out", type=click.Path(dir_okay=False), help="Keep the history in this HDF5 file.")
 def run(
@@ -157,13 +160,15 @@ def run(
     repeats: int,
     surrogate: bool,
     measure: tuple[str, ...],
+    simulate: bool,
     raw: str,
     out: str | None,
 ) -> None:
     """Run ALGORITHM on DATASET and print where it ended and what it cost.
 
     Two algorithms with the same data set, partition and seed get the same clients and the same
-    random streams. The same command gives the same bytes in --out.
+    random streams. The same command gives the same bytes in --out, with a private algorithm only
+    if --simulate is given: else its noise is the operating system's.
 
     \b
     Examples:
@@ -195,7 +200,7 @@ def run(
         problems.save(problem, f"{folder}/problem.h5")
         history = run_cell(
             cell.spec(), f"{folder}/problem.h5", out or f"{folder}/history.h5",
-            code=cell.code, progress=functools.partial(_progress, algorithm),
+            code=cell.code, progress=functools.partial(_progress, algorithm), simulate=simulate,
         )  # fmt: skip
     click.echo(_outcome(history))
 
@@ -370,7 +375,8 @@ def _outcome(history: History) -> str:
         delta = history.about["privacy"]["delta"]
         rows.append(("  epsilon", show(total["epsilon"]), f"at delta = {delta:g}", ""))
     lines.append(f"ledger, all clients together{', median of the repeats' if several else ''}")
-    return "\n".join([*lines, _columns(rows, right=(1, 3))])
+    noise = history.about.get("privacy", {}).get("noise")
+    return "\n".join([*lines, _columns(rows, right=(1, 3)), *([f"  {noise}"] if noise else [])])
 
 
 def _bytes(size: float) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.checks import require_at_least
+
 SERVER, CLIENT = 0, 1  # first element of the spawn keys below the seed of a run
 
 
@@ -54,6 +56,14 @@ class StackedState:
         self._arrays[name] = whole
         for i, state in enumerate(self._states):
             setattr(state, name, whole[i, ...])
+
+
+def root_of(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
+    """Return the seed sequence of a run's seed, a whole number of at least 0 or a sequence."""
+    if isinstance(seed, np.random.SeedSequence):
+        return seed
+    require_at_least(0, seed=seed)
+    return np.random.SeedSequence(seed)
 
 
 def child(root: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:

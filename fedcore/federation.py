@@ -22,11 +22,12 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from fedcore.checks import require_at_least
-from fedcore.client_state import SERVER, StackedState, State, child
+from fedcore.client_state import SERVER, StackedState, State, child, root_of
 from fedcore.clients import Clients, Labelled, check_clients
 from fedcore.errors import InputError
 from fedcore.ledger import Ledger, Shape, payload
 from fedcore.privacy.mechanisms import Mechanisms, Privacy
+from fedcore.privacy.noise import stream as noise_stream
 from fedcore.privacy.rows import clip_rows, require_norm, require_rows
 
 Step = Callable[[Any, SimpleNamespace, Any], Any]
@@ -103,8 +104,8 @@ class Federation:
     clients : sequence of ndarray of shape (n_i, d)
         One matrix per client, rows are samples.
     seed : int or numpy.random.SeedSequence
-        Source of all randomness. The stream of a client depends on its id alone, so neither the
-        order of the clients nor the number of threads changes a draw.
+        Source of all randomness but the privacy noise. The stream of a client depends on its id
+        alone, so neither the order of the clients nor the number of threads changes a draw.
     ids : sequence of int, optional
         Names of the clients in the seed's spawn keys; the default is 0, 1, 2, …
     threads : int, default=1
@@ -120,6 +121,9 @@ class Federation:
         Hand the clients' labels to the steps, beside the samples.
     stack : bool, default=True
         Whether to use the stacked form of steps that have one; False is for tests and benchmarks.
+    noise : numpy.random.SeedSequence, optional
+        Source of the privacy noise in a simulation, on which no guarantee rests; the default is the
+        operating system's entropy, fresh for every client (see `fedcore.privacy.noise`).
 
     Notes
     -----
@@ -148,6 +152,7 @@ class Federation:
         bare_finish: bool = False,
         labelled: bool = False,
         stack: bool = True,
+        noise: np.random.SeedSequence | None = None,
     ) -> None:
         checked = check_clients(clients) if check else clients
         self._data = checked if isinstance(checked, Clients) else Clients(checked)
@@ -156,9 +161,7 @@ class Federation:
         if len(ids) != len(self._data) or len(set(ids)) != len(ids):
             raise InputError(f"{len(self._data)} clients need as many distinct ids; got {ids}")
         require_at_least(1, threads=threads)
-        if not isinstance(seed, np.random.SeedSequence):
-            require_at_least(0, seed=seed)
-        root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        root = root_of(seed)
         self.rng = np.random.default_rng(child(root, SERVER))
         self._state = [
             State(kept=kept, _root=root, _id=i)
@@ -170,6 +173,7 @@ class Federation:
         self._inbox: list[Any] = [None] * len(self._data)
         self._threads = threads
         self._transcript = transcript
+        self._noise = noise
         self._bare_finish = bare_finish
         watched = None if transcript is None else transcript.clients
         if watched is not None and not set(watched) <= set(range(len(self._data))):
@@ -206,9 +210,11 @@ class Federation:
                 "an exchange without noise is to follow this algorithm (FederatedPCA's last round) "
                 "and would void its guarantee: use fedcore.run"
             )
-        self.ledger.privacy = Privacy(len(self._data), delta, neighbours)
-        for state, account in zip(self._state, self.ledger.privacy.accounts, strict=True):
-            state.privacy = Mechanisms(state.rng, account)
+        simulated = self._noise is not None
+        self.ledger.privacy = Privacy(len(self._data), delta, neighbours, simulated=simulated)
+        accounts = self.ledger.privacy.accounts
+        for state, account in zip(self._state, accounts, strict=True):
+            state.privacy = Mechanisms(noise_stream(self._noise, state._id), account)
 
     def bound_rows(self, bound: float = 1.0, *, clip: bool = False) -> None:
         """Make sure that no row is longer than `bound`: a promise that sensitivities rest on.

@@ -89,11 +89,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         gap = state.privacy.laplace(gap, sensitivity=2.0, noise_multiplier=1.0 / quarter)
         gap -= 2.0 * margin
         if gap <= 4.0:
-            return haar(d, k, state.rng)
+            return haar(d, k, state.privacy.hidden)
         s = math.log1p(2.0 * b / (gap - 3.0))
         log_m = math.log(coherence) + s * margin
         log_m = state.privacy.laplace(log_m, sensitivity=s, noise_multiplier=1.0 / quarter)
-        turned = V @ haar(k, k, state.rng)
+        turned = V @ haar(k, k, state.privacy.hidden)
         # √2 b m/(γ − 1) on Z is √2 times that on V.
         moved = 2.0 * b * math.exp(log_m) / (gap - 1.0)
         return state.privacy.gaussian(turned, sensitivity=moved, noise_multiplier=multiplier)

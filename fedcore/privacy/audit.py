@@ -134,7 +134,9 @@ def audit(
         for i in range(runs):
             transcript = watch()
             stream = np.random.SeedSequence(seed, spawn_key=(int(world), i))
-            recorder, _ = execute(chosen, problem, settings, stream, (), transcript=transcript)
+            recorder, _ = execute(
+                chosen, problem, settings, stream, (), transcript=transcript, noise=stream
+            )
             of_world.append(column(problem, transcript, recorder)[-1])
         scores.append(of_world)
     return lower_bound(*scores, delta=delta, confidence=confidence)

@@ -8,8 +8,10 @@ been released before.
 
 Every record belongs to one client, so that of clients with separate data the losses do not add up:
 the run's ε is the largest of theirs. It is the guarantee towards the server, and towards whoever
-sees all that crosses. Noise is drawn in floating point, as everywhere in simulations: attacks on
-its last bits (Mironov, CCS 2012) are not accounted for.
+sees all that crosses. The server holds the run's seed; so noise comes from a stream of its own, in
+earnest from the operating system's entropy (see `fedcore.privacy.noise`, also on PCG64, which is no
+cryptographic generator). Noise is drawn in floating point: attacks on its last bits (Mironov, CCS
+2012) are not accounted for.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import numpy as np
 from fedcore.checks import require_non_negative, require_one_of, require_positive
 from fedcore.privacy import accounting
 from fedcore.privacy.events import NEIGHBOURS, Bounded, Event, Gaussian, Laplace
+from fedcore.privacy.noise import SECRET, SIMULATED
 
 AnyStep = TypeVar("AnyStep")
 
@@ -59,16 +62,21 @@ class Privacy:
         δ at which ε is stated.
     neighbours : {"replace_one", "add_or_remove_one", "change_entry"}
         Relation to which all sensitivities of the run refer.
+    simulated : bool, default=False
+        Whether the noise can be drawn again from a seed, so that it protects nobody.
 
     Attributes
     ----------
     accounts : list of Account
     """
 
-    def __init__(self, n_clients: int, delta: float, neighbours: str) -> None:
+    def __init__(
+        self, n_clients: int, delta: float, neighbours: str, *, simulated: bool = False
+    ) -> None:
         accounting.require_delta(delta)
         require_one_of(NEIGHBOURS, neighbours=neighbours)
         self.delta, self.neighbours = float(delta), neighbours
+        self.simulated = simulated
         self.accounts = [Account() for _ in range(n_clients)]
 
     def epsilon(self, *, how: str = "tight") -> float:
@@ -79,27 +87,34 @@ class Privacy:
         return max(accounting.epsilon(dict(e), self.delta, accounting=how) for e in distinct)
 
     def about(self) -> dict[str, Any]:
-        """What a reader of the run must know: δ, relation, accounting, and the events' kinds."""
+        """What a reader must know: δ, relation, accounting, the events' kinds, whose noise."""
         kinds = {type(event).__name__ for account in self.accounts for event in account.events}
         return {
             "delta": self.delta,
             "neighbours": self.neighbours,
             "accounting": "tight",
             "mechanisms": sorted(kinds),
+            "noise": SIMULATED if self.simulated else SECRET,
         }
 
 
 class Mechanisms:
-    """Noise for one client, drawn from its own stream and charged to its account.
+    """Noise for one client, drawn from a stream of its own and charged to its account.
 
     Parameters
     ----------
     rng : numpy.random.Generator
+        The client's noise, apart from its public stream ``state.rng``.
     account : Account
     """
 
     def __init__(self, rng: np.random.Generator, account: Account) -> None:
         self._rng, self._account = rng, account
+
+    @property
+    def hidden(self) -> np.random.Generator:
+        """The stream of the noise, for what a proof needs hidden and what releases nothing."""
+        return self._rng
 
     def gaussian(self, value: Any, *, sensitivity: float, noise_multiplier: float) -> Any:
         """Return `value` with N(0, (sensitivity · noise_multiplier)²) noise on every entry.

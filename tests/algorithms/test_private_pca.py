@@ -62,7 +62,8 @@ def run(name: str, clients: list[np.ndarray], seed: int = 0, **options):
     """Ledger, columns and basis of a run for one component."""
     chosen = algorithms.get(name)
     params = chosen.params({"n_components": 1, **options})
-    recorder, output = execute(chosen, Problem("x", clients), params, seed, ())
+    noise = np.random.SeedSequence(seed)
+    recorder, output = execute(chosen, Problem("x", clients), params, seed, (), noise=noise)
     return recorder.ledger, recorder.columns(), output["basis"]
 
 
@@ -179,7 +180,7 @@ def test_the_filtered_product_is_the_sum_over_rows_within_its_threshold():
     X = np.linalg.qr(np.random.default_rng(3).standard_normal((6, 1)))[0]
     noise = filtering.Noise(search=0.5, multiplier=1e-9, query_scale=2.0)
     step = filtering.filtered_product(noise, failure=0.05, ratio=2.0)
-    federation = fedcore.federation.Federation([rows])
+    federation = fedcore.federation.Federation([rows], noise=np.random.SeedSequence(0))
     federation.protect(delta=1e-5, neighbours="add_or_remove_one")
     federation.broadcast(X)
     reply = federation.gather(step)[0]
@@ -196,7 +197,7 @@ def test_the_number_of_filtered_rows_keeps_to_lemma_b1():
     rows, epsilon, beta, T = spiked(20_000, 50)[0], 0.3, 0.05, 200
     noise = filtering.Noise(search=epsilon, multiplier=1e-9, query_scale=4.0)
     step = filtering.filtered_product(noise, failure=beta, ratio=2.0)
-    federation = fedcore.federation.Federation([rows])
+    federation = fedcore.federation.Federation([rows], noise=np.random.SeedSequence(0))
     federation.protect(delta=1e-5, neighbours="add_or_remove_one")
     bound = 8 * (math.log(math.log(20_000)) + 2 * math.log(2 / beta)) / epsilon
     rng, over, some = np.random.default_rng(5), 0, 0
@@ -294,7 +295,8 @@ def test_analyze_gauss_has_the_variance_of_its_closed_form():
     for seed in range(60):
         transcript = Transcript()
         params = chosen.params({"n_components": 1})
-        execute(chosen, Problem("x", [rows]), params, seed, (), transcript=transcript)
+        source, problem = np.random.SeedSequence(seed), Problem("x", [rows])
+        execute(chosen, problem, params, seed, (), transcript=transcript, noise=source)
         noise.append(transcript.exchanges[0].sent - (rows.T @ rows)[upper])
     values = np.concatenate(noise)
     assert np.var(values) == pytest.approx(sigma**2, rel=0.02)

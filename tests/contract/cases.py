@@ -18,14 +18,20 @@ Found = tuple[np.ndarray, np.ndarray | None]  # V, and U of all clients stacked
 
 
 class Draws:
-    """The random streams that a federation promises: the server's, and one per client id."""
+    """The random streams that a federation promises: the server's, and two per client id.
+
+    The second is for privacy noise, in a simulation whose source is the run's own seed.
+    """
 
     def __init__(self, seed: int, n_clients: int) -> None:
         self.server = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-        self.clients = [
-            np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, i)))
-            for i in range(n_clients)
-        ]
+        self.clients, self.noise = (
+            [
+                np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(kind, i)))
+                for i in range(n_clients)
+            ]
+            for kind in (1, 2)
+        )
 
     def gaussian(self, clients: list[np.ndarray], r: int) -> list[np.ndarray]:
         return [g.standard_normal((len(s), r)) for g, s in zip(self.clients, clients, strict=True)]
@@ -233,7 +239,7 @@ def private_power(clients: list[np.ndarray], draws: Draws, params: Any) -> Found
                 drawn = draws.server.choice(m, params.participants, replace=params.replacement)
                 weights = [int(np.sum(drawn == i)) for i in range(m)]
         sending = [i for i in range(m) if i == 0 or weights[i]]
-        noise = {i: draws.clients[i].standard_normal(Z.shape) for i in sending if nu}
+        noise = {i: draws.noise[i].standard_normal(Z.shape) for i in sending if nu}
         products = [A[i] @ bases[i] + nu * noise.get(i, 0.0) for i in range(m)]
         if t + 1 in sync or t + 1 == T:
             if t + 1 not in sync:  # the output rule

@@ -1,6 +1,6 @@
 """The methods of the paper `dppower` in their plainest form, for the table of `cases`.
 
-Noise is drawn from the stream of each client in the order in which the method is described; how
+Noise is drawn from each client's stream of noise in the order in which the method is described; how
 large it must be is tested in tests/privacy, so that here it is taken from the algorithms.
 """
 
@@ -31,6 +31,11 @@ def clipped(clients: list[np.ndarray], params: Any) -> list[np.ndarray]:
     return [np.array([a / max(1.0, np.linalg.norm(a)) for a in S]) for S in clients]
 
 
+def streams(draws: Any, params: Any) -> list[np.random.Generator]:
+    """What clients draw from: of a private run even a permutation is hidden."""
+    return draws.clients if params.epsilon is None else draws.noise
+
+
 def start_of(clients: list[np.ndarray], draws: Any, params: Any) -> np.ndarray:
     if params.start is None:
         X = draws.server.standard_normal((clients[0].shape[1], params.n_components))
@@ -48,7 +53,7 @@ def same_sign(X: np.ndarray) -> np.ndarray:
 def gaussian_second_moment(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
     """Eigenvectors of the sum of ``SᵀS + E``."""
     d, C = clients[0].shape[1], 0.0
-    for S, rng in zip(clipped(clients, params), draws.clients, strict=True):
+    for S, rng in zip(clipped(clients, params), streams(draws, params), strict=True):
         C = C + S.T @ S
         if params.epsilon is not None:
             E = np.zeros((d, d))
@@ -73,7 +78,7 @@ def filtered_sum(
     clients: list[np.ndarray], draws: Any, X: np.ndarray, noise: Any, failure: float, ratio: float
 ) -> np.ndarray:
     total = np.zeros_like(X)
-    for S, rng in zip(clients, draws.clients, strict=True):
+    for S, rng in zip(clients, draws.noise, strict=True):
         if noise is None:
             total += S.T @ S @ X
             continue
@@ -106,7 +111,7 @@ def guessed_power(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
             X = same_sign(filtered_sum(clients, draws, X, noise, 0.05, 2.0))
         found.append(X)
     votes = np.zeros(len(found))
-    for S, rng in zip(clients, draws.clients, strict=True):
+    for S, rng in zip(clients, streams(draws, params), strict=True):
         utilities = np.array([np.sum((S @ X) ** 2) for X in found])
         if noise is None:
             votes += utilities
@@ -124,7 +129,7 @@ def symmetrised_power(clients: list[np.ndarray], draws: Any, params: Any) -> Fou
     root = math.sqrt(d) if params.protects == "row_by_entries" else 1.0
     for _ in range(params.rounds):
         total = np.zeros_like(X)
-        for S, rng in zip(clients, draws.clients, strict=True):
+        for S, rng in zip(clients, streams(draws, params), strict=True):
             if params.epsilon is None:
                 total += S.T @ S @ X
             elif params.protects == "row":
@@ -142,7 +147,7 @@ def perturbed_vectors(clients: list[np.ndarray], draws: Any, params: Any) -> Fou
     """Singular vectors with noise by gap and coherence, client by client; averaged projections."""
     k, d, mean = params.n_components, clients[0].shape[1], 0.0
     root = math.sqrt(d) if params.protects == "row_by_entries" else 1.0
-    for S, rng in zip(clipped(clients, params), draws.clients, strict=True):
+    for S, rng in zip(clipped(clients, params), streams(draws, params), strict=True):
         U, sigma, Vt = np.linalg.svd(S, full_matrices=False)
         V = Vt[:k].T
         if params.epsilon is not None:
@@ -167,7 +172,7 @@ def perturbed_vectors(clients: list[np.ndarray], draws: Any, params: Any) -> Fou
 def single_pass(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
     """Oja's method, row after row, client after client."""
     W, clients = start_of(clients, draws, params), clipped(clients, params)
-    for S, rng in zip(clients, draws.clients, strict=True):
+    for S, rng in zip(clients, streams(draws, params), strict=True):
         noise = 0.0
         if params.epsilon is not None:
             noise = private_oja.noise_multiplier(params, len(S)) * 2 * params.bound / params.batch
@@ -187,7 +192,7 @@ def single_pass(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
 def minibatches(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
     """Oja's method on batches, with the algorithm's own private mean (tested by itself)."""
     W, clients = start_of(clients, draws, params), clipped(clients, params)
-    for S, rng in zip(clients, draws.clients, strict=True):
+    for S, rng in zip(clients, streams(draws, params), strict=True):
         for t, part in enumerate(np.array_split(rng.permutation(len(S)), params.batches)):
             gradients = np.array([np.outer(a, a @ W).ravel() for a in S[part]])
             gradients = gradients.reshape(len(part), W.size)

@@ -17,7 +17,7 @@ from fedcore.transcript import Transcript
 
 def private(n_clients: int = 3, **options) -> Federation:
     clients = [np.eye(4) for _ in range(n_clients)]
-    federation = Federation(clients, seed=3, **options)
+    federation = Federation(clients, seed=3, noise=np.random.SeedSequence(3), **options)
     federation.protect(delta=1e-5, neighbours="replace_one")
     return federation
 
@@ -51,15 +51,15 @@ def test_a_client_named_twice_takes_part_twice(threads):
     """One participation after the other: two noises, two charges, two uploads, any threads."""
     federation = private(threads=threads, transcript=(seen := Transcript()))
     replies = federation.gather(noisy, of=[2, 0, 2, 2])
-    draws = federation.client_state("rng")  # streams moved as far as the participations
+    privacy = federation.client_state("privacy")  # streams moved as far as the participations
     assert len(replies) == 4 and federation.ledger.scalars_up == 4 * 16
     counts = [a.events.total() for a in federation.ledger.privacy.accounts]
     assert counts == [1, 0, 3]
-    stream = np.random.default_rng(np.random.SeedSequence(3, spawn_key=(1, 2)))
+    stream = np.random.default_rng(np.random.SeedSequence(3, spawn_key=(2, 2)))
     expected = [np.eye(4) + 2.0 * stream.standard_normal((4, 4)) for _ in range(3)]
     for reply, right in zip([replies[0], replies[2], replies[3]], expected, strict=True):
         np.testing.assert_array_equal(reply, right)
-    assert draws[2].bit_generator.state == stream.bit_generator.state
+    assert privacy[2].hidden.bit_generator.state == stream.bit_generator.state
     assert [exchange.client for exchange in seen.exchanges] == [2, 0, 2, 2]
     np.testing.assert_array_equal(seen.exchanges[3].sent, replies[3])
 
@@ -225,7 +225,7 @@ def test_long_rows_are_refused_or_clipped_and_never_change_the_bound():
 def test_monotone_queries_need_half_the_noise():
     """How often a query that is 3 below the threshold passes it: Lap(2/ε) against Lap(4/ε)."""
     for monotone, scale in ((False, 4.0), (True, 2.0)):
-        federation = Federation([np.eye(2)], seed=1)
+        federation = Federation([np.eye(2)], noise=np.random.SeedSequence(1))
         federation.protect(delta=1e-5, neighbours="add_or_remove_one")
         passed = []
 
@@ -246,7 +246,7 @@ def test_monotone_queries_need_half_the_noise():
 
 
 def test_a_mechanism_with_a_proof_of_its_own_is_charged_as_a_whole():
-    federation = Federation([np.eye(2)], seed=1)
+    federation = Federation([np.eye(2)], noise=np.random.SeedSequence(1))
     federation.protect(delta=1e-5, neighbours="replace_one")
 
     def step(data, state, message):
