@@ -1,19 +1,26 @@
-"""Files that appear under their final name whole or not at all."""
+"""Files that appear under their final name whole or not at all.
+
+The temporary file beside ``<stem><suffix>`` is ``.<stem>.<16 random digits>.tmp<suffix>``. A
+process that is killed leaves it behind; `LEFT_OVER` is the pattern that finds it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
+
+LEFT_OVER = ".*.tmp*"
 
 
 @contextlib.contextmanager
 def replace(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success flush it to disk and rename it to `path`.
 
-    The temporary file is removed when the block raises, and a name that holds the process id keeps
-    two processes that write the same output apart.
+    The temporary file is removed when the block raises. Its name is random, which keeps apart all
+    who write one output, on other hosts and in other containers, too, where process ids repeat.
 
     Parameters
     ----------
@@ -27,7 +34,7 @@ def replace(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     final = Path(path)
     final.parent.mkdir(parents=True, exist_ok=True)
-    temporary = final.with_name(f".{final.stem}.{os.getpid()}.tmp{final.suffix}")
+    temporary = final.with_name(f".{final.stem}.{secrets.token_hex(8)}.tmp{final.suffix}")
     try:
         yield temporary
         with open(temporary, "rb") as handle:

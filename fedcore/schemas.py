@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import best_match
 
 from fedcore.errors import ConfigError, nearest
@@ -18,6 +19,15 @@ FOLDERS = (
     Path(__file__).parent / "schemas",  # in an installed wheel
     Path(__file__).parents[1] / "workflow" / "schemas",  # in a checkout
 )
+
+FORMATS = FormatChecker(formats=())
+
+
+@FORMATS.checks("address", raises=ValueError)
+def _is_address(text: Any) -> bool:
+    """Whether a text is an address that can be downloaded from; raises where it has no parts."""
+    parts = urlsplit(text)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
 
 
 def check(config: Mapping[str, Any], schema: str, what: str) -> dict[str, Any]:
@@ -39,7 +49,7 @@ def check(config: Mapping[str, Any], schema: str, what: str) -> dict[str, Any]:
     rules = _schema(schema)
     filled = copy.deepcopy(dict(config))
     _fill_defaults(filled, rules, rules)
-    error = best_match(Draft202012Validator(rules).iter_errors(filled))
+    error = best_match(Draft202012Validator(rules, format_checker=FORMATS).iter_errors(filled))
     if error is None:
         return filled
     where = ".".join(str(part) for part in error.absolute_path) or "top level"

@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.datasets import bounded
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import ConfigError, DataError, FedcoreError
 
 _CROP, _SIDE = 148, 32
+_PIXELS, _BYTES = 2**24, 2**26  # of an image, and of its file; CelebA's are 178 x 218
+_DIGITS = 9  # of an identity
 PAPER_IDENTITIES = 25
 
 
@@ -67,13 +70,15 @@ def shrink(content: bytes) -> np.ndarray:
     OSError
         When the bytes are not an image.
     ValueError
-        When the image is smaller than the crop.
+        When the image is smaller than the crop, or larger than any photograph.
     """
     from PIL import Image
 
     with Image.open(io.BytesIO(content)) as picture:
+        width, height = picture.size
+        if width * height > _PIXELS:
+            raise ValueError(f"{width} x {height} pixels are more than {_PIXELS}")
         pixels = np.asarray(picture.convert("RGB"), np.float32)
-    height, width = pixels.shape[:2]
     if min(height, width) < _CROP:
         raise ValueError(f"{width} x {height} pixels are less than {_CROP} x {_CROP}")
     top, left = round((height - _CROP) / 2), round((width - _CROP) / 2)
@@ -96,8 +101,9 @@ def _identities(path: Path, wanted: set[int]) -> list[tuple[str, int]]:
         raise DataError(f"{path} cannot be read: {error}") from error
     for number, line in enumerate(lines, start=1):
         fields = line.split()
-        if fields and not (len(fields) == 2 and fields[1].isdigit()):
-            raise DataError(f"{path}, line {number}: '{line}' is not '<image>.jpg <identity>'")
+        if fields and not (len(fields) == 2 and fields[1].isdigit() and len(fields[1]) <= _DIGITS):
+            shown = line if len(line) < 80 else f"{line[:80]}…"
+            raise DataError(f"{path}, line {number}: '{shown}' is not '<image>.jpg <identity>'")
         if fields and int(fields[1]) in wanted:
             rows.append((fields[0], int(fields[1])))
     if lacking := wanted - {identity for _, identity in rows}:
@@ -118,7 +124,7 @@ def _read_all(
             raise FedcoreError(
                 "CelebA needs pillow: install it with 'pip install pillow'"
             ) from error
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        except Exception as error:  # a damaged image or archive can raise anything
             raise DataError(f"{where}: image {name} cannot be read ({error})") from error
         used.append((name, hashlib.sha256(content).hexdigest()))
     return x, used
@@ -158,12 +164,22 @@ def read(
     images = folder / parts["images"]
     y = np.array([identity for _, identity in rows], np.int64)
     if images.is_dir():
-        x, used = _read_all(rows, lambda name: (images / name).read_bytes(), images)
+
+        def read_loose(name: str) -> bytes:
+            with open(images / name, "rb") as file:
+                return bounded.Bounded(file, _BYTES).read()
+
+        x, used = _read_all(rows, read_loose, images)
         return Loaded(x, y, used=tuple(used))
     try:
         with zipfile.ZipFile(images) as archive:
             members = {n.rpartition("/")[2]: n for n in archive.namelist()}
-            return Loaded(_read_all(rows, lambda name: archive.read(members[name]), images)[0], y)
+
+            def get(name: str) -> bytes:
+                with archive.open(members[name]) as file:
+                    return bounded.Bounded(file, _BYTES).read()
+
+            return Loaded(_read_all(rows, get, images)[0], y)
     except (OSError, zipfile.BadZipFile) as error:
         raise DataError(
             f"{images} cannot be read ({error}): put a whole copy in its place"

@@ -9,10 +9,21 @@ from pathlib import Path
 from typing import IO, Any
 
 from fedcore import atomic
+from fedcore.datasets.bounded import Source
 from fedcore.errors import DataError
 
 RECORD = "fetched.json"
 _CHUNK = 1 << 20
+
+
+def exists(path: Path) -> bool:
+    """Whether there is a file or folder; DataError when its folder may not be searched."""
+    try:
+        return path.exists()
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be looked for: {error.strerror}; make its folder readable"
+        ) from error
 
 
 def expected(file: Mapping[str, Any]) -> tuple[str, str]:
@@ -21,7 +32,7 @@ def expected(file: Mapping[str, Any]) -> tuple[str, str]:
     return algorithm, file[algorithm]
 
 
-def stream(source: IO[bytes], sink: IO[bytes] | None = None, bar: Any = None) -> dict[str, str]:
+def stream(source: Source, sink: IO[bytes] | None = None, bar: Any = None) -> dict[str, str]:
     """Read `source` to its end, copy it to `sink`, and return its sha256 and md5 in hex."""
     sums = {"sha256": hashlib.sha256(), "md5": hashlib.md5(usedforsecurity=False)}
     while chunk := source.read(_CHUNK):
@@ -49,7 +60,7 @@ def mismatch(path: Path, file: Mapping[str, Any], found: Mapping[str, str]) -> s
         return None
     return (
         f"{path} has {algorithm} {found[algorithm]} where the registry expects {wanted}: "
-        "delete it and fetch again, or put the right file in its place"
+        "move it away and fetch again, or put the right file in its place"
     )
 
 
@@ -75,11 +86,8 @@ def state(path: Path, sums: Mapping[str, str]) -> dict[str, Any]:
     return {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, **sums}
 
 
-def verify(path: Path, file: Mapping[str, Any]) -> dict[str, Any]:
+def verify(path: Path, file: Mapping[str, Any], *, trust: bool = False) -> dict[str, Any]:
     """Check one file and return its record.
-
-    The file is hashed unless the folder's ``fetched.json`` holds its checksums together with its
-    present size and modification time.
 
     Parameters
     ----------
@@ -87,6 +95,10 @@ def verify(path: Path, file: Mapping[str, Any]) -> dict[str, Any]:
         The file.
     file : mapping
         Its registry entry.
+    trust : bool
+        Take the checksums from the folder's ``fetched.json`` where it holds them together with the
+        file's present size and modification time. A damage that leaves both as they were is then
+        not noticed, so that whoever reads the file has it hashed.
 
     Returns
     -------
@@ -103,7 +115,8 @@ def verify(path: Path, file: Mapping[str, Any]) -> dict[str, Any]:
         stat = path.stat()
         stamp = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
         if not (
-            isinstance(known, dict)
+            trust
+            and isinstance(known, dict)
             and stamp.items() <= known.items()
             and {"sha256", "md5"} <= known.keys()
         ):

@@ -8,13 +8,13 @@ from __future__ import annotations
 import io
 import pickle
 import tarfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fedcore.datasets import bounded
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import ConfigError, DataError, nearest
 
@@ -40,25 +40,38 @@ class _ArraysOnly(pickle.Unpickler):
 
 def choice(option: str, value: str, known: Mapping[str, Any]) -> Any:
     """Look an option's value up; ConfigError when it is unknown."""
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise ConfigError(f"option '{option}' is '{value}': {nearest(str(value), known)}")
     return known[value]
 
 
 def _members(path: Path, wanted: list[str]) -> list[bytes]:
-    """Return the named members of a tar archive, read in one pass and never written to disk."""
+    """Return the named members of a tar archive, read in one pass and never written to disk.
+
+    The archive is read as a stream, so that the limit on what it holds covers what is skipped, too.
+    """
     found: dict[str, bytes] = {}
     try:
-        with tarfile.open(path) as archive:
+        with (
+            bounded.opened(path) as file,
+            tarfile.open(fileobj=bounded.Bounded(file, bounded.MOST), mode="r|") as archive,
+        ):
             for member in archive:
                 name = member.name.rpartition("/")[2]
-                if name in wanted and (handle := archive.extractfile(member)) is not None:
+                if name in wanted:
+                    if not member.isreg() or member.issparse():
+                        raise DataError(
+                            f"{path}, member {name}: it is no plain file (type {member.type!r})"
+                        )
+                    handle = archive.extractfile(member)
+                    assert handle is not None  # as of a link or a folder
                     found[name] = handle.read()
                 if len(found) == len(wanted):
                     break
-    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
-        reason = " ".join(str(error).split())
-        raise DataError(f"{path} cannot be read ({reason}): delete it and fetch again") from error
+    except DataError:
+        raise
+    except Exception as error:  # a damaged or hostile archive can raise anything
+        raise bounded.unreadable(path, error) from error
     if absent := [name for name in wanted if name not in found]:
         raise DataError(f"{path} has no member {absent[0]}")
     return [found[name] for name in wanted]

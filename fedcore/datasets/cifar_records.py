@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,20 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.datasets import bounded
 from fedcore.datasets.cifar import PIXELS, choice, records
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import DataError
 
 _KEPT = {"keep": True, "drop": False}
-
-
-def _decompress(path: Path) -> bytes:
-    """Return the content of an xz file; DataError when it is damaged."""
-    try:
-        with lzma.open(path) as handle:
-            return handle.read()
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise DataError(f"{path} cannot be read ({error}): delete it and fetch again") from error
 
 
 def read(
@@ -58,7 +49,7 @@ def read(
     keep = choice("approximated", approximated, _KEPT)
     paths = [folder / name for name in parts["records"]]
     with ThreadPoolExecutor() as pool:  # lzma releases the interpreter's lock
-        blocks = dict(zip(map(str, paths), pool.map(_decompress, paths), strict=True))
+        blocks = dict(zip(map(str, paths), pool.map(bounded.content, paths), strict=True))
     x, y, *_ = records(blocks, 1, 0)
     sizes = [len(block) // (1 + PIXELS) for block in blocks.values()]
     starts = dict(

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
+import queue
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from fedcore import atomic
 from fedcore.datasets import checksums
+from fedcore.datasets.bounded import Bounded, Source, TooMuch
 from fedcore.errors import DataError
 
 ATTEMPTS = 3
 BACKOFF_S = 1.0
-TIMEOUT_S = 60.0
+TIMEOUT_S = 60.0  # without a byte; an attempt may take this and as long as
+SLOWEST = 50e3  # so many bytes a second need
 ANSWER_S = 5.0
+_CHUNK = 2**18
 KNOWN = "FEDCORE_ANSWERS"  # in the environment, what `answers` has found, by server
 _RETRIED_REFUSALS = frozenset({408, 425, 429})
 
@@ -45,21 +51,71 @@ def answers(url: str) -> bool:
 
 
 def _answers(url: str) -> bool:
-    request = urllib.request.Request(url, method="HEAD", headers={"User-Agent": "fedcore"})
     try:
-        with urllib.request.urlopen(request, timeout=ANSWER_S):
-            return True
+        _Arriving(url, "HEAD", ANSWER_S).read()
     except urllib.error.HTTPError:
         return True
     except (OSError, http.client.HTTPException):
         return False
+    return True
 
 
-def save(source: IO[bytes], path: Path, file: Mapping[str, Any], bar: Any) -> dict[str, Any]:
-    """Write `source` under `path` when its checksum is right; raise DataError when it is not."""
+class _Arriving:
+    """What an address sends, read by a thread of its own until it ends or `seconds` have passed.
+
+    The limit holds for everything together: name, connection, headers and body. A timeout of the
+    socket would begin anew with every byte, and a byte a second is no end.
+
+    Parameters
+    ----------
+    url, method : str
+    seconds : float
+    """
+
+    def __init__(self, url: str, method: str, seconds: float) -> None:
+        self._seconds, self._end = seconds, time.monotonic() + seconds
+        self._chunks: queue.Queue[bytes | Exception] = queue.Queue(maxsize=16)
+        self._closed = threading.Event()
+        # As a daemon it does not keep the process alive when the server does not let go of it.
+        threading.Thread(target=self._receive, args=(url, method), daemon=True).start()
+
+    def read(self, size: int = -1) -> bytes:
+        """Return some bytes, none at the end; TimeoutError when there is no time left."""
+        try:
+            chunk = self._chunks.get(timeout=max(0.0, self._end - time.monotonic()))
+        except queue.Empty:
+            raise TimeoutError(f"it took more than {self._seconds:.0f} s") from None
+        if isinstance(chunk, Exception):
+            raise chunk
+        return chunk
+
+    def close(self) -> None:
+        """Tell the thread to end with the next bytes."""
+        self._closed.set()
+        while not self._chunks.empty():
+            self._chunks.get()
+
+    def _receive(self, url: str, method: str) -> None:
+        request = urllib.request.Request(url, method=method, headers={"User-Agent": "fedcore"})
+        try:
+            with urllib.request.urlopen(request, timeout=min(TIMEOUT_S, self._seconds)) as source:
+                while not self._closed.is_set():
+                    self._chunks.put(chunk := source.read1(_CHUNK))
+                    if not chunk:
+                        return
+        except Exception as error:
+            self._chunks.put(error)
+
+
+def save(source: Source, path: Path, file: Mapping[str, Any], bar: Any) -> dict[str, Any]:
+    """Write `source` under `path` when its size and checksum are right; else raise DataError."""
+    size = file.get("bytes")
     with atomic.replace(path) as temporary:
-        with open(temporary, "wb") as sink:
-            sums = checksums.stream(source, sink, bar)
+        try:
+            with open(temporary, "wb") as sink:
+                sums = checksums.stream(Bounded(source, size) if size else source, sink, bar)
+        except TooMuch as error:
+            raise DataError(f"it has more than the {size} bytes of the registry") from error
         algorithm, wanted = checksums.expected(file)
         if sums[algorithm] != wanted:
             raise DataError(
@@ -72,18 +128,17 @@ def download(path: Path, file: Mapping[str, Any], progress: bool) -> dict[str, A
     """Try every address of a file `ATTEMPTS` times with growing pauses."""
     from tqdm import tqdm
 
-    reasons = []
+    reasons, seconds = [], TIMEOUT_S + file["bytes"] / SLOWEST
     for url in file["urls"]:
         reason = ""
         for attempt in range(ATTEMPTS):
             if attempt:
                 time.sleep(BACKOFF_S * 2 ** (attempt - 1))
-            request = urllib.request.Request(url, headers={"User-Agent": "fedcore"})
             try:
                 with (
-                    urllib.request.urlopen(request, timeout=TIMEOUT_S) as source,
+                    contextlib.closing(_Arriving(url, "GET", seconds)) as source,
                     tqdm(
-                        total=file.get("bytes"),
+                        total=file["bytes"],
                         desc=path.name,
                         unit="B",
                         unit_scale=True,

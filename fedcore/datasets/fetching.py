@@ -23,7 +23,7 @@ def _lacking(source: Mapping[str, Any], *folders: Path | None) -> list[dict[str,
     """Return the files and folders of a variant that are in none of `folders`."""
     wanted = [*source["files"], *({"name": folder} for folder in source.get("folders", ()))]
     there = [folder for folder in folders if folder is not None]
-    return [item for item in wanted if not any((f / item["name"]).exists() for f in there)]
+    return [item for item in wanted if not any(checksums.exists(f / item["name"]) for f in there)]
 
 
 def _sentence(
@@ -110,20 +110,37 @@ def _collect(
     for file in source["files"]:
         path = raw / file["name"]
         origin = mirror / file["name"] if mirror is not None else None
-        if path.exists():
-            state = checksums.verify(path, file)
-        elif origin is not None and origin.exists():
+        if checksums.exists(path):
+            state = checksums.verify(path, file, trust=True)
+        elif origin is not None and checksums.exists(origin):
             state = _copy(origin, path, file)
         else:
             state = download(path, file, progress)
         if checksums.read_record(raw).get(path.name) != state:
-            checksums.write_record(raw, {path.name: state})
+            _record(raw, path.name, state)
         paths.append(path)
     for folder in source.get("folders", ()):
-        if not (raw / folder).exists() and mirror is not None:
-            (raw / folder).symlink_to((mirror / folder).resolve(), target_is_directory=True)
+        if not checksums.exists(raw / folder) and mirror is not None:
+            _link(raw / folder, (mirror / folder).resolve())
         paths.append(raw / folder)
     return paths
+
+
+def _link(path: Path, folder: Path) -> None:
+    try:
+        path.symlink_to(folder, target_is_directory=True)
+    except OSError as error:
+        raise DataError(f"{path} cannot be linked to {folder}: {error.strerror}") from error
+
+
+def _record(raw: Path, name: str, state: Mapping[str, Any]) -> None:
+    try:
+        checksums.write_record(raw, {name: state})
+    except OSError as error:
+        raise DataError(
+            f"{raw / name} is right, but {raw / checksums.RECORD}, which says so, cannot be "
+            f"written: {error.strerror}; make the folder writable"
+        ) from error
 
 
 def fetch(

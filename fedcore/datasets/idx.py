@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
 import math
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fedcore.datasets import bounded
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import DataError
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+
+_DIMENSIONS = 8
 
 
 def parse(path: Path) -> np.ndarray:
@@ -33,19 +34,17 @@ def parse(path: Path) -> np.ndarray:
     Raises
     ------
     DataError
-        When the file cannot be read, is cut short, has bytes left over, or is not IDX.
+        When the file cannot be read, is cut short, has bytes left over, is not IDX, or is larger
+        than any data set of that format.
     """
-    try:
-        content = path.read_bytes()
-        if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path} cannot be read ({error}): delete it and fetch again") from error
+    content = bounded.content(path)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _TYPES:
         raise DataError(
             f"{path} is not an IDX file: it begins with the bytes {content[:4].hex(' ')}"
         )
     dtype, start = np.dtype(_TYPES[content[2]]), 4 + 4 * content[3]
+    if content[3] > _DIMENSIONS:
+        raise DataError(f"{path} has {content[3]} dimensions, more than {_DIMENSIONS}")
     if len(content) < start:
         raise DataError(f"{path} ends inside its header, after {len(content)} bytes")
     shape = tuple(int(size) for size in np.frombuffer(content[4:start], ">u4"))

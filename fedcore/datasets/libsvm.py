@@ -15,6 +15,9 @@ from fedcore.errors import DataError
 
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
+_LARGEST = 2.0**53  # of a label: beyond it a float is no longer a certain integer
+_SHOWN = 80  # characters of a bad token
+
 
 class _Table(NamedTuple):
     """Labels (n,), and for each nonzero its row, its column from 0 and its value."""
@@ -54,6 +57,7 @@ def _parse(text: bytes, n_features: int) -> _Table | None:
     rows = (np.cumsum(is_label) - 1)[~is_label]
     rising = (np.diff(index) > 0) | (np.diff(rows) > 0)
     whole = (index == np.floor(index)).all() and (labels == np.floor(labels)).all()
+    whole &= (np.abs(labels) < _LARGEST).all()
     if not (whole and rising.all() and ((index >= 1) & (index <= n_features)).all()):
         return None
     return _Table(labels, rows, index.astype(np.intp) - 1, values)
@@ -63,15 +67,17 @@ def _problem(text: bytes, n_features: int) -> str:
     """Return what is wrong with the first line that is not well formed."""
     for number, line in enumerate(text.split(b"\n"), start=1):
         label, *pairs = line.split() or [b"0"]
-        if not _NUMBER.fullmatch(label) or not float(label).is_integer():
-            return f"line {number}: label '{label.decode(errors='replace')}' is not an integer"
+        known = _NUMBER.fullmatch(label) is not None and float(label).is_integer()
+        if not known or abs(float(label)) >= _LARGEST:
+            shown = label[:_SHOWN].decode(errors="replace")
+            return f"line {number}: label '{shown}' is not an integer below 2^53"
         last = 0
         for pair in pairs:
             index, colon, value = pair.partition(b":")
-            shown = pair.decode(errors="replace")
+            shown = pair[:_SHOWN].decode(errors="replace")
             if not (colon and index.isdigit() and _NUMBER.fullmatch(value)):
                 return f"line {number}: '{shown}' is not of the form index:value"
-            if not last < int(index) <= n_features:
+            if len(index) > _SHOWN or not last < int(index) <= n_features:
                 return f"line {number}: the index of '{shown}' is not in {last + 1}..{n_features}"
             last = int(index)
     return "a line is not of the form 'label index:value ...'"

@@ -95,7 +95,7 @@ def present(entry: Mapping[str, Any], split: str, raw: Path) -> Mapping[str, Any
     for source in entry["sources"]:
         if split in source["splits"]:
             needed = [*(f["name"] for f in _files(source, split)), *source.get("folders", ())]
-            if all((raw / item).exists() for item in needed):
+            if all(checksums.exists(raw / item) for item in needed):
                 return source
     return None
 

@@ -15,7 +15,7 @@ def _source(loader: str, splits: dict, files: dict[str, bytes], **more) -> dict:
     urls = more.pop("urls", {})
     described = [
         {"name": name, "sha256": hashlib.sha256(content).hexdigest()}
-        | ({"urls": urls[name]} if name in urls else {})
+        | ({"bytes": len(content), "urls": urls[name]} if name in urls else {})
         for name, content in files.items()
     ]
     head = {"variant": "test", "status": "official", "note": "A test file.", "loader": loader}

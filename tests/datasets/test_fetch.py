@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.server
 import json
 import os
 import socket
+import socketserver
 import threading
+import time
 from collections import Counter
 
 import pytest
@@ -91,7 +94,7 @@ def test_drop_in_with_wrong_checksum_is_an_error_and_stays(source, registry, pla
         with pytest.raises(DataError) as error:
             call()
         text = str(error.value)
-        for part in (str(raw / "toy" / "labels"), DIGEST(LABELS).hexdigest(), "delete it"):
+        for part in (str(raw / "toy" / "labels"), DIGEST(LABELS).hexdigest(), "move it"):
             assert part in text
         assert DIGEST(b"other").hexdigest() in text and "\n" not in text
     assert (raw / "toy" / "labels").read_bytes() == b"other"
@@ -208,24 +211,37 @@ def test_md5_when_no_sha256_is_known(source, registry, place):
         datasets.load("toy", place("raw", {"labels": b"x"}), registry=reg)
 
 
-def test_a_changed_file_is_hashed_again_and_an_unchanged_one_is_not(
+def test_fetching_again_trusts_the_record_and_reading_does_not(
     source, registry, place, monkeypatch
 ):
     from fedcore.datasets import checksums
 
     reg = registry(source("idx", SPLITS, FILES), n_features=4)
     raw = place("raw", FILES)
-    datasets.fetch("toy", raw, registry=reg, progress=False)
     hashed = []
     real = checksums.stream
     monkeypatch.setattr(checksums, "stream", lambda s, *a: hashed.append(s.name) or real(s, *a))
-    datasets.load("toy", raw, registry=reg)
-    assert hashed == []
-    (raw / "toy" / "labels").write_bytes(LABELS[:-1] + b"\x09")
-    with pytest.raises(DataError, match="labels has sha256"):
-        datasets.load("toy", raw, registry=reg)
+    for _ in range(2):
+        datasets.fetch("toy", raw, registry=reg, progress=False)
+    assert len(hashed) == 2
     (raw / "toy" / "fetched.json").write_text("[not json")
-    with pytest.raises(DataError, match="labels has sha256"):
+    datasets.fetch("toy", raw, registry=reg, progress=False)
+    assert len(hashed) == 4
+    datasets.load("toy", raw, registry=reg)
+    assert len(hashed) == 6
+
+
+def test_damage_that_keeps_time_and_size_is_noticed(source, registry, place):
+    """A flipped digit of a LIBSVM text is another number: nothing but the checksum can tell."""
+    files = {"table": b"1 1:1 3:0.5\n-1 2:1\n"}
+    reg = registry(source("libsvm", {"train": {"table": "table"}}, files), n_features=3)
+    raw = place("raw", files)
+    datasets.fetch("toy", raw, registry=reg, progress=False)
+    path = raw / "toy" / "table"
+    before = path.stat()
+    path.write_bytes(files["table"].replace(b"0.5", b"0.7"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(DataError, match="table has sha256"):
         datasets.load("toy", raw, registry=reg)
 
 
@@ -273,3 +289,137 @@ def test_a_server_that_does_not_answer_is_asked_once_and_its_data_are_missing(
     assert sorted(known.values()) == [False, True]
     monkeypatch.setattr(download, "_answers", lambda url: pytest.fail("asked twice"))
     assert not datasets.answers(f"{dead}/images") and datasets.answers(f"{server.base}/other")
+
+
+@pytest.fixture
+def endless(monkeypatch):
+    """Serve bytes without an end on loopback, one at a time or at once, in the headers or after."""
+    monkeypatch.setattr(download, "BACKOFF_S", 0.01)
+    how = {"head": b"HTTP/1.1 200 OK\r\n\r\n", "drip": b"x", "pause": 0.02, "sent": 0}
+    stop = threading.Event()
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.recv(4096)
+            with contextlib.suppress(OSError):
+                self.request.sendall(how["head"])
+                while not stop.wait(how["pause"]):
+                    self.request.sendall(how["drip"])
+                    how["sent"] += len(how["drip"])
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+        block_on_close = False
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        how["base"] = f"http://127.0.0.1:{server.server_address[1]}"
+        yield how
+        stop.set()
+        server.shutdown()
+        thread.join()
+
+
+HEADERS = {
+    "body": {},
+    "headers": {"head": b"HTTP/1.1 200 OK\r\nX: "},
+    "status": {"head": b""},
+    "chunk sizes": {"head": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "drip": b"0"},
+}
+
+
+@pytest.mark.parametrize("where", HEADERS)
+def test_a_server_that_drips_is_left_after_the_time_of_an_attempt(
+    source, registry, tmp_path, monkeypatch, endless, where
+):
+    monkeypatch.setattr(download, "TIMEOUT_S", 0.3)
+    endless.update(HEADERS[where])
+    content = bytes(10_000)  # 0.2 s more; at fifty bytes a second it would need minutes
+    urls = {"table": [f"{endless['base']}/table"]}
+    entry = source("libsvm", {"train": {"table": "table"}}, {"table": content}, urls=urls)
+    start = time.monotonic()
+    with pytest.raises(DataError, match="took more than") as error:
+        datasets.fetch("toy", tmp_path, registry=registry(entry, n_features=3), progress=False)
+    assert time.monotonic() - start < 5.0
+    assert endless["base"] in str(error.value)
+    assert names_in(tmp_path / "toy") == []
+
+
+def test_a_server_that_sends_on_is_left_at_the_registered_size(source, registry, tmp_path, endless):
+    """No more than what was on its way is taken, and none of it is kept."""
+    endless.update(drip=bytes(100_000), pause=0.0)
+    urls = {"table": [f"{endless['base']}/table"]}
+    entry = source("libsvm", {"train": {"table": "table"}}, {"table": b"1 1:1\n"}, urls=urls)
+    with pytest.raises(DataError, match="more than the 6 bytes of the registry"):
+        datasets.fetch("toy", tmp_path, registry=registry(entry, n_features=3), progress=False)
+    assert names_in(tmp_path / "toy") == []
+    time.sleep(0.2)
+    sent = endless["sent"]
+    time.sleep(0.2)
+    assert endless["sent"] == sent, "the connection is still open"
+
+
+@pytest.mark.parametrize("where", ["headers", "status"])
+def test_a_server_that_drips_its_answer_does_not_answer(monkeypatch, endless, where):
+    monkeypatch.delenv(download.KNOWN, raising=False)
+    monkeypatch.setattr(download, "ANSWER_S", 0.3)
+    endless.update(HEADERS[where])
+    start = time.monotonic()
+    assert not datasets.answers(f"{endless['base']}/table")
+    assert time.monotonic() - start < 3.0
+
+
+def test_too_large_a_file_in_the_mirror(source, registry, place, tmp_path):
+    urls = {name: [f"http://127.0.0.1/{name}"] for name in FILES}
+    reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
+    mirror = place("mirror", {**FILES, "images": IMAGES + b"more"})
+    with pytest.raises(DataError, match=r"more than the \d+ bytes of the registry"):
+        datasets.fetch("toy", tmp_path / "raw", mirror=mirror, registry=reg, progress=False)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[bad/", "ftp://example.org/a", "http:///a", "http://a:b/", "a"]
+)
+def test_wrong_address_in_the_registry(source, registry, tmp_path, url):
+    entry = source("idx", SPLITS, FILES, urls={"images": [url]})
+    with pytest.raises(ConfigError, match=r"files\.0\.urls\.0: .* is not a 'address'") as error:
+        datasets.missing("toy", tmp_path, registry=registry(entry, n_features=4))
+    assert url in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.fixture
+def closed(monkeypatch):
+    """Make a folder unreadable, or unwritable, for anybody, the superuser too."""
+
+    def close(name, folder):
+        real = getattr(os, name)
+
+        def refuse(path, *args, **keywords):
+            if str(path).startswith(str(folder)):
+                raise PermissionError(13, "Permission denied", str(path))
+            return real(path, *args, **keywords)
+
+        monkeypatch.setattr(os, name, refuse)
+
+    return close
+
+
+def test_raw_folder_that_may_not_be_searched(source, registry, place, closed):
+    reg = registry(source("idx", SPLITS, FILES), n_features=4)
+    raw = place("raw", FILES)
+    closed("stat", raw / "toy")
+    for call in (datasets.missing, datasets.fetch, datasets.load):
+        with pytest.raises(DataError, match="Permission denied; make its folder readable"):
+            call("toy", raw, registry=reg)
+
+
+def test_raw_folder_that_may_not_be_written(source, registry, place, closed):
+    reg = registry(source("idx", SPLITS, FILES), n_features=4)
+    raw = place("raw", FILES)
+    closed("replace", raw / "toy")
+    with pytest.raises(
+        DataError, match=r"images is right, but .*fetched\.json.* cannot be written"
+    ):
+        datasets.fetch("toy", raw, registry=reg, progress=False)
+    assert datasets.load("toy", raw, registry=reg).y.tolist() == [5, 0, 4]

@@ -10,12 +10,13 @@ import pickle
 import struct
 import tarfile
 import zipfile
+import zlib
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from fedcore.datasets import celeba, cifar, cifar_records, idx, libsvm
+from fedcore.datasets import bounded, celeba, cifar, cifar_records, idx, libsvm
 from fedcore.errors import ConfigError, DataError
 
 
@@ -354,3 +355,186 @@ def test_celeba_bad_identity_line(faces):
     (folder / "id.txt").write_text("000001.jpg 1\n000002.jpg\n")
     with pytest.raises(DataError, match=r"id\.txt, line 2: "):
         celeba.read(folder, {"images": "folder", "labels": "id.txt"}, 3072)
+
+
+# ------------------------------------------------------ hostile files
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """Allow a mebibyte, where otherwise a gibibyte is."""
+    monkeypatch.setattr(bounded, "MOST", 2**20)
+
+
+def python10(folder, members=("train",)):
+    return cifar.read_python10(folder, {"archive": "a", "members": list(members)}, 3072)
+
+
+LINKS = {
+    "dangling": (tarfile.SYMTYPE, "nowhere"),
+    "to itself": (tarfile.SYMTYPE, "train"),
+    "out of the archive": (tarfile.SYMTYPE, "/etc/passwd"),
+    "hard, to itself": (tarfile.LNKTYPE, "cifar/train"),
+    "pipe": (tarfile.FIFOTYPE, ""),
+    "folder": (tarfile.DIRTYPE, ""),
+}
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_a_tar_member_that_is_no_file(tmp_path, kind):
+    info = tarfile.TarInfo("cifar/train")
+    info.type, info.linkname = LINKS[kind]
+    with tarfile.open(tmp_path / "a", "w:gz") as archive:
+        archive.addfile(info)
+    with pytest.raises(DataError, match="member train: it is no plain file") as error:
+        python10(tmp_path)
+    one_sentence(error)
+
+
+def test_a_sparse_tar_member(tmp_path):
+    """It may claim any size and bring no bytes."""
+    info = tarfile.TarInfo("cifar/train")
+    info.type, info.size = tarfile.GNUTYPE_SPARSE, 512
+    head = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    head[386:398], head[398:410] = b"00000000000\0", b"00000001000\0"  # one block at 0
+    head[483:495] = b"77777777777\0"  # 8 GiB in all
+    head[148:156] = b"%06o\0 " % (sum(head[:148]) + sum(head[156:512]) + 8 * 32)
+    (tmp_path / "a").write_bytes(bytes(head) + bytes(512 * 3))
+    with tarfile.open(tmp_path / "a") as archive:
+        assert archive.getmembers()[0].size == 8**11 - 1
+    with pytest.raises(DataError, match="no plain file"):
+        python10(tmp_path)
+
+
+def test_a_tar_of_thousands_of_nested_headers(tmp_path):
+    info = tarfile.TarInfo("././@LongLink")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 0
+    (tmp_path / "a").write_bytes(info.tobuf(tarfile.GNU_FORMAT) * 5000)
+    with pytest.raises(DataError, match="a cannot be read") as error:
+        python10(tmp_path)
+    one_sentence(error)
+
+
+def bomb_gzip(path):
+    path.write_bytes(gzip.compress(bytes(2**22)))
+    idx.parse(path)
+
+
+def bomb_xz(path):
+    path.write_bytes(lzma.compress(bytes(2**22)))
+    parts = {"records": [path.name], "approximated": "none"}
+    cifar_records.read(path.parent, parts, 3072)
+
+
+def bomb_tar(path):
+    tar(path, {"train": bytes(2**22)})
+    python10(path.parent)
+
+
+def bomb_tar_before(path):
+    tar(path, {"first": bytes(2**22), "train": b"x"})
+    python10(path.parent)
+
+
+def bomb_tar_header(path):
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        info = tarfile.TarInfo("cifar/train")
+        info.pax_headers = {"comment": "x" * 2**22}
+        archive.addfile(info)
+    python10(path.parent)
+
+
+def endless_plain(path):
+    path.write_bytes(bytes(2**22))
+    idx.parse(path)
+
+
+@pytest.mark.parametrize(
+    "bomb", [bomb_gzip, bomb_xz, bomb_tar, bomb_tar_before, bomb_tar_header, endless_plain]
+)
+def test_what_grows_beyond_the_limit_is_refused(tmp_path, little, bomb):
+    with pytest.raises(DataError, match="more than the 1048576 bytes that are allowed") as error:
+        bomb(tmp_path / "a")
+    assert str(tmp_path / "a") in one_sentence(error)
+
+
+def zip_of(path, content: bytes, change=lambda head: None):
+    """A zip with one image whose two headers are changed after it was written."""
+    with zipfile.ZipFile(path / "i.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("000001.jpg", content)
+    raw = bytearray((path / "i.zip").read_bytes())
+    central = raw.index(b"PK\1\2")
+    for start in (4, central + 6):  # where the two heads begin to be alike
+        head = raw[start : start + 22]
+        change(head)
+        raw[start : start + 22] = head
+    (path / "i.zip").write_bytes(raw)
+    (path / "id.txt").write_text("000001.jpg 1\n")
+
+
+def encrypted(head):
+    head[2] |= 1
+
+
+def unknown_method(head):
+    head[4] = 99
+
+
+@pytest.mark.parametrize(
+    ("change", "word"), [(encrypted, "encrypted"), (unknown_method, "not supported")]
+)
+def test_a_zip_that_cannot_be_opened(tmp_path, change, word):
+    zip_of(tmp_path, jpeg(flat((1, 2, 3))), change)
+    with pytest.raises(DataError, match=rf"i\.zip: image 000001\.jpg .*{word}") as error:
+        celeba.read(tmp_path, {"images": "i.zip", "labels": "id.txt"}, 3072, identities=1)
+    one_sentence(error)
+
+
+@pytest.mark.parametrize("where", ["i.zip", "loose"])
+def test_an_image_file_that_is_too_large(tmp_path, monkeypatch, where):
+    monkeypatch.setattr(celeba, "_BYTES", 2**16)
+    zip_of(tmp_path, bytes(2**22))
+    (tmp_path / "loose").mkdir()
+    (tmp_path / "loose" / "000001.jpg").write_bytes(bytes(2**22))
+    with pytest.raises(DataError, match="more than the 65536 bytes that are allowed"):
+        celeba.read(tmp_path, {"images": where, "labels": "id.txt"}, 3072, identities=1)
+
+
+def png_head(side: int) -> bytes:
+    """A few hundred bytes that say that a picture is as large as that."""
+    picture = io.BytesIO()
+    Image.new("1", (16, 16)).save(picture, "PNG")
+    raw = bytearray(picture.getvalue())
+    raw[16:24] = struct.pack(">2I", side, side)
+    raw[29:33] = struct.pack(">I", zlib.crc32(raw[12:29]))
+    return bytes(raw)
+
+
+@pytest.mark.parametrize("side", [5000, 60000])  # pillow itself refuses the second
+def test_an_image_of_too_many_pixels(tmp_path, side):
+    zip_of(tmp_path, png_head(side))
+    with pytest.raises(DataError, match=r"000001\.jpg cannot be read .*pixels") as error:
+        celeba.read(tmp_path, {"images": "i.zip", "labels": "id.txt"}, 3072, identities=1)
+    one_sentence(error)
+
+
+def test_idx_of_255_dimensions(tmp_path):
+    (tmp_path / "x").write_bytes(idx_bytes(8, (1,) * 255, b"a"))
+    with pytest.raises(DataError, match="255 dimensions"):
+        idx.parse(tmp_path / "x")
+
+
+def test_an_identity_of_5000_digits(faces):
+    folder, _ = faces
+    (folder / "id.txt").write_text("000001.jpg " + "9" * 5000)
+    with pytest.raises(DataError, match=r"id\.txt, line 1: ") as error:
+        celeba.read(folder, {"images": "folder", "labels": "id.txt"}, 3072)
+    one_sentence(error)
+
+
+@pytest.mark.parametrize("bad", [b"1 " + b"9" * 5000 + b":1", b"9" * 5000 + b" 1:1", b"1e300 1:1"])
+def test_libsvm_of_thousands_of_digits(tmp_path, bad):
+    (tmp_path / "t").write_bytes(b"1 1:1\n\n" + bad)
+    with pytest.raises(DataError, match="line 3: ") as error:
+        libsvm.parse(tmp_path / "t", 9)
+    one_sentence(error)

@@ -138,7 +138,7 @@ def test_raw_file_with_another_checksum(fresh):
     message = failed(run, fresh, "fetch/little.log")
     assert message.startswith("Error: data/raw/little/images.gz has sha256 ")
     assert " where the registry expects " in message
-    assert message.endswith(": delete it and fetch again, or put the right file in its place")
+    assert message.endswith(": move it away and fetch again, or put the right file in its place")
     assert not (fresh.root / "data/raw/little/fetched.json").exists()
 
 
@@ -150,7 +150,7 @@ def test_raw_file_cut_off(fresh, add_data_set):
     run = fresh.snakemake("data/clients/tiny/tiny/little.h5")
     assert failed(run, fresh, "problem/tiny-little.log") == (
         "Error: data/raw/torn/images.gz cannot be read (Compressed file ended before the "
-        "end-of-stream marker was reached): delete it and fetch again"
+        "end-of-stream marker was reached): move it away and fetch again"
     )
 
 

@@ -1,0 +1,84 @@
+"""Reading no more than a limit, whatever a server or an archive has to give."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import zlib
+from pathlib import Path
+from typing import IO, Protocol, cast
+
+from fedcore.errors import DataError
+
+# Several times what the largest file of the registry holds when it is decompressed.
+MOST = 2**30
+_CHUNK = 2**20
+ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)  # of a file that cannot be read
+
+
+class Source(Protocol):
+    """What `Bounded` reads from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes, none at the end."""
+        ...
+
+
+class TooMuch(OSError):
+    """There is more to read than the limit."""
+
+
+class Bounded(io.RawIOBase):
+    """Readable stream that raises `TooMuch` as soon as its source gives more than `limit` bytes.
+
+    Parameters
+    ----------
+    source : object with ``read(size) -> bytes``
+    limit : int
+        Bytes.
+    """
+
+    def __init__(self, source: Source, limit: int) -> None:
+        self._source, self._limit, self._left = source, limit, limit
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return at most `size` bytes, or all that are left; none at the end."""
+        if size is None or size < 0:
+            return b"".join(iter(lambda: self.read(_CHUNK), b""))
+        chunk = self._source.read(min(size, self._left + 1))
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise TooMuch(f"it holds more than the {self._limit} bytes that are allowed")
+        return chunk
+
+
+def content(path: Path) -> bytes:
+    """Return what a file holds, decompressed if it begins like a gzip or an xz file.
+
+    Raises
+    ------
+    DataError
+        When it cannot be read, or holds more than `MOST` bytes.
+    """
+    try:
+        with opened(path) as stream:
+            return Bounded(stream, MOST).read()
+    except ERRORS as error:
+        raise unreadable(path, error) from error
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Open a file for reading, to be decompressed if it begins like a gzip or an xz file."""
+    file = open(path, "rb")
+    head = file.read(6)
+    file.seek(0)
+    if head.startswith(b"\x1f\x8b"):
+        return cast(IO[bytes], gzip.GzipFile(fileobj=file))
+    return lzma.LZMAFile(file) if head == b"\xfd7zXZ\0" else file
+
+
+def unreadable(path: Path, error: Exception) -> DataError:
+    """Return the error that says that a raw file is damaged, and what to do."""
+    reason = " ".join(str(error).split())
+    return DataError(f"{path} cannot be read ({reason}): move it away and fetch again")
