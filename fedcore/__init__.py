@@ -7,7 +7,14 @@ Public names: `run`, `Result`, `FederatedPCA`, `Federation`, `History`, and the 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
+    from fedcore.api import Result, run
+    from fedcore.errors import FedcoreError
+    from fedcore.estimators import FederatedPCA
+    from fedcore.federation import Federation
+    from fedcore.history import History
 
 __version__ = "0.1.0"
 

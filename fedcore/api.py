@@ -46,6 +46,16 @@ class Result:
     ledger: Ledger
     output: dict[str, Any]
 
+    def __repr__(self) -> str:
+        """Sizes, costs and the names of what is held, in one line; no arrays."""
+        r, d = self.components.shape
+        return (
+            f"Result({r} components of {d} features; {len(self.history['iteration'])} records of "
+            f"{', '.join(self.history)}; {self.ledger.rounds} rounds, "
+            f"{self.ledger.bytes_up:,} bytes up, {self.ledger.bytes_down:,} down; "
+            f"output: {', '.join(self.output)})"
+        )
+
 
 def run(
     algorithm: str,

@@ -168,7 +168,8 @@ def run(
 
     Two algorithms with the same data set, partition and seed get the same clients and the same
     random streams. The same command gives the same bytes in --out, with a private algorithm only
-    if --simulate is given: else its noise is the operating system's.
+    if --simulate is given: else its noise is the operating system's. Files of the data set that are
+    not in --raw are fetched first, as by fedcore fetch.
 
     \b
     Examples:
@@ -176,7 +177,7 @@ def run(
       fedcore run power_exact mnist -r 20 --partition by=label --out mnist.h5
     """
     from fedcore import algorithms as registry
-    from fedcore import metrics, problems, sources
+    from fedcore import datasets, metrics, problems, sources
     from fedcore.cells import run_cell
     from fedcore.checks import require_rank
     from fedcore.experiments import Cell
@@ -188,6 +189,8 @@ def run(
         metrics.get(name)
     parts = _partition(partition, clients)
     spec = {"dataset": dataset, "partition": parts}
+    if not surrogate:
+        datasets.fetch(dataset, raw)  # what is there is only checked
     problem = sources.build(dataset, spec, raw=raw, seed=seed, surrogate=surrogate)
     require_rank(components, problem.n_samples, problem.n_features)
 
@@ -237,11 +240,13 @@ def show(file: str) -> None:
 
 
 @main.command()
-@click.argument("folder", type=click.Path(), default="results")
+@click.argument("folder", type=click.Path(), required=False)
 @click.option("--combine", is_flag=True, help="First merge FOLDER/verdicts/*.tsv anew.")
 @click.option("--why", is_flag=True, help="Print the reason below each verdict.")
-def verdicts(folder: str, combine: bool, why: bool) -> None:
-    """Print which published values came out, from the results in FOLDER (default: results).
+def verdicts(folder: str | None, combine: bool, why: bool) -> None:
+    """Print which published values came out, from the results in FOLDER.
+
+    The default is results, of make reproduce, or else results/quick, of make quickstart.
 
     \b
     Example:
@@ -249,6 +254,7 @@ def verdicts(folder: str, combine: bool, why: bool) -> None:
     """
     from fedcore import verdicts as verdict
 
+    folder = _results() if folder is None else folder
     table = Path(folder) / "verdicts.tsv"
     found = verdict.combine(table.with_suffix(""), table) if combine else verdict.read(table)
     rows = [("paper", "value", "printed", "measured", "verdict")]
@@ -260,14 +266,28 @@ def verdicts(folder: str, combine: bool, why: bool) -> None:
     click.echo(f"\n{verdict.summary(found)}")
 
 
+def _results() -> str:
+    """Folder with verdicts: that of `make reproduce`, or else of `make quickstart`."""
+    full, quick = "results", "results/quick"
+    for folder in (full, quick):
+        if any((Path(folder) / name).exists() for name in ("verdicts.tsv", "verdicts")):
+            if folder == quick:
+                click.echo(f"verdicts of the quick run, in {quick}:", err=True)
+            return folder
+    raise InputError(
+        f"there are no verdicts in {full} or {quick}: run make quickstart or make reproduce, "
+        "or name the folder of the results"
+    )
+
+
 def _algorithm_row(name: str) -> tuple[str, ...]:
     from fedcore.algorithms import get
 
     try:
         algorithm = get(name)
         return name, algorithm.paper, algorithm.title
-    except ImportError as error:  # an optional extra, or somebody else's broken package
-        return name, "–", f"cannot be imported here: {error}"
+    except FedcoreError as error:  # an optional extra, or somebody else's broken package
+        return name, "broken", " ".join(str(error).split())
 
 
 def _fields(algorithm: Algorithm) -> list[dataclasses.Field[Any]]:

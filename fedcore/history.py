@@ -134,6 +134,15 @@ class History:
     about: dict[str, Any] = field(default_factory=dict)
     units: dict[str, tuple[str, str]] = field(default_factory=lambda: dict(COLUMNS))
 
+    def __repr__(self) -> str:
+        """What was run on what, its size and the names of its columns, in one line; no arrays."""
+        about, shape = self.about, self.columns.get("iteration", np.empty((0, 0))).shape
+        return (
+            f"History({about.get('algorithm', '?')} on {about.get('problem', {}).get('name', '?')};"
+            f" {shape[0]} repeats x {shape[1]} records of {', '.join(self.columns)}; "
+            f"final: {', '.join(self.final) or '–'})"
+        )
+
     @classmethod
     def from_runs(
         cls,

@@ -59,5 +59,19 @@ class Registry:
         return self._modules[name]
 
     def module(self, name: str) -> ModuleType:
-        """Import and return the module of an entry."""
-        return importlib.import_module(self.module_name(name))
+        """Import and return the module of an entry.
+
+        Raises
+        ------
+        InputError
+            For an unknown name, or a module that fails while it is imported, whatever the reason:
+            somebody else's mistake takes nothing down but itself.
+        """
+        path = self.module_name(name)
+        try:
+            return importlib.import_module(path)
+        except (Exception, SystemExit) as error:
+            raise InputError(
+                f"{self._noun} '{name}' cannot be imported from {path}: "
+                f"{type(error).__name__}: {error}"
+            ) from error

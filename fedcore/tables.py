@@ -85,7 +85,9 @@ def read(path: str | os.PathLike[str]) -> list[Row]:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"table {path} cannot be read: {error}") from error
     if not text.endswith("\n"):
-        raise DataError(f"table {path} is cut off (no newline at its end); delete it and run again")
+        raise DataError(
+            f"table {path} is cut off (no newline at its end): run again what writes it"
+        )
     if text == "\n":
         return []
     lines = [line.split("\t") for line in text[:-1].split("\n")]

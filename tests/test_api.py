@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -108,6 +110,29 @@ def test_a_basis_is_taken_as_it_is_and_v_is_orthonormalised():
     basis = np.eye(4)[:, [2, 0]]
     assert shared_basis({"basis": basis, "V": np.ones((4, 2))}) is basis
     np.testing.assert_allclose(shared_basis({"V": 3 * basis}), basis, atol=1e-15)  # rounding
+
+
+def test_what_is_printed_of_a_result_is_short(clients, tmp_path):
+    result = fedcore.run("power_gd", clients, 3, local_steps=50)
+    text = repr(result)
+    assert len(text) < 400 and "\n" not in text
+    for part in ("3 components of 9 features", "51 records", "objective", "1 rounds", "V, U"):
+        assert part in text
+    history = fedcore.History({"iteration": np.arange(1000)[None], "objective": np.ones((1, 1000))})
+    assert repr(history) == (
+        "History(? on ?; 1 repeats x 1000 records of iteration, objective; final: –)"
+    )
+
+
+def test_a_type_checker_sees_the_public_names(tmp_path):
+    api = pytest.importorskip("mypy.api")
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("import fedcore\nfedcore.run(1)\nfedcore.FederatedPCA(2).fitt()\n")
+    cache = Path(fedcore.__file__).parents[1] / ".mypy_cache"  # that of `make lint`
+    out, _, status = api.run(["--cache-dir", str(cache), str(wrong)])
+    assert status == 1, out
+    assert '"FederatedPCA" has no attribute "fitt"' in out
+    assert 'Argument 1 to "run" has incompatible type "int"' in out
 
 
 def test_public_names_are_found_on_first_use_and_others_are_not():

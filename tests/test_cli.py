@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import fedcore
 from fedcore import verdicts
 from fedcore.cli import _bytes, _partition, _value, main
+from fedcore.errors import DataError
 from fedcore.history import History
 
 RUN = ["run", "power_gd", "w8a", "--surrogate", "--components", "3", "--set", "local_steps=4"]
@@ -61,14 +62,46 @@ def test_algorithms():
     assert "did you mean 'power_gd'" in refused("algorithms", "pover_gd")
 
 
-def test_an_algorithm_that_cannot_be_imported_is_listed(monkeypatch):
-    def broken(name):
-        raise ImportError("No module named 'torch'")
+BROKEN = {
+    "unwritten": ("def run(:", "SyntaxError"),
+    "needy": ("import no_such_package", "No module named 'no_such_package'"),
+    "failing": ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
+    "leaving": ("raise SystemExit(3)", "SystemExit: 3"),
+    "empty": ("", "has no PAPER and no Params and no run and no communication"),
+}
 
-    monkeypatch.setattr("fedcore.algorithms.get", broken)
-    result = call("algorithms")
-    assert result.exit_code == 0
-    assert "cannot be imported here: No module named 'torch'" in result.output
+
+def test_broken_plug_ins_are_listed_and_take_nothing_else_down(tmp_path):
+    info = tmp_path / "theirs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    entries = [f"[fedcore.{group}]" for group in ("algorithms", "metrics")]
+    for i, group in enumerate(entries):
+        entries[i] = "\n".join([group, *(f"{name} = their_{name}" for name in BROKEN)])
+    (info / "entry_points.txt").write_text("\n".join(entries) + "\n")
+    for name, (source, _) in BROKEN.items():
+        (tmp_path / f"their_{name}.py").write_text(source + "\n")
+
+    def program(*args):
+        path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+        return subprocess.run(
+            [sys.executable, "-m", "fedcore", *args],
+            capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path},
+        )  # fmt: skip
+
+    listed = program("algorithms")
+    assert listed.returncode == 0 and "Traceback" not in listed.stderr
+    assert "power_gd  " in listed.stdout
+    for name, (_, reason) in BROKEN.items():
+        (line,) = [line for line in listed.stdout.splitlines() if line.startswith(f"{name} ")]
+        assert line.split()[1] == "broken" and reason in line
+    one = program("algorithms", "leaving")
+    assert one.returncode == 1 and one.stderr.startswith("Error: algorithm 'leaving' cannot be")
+    assert "Traceback" not in one.stderr
+    good = program(*RUN, "--metric", "objective")
+    assert good.returncode == 0, good.stderr
+    wrong = program(*RUN, "--metric", "objectives")
+    assert "did you mean 'objective'" in wrong.stderr and "no licence" in wrong.stderr
 
 
 def test_datasets(tmp_path, monkeypatch):
@@ -163,11 +196,23 @@ def test_run_refuses(changes, says):
     assert says in refused(*RUN, *changes)
 
 
-def test_run_refuses_names(tmp_path):
+def test_run_refuses_names():
     assert "did you mean 'power_gd'" in refused("run", "power_gdd", "w8a", "-r", "3")
     assert "did you mean 'w8a'" in refused("run", "power_gd", "w8aa", "-r", "3")
-    absent = refused("run", "power_gd", "w8a", "-r", "3", "--raw", str(tmp_path))
-    assert "w8a" in absent and str(tmp_path) in absent
+
+
+def test_run_fetches_what_is_not_there(tmp_path, monkeypatch):
+    asked = []
+
+    def fetch(name, raw):
+        asked.append((name, raw))
+        raise DataError("w8a cannot be had: no answer")
+
+    monkeypatch.setattr("fedcore.datasets.fetch", fetch)
+    says = refused("run", "power_gd", "w8a", "-r", "3", "--raw", str(tmp_path))
+    assert asked == [("w8a", str(tmp_path))] and "no answer" in says
+    assert call(*RUN).exit_code == 0
+    assert len(asked) == 1  # a stand-in needs no file
 
 
 def test_an_unwritable_file_is_one_sentence(tmp_path):
@@ -207,6 +252,21 @@ def test_verdicts(tmp_path):
     assert "because" not in result.output
     assert "because of faps" in call("verdicts", str(folder.parent), "--why").output
     assert "no verdicts in" in refused("verdicts", str(tmp_path), "--combine")
+
+
+def test_verdicts_finds_those_of_the_quick_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "make quickstart or make reproduce" in refused("verdicts")
+    verdict = verdicts.Verdict(
+        "faps", "table1", "iterations", "Table 1", "table", "207", "210", 1.0, 2.0, 5, "reproduced",
+        "because",
+    )  # fmt: skip
+    verdicts.write([verdict], tmp_path / "results" / "quick" / "verdicts.tsv")
+    quick = call("verdicts")
+    assert quick.exit_code == 0 and "1 reproduced" in quick.stdout
+    assert "quick run" in quick.stderr
+    verdicts.write([verdict], tmp_path / "results" / "verdicts.tsv")
+    assert call("verdicts").stderr == ""
 
 
 def test_a_program_of_its_own(tmp_path):

@@ -38,6 +38,7 @@ from fedcore.plugins import Registry
 
 REGISTRY = Registry(__name__, __path__, "algorithm")
 names = REGISTRY.names
+PARTS = ("PAPER", "Params", "run", "communication")  # without which a module is no algorithm
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,14 @@ def get(name: str) -> Algorithm:
     Raises
     ------
     InputError
-        When there is no such algorithm; the message suggests the nearest name.
+        When there is no such algorithm (the message suggests the nearest name), its module cannot
+        be imported, or the module lacks a part.
     """
-    return Algorithm(name, REGISTRY.module(name))
+    module = REGISTRY.module(name)
+    lacking = [part for part in PARTS if not hasattr(module, part)]
+    if lacking:
+        raise InputError(
+            f"algorithm '{name}': {module.__name__} has no {' and no '.join(lacking)}; "
+            "fedcore.algorithms says what a module holds"
+        )
+    return Algorithm(name, module)

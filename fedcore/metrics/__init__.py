@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fedcore.errors import ConfigError, nearest
+from fedcore.errors import ConfigError, InputError, nearest
 from fedcore.plugins import Registry
 from fedcore.problems import Problem
 
@@ -75,11 +75,13 @@ def get(name: str) -> Metric:
     ConfigError
         When there is none; the message suggests the nearest name.
     """
-    known = {metric.name: metric for family in REGISTRY.names() for metric in _family(family)}
+    known: dict[str, Metric] = {}
+    broken: list[str] = []  # of other packages, perhaps: the metrics of all others still work
+    for family in REGISTRY.names():
+        try:
+            known.update({metric.name: metric for metric in REGISTRY.module(family).METRICS})
+        except (InputError, AttributeError) as error:
+            broken.append(str(error))
     if name not in known:
-        raise ConfigError(f"unknown metric '{name}': {nearest(name, known)}")
+        raise ConfigError("; ".join([f"unknown metric '{name}': {nearest(name, known)}", *broken]))
     return known[name]
-
-
-def _family(name: str) -> tuple[Metric, ...]:
-    return REGISTRY.module(name).METRICS

@@ -198,5 +198,5 @@ def _library(module: str) -> ModuleType:
     except ModuleNotFoundError as error:
         raise InputError(
             f"privacy accounting needs the package dp-accounting ({error}): "
-            "install it with pip install 'fedcore[privacy]'"
+            "pip install dp-accounting, or pip install '.[privacy]' in fedcore's checkout"
         ) from error
