@@ -127,6 +127,8 @@ def run(
     chosen = algorithms.get(algorithm)
     given_params = {"n_components": n_components, "start": start, **params}
     settings = chosen.params(given_params)
+    if isinstance(measure, str):
+        raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
     wanted = [metrics.get(name) for name in measure]
     matrices = check_clients(clients)
     given = None if labels is None else check_labels(labels, matrices)

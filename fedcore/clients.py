@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -159,6 +159,7 @@ def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
     Parameters
     ----------
     clients : sequence of array-like of shape (n_i, d)
+        Dense matrices; data frames whose columns are all plain numbers count as such.
 
     Returns
     -------
@@ -171,10 +172,10 @@ def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
         When there is no client, a client is empty, not a 2-D numeric matrix, contains NaN or
         infinity, or does not have the number of features of the first client.
     """
-    if isinstance(clients, np.ndarray) and clients.ndim == 2:
-        raise InputError("clients must be a list of matrices; for one client pass [matrix]")
+    _require_list(clients)
     checked: list[np.ndarray] = []
     for i, client in enumerate(clients):
+        _require_dense(client, f"client {i}")
         try:
             data = np.asarray(client)
         except ValueError as error:
@@ -188,7 +189,7 @@ def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
                 f"client {i} is empty (shape {data.shape}); drop it or give it samples"
             )
         if data.dtype.kind not in "biuf":
-            raise InputError(f"client {i}: dtype {data.dtype} is not numeric")
+            raise InputError(f"client {i}: {_not_numeric(client, data)}")
         if data.dtype != np.float32:
             data = data.astype(np.float64, copy=False)
         if not np.isfinite(data).all():
@@ -202,6 +203,36 @@ def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
     if not checked:
         raise InputError("a federation needs at least one client")
     return checked
+
+
+def _require_list(clients: Any) -> None:
+    """Refuse what is no sequence of matrices, above all a single matrix."""
+    # Sparse matrices are told by their `toarray`, so that SciPy need not be loaded.
+    if hasattr(clients, "toarray"):
+        raise InputError("clients is one sparse matrix: pass a list, [matrix.toarray()]")
+    if getattr(clients, "ndim", None) == 2:
+        raise InputError("clients must be a list of matrices; for one client pass [matrix]")
+    if clients is None or isinstance(clients, str | bytes) or not isinstance(clients, Iterable):
+        raise InputError(
+            f"clients must be a list with one matrix per client, got {type(clients).__name__}"
+        )
+
+
+def _require_dense(client: Any, who: str) -> None:
+    if client is None:
+        raise InputError(f"{who} is None; leave it out or give it a matrix")
+    if hasattr(client, "toarray"):
+        raise InputError(f"{who} is sparse: call .toarray() on it; dense matrices are needed")
+
+
+def _not_numeric(client: Any, data: np.ndarray) -> str:
+    """Say which column of a data frame is no plain number, or else the dtype of the whole."""
+    columns: Any = getattr(client, "dtypes", None)
+    if data.dtype == object and hasattr(columns, "items"):
+        for name, dtype in columns.items():
+            if not isinstance(dtype, np.dtype) or dtype.kind not in "iuf":
+                return f"column {name!r} has dtype {dtype}; drop it or call .astype(float) on it"
+    return f"dtype {data.dtype} is not numeric"
 
 
 def check_labels(labels: Sequence[np.ndarray], clients: Sequence[np.ndarray]) -> list[np.ndarray]:

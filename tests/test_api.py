@@ -140,3 +140,8 @@ def test_public_names_are_found_on_first_use_and_others_are_not():
     assert {"run", "History", "FedcoreError"} <= set(dir(fedcore))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = fedcore.nothing
+
+
+def test_a_bare_name_in_the_place_of_a_list_of_measures_is_refused(clients):
+    with pytest.raises(InputError, match=r"a list of metrics: write measure=\['objective'\]"):
+        fedcore.run("power_exact", clients, 2, measure="objective")

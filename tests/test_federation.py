@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from fedcore.clients import check_clients
 from fedcore.errors import InputError
@@ -177,11 +178,47 @@ def test_clients_are_made_float_and_contiguous_and_not_copied_without_need():
     np.testing.assert_array_equal(checked[3], whole)
 
 
+class Frame:
+    """What a data frame shows of itself, without a library of data frames."""
+
+    ndim = 2
+
+    def __init__(self, **columns):
+        self.columns = list(columns)
+        self.dtypes = {name: np.asarray(column).dtype for name, column in columns.items()}
+        self._rows = np.array([list(column) for column in columns.values()], object).T
+
+    def __iter__(self):
+        return iter(self.columns)
+
+    def __array__(self, dtype=None, copy=None):
+        plain = all(kind.kind in "iuf" for kind in self.dtypes.values())
+        return self._rows.astype(dtype or (float if plain else object))
+
+
+def test_a_data_frame_of_plain_numbers_is_a_matrix():
+    checked = check_clients([Frame(a=[1.5, 2.0], b=[3, 4])])
+    np.testing.assert_array_equal(checked[0], [[1.5, 3], [2, 4]])
+
+
 @pytest.mark.parametrize(
     ("clients", "message"),
     [
         ([], "at least one client"),
         (np.ones((4, 2)), "pass \\[matrix\\]"),
+        (Frame(a=[1.0], b=[2.0]), "must be a list of matrices; .* pass \\[matrix\\]"),
+        (scipy.sparse.csr_matrix(np.eye(3)), "one sparse matrix: .* \\[matrix.toarray\\(\\)\\]"),
+        (scipy.sparse.coo_array(np.eye(3)), "one sparse matrix: .* \\[matrix.toarray\\(\\)\\]"),
+        (
+            [np.eye(3), scipy.sparse.csr_array(np.eye(3))],
+            "client 1 is sparse: call .toarray\\(\\)",
+        ),
+        (None, "a list with one matrix per client, got NoneType"),
+        (3, "a list with one matrix per client, got int"),
+        ("data.csv", "a list with one matrix per client, got str"),
+        ([np.eye(3), None], "client 1 is None; leave it out or give it a matrix"),
+        ([Frame(a=[1.5], ok=[True])], "client 0: column 'ok' has dtype bool; drop it or call"),
+        ([Frame(a=[1.5], t=["x"])], "client 0: column 't' has dtype <U1; drop it or call .astype"),
         ([np.ones(4)], "client 0: expected a 2-D .* got 1-D"),
         ([np.ones((4, 2)), np.ones((0, 2))], "client 1 is empty"),
         ([np.ones((4, 0))], "client 0 is empty"),
