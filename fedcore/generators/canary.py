@@ -1,14 +1,41 @@
-"""Data that differ in one row from their neighbours: what a privacy audit tells apart.
+"""Data that differ in one record from their neighbours: what a privacy audit tells apart.
 
-One client of rows of unit norm. The last row is the canary: e₁, or e₂ for the neighbour, the two
-rows whose exchange moves a Gram matrix the most. All other rows depend on the size alone.
+One client of rows on a sphere, and the canary as the last row: e₁, for a neighbour e₂ in its place,
+zeros, or no row at all. Replacing e₁ by e₂ moves a Gram matrix as much as rows of unit norm can.
+All other rows depend on the size alone.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from fedcore.checks import require_at_least, require_flag
+from fedcore.checks import require_at_least, require_flag, require_non_negative, require_positive
+from fedcore.errors import InputError
+
+# Where to find the neighbour under a relation of `fedcore.privacy.events.NEIGHBOURS`.
+NEIGHBOUR = {
+    "replace_one": "replaced",
+    "add_or_remove_one": "removed",
+    "zero_out_one": "zeroed",
+    "change_entry": "zeroed",
+}
+
+
+class Pair(NamedTuple):
+    """Gram matrices of two neighbours, G₁ with the canary and G₀ without, d × d.
+
+    Attributes
+    ----------
+    between : ndarray
+        ½(G₁ + G₀).
+    change : ndarray
+        G₁ − G₀.
+    """
+
+    between: np.ndarray
+    change: np.ndarray
 
 
 def generate(
@@ -16,10 +43,13 @@ def generate(
     *,
     samples: int = 20,
     n_features: int = 2,
+    length: float = 1.0,
+    held: float = 0.0,
     replaced: bool = False,
     removed: bool = False,
+    zeroed: bool = False,
 ) -> list[np.ndarray]:
-    """Rows of unit norm on the sphere, and the canary.
+    """Rows on the sphere, and the canary.
 
     Parameters
     ----------
@@ -27,17 +57,58 @@ def generate(
         Not used: neighbours share their other rows, whatever their names.
     samples, n_features : int
         Rows, the canary among them, and columns.
-    replaced, removed : bool, default=False
-        Whether the canary is e₂, or zero, and not e₁. A row of zeros has no part in any product.
+    length : float, default=1.0
+        Norm of the other rows.
+    held : float, default=0.0
+        Second entry of the canary's row on all neighbours. Of use where a neighbour has one entry
+        changed: the larger `held`, the more a singular vector turns for a gap as large.
+    replaced, removed, zeroed : bool, default=False
+        Whether the canary is e₂, gone (a row less), or its first entry 0, and not e₁.
 
     Returns
     -------
-    list of one ndarray of shape (samples, n_features)
+    list of one ndarray of shape (samples, n_features), or with `removed` (samples − 1, n_features)
+
+    Raises
+    ------
+    InputError
+        For sizes below 2, more than one neighbour at once, or `held` with a row that changes whole.
     """
     require_at_least(2, samples=samples, n_features=n_features)
-    require_flag(replaced=replaced, removed=removed)
+    require_positive(length=length)
+    require_non_negative(held=held)
+    require_flag(replaced=replaced, removed=removed, zeroed=zeroed)
+    if replaced + removed + zeroed > 1 or (held and (replaced or removed)):
+        raise InputError(
+            "the canary has one neighbour at a time: give one of replaced, removed and zeroed, and "
+            "held with none of the first two"
+        )
     others = np.random.default_rng((samples, n_features)).standard_normal((samples - 1, n_features))
-    others /= np.linalg.norm(others, axis=1, keepdims=True)
+    others *= length / np.linalg.norm(others, axis=1, keepdims=True)
     canary = np.zeros((1, n_features))
-    canary[0, int(replaced)] = float(not removed)
-    return [np.vstack([others, canary])]
+    canary[0, int(replaced)] = float(not zeroed)
+    canary[0, 1] += held
+    return [others if removed else np.vstack([others, canary])]
+
+
+def pair(data: np.ndarray, neighbours: str) -> Pair:
+    """Return the Gram matrices of `data` and of its neighbour, the same for either of the two.
+
+    Parameters
+    ----------
+    data : ndarray of shape (n, d)
+        What `generate` made, with or without the canary.
+    neighbours : str
+        A key of `NEIGHBOUR`.
+    """
+    if neighbours not in NEIGHBOUR:
+        raise InputError(f"there is no canary for neighbours by {neighbours!r}")
+    row, instead = np.eye(data.shape[1])[0], np.zeros(data.shape[1])
+    if neighbours == "replace_one":
+        instead[1] = 1.0
+    if neighbours == "change_entry":
+        row[1] = instead[1] = data[-1, 1]
+    gone = neighbours == "add_or_remove_one" and not np.array_equal(data[-1], row)
+    others = data if gone else data[:-1]
+    with_row, without = np.outer(row, row), np.outer(instead, instead)
+    return Pair(others.T @ others + 0.5 * (with_row + without), with_row - without)

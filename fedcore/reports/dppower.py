@@ -319,8 +319,7 @@ def audits(results: Results) -> Rows:
                 for key, history in cells.items()
                 if key[:2] == (algorithm, variant) and key[2] != "canary"
             )
-            delta = present.about["params"]["delta"]
-            found = audit.lower_bound(present.last("canary"), absent.last("canary"), delta=delta)
+            found = audit.from_histories(present, absent)
             rows.append(
                 {
                     "method": algorithm,

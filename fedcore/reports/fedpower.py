@@ -275,8 +275,7 @@ def audits(results: Results) -> Rows:
     scores = evidence(results)
     rows = []
     for variant, (present, absent) in scores.items():
-        params = settings(present)
-        found = audit.lower_bound(present.last("canary"), absent.last("canary"), delta=params.delta)
+        found = audit.from_histories(present, absent)
         rows.append(
             {
                 "variant": variant,

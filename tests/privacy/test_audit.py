@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import stats
 
+from fedcore.api import execute
 from fedcore.errors import InputError
 from fedcore.generators import canary
 from fedcore.privacy import audit, mechanisms
@@ -66,6 +69,95 @@ def test_equal_data_are_not_told_apart():
     assert min(bounds) == 0.0
 
 
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_true_noise_is_accused_in_few_of_many_audits(gaussian):
+    """Ideal pairs at (0.5, 1e-4), by both bounds: each may fail in 5 % of all audits."""
+    rng, z, failed = np.random.default_rng(3), gaussian_noise_multiplier(0.5, 1e-4), 0
+    for _ in range(200):
+        scores = rng.normal(1.0 / z, 1.0, 1000), rng.normal(0.0, 1.0, 1000)
+        found = audit.lower_bound(*map(np.exp, scores), delta=1e-4, gaussian=gaussian)
+        failed += found.epsilon > 0.5
+    assert failed <= stats.binom.isf(0.001, 200, 0.05)
+
+
+def test_half_the_noise_is_found_in_nineteen_of_twenty_audits():
+    """Claimed (0.5, 1e-4), 10⁴ runs, ideal pairs; the bound for any method finds few of them."""
+    rng, z, found = np.random.default_rng(4), gaussian_noise_multiplier(0.5, 1e-4), {}
+    for _ in range(20):
+        scores = rng.normal(2.0 / z, 1.0, 10_000), rng.normal(0.0, 1.0, 10_000)
+        for gaussian in (True, False):
+            bound = audit.lower_bound(*scores, delta=1e-4, gaussian=gaussian).epsilon
+            found[gaussian] = found.get(gaussian, 0) + (bound > 0.5)
+    assert found[True] >= 19
+    assert found[False] <= 10
+
+
+def test_the_bound_for_gaussian_noise_is_that_of_its_closed_form():
+    """Of counts far apart: μ by the two limits, and ε by Balle & Wang's δ(ε) of that μ."""
+    hits, alarms = np.r_[np.ones(600), np.zeros(400)], np.r_[np.ones(100), np.zeros(900)]
+    order = np.random.default_rng(0).permutation(1000)
+    found = audit.lower_bound(hits[order], alarms[order], delta=1e-5, gaussian=True)
+    low = stats.binomtest(found.hits, 500).proportion_ci(0.95).low
+    high = stats.binomtest(found.false_alarms, 500).proportion_ci(0.95).high
+    mu, e = stats.norm.ppf(low) - stats.norm.ppf(high), found.epsilon
+    delta = stats.norm.cdf(mu / 2 - e / mu) - np.exp(e) * stats.norm.cdf(-mu / 2 - e / mu)
+    assert delta == pytest.approx(1e-5, rel=1e-6)
+
+
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_a_score_that_is_no_number_tells_all(gaussian):
+    """Half of the runs NaN on one data set and none on the other: an event of its own."""
+    rng = np.random.default_rng(5)
+    clean, broken = rng.standard_normal((2, 1000))
+    broken[rng.random(1000) < 0.5] = np.nan
+    for pair in ((clean, broken), (broken, clean), (clean, np.full(1000, np.nan))):
+        assert audit.lower_bound(*pair, delta=1e-5, gaussian=gaussian).epsilon > 3.0
+    same = np.where(rng.random((2, 1000)) < 0.5, np.nan, rng.standard_normal((2, 1000)))
+    assert audit.lower_bound(*same, delta=1e-5, gaussian=gaussian).epsilon < 0.5
+
+
+HONEST = [
+    ("analyze_gauss", {}, "add_or_remove_one"),
+    ("noisy_power", {"rounds": 2}, "add_or_remove_one"),
+    ("noisy_power", {"rounds": 1, "protects": "entry"}, "change_entry"),
+    ("fedpower", {"iterations": 2, "local_steps": 1}, "replace_one"),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "params", "relation"), HONEST)
+def test_the_audit_tests_what_the_algorithm_declares_at_the_delta_asked_for(
+    algorithm, params, relation, monkeypatch
+):
+    """Neighbours under its own relation, and one δ for run and bound."""
+    seen = []
+
+    def run(chosen, problem, settings, *args, **options):
+        recorder, output = execute(chosen, problem, settings, *args, **options)
+        seen.append((problem.clients[0], settings.delta, recorder.ledger.privacy))
+        return recorder, output
+
+    monkeypatch.setattr(audit, "execute", run)
+    found = audit.audit(algorithm, 1, runs=60, delta=0.05, epsilon=2.0, **params)
+    assert found.epsilon <= 2.0
+    assert {(delta, privacy.delta) for _, delta, privacy in seen} == {(0.05, 0.05)}
+    assert {privacy.neighbours for *_, privacy in seen} == {relation}
+    present, absent = seen[0][0], seen[-1][0]
+    change = np.diag([1.0, -1.0 if relation == "replace_one" else 0.0])
+    np.testing.assert_allclose(present.T @ present - absent.T @ absent, change, atol=1e-12)
+    assert len(present) - len(absent) == (relation == "add_or_remove_one")
+
+
+def test_an_honest_claim_for_rows_added_or_removed_is_not_refuted():
+    """Analyze Gauss at ε = 2: a row replaced, which is two steps, would give one of 2.14."""
+    found = audit.audit("analyze_gauss", 1, runs=1500, delta=1e-6, epsilon=2.0)
+    assert 0.3 < found.epsilon <= 2.0
+
+
+def test_there_is_nothing_to_audit_without_a_claim():
+    with pytest.raises(InputError, match="claims no privacy"):
+        audit.audit("analyze_gauss", 1, runs=4, delta=1e-6, epsilon=None)
+
+
 def test_clopper_pearson_by_its_definition():
     """Limits at which the observed counts have a tail probability of 2.5 %."""
     hits, alarms = 80, 10
@@ -79,32 +171,74 @@ def test_clopper_pearson_by_its_definition():
     assert audit._bounds(everything, 100, everything, 100, 0.01, 0.95)[0] < 0.0
 
 
-def test_the_canaries_differ_in_one_row_and_no_more():
+def test_the_rows_are_of_the_length_asked_for():
+    (data,) = canary.generate(np.random.default_rng(0), samples=9, n_features=4, length=0.5)
+    np.testing.assert_allclose(np.linalg.norm(data, axis=1), [0.5] * 8 + [1.0])
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "options"),
+    [
+        ("replace_one", {"replaced": True}),
+        ("add_or_remove_one", {"removed": True}),
+        ("zero_out_one", {"zeroed": True}),
+        ("change_entry", {"zeroed": True, "held": 3.0}),
+    ],
+)
+def test_the_score_is_the_log_likelihood_ratio(neighbours, options):
+    """Of a noisy product, whichever of the two data sets it comes from."""
     rng = np.random.default_rng(0)
-    (present,) = canary.generate(rng, samples=9, n_features=4)
-    (absent,) = canary.generate(rng, samples=9, n_features=4, replaced=True)
-    np.testing.assert_array_equal(present[:-1], absent[:-1])
-    np.testing.assert_array_equal(present[-1], [1, 0, 0, 0])
-    np.testing.assert_array_equal(absent[-1], [0, 1, 0, 0])
-    np.testing.assert_allclose(np.linalg.norm(present, axis=1), 1.0)
+    held = {"held": options.get("held", 0.0)}
+    (present,) = canary.generate(rng, samples=9, n_features=4, **held)
+    (absent,) = canary.generate(rng, samples=9, n_features=4, **options)
+    Z = np.linalg.qr(rng.standard_normal((4, 2)))[0]
+    Y = present.T @ (present @ Z) + 0.7 * rng.standard_normal((4, 2))
+    expected = 0.49 * sum(
+        sign * stats.norm.logpdf(Y, data.T @ (data @ Z), 0.7).sum()
+        for data, sign in ((present, 1.0), (absent, -1.0))
+    )
+    for data in (present, absent):
+        pair = canary.pair(data, neighbours)
+        assert audit.score(pair, Exchange(1, 0, Z, Y)) == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_score_of_replies_without_noise():
+def test_local_steps_are_measured_against_what_is_sent_along():
+    """A client that took local steps has a basis of its own; the broadcast one explains nothing."""
     rng = np.random.default_rng(0)
     (data,) = canary.generate(rng, samples=9, n_features=4)
+    pair = canary.pair(data, "replace_one")
+    broadcast, own = (np.linalg.qr(rng.standard_normal((4, 2)))[0] for _ in range(2))
+    local = Exchange(1, 0, broadcast, (data.T @ (data @ own), own))
+    assert audit.score(pair, local) == pytest.approx(0.5 * np.sum(own[:2] ** 2))
+
+
+def test_the_score_of_other_replies():
+    rng = np.random.default_rng(0)
+    (data,) = canary.generate(rng, samples=9, n_features=4)
+    pair = canary.pair(data, "replace_one")
     Z = np.linalg.qr(rng.standard_normal((4, 2)))[0]
-    product = Exchange(1, 0, Z, data.T @ (data @ Z))
-    assert audit.score(data, product) == pytest.approx(np.sum(Z[0] ** 2))
-    with_basis = Exchange(1, 0, Z, (data.T @ (data @ Z), Z))
-    assert audit.score(data, with_basis) == audit.score(data, product)
-    assert audit.score(data, Exchange(1, 0, None, data.T @ data)) == pytest.approx(1.0)
+    assert audit.score(pair, Exchange(1, 0, None, data.T @ data)) == pytest.approx(1.0)
     vote = Exchange(1, 0, [Z, Z], np.array([0.0, 1.0, 0.0, 0.0, 0.0]))
-    assert audit.score(data, vote) == 0.0
-    V = np.array([[0.6], *[[0.0]] * (data.shape[1] - 2), [0.8]])
-    expected = 0.36 - V[1, 0] ** 2
-    assert audit.score(data, Exchange(1, 0, None, V)) == pytest.approx(expected)
+    assert audit.score(pair, vote) == 0.0
+    V = np.array([[0.6], [0.0], [0.0], [0.8]])
+    # Released, or passed on in answer to another basis: no product with a Gram matrix.
+    for received in (None, Z[:, :1]):
+        assert audit.score(pair, Exchange(1, 0, received, V)) == pytest.approx(0.36)
     with pytest.raises(InputError, match="the canary audit reads"):
-        audit.score(data, Exchange(1, 0, Z, data))
+        audit.score(pair, Exchange(1, 0, Z, data))
+
+
+def test_rounds_weigh_by_their_noise():
+    """Twice the threshold, twice the noise: a quarter of the weight in the likelihood."""
+    (data,) = canary.generate(np.random.default_rng(0), samples=9, n_features=4)
+    Z = np.eye(4)[:, :2]
+    transcript = SimpleNamespace(exchanges=[Exchange(r, 0, Z, data.T @ data @ Z) for r in (1, 2)])
+    rows = [{"round": r, "threshold": 2.0 * r} for r in (0, 1, 2)]
+    ledger = SimpleNamespace(privacy=SimpleNamespace(neighbours="add_or_remove_one"))
+    recorder = SimpleNamespace(rows=rows, ledger=ledger)
+    problem = SimpleNamespace(clients=[data])
+    # ½ per round: the canary's e₁e₁ᵀ less its half, along e₁.
+    assert audit.column(problem, transcript, recorder) == pytest.approx([0, 0.125, 0.125 + 0.03125])
 
 
 def test_too_few_runs_are_refused():
@@ -129,17 +263,38 @@ def test_the_variant_with_a_tenth_of_the_noise_is_one():
 def test_the_score_of_a_triangle_is_that_of_its_matrix():
     rng = np.random.default_rng(0)
     (data,) = canary.generate(rng, samples=9, n_features=4)
+    pair = canary.pair(data, "add_or_remove_one")
     gram = data.T @ data + rng.standard_normal((4, 4))
     gram = (gram + gram.T) / 2
     triangle = Exchange(1, 0, None, gram[np.triu_indices(4)])
-    assert audit.score(data, triangle) == pytest.approx(
-        audit.score(data, Exchange(1, 0, None, gram))
+    assert audit.score(pair, triangle) == pytest.approx(
+        audit.score(pair, Exchange(1, 0, None, gram))
     )
 
 
-def test_a_canary_that_is_gone_is_a_row_of_zeros():
-    (present,) = canary.generate(np.random.default_rng(0), samples=9, n_features=4)
-    (absent,) = canary.generate(np.random.default_rng(0), samples=9, n_features=4, removed=True)
-    np.testing.assert_array_equal(present[:-1], absent[:-1])
-    np.testing.assert_array_equal(absent[-1], np.zeros(4))
-    np.testing.assert_allclose(present.T @ present - absent.T @ absent, np.diag([1, 0, 0, 0]))
+@pytest.mark.parametrize(
+    ("other", "change"),
+    [
+        ({"removed": True}, [[1, 0], [0, 0]]),
+        ({"zeroed": True}, [[1, 0], [0, 0]]),
+        ({"replaced": True}, [[1, 0], [0, -1]]),
+        ({"zeroed": True, "held": 5.0}, [[1, 5], [5, 0]]),
+    ],
+)
+def test_neighbours_share_all_rows_but_the_canary(other, change):
+    rng = np.random.default_rng(0)
+    (present,) = canary.generate(rng, samples=9, n_features=2, held=other.get("held", 0.0))
+    (absent,) = canary.generate(rng, samples=9, n_features=2, **other)
+    assert len(absent) == (8 if "removed" in other else 9)
+    np.testing.assert_array_equal(present[:8], absent[:8])
+    np.testing.assert_allclose(present.T @ present - absent.T @ absent, change, atol=1e-12)
+
+
+def test_one_neighbour_at_a_time():
+    rng = np.random.default_rng(0)
+    for options in ({"removed": True, "zeroed": True}, {"held": 1.0, "replaced": True}):
+        with pytest.raises(InputError, match="one neighbour at a time"):
+            canary.generate(rng, **options)
+    (data,) = canary.generate(rng)
+    with pytest.raises(InputError, match="no canary"):
+        canary.pair(data, "friends")

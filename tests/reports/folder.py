@@ -21,7 +21,10 @@ class Folder:
         self.problems[name] = {"label": name.upper()}
         problems.save(Problem(name, clients, **about), self.root / f"{name}.h5")
 
-    def add(self, experiment, algorithm, problem, variant="default", *, history=None, **options):
+    def add(
+        self, experiment, algorithm, problem, variant="default", *, history=None, privacy=None,
+        **options,
+    ):  # fmt: skip
         params = {**self.params, **options.pop("params", {})}
         cell = {
             "paper": self.paper, "experiment": experiment, "algorithm": algorithm,
@@ -36,6 +39,7 @@ class Folder:
             return run_cell(cell, self.root / f"{problem}.h5", file)
         about = {"name": problem, "status": "synthetic"}
         history.about = {"algorithm": algorithm, "params": params, "problem": about}
+        history.about |= {"privacy": privacy} if privacy else {}
         history.save(file)
         return history
 

@@ -211,8 +211,8 @@ def test_error_rates_and_bounds_of_made_up_scores(folder):
                 "epsilon": np.full((2000, 1), 0.4),
             }
         )
-        params = {"epsilon": 0.5}
-        folder.add("audit", "fedpower", problem, "tight", history=history, params=params)
+        privacy = {"delta": 1e-4, "mechanisms": ["Gaussian"]}
+        folder.add("audit", "fedpower", problem, "tight", history=history, privacy=privacy)
     results = folder.results()
     (row,) = report.audits(results)
     assert (row["claimed"], row["accounted"], row["runs"]) == (0.5, 0.4, 1000)
