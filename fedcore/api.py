@@ -86,7 +86,8 @@ def run(
     labels : sequence of ndarray of shape (n_i,), optional
         One label per sample, for algorithms that learn from them.
     seed : int or numpy.random.SeedSequence, default=0
-        Same seed, same result, bit for bit; privacy noise aside, see `simulate`.
+        Same seed, same result, bit for bit where CPU type, BLAS, its number of threads and
+        library versions are the same; privacy noise aside, see `simulate`.
     start : ndarray of shape (n_features, n_components), optional
         Starting basis; the default is drawn from `seed`.
     measure : sequence of str, default=("objective",)

@@ -167,9 +167,10 @@ def run(
     """Run ALGORITHM on DATASET and print where it ended and what it cost.
 
     Two algorithms with the same data set, partition and seed get the same clients and the same
-    random streams. The same command gives the same bytes in --out, with a private algorithm only
-    if --simulate is given: else its noise is the operating system's. Files of the data set that are
-    not in --raw are fetched first, as by fedcore fetch.
+    random streams. The same command gives the same bytes in --out where CPU type, BLAS, its number
+    of threads and library versions are the same; with a private algorithm only if --simulate is
+    given: else its noise is the operating system's. Files of the data set that are not in --raw are
+    fetched first, as by fedcore fetch.
 
     \b
     Examples:

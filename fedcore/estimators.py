@@ -43,7 +43,8 @@ class FederatedPCA:
     algorithm : str, default="power_exact"
         Name in the registry; ``fedcore.algorithms.names()`` lists them.
     random_state : int or numpy.random.SeedSequence or None, default=0
-        Same seed, same result, bit for bit. None draws fresh entropy at every `fit`.
+        Same seed, same result, bit for bit where CPU type, BLAS, its number of threads and
+        library versions are the same. None draws fresh entropy at every `fit`.
     **params
         Hyper-parameters of the algorithm (``fedcore algorithms NAME`` lists them), and ``start``,
         ``measure`` and ``threads`` of `fedcore.run`. Checked by `fit`.

@@ -9,7 +9,8 @@ One file per cell, all repeats on the leading axis:
     /reference/<name>    the answer that the problem came with
 
 Every dataset carries ``units`` and ``description``, the root the provenance, and the file the seal
-of `fedcore.sealed`. There is no clock in the file, so that the same run gives the same bytes.
+of `fedcore.sealed`. There is no clock in the file: the same run gives the same bytes where
+CPU type, BLAS, its number of threads and library versions are the same.
 """
 
 from __future__ import annotations
