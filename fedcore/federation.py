@@ -252,8 +252,12 @@ class Federation:
             )
 
     def broadcast(self, message: Any, *, to: Sequence[int] | None = None) -> None:
-        """Send `message` to all clients (or to those at the positions `to`)."""
-        message = _narrow(message) if self._single else message
+        """Send `message` to all clients (or to those at the positions `to`).
+
+        What crosses is one copy for all: the server may go on with its own array. Clients get its
+        arrays read-only, its lists and mappings each for itself.
+        """
+        message = _crossing(_narrow(message) if self._single else message)
         receivers = range(len(self._data)) if to is None else to
         for position in receivers:
             self._inbox[position] = message
@@ -275,11 +279,19 @@ class Federation:
         return replies
 
     def sum(self, step: Step, *, of: Sequence[int] | None = None) -> Any:
-        """Upload the replies of `step` and return their sum (what secure aggregation reveals)."""
+        """Upload the replies of `step` and return their sum (what secure aggregation reveals).
+
+        Whole numbers and truth values add up in 64 bits, whatever type they crossed in.
+
+        Raises
+        ------
+        InputError
+            When replies differ in shape, or one is not an array of real numbers.
+        """
         return self._total(step, of)
 
     def mean(self, step: Step, *, of: Sequence[int] | None = None) -> Any:
-        """Upload the replies of `step` and return their plain mean."""
+        """Upload the replies of `step` and return their plain mean; of what, see `sum`."""
         return self._total(step, of) / len(self._data if of is None else of)
 
     def local(self, step: Step, *, of: Sequence[int] | None = None) -> None:
@@ -307,10 +319,7 @@ class Federation:
         if total is None:
             replies = self._replies(step, of)
             self.ledger.upload(replies)
-            if isinstance(replies, np.ndarray):
-                total = replies.sum(axis=0)
-            else:
-                total = reduce(np.add, replies)
+            total = _added(replies, range(len(self._data)) if of is None else of)
         else:
             self._expose(range(len(self._data)))
             self.ledger.upload([total] * len(self._data))
@@ -340,7 +349,7 @@ class Federation:
         if rows is not None:
             data = Labelled(*(part[rows] for part in data)) if self._labelled else data[rows]
         state: Any = StackedState(self._state, self._arrays, rows)
-        return step(data, state, self._inbox[0 if of is None else of[0]])
+        return step(data, state, _opened(self._inbox[0 if of is None else of[0]]))
 
     def _alike(self, positions: Sequence[int]) -> bool:
         """Whether these are different clients that all hold the same message."""
@@ -393,7 +402,7 @@ class Federation:
 
         def call(i: int) -> Any:
             data = self._data.labelled(i) if self._labelled else self._data[i]
-            return step(data, self._state[i], self._inbox[i])
+            return step(data, self._state[i], _opened(self._inbox[i]))
 
         if self._threads == 1 or len(positions) == 1:
             return [call(i) for i in positions]
@@ -417,9 +426,70 @@ def _narrow(message: Any) -> Any:
         return message.astype(np.float32, copy=False)
     if isinstance(message, float | np.floating):
         return np.float32(message)
+    return _rebuilt(message, _narrow)
+
+
+def _crossing(message: Any) -> Any:
+    """Return a copy of `message` whose arrays are read-only."""
+    if isinstance(message, np.ndarray):
+        copy = message.copy(order="K")
+        copy.flags.writeable = False
+        return copy
+    return _rebuilt(message, _crossing)
+
+
+def _opened(message: Any) -> Any:
+    """Return `message` in lists and mappings of its own, with the same arrays."""
+    return _rebuilt(message, _opened)
+
+
+def _rebuilt(message: Any, change: Callable[[Any], Any]) -> Any:
+    """Return `message` with every part of its lists, tuples and mappings changed."""
     if isinstance(message, Mapping):
-        return {key: _narrow(value) for key, value in message.items()}
+        return {key: change(value) for key, value in message.items()}
     if isinstance(message, list | tuple):
-        parts = [_narrow(part) for part in message]
+        parts = [change(part) for part in message]
         return type(message)(*parts) if hasattr(message, "_fields") else type(message)(parts)
     return message
+
+
+def _added(replies: Sequence[Any], positions: Sequence[int]) -> Any:
+    """Sum of replies of one shape; whole numbers in 64 bits.
+
+    Raises
+    ------
+    InputError
+        For replies that do not fit; broadcasting would make a plausible total of many of them.
+    """
+    if not positions:
+        raise InputError("a sum or mean needs at least one client; none takes part")
+    if isinstance(replies, np.ndarray):  # from a stacked step
+        if len(replies) != len(positions):
+            raise InputError(
+                f"a stacked step replied with {len(replies)} rows for {len(positions)} clients"
+            )
+        return _addend(replies, positions[0]).sum(axis=0)
+    first, *others = (_addend(reply, i) for i, reply in zip(positions, replies, strict=True))
+    for i, other in zip(positions[1:], others, strict=True):
+        if other.shape != first.shape:
+            raise InputError(
+                f"client {positions[0]} replied with shape {first.shape} and client {i} with "
+                f"{other.shape}: replies to sum and mean have one shape"
+            )
+    return reduce(np.add, others, first) if others else first.copy()[()]
+
+
+def _addend(reply: Any, client: int) -> np.ndarray:
+    """Return `reply` as an array that can be added without overflow of short integers."""
+    try:
+        array = np.asarray(reply)
+    except ValueError:  # of parts of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "biuf":
+        what = f"{array.dtype} numbers" if array.dtype.kind == "c" else f"a {type(reply).__name__}"
+        raise InputError(
+            f"client {client} replied with {what}: sum and mean take one array of real numbers "
+            "from each client; gather takes anything"
+        )
+    wide = {"b": np.int64, "i": np.int64, "u": np.uint64}.get(array.dtype.kind, array.dtype)
+    return array.astype(wide, copy=False)

@@ -50,6 +50,114 @@ def test_a_message_reaches_those_it_was_sent_to_and_stays_until_the_next():
     assert federation.observe(read) == [7.0, 7.0, 9.0]
 
 
+class Pair(NamedTuple):
+    Z: np.ndarray
+    rest: list
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("stack", [False, True])
+def test_no_step_can_change_what_the_server_or_another_client_holds(single, stack):
+    """Arrays are read-only; lists and mappings, however deep, are each client's own."""
+    kind = np.float32 if single else np.float64
+    Z, rest = np.ones((2, 2), kind), [np.zeros(2, kind), {"k": 1}]
+    for message, array in ((Z, Z), (Pair(Z, rest), Z), ({"a": [rest]}, rest[0])):
+        federation = Federation([np.ones((2, 3), kind)] * 3, stack=stack)
+        federation.broadcast(message)
+
+        def spoil(data: np.ndarray, state: Any, message: Any) -> None:
+            while not isinstance(message, np.ndarray):
+                parts = message.values() if isinstance(message, dict) else message
+                inner = next(iter(parts))
+                if isinstance(message, dict):
+                    message.clear()
+                elif isinstance(message, list):
+                    message[0] = None
+                message = inner
+            with pytest.raises(ValueError, match="read-only"):
+                message -= 1
+
+        before = array.copy()
+        federation.local(spoil if not stack else stacked(spoil))
+        federation.local(spoil)  # as if nothing had happened
+        np.testing.assert_array_equal(array, before)
+    assert rest[1] == {"k": 1}
+
+
+def test_what_has_been_sent_stays_when_the_server_goes_on_with_its_own_array():
+    federation, Z, names = Federation(blocks(1, 1, 1)), np.ones(3), [1]
+    federation.broadcast(Z, to=[0, 1])
+    Z -= 1
+    federation.broadcast({"Z": Z, "names": names}, to=[2])
+    Z += 5  # the server's own is writable still
+    names.append(2)
+    held = federation.observe(lambda data, state, message: message)
+    np.testing.assert_array_equal(held[0], np.ones(3))
+    np.testing.assert_array_equal(held[2]["Z"], np.zeros(3))
+    assert held[2]["names"] == [1]
+    assert held[0] is held[1]  # one copy for all
+
+
+def test_a_sum_over_one_client_is_the_servers_own():
+    federation = Federation(blocks(2))
+
+    def keep(data: np.ndarray, state: Any, message: Any) -> np.ndarray:
+        state.Y = getattr(state, "Y", np.ones(3))
+        return state.Y
+
+    total = federation.sum(keep)
+    total -= 1
+    np.testing.assert_array_equal(federation.client_state("Y")[0], np.ones(3))
+
+
+@pytest.mark.parametrize("stack", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "value", "total"),
+    [(np.int8, 100, 300), (np.uint8, 200, 600), (np.int16, -30000, -90000), (bool, True, 3)],
+)
+def test_whole_numbers_do_not_overflow_in_a_sum(dtype, value, total, stack):
+    @stacked
+    def reply(data: np.ndarray, state: Any, message: Any) -> np.ndarray:
+        return np.full((*data.shape[:-2], 2), value, dtype)
+
+    federation = Federation([np.ones((2, 3))] * 3, stack=stack)
+    np.testing.assert_array_equal(federation.sum(reply), [total, total])
+    np.testing.assert_allclose(federation.mean(reply), [total / 3, total / 3], rtol=1e-15)
+    assert federation.ledger.bytes_up == 2 * 3 * 2 * np.dtype(dtype).itemsize  # as they crossed
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (np.ones((1, 1)), r"client 0 replied with shape \(3, 2\) and client 1 with \(1, 1\)"),
+        (np.ones(2), r"client 0 replied with shape \(3, 2\) and client 1 with \(2,\)"),
+        (1.0, r"client 0 replied with shape \(3, 2\) and client 1 with \(\)"),
+        (1j * np.ones((3, 2)), "client 1 replied with complex128 numbers: .* real numbers"),
+        ({"Y": np.ones((3, 2))}, "client 1 replied with a dict: .* one array of real numbers"),
+        ([np.ones(3), np.ones(2)], "client 1 replied with a list: .* one array"),
+        (None, "client 1 replied with a NoneType"),
+    ],
+)
+@pytest.mark.parametrize("how", ["sum", "mean"])
+def test_replies_that_do_not_fit_are_refused_and_not_broadcast(how, wrong, sentence):
+    federation = Federation(blocks(1, 2, 3))
+
+    def reply(data: np.ndarray, state: Any, message: Any) -> Any:
+        return wrong if len(data) == 2 else np.ones((3, 2))
+
+    with pytest.raises(InputError, match=sentence) as caught:
+        getattr(federation, how)(reply)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_sum_of_nobody_and_too_few_stacked_rows_are_refused():
+    federation = Federation([np.ones((2, 3))] * 3)
+    with pytest.raises(InputError, match="at least one client"):
+        federation.sum(rows, of=[])
+    with pytest.raises(InputError, match="1 rows for 3 clients"):
+        federation.sum(stacked(lambda data, state, message: np.ones((1, 1))))
+
+
 def test_state_stays_with_its_client_between_rounds():
     federation = Federation(blocks(1, 2))
 
