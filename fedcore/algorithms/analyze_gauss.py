@@ -46,10 +46,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``basis`` of shape (n_features, n_components).
     """
     params.open(federation, "add_or_remove_one", rows=False)
-    upper = np.triu_indices(federation.shape.n_features)
 
     def second_moment(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
-        return local_gram(data, state)[upper]
+        return local_gram(data, state)[np.triu_indices(data.shape[1])]
 
     def noisy_second_moment(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
         moments = second_moment(data, state, message)
@@ -61,7 +60,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         sigma = noise_multiplier(params)
         moments = federation.sum(noisy_second_moment)
     C = np.zeros((federation.shape.n_features,) * 2, moments.dtype)
-    C[upper] = moments
+    C[np.triu_indices(len(C))] = moments
     C += np.triu(C, 1).T
     V = top_eigenvectors(C, params.n_components)
     record(0, basis=V)

@@ -70,18 +70,18 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     V = power_initialisation(federation, params)
     V = orth(V) if params.orthonormalise else V
     federation.broadcast(V)
-    basis, sigma, T = range_basis(V)
 
-    def draw_error(data: np.ndarray, state: SimpleNamespace, message: np.ndarray) -> None:
+    def draw_error(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> None:
+        basis, sigma, state.T = range_basis(V)
         state.U0 = state.rng.standard_normal((len(data), V.shape[1])) / np.sqrt(len(data))
-        state.error = state.U0 @ T - data @ basis / sigma  # E₀ = (U₀ − Û) T
+        state.error = state.U0 @ state.T - data @ basis / sigma  # E₀ = (U₀ − Û) T
 
     def column_energy(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
         return np.einsum("ij,ij->j", state.error, state.error)
 
     federation.local(draw_error)
     energy = sum(federation.observe(column_energy))
-    eigenvalues = sigma**2
+    eigenvalues = range_basis(V).sigma ** 2
     decay = 1.0 - eigenvalues / eigenvalues[0]  # eigenvalues of I − γ VᵀV
 
     remaining = lookahead = np.ones_like(decay)
@@ -95,6 +95,6 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
     def iterate(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
         # What of U₀ lies in the null space of VᵀV has no gradient and stays.
-        return state.U0 + (state.error * (remaining - 1.0)) @ T.T
+        return state.U0 + (state.error * (remaining - 1.0)) @ state.T.T
 
     return {"V": V, "U": federation.observe(iterate)}

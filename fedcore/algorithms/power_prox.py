@@ -85,19 +85,18 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     V = power_initialisation(federation, params)
     V = orth(V) if params.orthonormalise else V
     federation.broadcast(V)
-    gram = V.T @ V
-    step = 1.0 / float(np.linalg.norm(V, 2)) ** 2
     prox = PROXIMAL[params.penalty]
 
-    def start(data: np.ndarray, state: SimpleNamespace, message: np.ndarray) -> None:
+    def start(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> None:
         state.U = state.rng.standard_normal((len(data), V.shape[1])) / np.sqrt(len(data))
         state.lookahead = state.U
-        state.SV = data @ V
+        state.SV, state.gram = data @ V, V.T @ V
+        state.step = 1.0 / float(np.linalg.norm(V, 2)) ** 2
 
     def descend(beta: float) -> Callable[..., None]:
         def step_once(data: np.ndarray, state: SimpleNamespace, message: Any) -> None:
-            gradient = state.lookahead @ gram - state.SV
-            U = prox(state.lookahead - step * gradient, step * params.strength)
+            gradient = state.lookahead @ state.gram - state.SV
+            U = prox(state.lookahead - state.step * gradient, state.step * params.strength)
             state.lookahead = U + beta * (U - state.U)
             state.U = U
 

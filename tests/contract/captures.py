@@ -1,0 +1,74 @@
+"""What a client step can read beside its data, its state and its message.
+
+Steps are closures, so that nothing but discipline keeps a step from reading an array of the server
+that never crossed, past the ledger. Hyper-parameters are everybody's; all else that holds arrays
+has to be broadcast.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+
+def captured_arrays(step: Any, params: Any = None) -> list[str]:
+    """Return where `step` holds arrays or random generators: ``"step.closure.Z"`` and the like.
+
+    Closures, defaults, globals that its code names, bound objects and partial arguments are walked
+    through, with all containers and objects in them. Of `params` only the fields count that a
+    function on the way names.
+    """
+    found, named, seen = [], set(), {id(step): step}
+    ahead = [("step", step)]
+    while ahead:
+        place, value = ahead.pop()
+        if isinstance(value, np.ndarray | np.random.Generator):
+            found.append(place)
+        elif value is params and params is not None:
+            found += [f"params.{k}" for k, v in vars(params).items() if isinstance(v, np.ndarray)]
+        else:
+            named |= _names(value.__code__) if isinstance(value, FunctionType) else set()
+            for name, part in _parts(value):
+                if id(part) not in seen:
+                    seen[id(part)] = part
+                    ahead.append((f"{place}.{name}", part))
+    read = {f"params.{name}" for name in named}
+    return sorted(place for place in found if place in read or not place.startswith("params."))
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what hangs on a value, by name."""
+    if isinstance(value, FunctionType):
+        code, named = value.__code__, _names(value.__code__)
+        for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=True):
+            try:
+                held = cell.cell_contents
+            except ValueError:  # assigned later
+                continue
+            yield f"closure.{name}", held
+        yield "defaults", value.__defaults__
+        yield "kwdefaults", value.__kwdefaults__
+        yield "attributes", vars(value)
+        for name in named & value.__globals__.keys():
+            if not isinstance(value.__globals__[name], FunctionType):
+                yield f"globals.{name}", value.__globals__[name]
+    elif isinstance(value, MethodType):
+        yield from (("self", value.__self__), ("function", value.__func__))
+    elif isinstance(value, functools.partial):
+        yield from (("function", value.func), ("args", value.args), ("keywords", value.keywords))
+    elif isinstance(value, Mapping):
+        yield from ((str(key), part) for key, part in value.items())
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from ((str(i), part) for i, part in enumerate(value))
+    elif hasattr(value, "__dict__") and not isinstance(value, type | ModuleType):
+        yield from vars(value).items()
+
+
+def _names(code: CodeType) -> set[str]:
+    """Globals and attributes that a function's code names, and those of functions inside it."""
+    inner = (const for const in code.co_consts if isinstance(const, CodeType))
+    return set(code.co_names).union(*map(_names, inner))

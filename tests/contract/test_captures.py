@@ -1,0 +1,145 @@
+"""No client step reads an array of the server that did not cross as its message."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.captures import captured_arrays
+from contract.test_algorithms import LABELLED, every_setting, run, starting_basis, takes_a_start
+
+import fedcore
+from fedcore import algorithms
+from fedcore.federation import Federation
+
+HOW = ("gather", "sum", "mean", "local")  # `observe` looks on from outside, for evaluation
+
+
+@pytest.fixture
+def captured(monkeypatch) -> dict[str, Any]:
+    """Where the steps of a run hold arrays, and the parameters that the run has got."""
+    found: dict[str, Any] = {"places": set(), "steps": 0, "params": None}
+
+    def watched(real: Any) -> Any:
+        def exchange(self: Federation, step: Any, **options: Any) -> Any:
+            found["steps"] += 1
+            found["places"] |= set(captured_arrays(step, found["params"]))
+            return real(self, step, **options)
+
+        return exchange
+
+    for how in HOW:
+        monkeypatch.setattr(Federation, how, watched(getattr(Federation, how)))
+    return found
+
+
+@every_setting
+def test_no_step_holds_an_array_that_never_crossed(name, setting, clients, captured, monkeypatch):
+    module = algorithms.get(name).module
+    real = module.run
+
+    def with_params(federation: Any, params: Any, rng: Any, record: Any) -> Any:
+        captured["params"] = params
+        return real(federation, params, rng, record)
+
+    monkeypatch.setattr(module, "run", with_params)
+    start = starting_basis(clients[0].shape[1])
+    for options in ({}, {"start": start})[: 1 + takes_a_start(setting)]:
+        run(name, clients, measure=[], **options, **setting)
+        assert captured["places"] == set()
+    assert captured["params"] is not None
+
+
+def test_no_step_of_the_estimator_does(clients, captured):
+    assert "power_exact" not in LABELLED
+    fedcore.FederatedPCA(n_components=2, algorithm="power_exact").fit(clients)
+    assert captured["steps"] > 1 and captured["places"] == set()
+
+
+GLOBAL = np.eye(2)
+
+
+def plain(data: Any, state: Any, message: Any) -> Any:
+    return message
+
+
+def with_default(data: Any, state: Any, message: Any, Z: Any = GLOBAL) -> Any:
+    return Z
+
+
+def with_keyword(data: Any, state: Any, message: Any, *, Z: Any = (GLOBAL,)) -> Any:
+    return Z
+
+
+def with_global(data: Any, state: Any, message: Any) -> Any:
+    return GLOBAL
+
+
+class Step:
+    def __init__(self) -> None:
+        self.Z = np.eye(2)
+
+    def __call__(self, data: Any, state: Any, message: Any) -> Any:
+        return self.Z
+
+    def method(self, data: Any, state: Any, message: Any) -> Any:
+        return self.Z
+
+
+def closing_over(held: Any) -> Any:
+    def inner() -> Any:
+        return held
+
+    def step(data: Any, state: Any, message: Any) -> Any:
+        return inner()
+
+    return step
+
+
+@pytest.mark.parametrize(
+    ("step", "place"),
+    [
+        (closing_over(np.eye(2)), "step.closure.inner.closure.held"),
+        (closing_over({"deep": [(1, np.eye(2))]}), "step.closure.inner.closure.held.deep.0.1"),
+        (closing_over(np.random.default_rng()), "step.closure.inner.closure.held"),
+        (closing_over(SimpleNamespace(Z=np.eye(2))), "step.closure.inner.closure.held.Z"),
+        (with_default, "step.defaults.0"),
+        (with_keyword, "step.kwdefaults.Z.0"),
+        (with_global, "step.globals.GLOBAL"),
+        (Step(), "step.Z"),
+        (Step().method, "step.self.Z"),
+        (partial(plain, Z=np.eye(2)), "step.keywords.Z"),
+    ],
+)
+def test_planted_arrays_are_found(step, place):
+    assert captured_arrays(step) == [place]
+
+
+def test_parameters_count_only_where_the_step_names_the_array():
+    params = SimpleNamespace(n_components=2, start=np.eye(2))
+
+    def settled(data: Any, state: Any, message: Any) -> Any:
+        return message[: params.n_components]
+
+    def sly(data: Any, state: Any, message: Any) -> Any:
+        return (lambda: params.start)()
+
+    assert captured_arrays(plain, params) == captured_arrays(settled, params) == []
+    assert captured_arrays(partial(settled, params), params) == []
+    assert captured_arrays(sly, params) == ["params.start"]
+
+
+def test_a_planted_algorithm_is_caught_on_the_road_that_the_suite_watches(clients, captured):
+    """`power_gd` as it was: V broadcast, and read from the closure all the same."""
+    federation = Federation(clients)
+    V = np.eye(9)[:, :2]
+
+    def project(data: Any, state: Any, message: Any) -> None:
+        state.U = data @ V
+
+    federation.broadcast(V)
+    federation.local(project)
+    assert captured["places"] == {"step.closure.V"}
