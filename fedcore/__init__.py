@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
     from fedcore.api import Result, run
-    from fedcore.errors import FedcoreError
+    from fedcore.errors import ConvergenceWarning, FedcoreError
     from fedcore.estimators import FederatedPCA
     from fedcore.federation import Federation
     from fedcore.history import History
@@ -25,9 +25,19 @@ _PUBLIC = {
     "Federation": "fedcore.federation",
     "History": "fedcore.history",
     "FedcoreError": "fedcore.errors",
+    "ConvergenceWarning": "fedcore.errors",
 }
 
-__all__ = ["FedcoreError", "FederatedPCA", "Federation", "History", "Result", "__version__", "run"]
+__all__ = [
+    "ConvergenceWarning",
+    "FedcoreError",
+    "FederatedPCA",
+    "Federation",
+    "History",
+    "Result",
+    "__version__",
+    "run",
+]
 
 
 def __getattr__(name: str) -> Any:

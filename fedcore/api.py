@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcore import algorithms, metrics
+from fedcore import algorithms, metrics, residuals
 from fedcore.checks import require_flag, require_rank, require_start
 from fedcore.client_state import root_of
 from fedcore.clients import Clients, check_clients, check_labels
@@ -140,6 +140,7 @@ def run(
         chosen, problem, settings, seed, wanted,
         threads=threads, stop=stop, finish=finish, transcript=transcript, noise=noise,
     )  # fmt: skip
+    residuals.tell(algorithm, settings, output, recorder.rows[-1]["iteration"])
     return Result(
         components=shared_basis(output).T,
         history=recorder.columns(),

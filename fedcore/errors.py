@@ -26,6 +26,10 @@ class HistoryError(FedcoreError):
     """A history file is corrupt, half-written or of another schema version."""
 
 
+class ConvergenceWarning(UserWarning):
+    """A result is further from the answer than was asked for; the message says what to do."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return ``'did you mean …?'`` and the list of known names, for error messages.
 

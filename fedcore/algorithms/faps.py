@@ -56,8 +56,8 @@ PERIOD, MU, THETA = 5, 0.01, 0.1  # of the adaptive penalty (25)
 
 
 @dataclass(frozen=True)
-class Params(ssi.Params):
-    """Those of `ssi` (every Xᵢ has p columns, too), and what is this method's own.
+class Params(ssi.Rounds):
+    """Those of `ssi.Rounds` (every Xᵢ has p columns, too), and what is this method's own.
 
     Attributes
     ----------

@@ -45,8 +45,8 @@ ALIGNMENTS = {
 
 
 @dataclass(frozen=True)
-class Params(ssi.Params):
-    """Those of `ssi`, and what is this method's own.
+class Params(ssi.Rounds):
+    """Those of `ssi.Rounds`, and what is this method's own.
 
     Attributes
     ----------

@@ -27,6 +27,7 @@ from fedcore.algorithms.ssi import starting_basis
 from fedcore.checks import require_non_negative
 from fedcore.federation import Federation
 from fedcore.linalg import qr_positive
+from fedcore.residuals import Residual, joined
 from fedcore.steps import gram_product
 
 PAPER = "faps"
@@ -56,8 +57,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components), and ``beta``, the last β.
+        ``basis`` of shape (n_features, n_components), and ``beta``, the last β; with a tolerance
+        also what `fedcore.residuals.Residual.output` has.
     """
+    test = Residual(params.tol, federation.shape)
     known = params.sigma_next
     eigenvalue = 0.0 if known is None else known**2  # λ_{p+1}, or the best bound from below
     Z = starting_basis(federation, params, rng)
@@ -70,28 +73,22 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         U = federation.sum(gram_product)  # AAᵀ Z
         if known is None and k > 1:
             eigenvalue = max(eigenvalue, next_ritz_value(Z, U, Z_old, U_old))
+        arrived = test.blocks(Z, U)
         Z_old, U_old = Z, U
         Z, R = qr_positive(U - (eigenvalue / 2) ** 2 * carried)
         carried = Z_old @ _inverse(R)
-        stop = record(k, basis=Z)
-    return {"basis": Z, "beta": np.float64((eigenvalue / 2) ** 2)}
+        stop = record(k, basis=Z) or arrived
+    return {"basis": Z, "beta": np.float64((eigenvalue / 2) ** 2), **test.output()}
 
 
 def next_ritz_value(Z: np.ndarray, U: np.ndarray, Z_old: np.ndarray, U_old: np.ndarray) -> float:
     """Return the (p+1)-st Ritz value of AAᵀ in span[Z Z_old], given U = AAᵀ Z and U_old.
 
-    What Z_old adds to Z shrinks as they converge; directions that have lost half of their digits
-    are left out, and where none is left the answer is 0.
+    0 where Z_old adds nothing to Z, see `fedcore.residuals.joined`.
     """
-    overlap = Z.T @ Z_old
-    basis, sizes, rotation_t = scipy.linalg.svd(
-        Z_old - Z @ overlap, full_matrices=False, check_finite=False
-    )
-    good = sizes > np.sqrt(np.finfo(U.dtype).eps)
-    if not good.any():
+    V, AV = joined(Z, U, Z_old, U_old)
+    if V.shape[1] == Z.shape[1]:
         return 0.0
-    images = ((U_old - U @ overlap) @ rotation_t[good].T) / sizes[good]
-    V, AV = np.hstack([Z, basis[:, good]]), np.hstack([U, images])
     T = V.T @ AV
     return float(np.linalg.eigvalsh((T + T.T) / 2)[-Z.shape[1] - 1])
 

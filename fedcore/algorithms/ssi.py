@@ -16,18 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.checks import require_at_least
+from fedcore.checks import require_at_least, require_non_negative
 from fedcore.federation import Federation
 from fedcore.ledger import Cost, Shape
 from fedcore.linalg import orth
+from fedcore.residuals import Residual
 from fedcore.steps import gram_product
 
 PAPER = "faps"
 
 
 @dataclass(frozen=True)
-class Params:
-    """Hyper-parameters.
+class Rounds:
+    """What all methods with so many rounds from one start are given.
 
     Attributes
     ----------
@@ -48,23 +49,45 @@ class Params:
         require_at_least(0, rounds=self.rounds)
 
 
+@dataclass(frozen=True)
+class Params(Rounds):
+    """Hyper-parameters: those of `Rounds`, of which `rounds` is the most if there is a tolerance.
+
+    Attributes
+    ----------
+    tol : float, default=0.0
+        End when the sine of the largest angle to the leading eigenspace is at most so much, by the
+        test of `fedcore.residuals`; 0 for all rounds. Costs nothing but the server's arithmetic.
+    """
+
+    tol: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_non_negative(tol=self.tol)
+
+
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
     """Run SSI; see the module's text.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components).
+        ``basis`` of shape (n_features, n_components), and with a tolerance what
+        `fedcore.residuals.Residual.output` has.
     """
+    test = Residual(params.tol, federation.shape)
     Z = starting_basis(federation, params, rng)
     stop = record(0, basis=Z)
     for k in range(1, params.rounds + 1):
         if stop:
             break
         federation.broadcast(Z)
-        Z = orth(federation.sum(gram_product))
-        stop = record(k, basis=Z)
-    return {"basis": Z}
+        U = federation.sum(gram_product)
+        arrived = test.blocks(Z, U)
+        Z = orth(U)
+        stop = record(k, basis=Z) or arrived
+    return {"basis": Z, **test.output()}
 
 
 def communication(params: Any, shape: Shape) -> Cost:

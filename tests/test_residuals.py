@@ -1,0 +1,138 @@
+"""The residual test against the exact eigenspace, for every algorithm that has it."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+
+import fedcore
+from fedcore import algorithms
+from fedcore.residuals import joined
+
+TESTED = ["block_krylov", "momentum_power", "ssi"]
+with_a_test = pytest.mark.parametrize("name", TESTED)
+
+
+def split(matrix: np.ndarray, parts: int = 4) -> list[np.ndarray]:
+    return np.array_split(matrix, parts)
+
+
+def angle(basis: np.ndarray, matrix: np.ndarray) -> float:
+    """Sine of the largest angle to the leading right singular vectors, by NumPy."""
+    exact = np.linalg.svd(matrix, full_matrices=False)[2][: basis.shape[1]].T
+    return float(np.linalg.norm(exact - basis @ (basis.T @ exact), 2))
+
+
+def test_these_are_the_algorithms_with_a_tolerance():
+    params = {name: algorithms.get(name).module.Params for name in algorithms.names()}
+    having = [n for n, p in params.items() if "tol" in {f.name for f in dataclasses.fields(p)}]
+    assert sorted(having) == TESTED
+
+
+@with_a_test
+@pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize(
+    "sigma",
+    [
+        pytest.param(0.8 ** np.arange(40), id="geometric"),
+        pytest.param(1 / np.arange(1, 41), id="harmonic"),
+        pytest.param(np.linspace(3, 1, 40), id="arithmetic"),
+        pytest.param(np.repeat([9.0, 5.0, 1.0], [2, 2, 36]), id="repeated"),
+        pytest.param(np.r_[5.0, 4, 3, 2, np.zeros(36)], id="low rank"),
+    ],
+)
+def test_a_run_ends_when_the_angle_is_below_the_tolerance(name, tol, sigma, matrix_with):
+    S = matrix_with(120, 40, sigma, seed=3)
+    found = fedcore.run(name, split(S), 4, tol=tol, rounds=2000, measure=["subspace_distance"])
+    assert found.output["converged"]
+    assert angle(found.components.T, S) <= tol
+    assert found.ledger.rounds < 2000
+    # Not long after it could have: the test sees what was sent, the iterate is a step ahead.
+    distances = found.history["subspace_distance"]
+    assert distances[max(len(distances) - 8, 0) :].max() > tol * 1e-3 or len(distances) < 8
+
+
+@with_a_test
+def test_a_tolerance_changes_the_end_and_nothing_else(name, clients):
+    S = np.vstack(clients)
+    whole = fedcore.run(name, clients, 3, rounds=30, measure=["subspace_distance"])
+    cut = fedcore.run(name, clients, 3, rounds=30, measure=["subspace_distance"], tol=1e-6)
+    records = len(cut.history["round"])
+    assert records < len(whole.history["round"])
+    for column, values in cut.history.items():
+        np.testing.assert_array_equal(values, whole.history[column][:records])
+    assert set(cut.output) - set(whole.output) == {"converged", "angle_bound", "ritz_edge"}
+    sigma = np.linalg.svd(S)[1]
+    np.testing.assert_allclose(cut.output["ritz_edge"], sigma[2:4] ** 2, rtol=1e-3)
+
+
+@with_a_test
+def test_rounds_that_run_out_are_told_of(name, matrix_with):
+    S = matrix_with(120, 40, np.linspace(3, 2.9, 40), seed=4)
+    with pytest.warns(fedcore.ConvergenceWarning, match="not converged in 3 rounds.* more rounds"):
+        found = fedcore.run(name, split(S), 3, tol=1e-8, rounds=3)
+    assert not found.output["converged"]
+    with warnings.catch_warnings():  # who stops a run, or asks for no test, is not told
+        warnings.simplefilter("error")
+        fedcore.run(name, split(S), 3, tol=1e-8, rounds=9, stop=lambda row: row["round"] == 2)
+        fedcore.run(name, split(S), 3, rounds=3)
+
+
+@with_a_test
+@pytest.mark.parametrize(
+    "sigma",
+    [
+        pytest.param(np.r_[9.0, 5, 5, np.linspace(1, 0.1, 17)], id="equal"),
+        pytest.param(np.r_[9.0, 5, 5 * (1 - 1e-14), np.linspace(1, 0.1, 17)], id="nearly equal"),
+        pytest.param(np.r_[9.0, np.zeros(19)], id="rank too low"),
+    ],
+)
+def test_a_subspace_that_the_data_do_not_determine_is_told_of(name, sigma, matrix_with):
+    S = matrix_with(80, 20, sigma, seed=5)
+    with pytest.warns(fedcore.ConvergenceWarning, match="singular values 2 and 3 ") as told:
+        found = fedcore.run(name, split(S), 2, tol=1e-8, rounds=300)
+    # Where nothing better is to be had; momentum's rate is that of 1/k where λ₂ = λ₃ > 0.
+    assert found.output["converged"] == ("as good as equal" in str(told[0].message))
+    assert found.output["converged"] or (name == "momentum_power" and sigma[1])
+
+
+@with_a_test
+def test_single_precision_ends_where_its_rounding_does(name, matrix_with):
+    S = matrix_with(120, 40, 0.7 ** np.arange(40), seed=6)
+    found = fedcore.run(name, split(S.astype(np.float32)), 3, tol=1e-12)
+    assert found.output["converged"] and found.ledger.rounds < 200
+    # ε = 1.2e-7 of a gap of (0.49² - 0.34²) = 0.12, and a few roundings more.
+    assert angle(found.components.T.astype(float), S) < 3e-5
+
+
+@with_a_test
+def test_the_whole_space_needs_one_round(name, clients):
+    found = fedcore.run(name, clients, 9, tol=1e-8)
+    assert found.ledger.rounds == 1 and found.output["angle_bound"] == 0
+
+
+@pytest.mark.parametrize("rank", [2, 4, 5, 6, 8])
+def test_block_krylov_is_exact_once_its_blocks_are_the_whole_space(rank, clients):
+    S = np.vstack(clients)
+    rounds = -(-9 // rank)
+    found = fedcore.run("block_krylov", clients, rank, rounds=rounds)
+    # Rounding of products, relative to the smallest gap of σ² at these ranks, 0.01 of 25.
+    assert angle(found.components.T, S) < 1e-12
+    assert found.ledger.scalars_down == rounds * 4 * 9 * rank
+    longer = fedcore.run("block_krylov", clients, rank, rounds=rounds + 5)
+    assert angle(longer.components.T, S) < 1e-12
+
+
+def test_two_blocks_are_joined_to_a_basis_and_its_images(clients):
+    S = np.vstack(clients)
+    G, rng = S.T @ S, np.random.default_rng(0)
+    Z_old = np.linalg.qr(rng.standard_normal((9, 3)))[0]
+    shared = np.hstack([Z_old[:, :1], rng.standard_normal((9, 2))])
+    Z = np.linalg.qr(shared)[0]
+    V, GV = joined(Z, G @ Z, Z_old, G @ Z_old)
+    assert V.shape == (9, 5)  # one direction in common
+    np.testing.assert_allclose(V.T @ V, np.eye(5), atol=1e-14)
+    np.testing.assert_allclose(GV, G @ V, atol=1e-12)
