@@ -25,7 +25,8 @@ include: "workflow/rules/verdicts.smk"
 rule all:
     default_target: True
     input:
-        expand(f"{RESULTS}/verdicts/{{paper}}.tsv", paper=PLAN.papers),
+        [products(paper) for paper in PLAN.papers],
+        f"{RESULTS}/verdicts.tsv",
     localrule: True
 
 
@@ -36,9 +37,13 @@ for paper in PLAN.papers:
         name:
             paper
         input:
-            f"{RESULTS}/verdicts/{paper}.tsv",
+            products(paper),
         localrule: True
 
 
 onsuccess:
-    print(summarise_verdicts())
+    summarise_verdicts()
+
+
+onerror:
+    summarise_verdicts()

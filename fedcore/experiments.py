@@ -7,6 +7,8 @@ paper. Both are checked against their schemas, unknown keys included, before any
 from __future__ import annotations
 
 import copy
+import keyword
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -21,6 +23,8 @@ from fedcore.grids import combinations
 from fedcore.schemas import check
 
 PAPERS = Path("config/papers")
+# Names of rules, which are targets of Snakemake as the papers are.
+TARGETS = ("all", "fetch", "problem", "plan", "verdicts", "summary")
 
 
 @dataclass(frozen=True)
@@ -71,11 +75,16 @@ class Plan:
         The checked ``config.yaml``, defaults filled in.
     papers : dict of str to dict
         The checked paper files, after ``overrides``.
+    unavailable : dict of str to str
+        Problems that are left out because their data cannot be had, with the reason.
+    kept : dict of str to str
+        Problems whose data cannot be had either, but whose results are there from before.
     """
 
     config: dict[str, Any]
     papers: dict[str, dict[str, Any]]
     unavailable: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def problems(self) -> dict[str, dict[str, Any]]:
@@ -178,6 +187,7 @@ def load_plan(
     checked = check(config, "config", "the configuration")
     plan = Plan(checked, {})
     for paper in checked["papers"]:
+        _check_name(paper)
         path = papers / f"{paper}.yaml"
         if not path.is_file():
             known = [file.stem for file in papers.glob("*.yaml")]
@@ -188,7 +198,8 @@ def load_plan(
         if not (papers / f"{paper}.yaml").is_file():
             known = [file.stem for file in papers.glob("*.yaml")]
             raise ConfigError(f"overrides of an unknown paper '{paper}': {nearest(paper, known)}")
-    plan.unavailable = _unavailable(plan, answers)
+    for name, reason in _unavailable(plan, answers).items():
+        (plan.kept if _has_results(checked["paths"], name) else plan.unavailable)[name] = reason
     return plan
 
 
@@ -238,6 +249,24 @@ def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
         tables = [selection["table"] for selection in selections]
         _check_names(tables, checked["tables"], f"{where}: selects from the unknown table")
     return checked
+
+
+def _check_name(paper: str) -> None:
+    """Refuse a paper that cannot be a module of `fedcore.reports`, a folder and a target."""
+    if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", paper) or keyword.iskeyword(paper):
+        raise ConfigError(
+            f"papers: '{paper}' cannot be the name of a paper, as its report is a Python module: "
+            "take letters, digits and underscores, a letter first"
+        )
+    if paper in TARGETS or paper.startswith(("run_", "notebook_")):
+        raise ConfigError(f"papers: '{paper}' is a rule of the workflow: take another name")
+
+
+def _has_results(paths: Mapping[str, str], problem: str) -> bool:
+    """Whether a problem, or a history on it, is there from an earlier run."""
+    paper, name = problem.split("/")
+    histories = Path(paths["results"], "histories", paper).glob(f"*/*/{name}-*.h5")
+    return Path(paths["clients"], f"{problem}.h5").is_file() or any(histories)
 
 
 def _check_names(names: Iterable[str], known: Collection[str], what: str) -> None:

@@ -189,8 +189,21 @@ def read(path: str | os.PathLike[str]) -> list[Verdict]:
     return [Verdict(**row) for row in rows]
 
 
-def combine(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> list[Verdict]:
-    """Merge the verdicts of all papers, ``<folder>/*.tsv``, into one file, and return them.
+def combine(
+    folder: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    papers: Iterable[str] | None = None,
+) -> list[Verdict]:
+    """Merge the verdicts of `papers`, ``<folder>/<paper>.tsv``, into one file, and return them.
+
+    Parameters
+    ----------
+    folder : path-like
+    path : path-like
+        Where the merged table goes, a file that ends in ``.tsv``.
+    papers : iterable of str, optional
+        By default all that have verdicts in `folder`. Verdicts of others are left out, such as
+        those of a paper that is no longer run.
 
     Raises
     ------
@@ -201,6 +214,9 @@ def combine(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> lis
     # A name that begins with a dot is what a killed process left.
     files = sorted(Path(folder).resolve().glob("[!.]*.tsv"))
     files = [file for file in files if file != out]
+    if papers is not None:
+        wanted = set(papers)
+        files = [file for file in files if file.stem in wanted]
     if not files:
         raise DataError(f"there are no verdicts in {folder}; run the workflow first")
     verdicts = [verdict for file in files for verdict in read(file)]

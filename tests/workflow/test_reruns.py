@@ -66,7 +66,7 @@ def test_edited_report(done, path):
         done.append(path, "\nEDITED = True\n")
     else:
         done.edit(path, "# A small paper", "# Another title")
-    assert set(done.planned().values()) == {"notebook_tiny", "verdicts"}
+    assert set(done.planned().values()) == {"notebook_tiny", "verdicts", "summary"}
 
 
 def test_comments_and_docstrings_run_nothing(done):
@@ -102,14 +102,20 @@ def test_edited_configuration(done, old, new, cells):
 def test_words_run_no_cell(done):
     done.edit(PAPER, "label: other", "label: the other")
     done.edit(PAPER, "noise of 1e-3", "noise of 0.001")
-    assert set(done.planned().values()) == {"plan", "notebook_tiny", "verdicts"}
+    assert set(done.planned().values()) == {"plan", "notebook_tiny", "verdicts", "summary"}
 
 
 def test_defaults_of_a_problem_leave_its_data_alone(done):
     defaults = "rank: 3}\n    defaults: {n_components: %d}"
     done.edit(PAPER, defaults % 2, defaults % 3)
     plan = done.planned()
-    assert sorted(set(plan.values())) == ["notebook_tiny", "plan", "run_power_gd", "verdicts"]
+    assert sorted(set(plan.values())) == [
+        "notebook_tiny",
+        "plan",
+        "run_power_gd",
+        "summary",
+        "verdicts",
+    ]
 
 
 def test_a_rerun_touches_nothing_else(done):

@@ -1,5 +1,6 @@
 # The plan that the configuration asks for, and where its files lie. No rules.
 
+import os
 import sys
 from pathlib import Path
 
@@ -22,10 +23,12 @@ if workflow.is_main_process:
     ALIVE = forget_killed_run(Path(".snakemake"))
     for problem, reason in PLAN.unavailable.items():
         print(f"Not run, for want of data: {problem}. {reason}", file=sys.stderr)
+    for problem, reason in PLAN.kept.items():
+        print(f"Kept as it was made before: {problem}. {reason}", file=sys.stderr)
 
 
 wildcard_constraints:
-    paper="[a-z_]+",
+    paper="[a-zA-Z0-9_]+",
     problem="[a-z0-9_]+",
     experiment="[a-z0-9_]+",
     cell="[a-zA-Z0-9_-]+",
@@ -45,6 +48,53 @@ def histories_of(wildcards):
     return [f"{RESULTS}/histories/{cell.path}.h5" for cell in PLAN.cells_of(wildcards.paper)]
 
 
+def drawn(paper, settings):
+    """What a paper's notebook draws and tabulates, by kind of file."""
+    figures = [f"{RESULTS}/figures/{paper}/{name}" for name in settings["figures"]]
+    tables = [f"{RESULTS}/tables/{paper}/{name}" for name in settings["tables"]]
+    return {
+        "figures": [f"{figure}.png" for figure in figures],
+        "vector": [f"{figure}.pdf" for figure in figures],
+        "tables": [f"{table}.tsv" for table in tables],
+        "markdown": [f"{table}.md" for table in tables],
+    }
+
+
+def products(paper):
+    """Every file of a paper, for its target: what nobody asks for, Snakemake does not make again
+    after a failed job has removed it, as long as there are the files that were made from it."""
+    cells = PLAN.cells_of(paper)
+    return [
+        *sorted({f"{CLIENTS}/{paper}/{cell.problem}.h5" for cell in cells}),
+        *(f"{RESULTS}/histories/{cell.path}.h5" for cell in cells),
+        f"{RESULTS}/plans/{paper}.json",
+        f"{RESULTS}/notebooks/{paper}.ipynb",
+        *(file for files in drawn(paper, PLAN.papers[paper]).values() for file in files),
+        f"{RESULTS}/verdicts/{paper}.tsv",
+        f"{RESULTS}/verdicts/{paper}.md",
+    ]
+
+
 def summarise_verdicts():
-    """Combine the verdicts of all papers that have run; return the lines that say how many hold."""
-    return verdicts.summary(verdicts.combine(f"{RESULTS}/verdicts", f"{RESULTS}/verdicts.tsv"))
+    """Print how many published values came out. Where `summary` has not been made, because a job
+    failed or one paper was asked for, combine what there is, without papers that were left behind.
+    """
+    unfinished = list(workflow.dag.needrun_jobs())
+    behind = [job.wildcards.paper for job in unfinished if job.rule.name == "verdicts"]
+    table = Path(RESULTS, "verdicts.tsv")
+    files = {paper: Path(RESULTS, "verdicts", f"{paper}.tsv") for paper in PLAN.papers}
+    papers = [p for p, file in files.items() if file.is_file() and p not in behind]
+    made = {job.rule.name for job in workflow.dag.jobs} - {job.rule.name for job in unfinished}
+    if behind:
+        print(f"Not finished, so not in {table}: {', '.join(behind)}.", file=sys.stderr)
+    if not papers:
+        return
+    try:
+        if "summary" not in made:
+            verdicts.combine(table.with_suffix(""), table, papers)
+            # Older than its parts, so that `summary` makes it again when it is asked for.
+            before = min(files[paper].stat().st_mtime for paper in papers) - 1
+            os.utime(table, (before, before))
+        print(verdicts.summary(verdicts.read(table)))
+    except FedcoreError as error:
+        print(f"Error: {error}", file=sys.stderr)

@@ -15,6 +15,7 @@ rule plan:
 
 
 for paper, settings in PLAN.papers.items():
+    made = drawn("{paper}", settings)
 
     rule:
         name:
@@ -24,18 +25,18 @@ for paper, settings in PLAN.papers.items():
             plan=f"{RESULTS}/plans/{{paper}}.json",
             histories=histories_of,
         output:
+            vector=made["vector"],
+            tables=made["tables"],
+            markdown=made["markdown"],
             notebook=f"{RESULTS}/notebooks/{{paper}}.ipynb",
             figures=[
                 report(
-                    f"{RESULTS}/figures/{{paper}}/{figure}.png",
+                    figure,
                     category=paper,
                     labels={"what": text},
                 )
-                for figure, text in settings["figures"].items()
+                for figure, text in zip(made["figures"], settings["figures"].values())
             ],
-            vector=[f"{RESULTS}/figures/{{paper}}/{figure}.pdf" for figure in settings["figures"]],
-            tables=[f"{RESULTS}/tables/{{paper}}/{table}.tsv" for table in settings["tables"]],
-            markdown=[f"{RESULTS}/tables/{{paper}}/{table}.md" for table in settings["tables"]],
         log:
             f"{RESULTS}/logs/notebook/{{paper}}.log",
         benchmark:

@@ -1,14 +1,11 @@
-# Every published number and claim of a paper against what came out.
+# Every published number and claim of a paper against what came out; then all papers in one table.
 
 
 rule verdicts:
     input:
         # Written last by its job: while it is missing, none of the job's tables can be trusted.
         notebook=f"{RESULTS}/notebooks/{{paper}}.ipynb",
-        tables=lambda wildcards: [
-            f"{RESULTS}/tables/{wildcards.paper}/{table}.tsv"
-            for table in PLAN.papers[wildcards.paper]["tables"]
-        ],
+        tables=lambda wildcards: drawn(wildcards.paper, PLAN.papers[wildcards.paper])["tables"],
     output:
         tsv=f"{RESULTS}/verdicts/{{paper}}.tsv",
         markdown=report(
@@ -26,3 +23,19 @@ rule verdicts:
         code=fingerprint("fedcore.verdicts"),
     script:
         "../scripts/verdicts.py"
+
+
+rule summary:
+    input:
+        expand(f"{RESULTS}/verdicts/{{paper}}.tsv", paper=PLAN.papers),
+    output:
+        tsv=f"{RESULTS}/verdicts.tsv",
+        markdown=f"{RESULTS}/verdicts.md",
+    log:
+        f"{RESULTS}/logs/summary.log",
+    localrule: True
+    params:
+        papers=list(PLAN.papers),
+        code=fingerprint("fedcore.verdicts"),
+    script:
+        "../scripts/summary.py"

@@ -1,0 +1,153 @@
+"""After a job has failed no later run claims success before all is there; then all is there."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from fedcore import verdicts
+
+# Of each rule: a file of code that its job runs, and what is put at the end of it.
+BUGS = {
+    "problem": (
+        "fedcore/generators/low_rank.py",
+        "def generate(rng, n_clients, samples, n_features, rank, noise=0):",
+    ),
+    "run_power_gd": ("fedcore/algorithms/power_gd.py", "def run(*args):"),
+    "plan": ("workflow/scripts/plan.py", ""),
+    "notebook_tiny": ("fedcore/reports/tiny.py", "def ends(results):"),
+    "verdicts": ("fedcore/verdicts.py", "def judge(*args, **options):"),
+    "summary": ("workflow/scripts/summary.py", ""),
+}
+
+
+def insert_bug(checkout, rule):
+    """Let the jobs of a rule fail; return the function that mends it."""
+    path, function = BUGS[rule]
+    before = (checkout.root / path).read_text()
+    checkout.append(path, f"""\n{function}{" " * bool(function)}raise RuntimeError("a bug")\n""")
+    return lambda: (checkout.root / path).write_text(before)
+
+
+@pytest.mark.parametrize("rule", BUGS)
+def test_a_run_after_a_failed_job_fails_until_it_is_mended(first_run, done, rule):
+    mend = insert_bug(done, rule)
+    for run in (done.snakemake(), done.snakemake()):
+        assert run.status == 1
+        assert f"Error in rule {rule}:" in run.text
+        assert "Nothing to be done" not in run.text
+    mend()
+    run = done.snakemake()
+    assert run.status == 0, run.text
+    assert done.payload() == first_run[0].payload()
+
+
+LOST = [
+    "data/clients/tiny/tiny/easy.h5",
+    "results/tiny/histories/tiny/second/power_gd/other-plain.h5",
+    "results/tiny/plans/tiny.json",
+    "results/tiny/tables/tiny/ends.md",
+    "results/tiny/figures/tiny/ends.pdf",
+    "results/tiny/verdicts/tiny.md",
+    "results/tiny/verdicts.tsv",
+    "results/tiny/verdicts.md",
+]
+
+
+@pytest.mark.parametrize("target", [(), ("tiny",)], ids=["all", "paper"])
+def test_whatever_is_deleted_is_made_again(first_run, done, target):
+    for name in LOST:
+        (done.root / name).unlink()
+    run = done.snakemake(*target)
+    assert run.status == 0, run.text
+    assert done.payload() == first_run[0].payload()
+    assert "tiny: 1 reproduced, 1 not run (of 2 published values)" in run.text
+
+
+def test_one_deleted_figure(done):
+    (done.root / "results/tiny/figures/tiny/ends.png").unlink()
+    assert "notebook_tiny" in done.planned().values()
+
+
+def test_a_combined_table_that_a_killed_run_did_not_write(done):
+    (done.root / "results/tiny/verdicts.tsv").unlink()
+    assert done.planned() == {"verdicts.tsv": "summary"}
+
+
+def test_one_file_of_a_fresh_checkout(fresh):
+    run = fresh.snakemake("data/clients/tiny/tiny/easy.h5")
+    assert run.status == 0, run.text
+    assert not (fresh.root / "results/tiny/verdicts.tsv").exists()
+
+
+def test_data_that_are_gone_take_no_results_with_them(first_run, done):
+    """Nobody can fetch `little` again: what was made from it stays, and a change of it fails."""
+    shutil.rmtree(done.root / "data/raw/little")
+    run = done.snakemake()
+    assert run.status == 0, run.text
+    assert "Nothing to be done" in run.text
+    assert "Kept as it was made before: tiny/little. data set 'little' needs" in run.text
+    done.edit("config/papers/tiny.yaml", "scale: unit", "scale: signed_unit")
+    for _ in range(2):
+        run = done.snakemake("results/tiny/verdicts/tiny.tsv")
+        assert run.status == 1
+        assert "Error: data set 'little' needs 'images.gz'" in run.text
+        assert done.payload() == first_run[0].payload()
+
+
+def add_paper(checkout, name):
+    """Add a second paper, a copy of the first, and ask for both."""
+    for path in ("config/papers/{}.yaml", "fedcore/reports/{}.py", "notebooks/{}.ipynb"):
+        shutil.copy2(checkout.root / path.format("tiny"), checkout.root / path.format(name))
+    notebook = checkout.root / f"notebooks/{name}.ipynb"
+    text = notebook.read_text().replace("import tiny as", f"import {name} as")
+    notebook.write_text(text.replace("plans/tiny", f"plans/{name}"))
+    checkout.edit("tiny.yaml", "[tiny]", f"[tiny, {name}]")
+
+
+def combined(checkout):
+    found = verdicts.read(checkout.root / "results/tiny/verdicts.tsv")
+    return sorted({verdict.paper for verdict in found})
+
+
+def test_two_papers_of_which_one_fails(done):
+    """The name has a capital and digits. The table has what is up to date, until all is."""
+    add_paper(done, "Smith2024")
+    run = done.snakemake()
+    assert run.status == 0, run.text
+    assert combined(done) == ["Smith2024", "tiny"]
+    mend = insert_bug(done, "notebook_tiny")
+    done.append("fedcore/reports/Smith2024.py", "\nEDITED = True\n")
+    run = done.snakemake("--keep-going")
+    assert run.status == 1
+    assert combined(done) == ["Smith2024"]
+    assert "Not finished, so not in results/tiny/verdicts.tsv: tiny." in run.text
+    mend()
+    run = done.snakemake()
+    assert run.status == 0, run.text
+    assert combined(done) == ["Smith2024", "tiny"]
+    assert "Nothing to be done" in done.snakemake("-n").text
+
+    done.edit("tiny.yaml", "[tiny, Smith2024]", "[tiny]")
+    run = done.snakemake()
+    assert run.status == 0, run.text
+    assert combined(done) == ["tiny"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("smith-2024", "take letters, digits and underscores, a letter first"),
+        ("2024smith", "take letters, digits and underscores, a letter first"),
+        ("class", "take letters, digits and underscores, a letter first"),
+        ("verdicts", "is a rule of the workflow: take another name"),
+        ("run_local", "is a rule of the workflow: take another name"),
+    ],
+)
+def test_names_that_a_paper_cannot_have(name, reason):
+    from fedcore.errors import ConfigError
+    from fedcore.experiments import load_plan
+
+    with pytest.raises(ConfigError, match=f"^papers: '{name}' .*{reason}$"):
+        load_plan({"papers": [name]})
