@@ -321,7 +321,7 @@ class Federation:
             self.ledger.upload(replies)
             total = _added(replies, range(len(self._data)) if of is None else of)
         else:
-            self._expose(range(len(self._data)))
+            self._expose(step, range(len(self._data)))
             self.ledger.upload([total] * len(self._data))
         if self._transcript is not None:
             if self._transcript.sums_only:
@@ -382,14 +382,19 @@ class Federation:
         observer.saw(self.ledger.rounds, [(i, self._inbox[i], reply) for i, reply in shown])
 
     def _replies(self, step: Step, of: Sequence[int] | None) -> Sequence[Any]:
-        """Replies of `step`, to be uploaded: those that no mechanism has touched are noticed."""
+        """Replies of `step`, to be uploaded: what no mechanism has returned is noticed."""
         positions = range(len(self._data)) if of is None else of
         accounts = self.ledger.privacy.accounts if self.ledger.privacy is not None else []
         before = {i: accounts[i].events.total() for i in positions} if accounts else {}
+        for i in before:
+            self._state[i].privacy.released.clear()
         replies = self._run(step, of)
         if accounts and not getattr(step, "post_processing", False):
-            told = {i for i, reply in zip(positions, replies, strict=True) if payload(reply)[0]}
-            self._expose(i for i in told if accounts[i].events.total() == before[i])
+            self._expose(step, (
+                i for i, reply in zip(positions, replies, strict=True) if payload(reply)[0]
+                and not (accounts[i].events.total() > before[i]
+                         and self._state[i].privacy.covers(reply))
+            ))  # fmt: skip
         if not self._single:
             return replies
         return _narrow(replies if isinstance(replies, np.ndarray) else list(replies))
@@ -413,11 +418,11 @@ class Federation:
             replies = {i: iter(calls) for i, calls in zip(times, done, strict=True)}
         return [next(replies[i]) for i in positions]
 
-    def _expose(self, positions: Iterable[int]) -> None:
+    def _expose(self, step: Step, positions: Iterable[int]) -> None:
         """Take note of uploads that no mechanism has touched."""
         if self.ledger.privacy is not None:
-            for i in positions:
-                self.ledger.privacy.accounts[i].exposed = True
+            named = getattr(step, "func", step)  # a step with arguments bound is named by itself
+            self.ledger.privacy.expose(positions, getattr(named, "__name__", "a step"))
 
 
 def _narrow(message: Any) -> Any:

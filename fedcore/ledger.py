@@ -100,6 +100,39 @@ class Ledger:
             totals["epsilon"] = self.privacy.epsilon()
         return totals
 
+    def __add__(self, other: Ledger) -> Ledger:
+        """Ledger of two runs on the same data: traffic adds, privacy composes client by client.
+
+        A run without privacy that uploaded something makes ε infinite. See docs/privacy.md.
+
+        Raises
+        ------
+        InputError
+            For private runs that differ in clients, neighbouring relation or δ.
+        """
+        if not isinstance(other, Ledger):
+            return NotImplemented
+        one, two = self.privacy, other.privacy
+        total = Ledger(
+            self.rounds + other.rounds,
+            self.scalars_up + other.scalars_up,
+            self.scalars_down + other.scalars_down,
+            self.bytes_up + other.bytes_up,
+            self.bytes_down + other.bytes_down,
+        )
+        if one is not None and two is not None:
+            total.privacy = one + two
+        elif one is not None or two is not None:
+            private, bare = (one, other) if one is not None else (two, self)
+            assert private is not None
+            total.privacy = private + Privacy(
+                len(private.accounts), private.delta, private.neighbours
+            )
+            if bare.scalars_up:
+                everyone = range(len(private.accounts))
+                total.privacy.expose(everyone, "a run without privacy")
+        return total
+
     def cost(self) -> Cost:
         """Return the totals that a closed formula can be compared with."""
         return Cost(self.rounds, self.scalars_up, self.scalars_down)

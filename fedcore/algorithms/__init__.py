@@ -20,7 +20,8 @@ number of leading directions that are wanted, if that is not the number of colum
 True when the run should end.
 
 A private method calls ``federation.protect(delta=…, neighbours=…)`` first, and adds its noise by
-``state.privacy`` in its client steps (see `fedcore.privacy.mechanisms`); the ledger then has an ε.
+``state.privacy`` in its client steps, which declare what they compute from releases by `derived`
+(see `fedcore.privacy.mechanisms`); the ledger then has an ε.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from fedcore.privacy import accounting
 from fedcore.privacy.budget import Budgeted, gaussian_start
 from fedcore.privacy.events import Bounded
 from fedcore.privacy.filtering import Noise, filtered_product, search_epsilon, step_events
+from fedcore.privacy.mechanisms import derived
 from fedcore.steps import gram_product
 
 PAPER = "dppower"
@@ -98,7 +99,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             return utilities
         share = params.choice_share * params.epsilon
         choice = state.privacy.exponential(utilities, sensitivity=1.0, epsilon=share)
-        return np.eye(len(message))[choice]
+        return derived(state, np.eye(len(message))[choice])
 
     federation.broadcast(candidates)
     X = candidates[int(np.argmax(federation.sum(vote)))]

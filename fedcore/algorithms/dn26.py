@@ -42,6 +42,7 @@ from fedcore.linalg import haar, orth
 from fedcore.privacy import accounting
 from fedcore.privacy.budget import Budgeted
 from fedcore.privacy.events import Bounded, Event, Gaussian
+from fedcore.privacy.mechanisms import derived
 from fedcore.steps import local_gram
 
 PAPER = "dppower"
@@ -89,7 +90,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         gap = state.privacy.laplace(gap, sensitivity=2.0, noise_multiplier=1.0 / quarter)
         gap -= 2.0 * margin
         if gap <= 4.0:
-            return haar(d, k, state.privacy.hidden)
+            return derived(state, haar(d, k, state.privacy.hidden))
         s = math.log1p(2.0 * b / (gap - 3.0))
         log_m = math.log(coherence) + s * margin
         log_m = state.privacy.laplace(log_m, sensitivity=s, noise_multiplier=1.0 / quarter)

@@ -39,6 +39,7 @@ from fedcore.privacy import accounting
 from fedcore.privacy.budget import Budgeted, gaussian_start
 from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.privacy.mean import Noise, private_mean
+from fedcore.privacy.mechanisms import derived
 
 PAPER = "dppower"
 
@@ -93,7 +94,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
                 gradients = (rows[:, :, None] * (rows @ W)[:, None, :]).reshape(len(rows), -1)
                 mean = private_mean(gradients, noise, params.batches, stream).reshape(W.shape)
             W = orth(W + params.rate / (params.gap * (params.offset + t)) * mean)
-        return W
+        return derived(state, W)
 
     return {"basis": in_turn(federation, one_pass, W, record)}
 

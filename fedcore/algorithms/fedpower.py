@@ -35,6 +35,7 @@ from fedcore.ledger import Cost, Shape
 from fedcore.linalg import orth
 from fedcore.privacy.accounting import require_delta
 from fedcore.privacy.calibration import CALIBRATIONS, sensitivity, standard_deviation
+from fedcore.privacy.mechanisms import derived
 from fedcore.steps import gram_product, local_gram_product
 
 PAPER = "fedpower"
@@ -172,7 +173,7 @@ def average(
         for _ in range(q):
             Z = orth(product(data, state, Z))
         state.Z = Z
-        return Z
+        return derived(state, Z)
 
     of = None if weights is None else list(weights)
     weight = [1] * federation.shape.n_clients if weights is None else weights.values()

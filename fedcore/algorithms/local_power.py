@@ -29,6 +29,7 @@ from fedcore.checks import require_at_least, require_one_of
 from fedcore.federation import Federation, Step
 from fedcore.ledger import Cost, Shape
 from fedcore.linalg import orth, procrustes
+from fedcore.privacy.mechanisms import derived
 from fedcore.steps import gram_product, local_gram_product
 
 PAPER = "fedpower"
@@ -125,7 +126,7 @@ def aggregate(
         for _ in range(q - 1):
             Z = orth(product(data, state, Z))
         state.Z = Z
-        return product(data, state, Z), Z
+        return product(data, state, Z), derived(state, Z)
 
     def product_alone(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
         return local_power(data, state, Z)[0]

@@ -36,6 +36,7 @@ from fedcore.ledger import Cost, Shape
 from fedcore.linalg import orth
 from fedcore.privacy import accounting
 from fedcore.privacy.budget import Budgeted, gaussian_start
+from fedcore.privacy.mechanisms import derived
 from fedcore.privacy.shuffling import local_budget
 
 PAPER = "dppower"
@@ -128,7 +129,7 @@ def one_pass(params: Params, data: np.ndarray, state: SimpleNamespace, W: np.nda
             W += params.rate / (params.gap * (params.offset + t)) * gradient
             W = W / math.sqrt(np.vdot(W, W)) if W.shape[1] == 1 else orth(W)
             t += 1
-    return W
+    return derived(state, W)
 
 
 def noise_multiplier(params: Params, n: int) -> float:

@@ -2,9 +2,11 @@
 
 After `Federation.protect`, every client's state carries ``state.privacy``, a `Mechanisms`. A client
 step that releases something calls it, and by that call alone the ledger knows: there is no other
-way to charge an event. An upload of a client whose step called none is counted as unprotected, and
-makes the run's ε infinite, unless the step says by `post_processing` that it replies with what has
-been released before.
+way to charge an event. An upload is counted as unprotected, and makes the run's ε infinite, when
+the client's step has called no mechanism, or when a part of the reply is not what a mechanism
+returned in this very call. What a step computes from releases it declares by `derived`; one that
+replies with what has been released before, by `post_processing`. Declarations and sensitivities are
+the author's word: the ledger catches a forgotten noise, not a wrong proof.
 
 Every record belongs to one client, so that of clients with separate data the losses do not add up:
 the run's ε is the largest of theirs. It is the guarantee towards the server, and towards whoever
@@ -16,25 +18,47 @@ cryptographic generator). Noise is drawn in floating point: attacks on its last 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 
 from fedcore.checks import require_non_negative, require_one_of, require_positive
+from fedcore.errors import InputError
 from fedcore.privacy import accounting
 from fedcore.privacy.events import NEIGHBOURS, Bounded, Event, Gaussian, Laplace
 from fedcore.privacy.noise import SECRET, SIMULATED
 
 AnyStep = TypeVar("AnyStep")
+Value = TypeVar("Value")
 
 
 def post_processing(step: AnyStep) -> AnyStep:
     """Mark a client step that replies only with what its mechanisms have released before."""
     step.post_processing = True  # type: ignore[attr-defined]
     return step
+
+
+def derived(state: Any, value: Value) -> Value:
+    """Declare that `value`, to be uploaded, is computed from releases and public values alone.
+
+    Parameters
+    ----------
+    state : namespace
+        The client's; without ``privacy`` there is nothing to declare.
+    value : number or ndarray
+
+    Returns
+    -------
+    number or ndarray
+        `value` itself, not a copy.
+    """
+    if hasattr(state, "privacy"):
+        state.privacy.released.append(value)
+    return value
 
 
 @dataclass
@@ -68,6 +92,8 @@ class Privacy:
     Attributes
     ----------
     accounts : list of Account
+    unprotected : set of str
+        Client steps that have uploaded what no mechanism returned; not empty, ε is infinite.
     """
 
     def __init__(
@@ -78,9 +104,14 @@ class Privacy:
         self.delta, self.neighbours = float(delta), neighbours
         self.simulated = simulated
         self.accounts = [Account() for _ in range(n_clients)]
+        self.unprotected: set[str] = set()
 
     def epsilon(self, *, how: str = "tight") -> float:
-        """ε so far: the largest of any client's; infinite after an unprotected upload."""
+        """ε so far: the largest of any client's; infinite after an unprotected upload.
+
+        What has been spent, not what was to be spent: after an adaptive stop it is below the
+        budget, and the guarantee to be quoted is the budget (docs/privacy.md).
+        """
         if any(account.exposed for account in self.accounts):
             return float("inf")
         distinct = {frozenset(account.events.items()) for account in self.accounts}
@@ -95,7 +126,56 @@ class Privacy:
             "accounting": "tight",
             "mechanisms": sorted(kinds),
             "noise": SIMULATED if self.simulated else SECRET,
+            **({"unprotected": sorted(self.unprotected)} if self.unprotected else {}),
         }
+
+    def expose(self, positions: Iterable[int], step: str) -> None:
+        """Take note that the clients at `positions` have uploaded what no mechanism returned."""
+        for i in positions:
+            self.accounts[i].exposed = True
+            self.unprotected.add(step)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Privacy) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        noise = f", {SIMULATED}" if self.simulated else ""
+        bare = f", unprotected uploads by {sorted(self.unprotected)}" if self.unprotected else ""
+        return (
+            f"<epsilon = {self.epsilon():.4g} at delta = {self.delta:g}, "
+            f"neighbours = {self.neighbours}{noise}{bare}>"
+        )
+
+    def __add__(self, other: Privacy) -> Privacy:
+        """Compose two runs on the same clients: client by client, event by event.
+
+        Raises
+        ------
+        InputError
+            When they differ in the number of clients, in neighbouring relation or in δ.
+        """
+        for what, ours, theirs in (
+            ("number of clients", len(self.accounts), len(other.accounts)),
+            ("neighbouring relation", self.neighbours, other.neighbours),
+            ("delta", self.delta, other.delta),
+        ):
+            if ours != theirs:
+                raise InputError(
+                    f"ledgers of two {what}s ({ours} and {theirs}) do not add up: only runs on "
+                    "the same clients, under one relation, at one delta do"
+                )
+        total = Privacy(
+            len(self.accounts), self.delta, self.neighbours,
+            simulated=self.simulated or other.simulated,
+        )  # fmt: skip
+        total.accounts = [
+            Account(a.events + b.events, a.exposed or b.exposed)
+            for a, b in zip(self.accounts, other.accounts, strict=True)
+        ]
+        total.unprotected = self.unprotected | other.unprotected
+        return total
 
 
 class Mechanisms:
@@ -106,10 +186,22 @@ class Mechanisms:
     rng : numpy.random.Generator
         The client's noise, apart from its public stream ``state.rng``.
     account : Account
+
+    Attributes
+    ----------
+    released : list
+        What has been returned, or declared by `derived`, since the last upload; the next upload may
+        consist of these, and of views of them.
+
+    Notes
+    -----
+    Values are finite real numbers, else `InputError`. Whole numbers and truth values become float64
+    first, so that no noise is rounded away; float32 gets its noise in float64 and is rounded then.
     """
 
     def __init__(self, rng: np.random.Generator, account: Account) -> None:
         self._rng, self._account = rng, account
+        self.released: list[Any] = []
 
     @property
     def hidden(self) -> np.random.Generator:
@@ -128,9 +220,10 @@ class Mechanisms:
             Standard deviation in units of `sensitivity`.
         """
         require_positive(sensitivity=sensitivity, noise_multiplier=noise_multiplier)
+        value = _real(value)
         noise = self._rng.standard_normal(np.shape(value))
         self._charge(Gaussian(float(noise_multiplier), float(sensitivity)))
-        return _add(value, sensitivity * noise_multiplier * noise)
+        return self._release(_add(value, sensitivity * noise_multiplier * noise))
 
     def laplace(self, value: Any, *, sensitivity: float, noise_multiplier: float) -> Any:
         """Return `value` with Laplace noise of scale ``sensitivity · noise_multiplier``.
@@ -144,9 +237,10 @@ class Mechanisms:
             Scale in units of `sensitivity`, 1/ε.
         """
         require_positive(sensitivity=sensitivity, noise_multiplier=noise_multiplier)
+        value = _real(value)
         noise = self._rng.laplace(0.0, 1.0, np.shape(value))
         self._charge(Laplace(float(noise_multiplier), float(sensitivity)))
-        return _add(value, sensitivity * noise_multiplier * noise)
+        return self._release(_add(value, sensitivity * noise_multiplier * noise))
 
     def exponential(self, scores: Sequence[float], *, sensitivity: float, epsilon: float) -> int:
         """Return an index, drawn with probabilities proportional to ``exp(ε score / 2Δ)``.
@@ -160,9 +254,11 @@ class Mechanisms:
             The choice is ε-DP (McSherry & Talwar, FOCS 2007).
         """
         require_positive(sensitivity=sensitivity, epsilon=epsilon)
-        weights = np.asarray(scores, np.float64) * (epsilon / (2.0 * sensitivity))
+        weights = np.asarray(_real(np.asarray(scores)), np.float64) * (
+            epsilon / (2.0 * sensitivity)
+        )
         self._charge(Bounded(float(epsilon), mechanism="exponential"))
-        return int(np.argmax(weights + self._rng.gumbel(size=len(weights))))
+        return self._release(int(np.argmax(weights + self._rng.gumbel(size=len(weights)))))
 
     def above_threshold(
         self,
@@ -193,11 +289,11 @@ class Mechanisms:
         """
         require_positive(sensitivity=sensitivity, epsilon=epsilon)
         self._charge(Bounded(float(epsilon), mechanism="sparse vector"))
-        level = threshold + self._rng.laplace(0.0, 2.0 * sensitivity / epsilon)
+        level = _real(threshold) + self._rng.laplace(0.0, 2.0 * sensitivity / epsilon)
         scale = (2.0 if monotone else 4.0) * sensitivity / epsilon
         for k, query in enumerate(queries):
-            if query + self._rng.laplace(0.0, scale) >= level:
-                return k
+            if _real(query) + self._rng.laplace(0.0, scale) >= level:
+                return self._release(k)
         return None
 
     def bounded(self, epsilon: float, delta: float, mechanism: str) -> np.random.Generator:
@@ -208,7 +304,7 @@ class Mechanisms:
         epsilon, delta : float
             The mechanism is (ε, δ)-DP under the neighbouring relation of the run.
         mechanism : str
-            Its name, for the record.
+            Its name, for the record. What the step replies with is to be declared by `derived`.
         """
         require_non_negative(epsilon=epsilon, delta=delta)
         self._charge(Bounded(float(epsilon), float(delta), mechanism))
@@ -217,8 +313,41 @@ class Mechanisms:
     def _charge(self, event: Event) -> None:
         self._account.events[event] += 1
 
+    def _release(self, value: Value) -> Value:
+        self.released.append(value)
+        return value
+
+    def covers(self, reply: Any) -> bool:
+        """Tell whether `reply` consists of what was released since the last upload, or is empty."""
+        if isinstance(reply, Mapping):
+            reply = list(reply.values())
+        if isinstance(reply, list | tuple):
+            return all(self.covers(part) for part in reply)
+        if reply is None or np.size(reply) == 0:
+            return True
+        base = reply.base if isinstance(reply, np.ndarray) else None
+        return any(reply is one or (base is not None and base is one) for one in self.released)
+
+
+def _real(value: Any) -> Any:
+    """Return a value that noise can be added to: real, finite, float64 where it was no float."""
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"a mechanism adds noise to real numbers, got {array.dtype}")
+    if not np.isfinite(array).all():
+        raise InputError(
+            f"a value of shape {array.shape} to be released holds NaN or infinity, which no noise "
+            "hides: scale the rows of the data, or clip them"
+        )
+    if not array.ndim:
+        return float(array)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
 
 def _add(value: Any, noise: Any) -> Any:
+    """Return the sum in the precision of the value, rounded after the noise has been added."""
     if isinstance(value, np.ndarray):
-        return value + noise.astype(value.dtype, copy=False)
+        return (value + noise).astype(value.dtype, copy=False)
     return float(value + noise)

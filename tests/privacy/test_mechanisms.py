@@ -10,7 +10,7 @@ from fedcore.errors import InputError
 from fedcore.federation import Federation
 from fedcore.privacy.accounting import epsilon
 from fedcore.privacy.events import Bounded, Gaussian, Laplace
-from fedcore.privacy.mechanisms import post_processing
+from fedcore.privacy.mechanisms import derived, post_processing
 from fedcore.privacy.rows import clip_rows
 from fedcore.transcript import Transcript
 
@@ -250,8 +250,117 @@ def test_a_mechanism_with_a_proof_of_its_own_is_charged_as_a_whole():
     federation.protect(delta=1e-5, neighbours="replace_one")
 
     def step(data, state, message):
-        return state.privacy.bounded(0.5, 1e-6, "own").standard_normal(2)
+        return derived(state, state.privacy.bounded(0.5, 1e-6, "own").standard_normal(2))
 
     federation.gather(step)
     assert federation.ledger.privacy.accounts[0].events == {Bounded(0.5, 1e-6, "own"): 1}
     assert federation.ledger.privacy.epsilon() == pytest.approx(0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_])
+def test_no_noise_is_rounded_away_from_whole_numbers(dtype):
+    """Truncated Laplace noise of scale 1: log ratio 1 + ln 2 at 0, where 1 is charged."""
+    privacy, n = one_client(), 40_000
+    releases = []
+    for value in (0, 1):
+        released = privacy.laplace(np.full(n, value, dtype), sensitivity=1.0, noise_multiplier=1.0)
+        assert released.dtype == np.float64
+        assert stats.kstest(released - value, stats.laplace.cdf).pvalue > 1e-3
+        releases.append(released)
+    inside = [np.mean(np.abs(released) < 1) for released in releases]
+    # P(|x| < 1) = 1 − 1/e and (1 − e⁻²)/2: a log ratio of 0.38; truncated, |x| < 1 is "is 0".
+    exact = np.log((1 - np.exp(-1)) / (0.5 * (1 - np.exp(-2))))
+    assert np.log(inside[0] / inside[1]) == pytest.approx(exact, abs=0.05)
+    small = privacy.gaussian(np.zeros(n, dtype), sensitivity=1.0, noise_multiplier=0.1)
+    assert (small != 0).all() and np.std(small) == pytest.approx(0.1, rel=0.05)
+    assert isinstance(privacy.gaussian(3, sensitivity=1.0, noise_multiplier=0.1), float)
+
+
+def test_single_precision_is_rounded_after_the_noise():
+    """The value is below half a rounding of the noise: added in single precision it vanishes."""
+    value = np.full(20_000, 2.0**-20, np.float32)
+    privacy, again = one_client(), one_client()
+    released = privacy.gaussian(value, sensitivity=1.0, noise_multiplier=1.0)
+    noise = again.hidden.standard_normal(value.shape)
+    np.testing.assert_array_equal(released, (value.astype(float) + noise).astype(np.float32))
+    assert released.dtype == np.float32
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_refused_and_not_charged(bad):
+    federation = private(1)
+    privacy = federation.client_state("privacy")[0]
+    one = {"sensitivity": 1.0, "noise_multiplier": 1.0}
+    other = {"sensitivity": 1.0, "epsilon": 1.0}
+    for call in (
+        lambda: privacy.gaussian(np.array([0.0, bad]), **one),
+        lambda: privacy.laplace(bad, **one),
+        lambda: privacy.exponential([0.0, bad], **other),
+        lambda: privacy.above_threshold([], bad, **other),
+    ):
+        with pytest.raises(InputError, match="NaN or infinity"):
+            call()
+    with pytest.raises(InputError, match="NaN or infinity"):
+        privacy.above_threshold([0.0, bad], 1e9, **other)
+    # Only the last was begun: its threshold was noised before the query was asked.
+    assert sum(federation.ledger.privacy.accounts[0].events.values()) <= 2
+
+
+@pytest.mark.parametrize("bad", [1j, np.ones(2, complex), np.array(["a"]), [None]])
+def test_what_is_no_real_number_is_refused(bad):
+    with pytest.raises(InputError, match="adds noise to real numbers"):
+        one_client().gaussian(bad, sensitivity=1.0, noise_multiplier=1.0)
+
+
+def scalar_and_raw(data, state, message):
+    state.privacy.laplace(float(data.sum()), sensitivity=1.0, noise_multiplier=20.0)
+    return data
+
+
+def raw_beside_noise(data, state, message):
+    return noisy(data, state, message), data
+
+
+def forgotten(data, state, message):
+    return noisy(data, state, message) - data
+
+
+def noisy_view(data, state, message):
+    return {"first": noisy(data, state, message).T, "none": None, "empty": np.zeros((0, 3))}
+
+
+def declared(data, state, message):
+    return derived(state, 2.0 * noisy(data, state, message))
+
+
+@pytest.mark.parametrize(
+    ("step", "protected"),
+    [
+        (scalar_and_raw, False), (raw_beside_noise, False), (forgotten, False),
+        (noisy_view, True), (declared, True),
+    ],
+)  # fmt: skip
+def test_every_part_of_a_reply_comes_out_of_a_mechanism_or_is_declared(step, protected):
+    """Charging a number and uploading the matrix showed ε = 0.06."""
+    federation = private()
+    federation.gather(step)
+    privacy = federation.ledger.privacy
+    assert np.isfinite(privacy.epsilon()) == protected
+    assert privacy.unprotected == (set() if protected else {step.__name__})
+    assert protected or privacy.about()["unprotected"] == [step.__name__]
+
+
+def test_what_was_released_in_an_earlier_call_is_to_be_declared():
+    """Identity tells what this call released, not what older objects have become."""
+    federation = private(1)
+
+    def keep(data, state, message):
+        state.Y = noisy(data, state, message)
+
+    def change(data, state, message):
+        noisy(data, state, message)
+        return state.Y
+
+    federation.local(keep)
+    federation.gather(change)
+    assert federation.ledger.privacy.epsilon() == np.inf
