@@ -39,12 +39,17 @@ class Result:
     output : dict
         All that the algorithm returned, such as ``V`` and, one matrix per client, ``U``, and what
         `finish` added.
+    released : frozenset of str or None
+        Columns of `history` that a private run released: the guarantee covers them. The others, all
+        measures among them, are exact functions of the data and not to be shown to anybody. None of
+        a run without privacy.
     """
 
     components: np.ndarray
     history: dict[str, np.ndarray]
     ledger: Ledger
     output: dict[str, Any]
+    released: frozenset[str] | None = None
 
     def __repr__(self) -> str:
         """Sizes, costs and the names of what is held, in one line; no arrays."""
@@ -95,7 +100,8 @@ def run(
     threads : int, default=1
         Client steps that run at the same time.
     stop : callable, optional
-        ``row -> bool``, asked with every recorded row; see `fedcore.stopping.Stop`.
+        ``row -> bool``, asked with every recorded row; see `fedcore.stopping.Stop`. In a private
+        run it may read what has been released only, and asking for another column is refused.
     finish : callable, optional
         ``(federation, output) -> mapping``, a last exchange with the clients; see `execute`.
     transcript : fedcore.transcript.Transcript, optional
@@ -146,6 +152,7 @@ def run(
         history=recorder.columns(),
         ledger=recorder.ledger,
         output=output,
+        released=recorder.released,
     )
 
 
@@ -200,7 +207,10 @@ def execute(
         bare_finish=finish is not None,
         labelled=algorithm.labelled, stack=stack, noise=noise,
     )  # fmt: skip
-    recorder = Recorder(problem, federation.ledger, measure, iterates=iterates, stop=stop)
+    recorder = Recorder(
+        problem, federation.ledger, measure,
+        iterates=iterates, stop=stop, counts_released=algorithm.released,
+    )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite ends the run, marked
         output = algorithm.run(federation, settings, federation.rng, recorder)
     return recorder, output if finish is None else {**output, **finish(federation, output)}

@@ -132,6 +132,8 @@ def run_cell(
     }
     if recorders[0].ledger.privacy is not None:
         about["privacy"] = recorders[0].ledger.privacy.about()
+        if tuned:
+            tuned["note"] = tuning.UNPAID
     history = History.from_runs(
         recorders,
         outputs,

@@ -234,7 +234,8 @@ def show(file: str) -> None:
     click.echo(f"\n{_columns(rows)}\n")
     shape = " x ".join(map(str, history["iteration"].shape))
     click.echo(f"columns, each repeats x records = {shape}")
-    click.echo(_columns([(f"  {name}", *history.units[name]) for name in sorted(history.columns)]))
+    described = [(name, *history.units[name], _mark(history, name)) for name in history.columns]
+    click.echo(_columns([(f"  {name}", *words) for name, *words in sorted(described)]))
     for group in ("final", "iterates", "reference"):
         for name, array in sorted(getattr(history, group).items()):
             click.echo(f"  {group}/{name}  {' x '.join(map(str, array.shape)) or 'scalar'}")
@@ -382,7 +383,8 @@ def _outcome(history: History) -> str:
         last = history.last(name)
         values = (np.median(last), last.min(), last.max()) if several else (last[0],)
         units = history.units.get(name, ("", ""))[0]
-        rows.append((name, *(show(float(v)) for v in values), "" if units == "1" else units))
+        words = ["" if units == "1" else units, _mark(history, name)]
+        rows.append((name, *(show(float(v)) for v in values), ", ".join(filter(None, words))))
     if len(rows) > 1:
         lines += [_columns(rows, right=range(1, len(rows[0]) - 1)), ""]
 
@@ -396,8 +398,16 @@ def _outcome(history: History) -> str:
         delta = history.about["privacy"]["delta"]
         rows.append(("  epsilon", show(total["epsilon"]), f"at delta = {delta:g}", ""))
     lines.append(f"ledger, all clients together{', median of the repeats' if several else ''}")
-    noise = history.about.get("privacy", {}).get("noise")
-    return "\n".join([*lines, _columns(rows, right=(1, 3)), *([f"  {noise}"] if noise else [])])
+    about = history.about
+    notes = [about.get("privacy", {}).get("noise"), about.get("tuning", {}).get("note")]
+    return "\n".join([*lines, _columns(rows, right=(1, 3)), *(f"  {n}" for n in notes if n)])
+
+
+def _mark(history: History, name: str) -> str:
+    """Say of a private run's column that it was not released."""
+    from fedcore.history import NOT_RELEASED
+
+    return "" if history.released is None or name in history.released else NOT_RELEASED
 
 
 def _bytes(size: float) -> str:

@@ -20,6 +20,7 @@ from fedcore.cells import AUDITS, KNOWN
 from fedcore.errors import ConfigError, nearest
 from fedcore.fingerprint import fingerprint
 from fedcore.grids import combinations
+from fedcore.history import released_columns, require_released
 from fedcore.schemas import check
 
 PAPERS = Path("config/papers")
@@ -299,8 +300,10 @@ def _check_cell(cell: Cell, where: str) -> None:
     """Refuse what would only fail when the job runs."""
     try:
         values = {k: 1.0 if v == "reference" and k in KNOWN else v for k, v in cell.params.items()}
+        algorithm = algorithms.get(cell.algorithm)
         for changes in combinations(cell.tune["over"]) if cell.tune else [{}]:
-            algorithms.get(cell.algorithm).params({**values, **changes})
+            if algorithm.private(algorithm.params({**values, **changes})):
+                require_released(cell.stop, released_columns(algorithm.released))
         for name in [*cell.metrics, *([cell.tune["by"]] if cell.tune else [])]:
             metrics.get(name)
     except ValueError as error:

@@ -9,15 +9,17 @@ One file per cell, all repeats on the leading axis:
     /reference/<name>    the answer that the problem came with
 
 Every dataset carries ``units`` and ``description``, the root the provenance, and the file the seal
-of `fedcore.sealed`. There is no clock in the file: the same run gives the same bytes where
-CPU type, BLAS, its number of threads and library versions are the same.
+of `fedcore.sealed`. In a private run each column also says under ``privacy`` whether it was
+``released``; measures were not, as exact functions of the data. There is no clock in the file: the
+same run gives the same bytes where CPU type, BLAS, its number of threads and library versions are
+the same.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +53,49 @@ COLUMNS = {
 }
 
 
+NOT_RELEASED = "not released"
+
+
+def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
+    """Columns that a private run releases: what follows from messages, and what its algorithm says.
+
+    Whoever sees the messages counts rounds and bytes, and knows from the released iterates whether
+    one is not finite; ε follows from the parameters and from what was released before.
+    """
+    return frozenset(COLUMNS) | frozenset(of_algorithm)
+
+
+def require_released(columns: Iterable[str], released: Collection[str]) -> None:
+    """Refuse that a stop rule of a private run reads what was not released.
+
+    Raises
+    ------
+    InputError
+    """
+    for name in columns:
+        if name not in released:
+            raise InputError(
+                f"stop: '{name}' is not released in a private run, and a run that ends by it gives "
+                f"it away unpaid: a rule may read {', '.join(sorted(released))}"
+            )
+
+
+class _Readable(dict[str, float]):
+    """Row of a private run as its stop rule sees it: asking for another column is refused."""
+
+    def __init__(self, row: Mapping[str, float], released: Collection[str]) -> None:
+        super().__init__({name: value for name, value in row.items() if name in released})
+        self._hidden = row.keys() - self.keys()
+
+    def __missing__(self, name: str) -> float:
+        require_released({name} & self._hidden, self.keys())
+        raise KeyError(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of a dictionary; a hidden column is refused, not absent."""
+        return self[name] if name in self or name in self._hidden else default
+
+
 class Recorder:
     """What an algorithm calls with every new iterate.
 
@@ -64,7 +109,10 @@ class Recorder:
     iterates : {"none", "last", "log", "all"}
         Which of the shared matrices to keep.
     stop : callable, optional
-        ``row -> bool``; the run ends when it is true. `row` maps column names to the newest values.
+        ``row -> bool``; the run ends when it is true. `row` maps column names to the newest values,
+        in a private run those of released columns only.
+    counts_released : collection of str
+        Columns of the algorithm's own that a private run releases.
     """
 
     def __init__(
@@ -75,10 +123,12 @@ class Recorder:
         *,
         iterates: str = "last",
         stop: Callable[[Mapping[str, float]], bool] | None = None,
+        counts_released: Collection[str] = (),
     ) -> None:
         require_one_of(POLICIES, iterates=iterates)
         self._problem, self.ledger, self._metrics = problem, ledger, metrics
         self._keep, self._stop = POLICIES[iterates], stop
+        self._released = released_columns(counts_released)
         self.rows: list[dict[str, float]] = []
         self.kept: list[tuple[int, np.ndarray]] = []
 
@@ -98,12 +148,19 @@ class Recorder:
         self.rows.append(row)
         if self._keep(iteration):
             self.kept.append((iteration, np.array(shared_matrix(iterate))))
-        return diverged or (self._stop is not None and self._stop(row))
+        if diverged or self._stop is None:
+            return diverged
+        return self._stop(row if self.ledger.privacy is None else _Readable(row, self._released))
 
     def add(self, name: str, values: Sequence[float]) -> None:
         """Add a column, one value per row, that was found out after the run."""
         for row, value in zip(self.rows, values, strict=True):
             row[name] = value
+
+    @property
+    def released(self) -> frozenset[str] | None:
+        """Columns that were released; None of a run without privacy, where nothing is protected."""
+        return None if self.ledger.privacy is None else self._released & self.rows[0].keys()
 
     def columns(self) -> dict[str, np.ndarray]:
         """Return what was recorded, one array of shape (records,) per column."""
@@ -126,6 +183,9 @@ class History:
         Provenance: paper, experiment, algorithm, cell, parameters, data, seeds, versions, code.
     units : dict of str to (str, str)
         Units and description of each column.
+    released : frozenset of str or None
+        Columns that a private run released, the others being exact functions of the data; None of a
+        run without privacy.
     """
 
     columns: dict[str, np.ndarray]
@@ -134,6 +194,7 @@ class History:
     reference: dict[str, np.ndarray] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
     units: dict[str, tuple[str, str]] = field(default_factory=lambda: dict(COLUMNS))
+    released: frozenset[str] | None = None
 
     def __repr__(self) -> str:
         """What was run on what, its size and the names of its columns, in one line; no arrays."""
@@ -169,7 +230,10 @@ class History:
             iterates["iteration"] = _stack([np.array(pair[0]) for pair in kept])
             iterates["shared"] = _stack([np.array(pair[1]) for pair in kept])
         units = COLUMNS | dict(counts or {}) | {m.name: (m.units, m.description) for m in metrics}
-        return cls(columns, final, iterates, dict(reference or {}), dict(about or {}), units)
+        return cls(
+            columns, final, iterates, dict(reference or {}), dict(about or {}), units,
+            recorders[0].released,
+        )  # fmt: skip
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return the column `name`, shape (repeats, records)."""
@@ -197,6 +261,9 @@ class History:
                     dataset = file.create_dataset(f"{group}/{name}", data=array)
                     units, text = self.units.get(name, ("data units", f"{group} {name}"))
                     dataset.attrs["units"], dataset.attrs["description"] = units, text
+                    if self.released is not None and group in ("history", "reference"):
+                        open_to_all = group == "history" and name in self.released
+                        dataset.attrs["privacy"] = "released" if open_to_all else NOT_RELEASED
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> History:
@@ -224,6 +291,11 @@ class History:
                     name: (str(data.attrs["units"]), str(data.attrs["description"]))
                     for name, data in file["history"].items()
                 }
+                marks = {
+                    name: data.attrs["privacy"]
+                    for name, data in file["history"].items()
+                    if "privacy" in data.attrs
+                }
                 about = json.loads(file.attrs["about"])
         except FileNotFoundError as error:
             raise HistoryError(f"{path} does not exist; run its cell first") from error
@@ -238,6 +310,7 @@ class History:
             groups.get("reference", {}),
             about,
             units,
+            frozenset(name for name in marks if marks[name] == "released") if marks else None,
         )
 
     def _groups(self) -> dict[str, dict[str, np.ndarray]]:

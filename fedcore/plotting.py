@@ -32,7 +32,7 @@ from matplotlib.ticker import EngFormatter, LogFormatterSciNotation, LogLocator,
 
 from fedcore import atomic
 from fedcore.errors import InputError, nearest
-from fedcore.history import History
+from fedcore.history import NOT_RELEASED, History
 
 # Okabe and Ito's colours, told apart with any colour vision; without yellow, too faint on white.
 COLOURS = {
@@ -274,9 +274,14 @@ def reference_line(ax: Axes, y: float, label: str, *, colour: str = COLOURS["bla
 def title(ax: Axes, text: str, *histories: History) -> None:
     """Set the title, wrapped to the axes; it says when the data are not what the papers used.
 
+    With a history of a private run, `save` adds "(not released)" to the name of the y-axis, or of
+    that which shares it: what is measured there is exact, and no part of what the run gave out.
+
     Appends ``[surrogate data]`` or ``[rebuilt data]`` when a history was made with such;
     ``[data of unknown origin]`` when one does not say.
     """
+    if any(history.released is not None for history in histories):
+        ax.set_gid(NOT_RELEASED)
     found = {history.about.get("problem", {}).get("status") for history in histories}
     marks = [f"[{kind} data]" for kind in ("surrogate", "rebuilt") if kind in found]
     if found - {"official", "synthetic", "surrogate", "rebuilt"}:
@@ -344,11 +349,23 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
     png, pdf : pathlib.Path
         The same figure under the same version of matplotlib gives the same bytes.
     """
+    _mark_unreleased(figure)
     png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in METADATA)
     for final, (kind, metadata) in zip((png, pdf), METADATA.items(), strict=True):
         with style(), atomic.replace(final) as temporary:
             figure.savefig(temporary, format=kind, dpi=DPI, metadata=metadata)
     return png, pdf
+
+
+def _mark_unreleased(figure: Figure) -> None:
+    """Say on the y-axes of private runs that what they show was not released."""
+    mark = f" ({NOT_RELEASED})"
+    for ax in figure.axes:
+        if ax.get_gid() == NOT_RELEASED:
+            for named in ax.get_shared_y_axes().get_siblings(ax):
+                text = named.get_ylabel()
+                if text and not text.endswith(mark):
+                    named.set_ylabel(text + mark)
 
 
 def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:

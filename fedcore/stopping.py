@@ -25,6 +25,10 @@ class Stop:
     ------
     ConfigError
         For an unknown kind of rule.
+
+    Notes
+    -----
+    In a private run a rule may read released columns only; asking for another is an `InputError`.
     """
 
     def __init__(self, rules: Mapping[str, Mapping[str, float]]) -> None:
@@ -39,9 +43,11 @@ class Stop:
     def __call__(self, row: Mapping[str, float]) -> bool:
         """Take note of a new row of the history; return whether the run should end."""
         for (column, kind), limit in list(self._open.items()):
-            if column not in row:
-                raise ConfigError(f"stop: no column '{column}': {nearest(column, row)}")
-            if _holds(kind, limit, row[column], self._before.get(column)):
+            try:
+                value = row[column]
+            except KeyError:
+                raise ConfigError(f"stop: no column '{column}': {nearest(column, row)}") from None
+            if _holds(kind, limit, value, self._before.get(column)):
                 del self._open[column, kind]
         self._before = dict(row)
         return not self._open

@@ -10,7 +10,8 @@ point group ``fedcore.algorithms``. A module holds
   (n_features, n_components), and what else the method computes;
 - ``communication(params, shape) -> Cost``, the closed form of what `run` costs when not stopped
 early;
-- ``COLUMNS``, if it counts something of its own: name -> (units, description);
+- ``COLUMNS``, if it counts something of its own: name -> (units, description); and ``RELEASED``,
+  names of those that a private run releases, the others being exact functions of the data;
 - ``LABELLED = True``, if it learns from labels: its steps get `fedcore.clients.Labelled` data.
 
 ``record(iteration, **iterate)`` is called with ``basis=…`` or ``factors=…`` (and ``models=…``, the
@@ -19,9 +20,10 @@ number of leading directions that are wanted, if that is not the number of colum
 ``counts={column: number, …}`` if there are COLUMNS, whenever there is a new iterate, and returns
 True when the run should end.
 
-A private method calls ``federation.protect(delta=…, neighbours=…)`` first, and adds its noise by
-``state.privacy`` in its client steps, which declare what they compute from releases by `derived`
-(see `fedcore.privacy.mechanisms`); the ledger then has an ε.
+A private method has a parameter ``epsilon``, None for no privacy. It calls
+``federation.protect(delta=…, neighbours=…)`` first, and adds its noise by ``state.privacy`` in its
+client steps, which declare what they compute from releases by `derived` (see
+`fedcore.privacy.mechanisms`); the ledger then has an ε.
 """
 
 from __future__ import annotations
@@ -71,6 +73,15 @@ class Algorithm:
     def columns(self) -> Mapping[str, tuple[str, str]]:
         """Units and description of what it counts itself."""
         return getattr(self.module, "COLUMNS", {})
+
+    @property
+    def released(self) -> frozenset[str]:
+        """Those of `columns` that a private run releases."""
+        return frozenset(getattr(self.module, "RELEASED", ()))
+
+    def private(self, params: Any) -> bool:
+        """Whether a run with these parameters is private: it has an ε."""
+        return getattr(params, "epsilon", None) is not None
 
     @property
     def labelled(self) -> bool:

@@ -44,8 +44,9 @@ from fedcore.steps import gram_product
 PAPER = "dppower"
 COLUMNS = {
     "threshold": ("data units squared", "θ of the step, the largest of any client's"),
-    "filtered": ("rows", "rows of all clients that sat out the step (not released)"),
+    "filtered": ("rows", "rows of all clients that sat out the step"),
 }
+RELEASED = ("threshold",)  # found by the sparse vector technique, which is paid for
 
 
 @dataclass(frozen=True)

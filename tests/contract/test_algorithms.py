@@ -391,6 +391,7 @@ def test_the_ledger_says_what_the_closed_form_says(name, setting, with_start, cl
     found = run(name, clients, start=start, measure=[], **setting)
     shape = Shape(len(clients), sum(map(len, clients)), clients[0].shape[1])
     assert found.ledger.cost() == found.algorithm.communication(found.settings, shape)
+    assert (found.ledger.privacy is not None) == found.algorithm.private(found.settings)
     assert found.ledger.bytes_up == 8 * found.ledger.scalars_up
     assert found.ledger.bytes_down == 8 * found.ledger.scalars_down
 

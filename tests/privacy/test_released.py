@@ -1,0 +1,194 @@
+"""What a private run has released, what it has not, and that stop rules read the former only."""
+
+from __future__ import annotations
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import fedcore
+from fedcore import algorithms, plotting, problems
+from fedcore.cells import run_cell
+from fedcore.cli import main
+from fedcore.errors import ConfigError, InputError
+from fedcore.experiments import Cell, _check_cell
+from fedcore.history import COLUMNS, History
+from fedcore.problems import Problem
+from fedcore.stopping import Stop
+
+COUNTS = {"iteration", "round", "scalars_up", "scalars_down", "bytes_up", "bytes_down", "diverged"}
+
+
+@pytest.fixture
+def rows() -> np.ndarray:
+    rows = np.random.default_rng(8).standard_normal((60, 5)) * [3, 2, 1, 1, 1]
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def cell(**changes) -> dict:
+    return {
+        "paper": "p", "experiment": "e", "algorithm": "adaptive_power", "name": "x-a",
+        "problem": "x", "params": {"n_components": 1, "rounds": 2}, "repeats": 2,
+        "metrics": ["sin_squared"], "iterates": "last", "seed": 0, **changes,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def problem_file(rows, tmp_path):
+    problems.save(Problem("x", [rows]), tmp_path / "x.h5")
+    return tmp_path / "x.h5"
+
+
+# --- stop rules ---------------------------------------------------------------------------------
+
+
+def test_a_stop_rule_cannot_tell_neighbours_apart_by_an_exact_measure(rows):
+    """One record on one data set and never one on the other, for ε = 0: refused at once."""
+    for stop in (
+        lambda row: row["objective"] < 20.0,
+        lambda row: row.get("objective") < 20.0,
+        Stop({"objective": {"at_most": 20.0}}),
+    ):
+        with pytest.raises(InputError, match=r"'objective' is not released.*may read bytes_down"):
+            fedcore.run("fedpower", [rows], 2, stop=stop)
+    fedcore.run("fedpower", [rows], 2, epsilon=None, stop=Stop({"objective": {"at_most": 20.0}}))
+
+
+def test_an_exact_count_of_the_algorithm_is_no_rule_either_and_its_threshold_is(rows):
+    seen = []
+
+    def look(row):
+        seen.append(dict(row))
+        assert "filtered" not in row and row.get("no such thing", 7) == 7
+        with pytest.raises(InputError, match="'filtered' is not released"):
+            row["filtered"]
+        with pytest.raises(KeyError):
+            row["no such thing"]
+        return row["threshold"] > 0
+
+    result = fedcore.run("adaptive_power", [rows], 1, rounds=5, stop=look)
+    assert len(result.history["round"]) == 2  # the first threshold is that of the first step
+    assert set(seen[-1]) == COUNTS | {"epsilon", "threshold"}
+
+
+@pytest.mark.parametrize("column", ["epsilon", "round", "bytes_up", "iteration"])
+def test_a_rule_may_read_what_was_released(rows, column):
+    end = fedcore.run("noisy_power", [rows], 1, rounds=4, simulate=True).history[column][2]
+    stopped = fedcore.run(
+        "noisy_power", [rows], 1, rounds=4, simulate=True, stop=lambda row: row[column] >= end
+    )
+    assert len(stopped.history[column]) == 3
+    assert stopped.ledger.privacy.epsilon() < 1.0  # what was spent; the budget was 1
+
+
+def test_a_misspelt_column_is_told_from_a_hidden_one(rows):
+    with pytest.raises(ConfigError, match="no column 'rond': did you mean 'round'"):
+        fedcore.run("noisy_power", [rows], 1, stop=Stop({"rond": {"at_most": 2.0}}))
+
+
+@pytest.mark.parametrize("name", [n for n in algorithms.names()])
+def test_a_paper_cannot_ask_for_it_of_any_private_algorithm(name):
+    """No list by hand: an algorithm is private when its parameters have an ε."""
+    chosen = algorithms.get(name)
+    params = {"n_components": 1, "sigma_max": 1.0, "sigma_r": 1.0}
+    fields = chosen.module.Params.__dataclass_fields__
+    params = {k: v for k, v in params.items() if k in fields}
+    rule = {"objective": {"at_most": 1.0}}
+    planned = Cell("p", "e", name, "x-a", "x", params, 1, ["objective"], "last", 0, stop=rule)
+    if chosen.private(chosen.params(params)):
+        with pytest.raises(ConfigError, match=r"^here: stop: 'objective' is not released"):
+            _check_cell(planned, "here")
+        planned.params["epsilon"] = None
+    _check_cell(planned, "here")
+
+
+def test_a_declared_column_may_be_asked_for_in_a_paper():
+    rule = {"threshold": {"at_most": 1.0}}
+    planned = Cell(
+        "p", "e", "adaptive_power", "x", "x", {"n_components": 1}, 1, [], "last", 0, stop=rule
+    )
+    _check_cell(planned, "here")
+    planned.stop["filtered"] = {"at_most": 1.0}
+    with pytest.raises(ConfigError, match="'filtered' is not released"):
+        _check_cell(planned, "here")
+
+
+@pytest.mark.parametrize("name", algorithms.names())
+def test_what_an_algorithm_declares_it_has(name):
+    assert algorithms.get(name).released <= set(algorithms.get(name).columns)
+
+
+# --- marks --------------------------------------------------------------------------------------
+
+
+def test_a_result_says_which_columns_were_released(rows):
+    result = fedcore.run("adaptive_power", [rows], 1, measure=("sin_squared", "objective"))
+    assert result.released == COUNTS | {"epsilon", "threshold"}
+    assert set(result.history) - result.released == {"sin_squared", "objective", "filtered"}
+    for other in (fedcore.run("adaptive_power", [rows], 1, epsilon=None),
+                  fedcore.run("power_exact", [rows], 1)):  # fmt: skip
+        assert other.released is None
+
+
+def test_a_history_and_its_file_say_it_too(problem_file, tmp_path):
+    written = run_cell(cell(), problem_file, tmp_path / "a.h5")
+    read = History.load(tmp_path / "a.h5")
+    assert written.released == read.released == COUNTS | {"epsilon", "threshold"}
+    with h5py.File(tmp_path / "a.h5") as file:
+        marks = {name: data.attrs["privacy"] for name, data in file["history"].items()}
+        answers = {data.attrs["privacy"] for data in file["reference"].values()}
+    assert {name for name, mark in marks.items() if mark == "released"} == written.released
+    assert marks["sin_squared"] == marks["filtered"] == "not released"
+    assert answers == {"not released"}
+    params = {"n_components": 1, "epsilon": None}
+    run_cell(cell(params=params), problem_file, tmp_path / "b.h5")
+    assert History.load(tmp_path / "b.h5").released is None
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert all("privacy" not in data.attrs for data in file["history"].values())
+
+
+def test_show_says_it_beside_every_such_column(problem_file, tmp_path):
+    run_cell(cell(), problem_file, tmp_path / "a.h5")
+    text = CliRunner().invoke(main, ["show", str(tmp_path / "a.h5")]).output
+    marked = {line.split()[0] for line in text.splitlines() if line.endswith("not released")}
+    assert marked == {"sin_squared", "filtered"}
+    assert text.count("not released") == 4  # each in the outcome and among the columns
+    assert "simulated noise: no guarantee for these data" in text
+    run_cell(cell(params={"n_components": 1, "epsilon": None}), problem_file, tmp_path / "b.h5")
+    assert "released" not in CliRunner().invoke(main, ["show", str(tmp_path / "b.h5")]).output
+
+
+def test_a_choice_by_exact_measures_is_told(problem_file, tmp_path):
+    tune = {"by": "objective", "every": 1, "repeats": 1, "over": {"ratio": [1.5, 2.0]}}
+    words = "tuned on exact measures: not paid for"
+    history = run_cell(cell(tune=tune), problem_file, tmp_path / "a.h5")
+    assert history.about["tuning"]["note"] == words
+    assert words in CliRunner().invoke(main, ["show", str(tmp_path / "a.h5")]).output
+    params = {"n_components": 1, "rounds": 2, "epsilon": None}
+    history = run_cell(cell(tune=tune, params=params), problem_file, tmp_path / "b.h5")
+    assert "note" not in history.about["tuning"]
+
+
+def labels(figure) -> list[str]:
+    return [ax.get_ylabel() for ax in figure.axes]
+
+
+def test_figures_of_private_runs_say_it_on_the_axis(tmp_path):
+    private = History({}, released=frozenset(COLUMNS))
+    open_run = History({})
+    with plotting.style():
+        figure, axes = plotting.subplots(1, 3, sharey=True)
+        for ax in axes:
+            plotting.curve(ax, [0, 1], [1.0, 2.0], label="a")
+            plotting.title(ax, "t", open_run, private)
+        axes[0].set_ylabel("error")  # after the title, and on the first of three that share it
+    for _ in range(2):
+        plotting.save(figure, tmp_path / "a")
+        assert labels(figure) == ["error (not released)", "", ""]
+    with plotting.style():
+        figure, ax = plotting.subplots()
+        ax.set_ylabel("error")
+        plotting.title(ax, "t", open_run)
+    plotting.save(figure, tmp_path / "b")
+    assert labels(figure) == ["error"]
