@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fedcore.linalg import range_basis
+from fedcore.linalg import column_space
 
 
 class Factors(Protocol):
@@ -44,8 +44,8 @@ class ExplicitFactors:
 
     def excess(self, clients: Sequence[np.ndarray]) -> float:
         """Return ``½ Σᵢ ‖Sᵢ Q − Uᵢ Rᵀ‖²_F``; one pass over the data."""
-        q, sigma, rotation = range_basis(self.V)
-        r_t = rotation * sigma
+        q = column_space(self.V)
+        r_t = self.V.T @ q
         return 0.5 * sum(
             float(np.linalg.norm(s @ q - u @ r_t) ** 2)
             for s, u in zip(clients, self.U, strict=True)

@@ -20,7 +20,7 @@ import scipy.linalg
 from fedcore import sealed
 from fedcore.clients import Clients, Matrices, Reduction
 from fedcore.errors import DataError
-from fedcore.linalg import range_basis, triangular_factor
+from fedcore.linalg import column_space, triangular_factor
 from fedcore.regression import Truth
 
 SCHEMA = 1
@@ -115,7 +115,7 @@ class Problem:
         """
         if not np.array_equal(self._last[0], v):  # by content: `v` may have been changed in place
             weighted = self.singular_values[:, None] * self.right_vectors.T
-            q = range_basis(v).basis
+            q = column_space(v)
             residual = weighted - (weighted @ q) @ q.T
             self._last = (v.copy(), 0.5 * float(np.linalg.norm(residual) ** 2))
         return self._last[1]

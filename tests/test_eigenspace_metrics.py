@@ -58,12 +58,19 @@ def test_any_invariant_space_satisfies_kkt_but_captures_less(problem):
     assert value("captured", last, problem) == pytest.approx(0.2**2 + 0.1**2 + 0.05**2, rel=1e-12)
 
 
+def test_a_basis_that_repeats_a_direction_finds_nothing_in_its_place(problem):
+    top = np.linalg.svd(np.vstack(problem.clients))[2].T
+    # Singular values 5 and 4 of (5, 4, 3) are found, and 0.
+    found = value("singular_value_error", top[:, [0, 1, 1]], problem)
+    assert found == pytest.approx(3 / np.sqrt(50), rel=1e-12)
+
+
 def test_what_metrics_share_is_computed_once_per_iterate(problem, monkeypatch):
     Z = np.linalg.qr(np.random.default_rng(0).standard_normal((FEATURES, RANK)))[0]
     alone = {name: value(name, Z, problem) for name in NAMES}
     calls = []
-    real = eigenspace.range_basis
-    monkeypatch.setattr(eigenspace, "range_basis", lambda v: calls.append(1) or real(v))
+    real = eigenspace.column_space
+    monkeypatch.setattr(eigenspace, "column_space", lambda v: calls.append(1) or real(v))
     recorder = Recorder(problem, Ledger(), [metrics.get(name) for name in NAMES])
     recorder(0, basis=Z)
     recorder(1, basis=np.linalg.qr(Z + 0.1)[0])

@@ -16,6 +16,15 @@ def gaussian(m: int, k: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((m, k))
 
 
+def eps_of(dtype: type) -> float:
+    return float(np.finfo(dtype).eps)
+
+
+def of_rank(rank: int, d: int, r: int, seed: int) -> np.ndarray:
+    """Matrix of this rank whose columns are sums without cancellation, so of few roundings."""
+    return np.linalg.qr(gaussian(d, rank, seed))[0] @ gaussian(rank, r, seed + 1)
+
+
 @settings(max_examples=60, deadline=None)
 @given(shapes)
 def test_qr_multiplies_back_and_has_a_non_negative_diagonal(shape):
@@ -56,10 +65,10 @@ def test_a_basis_keeps_the_precision_of_its_matrix(dtype):
 def test_the_range_basis_drops_what_is_numerically_zero(shape, rank):
     d, r, seed = shape
     rank = min(rank, d, r)
-    v = gaussian(d, rank, seed) @ gaussian(rank, r, seed + 1)
+    v = of_rank(rank, d, r, seed)
     basis, sigma, rotation = linalg.range_basis(v)
-    assert basis.shape[1] == len(sigma) == rotation.shape[1] == np.linalg.matrix_rank(v) <= rank
-    # Thin SVD up to the dropped part, which is below max(d, r) eps sigma_max each.
+    assert basis.shape[1] == len(sigma) == rotation.shape[1] == np.linalg.matrix_rank(v) == rank
+    # Thin SVD up to the dropped part, which is rounding.
     atol = 200 * EPS * max(1.0, np.linalg.norm(v))
     np.testing.assert_allclose((basis * sigma) @ rotation.T, v, rtol=0, atol=atol)
     np.testing.assert_allclose(basis.T @ basis, np.eye(len(sigma)), rtol=0, atol=50 * EPS)
@@ -86,25 +95,107 @@ def test_the_condition_number_of_a_matrix_with_a_zero_column_is_infinite():
 @given(shapes, st.integers(1, 12))
 def test_the_condition_number_is_infinite_exactly_when_the_rank_is_deficient(shape, rank):
     d, r, seed = shape
-    v = gaussian(d, min(rank, d, r), seed) @ gaussian(min(rank, d, r), r, seed + 1)
+    v = of_rank(min(rank, d, r), d, r, seed)
     sigma = np.linalg.svd(v)[1]
-    tolerance = max(d, r) * EPS * sigma[0]
-    if r > d or sigma[-1] < 0.5 * tolerance:  # often 1e-16, not 0
+    if rank < r or r > d:
         assert linalg.condition_number(v) == np.inf
-    elif sigma[-1] > 2 * tolerance:  # in between two SVDs may disagree
+    else:
         # The smallest singular value is known to eps·σ_max.
         tolerance = 100 * EPS * sigma[0] / sigma[-1]
         assert linalg.condition_number(v) == pytest.approx(sigma[0] / sigma[-1], rel=tolerance)
 
 
+HADAMARD = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]) / 2
+SCALES = [(np.float64, -75), (np.float64, -300), (np.float32, -8), (np.float32, -30)]
+
+
+@pytest.mark.parametrize(("dtype", "exponent"), SCALES)
+def test_short_columns_make_the_condition_number_large_and_drop_no_direction(dtype, exponent):
+    scales = np.array([1, 10.0**exponent, 10.0 ** (exponent / 2)])
+    v = (HADAMARD[:, :3] * scales).astype(dtype)  # orthogonal: its singular values are the scales
+    basis, sigma, rotation = linalg.range_basis(v)
+    eps = eps_of(dtype)
+    np.testing.assert_allclose(sigma, sorted(scales, reverse=True), rtol=10 * eps)
+    assert linalg.condition_number(v) == pytest.approx(10.0**-exponent, rel=20 * eps)
+    projector = HADAMARD[:, :3] @ HADAMARD[:, :3].T
+    np.testing.assert_allclose(basis @ basis.T, projector, rtol=0, atol=10 * eps)
+    np.testing.assert_allclose(np.abs(rotation), np.eye(3)[:, [0, 2, 1]], rtol=0, atol=10 * eps)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1.0, 1e12])
+def test_the_condition_number_of_two_columns_is_that_of_the_closed_form(scale):
+    v = np.array([[1.0, scale], [0.0, 0.5 * scale], [0.0, 0.0]])  # at 27 degrees, one short
+    # σ₁σ₂ = |det| and σ₁² + σ₂² = ‖V‖_F², without cancelling.
+    square, product = 1 + 1.25 * scale**2, 0.5 * scale
+    large = np.sqrt((square + np.sqrt((square - 2 * product) * (square + 2 * product))) / 2)
+    assert linalg.condition_number(v) == pytest.approx(large**2 / product, rel=1e-14)
+
+
+@pytest.mark.parametrize(("dtype", "power"), [(np.float32, 17), (np.float64, 45)])
+def test_nearly_parallel_columns_keep_their_directions(dtype, power):
+    """κ is beyond 1/(d eps), where a threshold of NumPy's kind has dropped all but the first."""
+    d, r, delta = 300, 8, 2.0**-power
+    v = np.zeros((d, r), dtype)
+    v[0], v[range(1, r), range(1, r)] = 1, delta  # e₁, e₁ + δ e₂, e₁ + δ e₃, …
+    assert np.linalg.matrix_rank(v) == 1 < r
+    basis = linalg.column_space(v)
+    expected = np.diag((np.arange(d) < r).astype(dtype))
+    # Rounding of a column, seen from a distance of δ from the others.
+    np.testing.assert_allclose(basis @ basis.T, expected, rtol=0, atol=eps_of(dtype) / delta)
+    np.testing.assert_array_equal(basis, linalg.orth(v))  # what `Result.components` holds
+    # σ² are the eigenvalues of 11ᵀ + δ² diag(0, 1, …, 1): δ² but for the largest, r + δ²(r − 1)/r,
+    # and the smallest, which interlaces at δ²/r (1 + O(δ²)).
+    exact = r / delta
+    tolerance = 10 * eps_of(dtype) / delta
+    assert linalg.condition_number(v) == pytest.approx(exact, rel=tolerance)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_condition_number_ends_where_the_range_basis_does(dtype):
-    tolerance = 7 * np.finfo(dtype).eps  # max(d, r) · eps · σ_max
-    v = 2 * np.eye(7, 2, dtype=dtype)
-    v[1, 1] = 2 * 1.01 * tolerance
-    assert linalg.condition_number(v) == pytest.approx(1 / (1.01 * tolerance), rel=1e-6)
-    v[1, 1] = 2 * 0.99 * tolerance
+@pytest.mark.parametrize("r", [2, 12, 60, 200])
+def test_repeated_columns_of_whatever_length_are_no_directions(dtype, r):
+    rng = np.random.default_rng(r)
+    v = rng.standard_normal((400, 3)).astype(dtype)[:, rng.integers(0, min(3, r - 1), r)]
+    v *= (2.0 ** rng.integers(-40, 40, r)).astype(dtype)
+    rank = len(np.unique(np.round(v / np.abs(v).max(axis=0), 3), axis=1).T)
+    assert linalg.column_space(v).shape == (400, rank)
     assert linalg.condition_number(v) == np.inf
+    basis, sigma, rotation = linalg.range_basis(v)
+    found = (basis * sigma) @ rotation.T
+    # A backward error of some r eps in every column, by its own length.
+    error = np.linalg.norm(found - v, axis=0) / np.linalg.norm(v, axis=0)
+    assert error.max() < 10 * r * eps_of(dtype)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
+def test_the_size_of_a_matrix_changes_neither_its_range_nor_its_condition_number(scale):
+    v = gaussian(9, 3, 4)
+    np.testing.assert_allclose(linalg.column_space(v * scale), linalg.orth(v), atol=20 * EPS)
+    expected = linalg.range_basis(v).sigma * scale
+    np.testing.assert_allclose(linalg.range_basis(v * scale).sigma, expected, rtol=20 * EPS)
+    kappa = linalg.condition_number(v)
+    assert linalg.condition_number(v * scale) == pytest.approx(kappa, rel=1e-13)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_has_no_range_and_no_crash(value):
+    v = np.eye(4, 2)
+    v[3, 1] = value
+    assert np.isnan(linalg.column_space(v)).all()
+    assert all(np.isnan(part).all() for part in linalg.range_basis(v))
+    assert np.isnan(linalg.condition_number(v))
+    assert linalg.lost_directions(v) == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_directions_are_lost_below_100_roundings_of_unit_columns(dtype):
+    eps = eps_of(dtype)
+    for margin, lost in ((130, 0), (70, 1)):
+        # Two unit columns at an angle of 2θ have the singular values √2 cos θ and √2 sin θ.
+        theta = margin * eps / np.sqrt(2)
+        v = np.array([[1, 1], [theta, -theta], [0, 0]], dtype)
+        assert linalg.lost_directions(v) == lost
+        assert linalg.lost_directions(v * np.array([1, 1e-20], dtype)) == lost  # short is not lost
+    assert linalg.lost_directions(np.zeros((4, 2), dtype)) == 2
 
 
 @settings(max_examples=40, deadline=None)
@@ -185,6 +276,29 @@ def test_the_spectral_norm_is_numpys(shape):
     single = linalg.spectral_norm(matrix.astype(np.float32))
     assert single == pytest.approx(np.linalg.norm(matrix, 2), rel=1e-5)
     assert linalg.spectral_norm(matrix) == linalg.spectral_norm(matrix.copy())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_spectral_norm_of_a_large_zero_matrix_is_zero(dtype):
+    assert linalg.spectral_norm(np.zeros((100, 80), dtype)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale"),
+    [(np.float64, s) for s in (1e-300, 1e-200, 1e200, 1e300)]
+    + [(np.float32, 1e-35), (np.float32, 1e30)],
+)
+def test_the_spectral_norm_of_tiny_and_huge_entries(dtype, scale):
+    matrix = gaussian(100, 80, 5).astype(dtype)
+    expected = np.linalg.norm(matrix.astype(float), 2) * scale
+    found = linalg.spectral_norm(matrix * dtype(scale))
+    assert found == pytest.approx(expected, rel=100 * eps_of(dtype), abs=0)
+
+
+def test_the_spectral_norm_of_one_entry_in_a_large_matrix():
+    matrix = np.zeros((100, 80))
+    matrix[70, 3] = -2.5
+    assert linalg.spectral_norm(matrix) == pytest.approx(2.5, rel=1e-14)
 
 
 def test_the_part_outside_of_a_space_is_orthogonal_to_it_and_the_rest_inside():

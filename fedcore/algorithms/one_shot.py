@@ -23,7 +23,7 @@ import scipy.linalg
 from fedcore.algorithms.centralized_svd import Params
 from fedcore.federation import Federation
 from fedcore.ledger import Cost, Shape
-from fedcore.linalg import range_basis, triangular_factor
+from fedcore.linalg import triangular_factor
 
 PAPER = "faps"
 
@@ -38,7 +38,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
 
     def top_subspace(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
-        V = range_basis(triangular_factor([data]).T).basis[:, : params.n_components]
+        factor = triangular_factor([data]).T
+        left, sigma, _ = scipy.linalg.svd(factor, full_matrices=False, check_finite=False)
+        zero = max(factor.shape) * np.finfo(factor.dtype).eps * sigma[0]
+        V = left[:, sigma > zero][:, : params.n_components]
         return np.pad(V, ((0, 0), (0, params.n_components - V.shape[1])))
 
     stacked = np.hstack(federation.gather(top_subspace))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from fedcore.linalg import range_basis
+from fedcore.linalg import column_space
 from fedcore.metrics import Iterate, Metric, intermediate, shared_matrix
 from fedcore.problems import Problem
 
@@ -31,10 +31,14 @@ def captured(iterate: Iterate, problem: Problem) -> float:
 
 
 def singular_value_error(iterate: Iterate, problem: Problem) -> float:
-    """Return ``‖Σ(Z) − Σ*‖_F / ‖Σ*‖_F``, Σ(Z) the singular values of AᵀZ, as the paper defines."""
+    """Return ``‖Σ(Z) − Σ*‖_F / ‖Σ*‖_F``, Σ(Z) the singular values of AᵀZ, as the paper defines.
+
+    A basis that spans fewer directions than it has columns finds zeros for the others.
+    """
     _, weighted = _projected(iterate, problem)
     found = scipy.linalg.svdvals(weighted, check_finite=False)
-    exact = problem.singular_values[: len(found)]
+    exact = problem.singular_values[: shared_matrix(iterate).shape[1]]
+    found = np.pad(found, (0, len(exact) - len(found)))
     return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
 
 
@@ -49,7 +53,7 @@ def _residual(iterate: Iterate, problem: Problem) -> float:
 @intermediate
 def _projected(iterate: Iterate, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Z, and Σ Wᵀ Z, which has the norms of AᵀZ."""
-    Z = range_basis(shared_matrix(iterate)).basis
+    Z = column_space(shared_matrix(iterate))
     return Z, problem.singular_values[:, None] * (problem.right_vectors.T @ Z)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from fedcore.linalg import condition_number, range_basis
+from fedcore.linalg import column_space, condition_number
 from fedcore.metrics import Iterate, Metric, shared_matrix
 from fedcore.problems import Problem
 
@@ -30,7 +30,7 @@ def exact_excess(iterate: Iterate, problem: Problem) -> float:
     rank-deficient), so that the difference is ``½ (‖Σ₁ P Mᵀ‖²_F − ‖Σ₂ W₂ᵀQ‖²_F)``.
     """
     v = shared_matrix(iterate)
-    q, rank = range_basis(v).basis, v.shape[1]
+    q, rank = column_space(v), v.shape[1]
     leading, others = np.split(problem.right_vectors, [rank], axis=1)
     sigma, tail = np.split(problem.singular_values[:, None], [rank])
     a = leading.T @ q

@@ -15,7 +15,7 @@ import numpy as np
 
 from fedcore.clients import Labelled
 from fedcore.errors import InputError
-from fedcore.linalg import range_basis, sin_theta
+from fedcore.linalg import column_space, sin_theta
 from fedcore.metrics import Iterate, Metric, intermediate, shared_matrix
 from fedcore.problems import Problem
 from fedcore.regression import Truth, least_squares, predict
@@ -25,7 +25,7 @@ NEW_SAMPLES = (1, 2, 3, 5, 10, 15, 20, 30, 40)  # of a new client, Figure 4
 
 def representation_distance(iterate: Iterate, problem: Problem) -> float:
     """Return the principal angle distance of Definition 1, the sine of the largest angle."""
-    return sin_theta(range_basis(shared_matrix(iterate)).basis, _truth(problem).representation)
+    return sin_theta(column_space(shared_matrix(iterate)), _truth(problem).representation)
 
 
 def training_loss(iterate: Iterate, problem: Problem) -> float:

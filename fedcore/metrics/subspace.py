@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedcore.linalg import range_basis, sin_theta
+from fedcore.linalg import column_space, sin_theta
 from fedcore.metrics import Iterate, Metric, shared_matrix
 from fedcore.problems import Problem
 
@@ -12,7 +12,7 @@ from fedcore.problems import Problem
 def subspace_distance(iterate: Iterate, problem: Problem) -> float:
     """Return the sine of the largest angle between range(V) and the top right singular space."""
     matrix = shared_matrix(iterate)
-    return sin_theta(range_basis(matrix).basis, problem.right_vectors[:, : matrix.shape[1]])
+    return sin_theta(column_space(matrix), problem.right_vectors[:, : matrix.shape[1]])
 
 
 def projection_distance(iterate: Iterate, problem: Problem) -> float:
@@ -22,7 +22,7 @@ def projection_distance(iterate: Iterate, problem: Problem) -> float:
     """
     matrix = shared_matrix(iterate)
     k = iterate.get("target", matrix.shape[1])
-    return sin_theta(range_basis(matrix).basis, problem.right_vectors[:, :k])
+    return sin_theta(column_space(matrix), problem.right_vectors[:, :k])
 
 
 def misalignment(iterate: Iterate, problem: Problem) -> float:

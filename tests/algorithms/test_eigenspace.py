@@ -369,3 +369,12 @@ def test_a_cell_knows_the_spectrum_that_momentum_may_ask_for(clients, tmp_path):
         }  # fmt: skip
         history = run_cell(cell, tmp_path / "problem.h5", tmp_path / "history.h5")
         assert history.final["beta"] == pytest.approx((sigma**2 / 2) ** 2, rel=1e-12)
+
+
+def test_a_large_client_without_any_entry_takes_part(matrix_with):
+    """‖Aᵢ‖₂ of a client is asked for by Lanczos iterations above 64 x 64, which zeros end."""
+    S = matrix_with(120, 80, 0.5 ** np.arange(8), seed=7)
+    found = fedcore.run("faps", [S, np.zeros((100, 80))], 3, rounds=200, inner="residual")
+    top = np.linalg.svd(S)[2][:3].T
+    Z = found.components.T
+    assert np.linalg.norm(top - Z @ (Z.T @ top), 2) < 1e-6
