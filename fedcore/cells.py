@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcore import algorithms, lockstep, metrics, problems, tuning
+from fedcore import algorithms, lockstep, metrics, problems, tuning, twins
 from fedcore.api import execute
 from fedcore.errors import ConfigError, nearest
 from fedcore.history import History, Recorder
@@ -59,8 +59,8 @@ def run_cell(
     ----------
     cell : mapping
         ``paper``, ``experiment``, ``algorithm``, ``name``, ``problem``, ``params``, ``repeats``,
-        ``metrics``, ``iterates``, ``stop``, ``audit``, ``tune``, ``together`` and ``seed``; see
-        `experiments.Cell`.
+        ``metrics``, ``iterates``, ``stop``, ``audit``, ``tune``, ``together``, ``twin`` and
+        ``seed``; see `experiments.Cell`.
     problem_file, history_file : path-like
         Input and output.
     code : str
@@ -89,30 +89,49 @@ def run_cell(
     params = {**cell["params"], **(tuned["chosen"] if tuned else {})}
     measure = [metrics.get(name) for name in cell["metrics"]]
     audit = audit_module(cell["audit"]) if cell.get("audit") else None
+    twinned = cell.get("twin", "none") != "none"
+    pairs = [twins.Pair() for _ in range(cell["repeats"])] if twinned else []
+
+    def stop() -> Stop | None:
+        return Stop(cell["stop"]) if cell.get("stop") else None
 
     def run(repeat: int) -> tuple[Recorder, dict[str, Any]]:
         transcript = audit.watch() if audit else None
         recorder, output = attempt(
             cell, draws, params, repeat, measure,
-            iterates=cell["iterates"], transcript=transcript,
-            stop=Stop(cell["stop"]) if cell.get("stop") else None,
+            algorithm=pairs[repeat].run(algorithm) if twinned else algorithm,
+            iterates=cell["iterates"], transcript=transcript, stop=stop(),
         )  # fmt: skip
         if audit:
             recorder.add(cell["audit"], audit.column(problem, transcript, recorder))
         return recorder, {key: value for key, value in output.items() if key != "U"}
 
+    def twin(repeat: int) -> tuple[Recorder, dict[str, Any]]:
+        perturbed = pairs[repeat].twin(algorithm)
+        return attempt(cell, draws, params, repeat, measure, algorithm=perturbed, stop=stop())
+
+    repeats = range(cell["repeats"])
     if cell.get("together"):
-        runs = lockstep.together([partial(run, repeat) for repeat in range(cell["repeats"])])
+        ways = (run, twin) if twinned else (run,)
+        runs = lockstep.together([partial(way, repeat) for way in ways for repeat in repeats])
+        runs, others = runs[: len(repeats)], runs[len(repeats) :]
     else:
-        runs = []
-        for repeat in progress(range(cell["repeats"])):
+        runs, others = [], []
+        for repeat in progress(repeats):
             runs.append(run(repeat))
+            if twinned:
+                others.append(twin(repeat))
     recorders, outputs = zip(*runs, strict=True)
     counts = dict(algorithm.columns) | ({cell["audit"]: audit.COLUMN} if audit else {})
+    if twinned:
+        counts[twins.DISTANCE] = twins.COLUMN
+        for recorder, pair in zip(recorders, pairs, strict=True):
+            recorder.add(twins.DISTANCE, pair.column(len(recorder.rows)))
     about = {
         **{key: cell[key] for key in ("paper", "experiment", "algorithm", "name")},
         "params": params,
         **({"tuning": tuned} if tuned else {}),
+        **({"twin": cell["twin"]} if twinned else {}),
         "problem": {
             "name": problem.name,
             "status": problem.status,
@@ -141,6 +160,7 @@ def run_cell(
         reference=_answers(draws),
         about=about,
         counts=counts,
+        twins=[recorder for recorder, _ in others],
     )
     history.save(history_file)
     return history
@@ -153,11 +173,16 @@ def trial(
     repeat: int,
     measure: Sequence[metrics.Metric],
     *,
+    algorithm: algorithms.Algorithm | None = None,
     simulate: bool = True,
     **options: Any,
 ) -> tuple[Recorder, dict[str, Any]]:
-    """Run one repeat with `params`; of a problem of several draws, each repeat has its own."""
-    algorithm, problem = algorithms.get(cell["algorithm"]), draws[repeat % len(draws)]
+    """Run one repeat with `params`; of a problem of several draws, each repeat has its own.
+
+    `algorithm` replaces the cell's own, for a twin.
+    """
+    algorithm = algorithm or algorithms.get(cell["algorithm"])
+    problem = draws[repeat % len(draws)]
     settings, seed = algorithm.params(_resolve(params, problem)), repeat_seed(cell, repeat)
     name = f"{cell['experiment']}/{cell['algorithm']}/{cell['name']}"
     noise = simulated(seed, name, params) if simulate else None

@@ -236,7 +236,7 @@ def show(file: str) -> None:
     click.echo(f"columns, each repeats x records = {shape}")
     described = [(name, *history.units[name], _mark(history, name)) for name in history.columns]
     click.echo(_columns([(f"  {name}", *words) for name, *words in sorted(described)]))
-    for group in ("final", "iterates", "reference"):
+    for group in ("final", "iterates", "reference", "twin"):
         for name, array in sorted(getattr(history, group).items()):
             click.echo(f"  {group}/{name}  {' x '.join(map(str, array.shape)) or 'scalar'}")
 

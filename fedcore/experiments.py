@@ -46,6 +46,7 @@ class Cell:
     audit: str | None = None
     tune: dict[str, Any] | None = None
     together: bool = False
+    twin: str = "none"
 
     @property
     def path(self) -> str:
@@ -157,7 +158,7 @@ class Plan:
                             params, run.get("repeats", spec["repeats"]), spec["metrics"],
                             spec.get("iterates", "last"), self.config["seed"],
                             run.get("stop", spec.get("stop", {})), spec.get("audit"),
-                            run.get("tune"), spec["together"],
+                            run.get("tune"), spec["together"], run.get("twin", spec["twin"]),
                         )  # fmt: skip
                         _check_cell(cell, where)
                         yield cell

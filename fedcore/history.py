@@ -7,6 +7,8 @@ One file per cell, all repeats on the leading axis:
     /iterates/<name>     (repeats, kept, …)   under the policy "none", "last", "log" or "all"
     /final/<name>        (repeats, …)         arrays that the algorithm returned
     /reference/<name>    the answer that the problem came with
+    /twin/<column>       (repeats, records)   the same columns of each repeat's twin, whose start is
+                                              changed by one rounding (see `fedcore.twins`)
 
 Every dataset carries ``units`` and ``description``, the root the provenance, and the file the seal
 of `fedcore.sealed`. In a private run each column also says under ``privacy`` whether it was
@@ -186,6 +188,8 @@ class History:
     released : frozenset of str or None
         Columns that a private run released, the others being exact functions of the data; None of a
         run without privacy.
+    twin : dict of str to ndarray of shape (repeats, records)
+        Columns of the repeats' twins, in a cell that has them.
     """
 
     columns: dict[str, np.ndarray]
@@ -195,6 +199,7 @@ class History:
     about: dict[str, Any] = field(default_factory=dict)
     units: dict[str, tuple[str, str]] = field(default_factory=lambda: dict(COLUMNS))
     released: frozenset[str] | None = None
+    twin: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """What was run on what, its size and the names of its columns, in one line; no arrays."""
@@ -215,10 +220,13 @@ class History:
         reference: Mapping[str, np.ndarray] | None = None,
         about: Mapping[str, Any] | None = None,
         counts: Mapping[str, tuple[str, str]] | None = None,
+        twins: Sequence[Recorder] = (),
     ) -> History:
-        """Stack the repeats of a cell; `counts` describes the algorithm's own columns."""
-        runs = [recorder.columns() for recorder in recorders]
-        columns = {name: _stack([run[name] for run in runs]) for name in runs[0]}
+        """Stack the repeats of a cell, and their twins if there are any.
+
+        `counts` describes the algorithm's own columns.
+        """
+        columns, twin = _stack_columns(recorders), _stack_columns(twins)
         # Per-client matrices (lists) are results of a run, not of a cell: too large to keep.
         arrays = [k for k, v in finals[0].items() if isinstance(v, np.ndarray | np.generic)]
         # Nor do those stack that draws of different sizes give.
@@ -232,7 +240,7 @@ class History:
         units = COLUMNS | dict(counts or {}) | {m.name: (m.units, m.description) for m in metrics}
         return cls(
             columns, final, iterates, dict(reference or {}), dict(about or {}), units,
-            recorders[0].released,
+            recorders[0].released, twin,
         )  # fmt: skip
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -245,6 +253,13 @@ class History:
         """Return the last recorded value of a column in each repeat, shape (repeats,)."""
         lengths = (self["iteration"] >= 0).sum(axis=1)
         return self[name][np.arange(len(lengths)), lengths - 1]
+
+    @property
+    def twins(self) -> History | None:
+        """The repeats' twins as a history of their own; None where the cell has none."""
+        if not self.twin:
+            return None
+        return History(self.twin, reference=self.reference, about=self.about, units=self.units)
 
     @property
     def repeats(self) -> int:
@@ -261,7 +276,7 @@ class History:
                     dataset = file.create_dataset(f"{group}/{name}", data=array)
                     units, text = self.units.get(name, ("data units", f"{group} {name}"))
                     dataset.attrs["units"], dataset.attrs["description"] = units, text
-                    if self.released is not None and group in ("history", "reference"):
+                    if self.released is not None and group in ("history", "reference", "twin"):
                         open_to_all = group == "history" and name in self.released
                         dataset.attrs["privacy"] = "released" if open_to_all else NOT_RELEASED
 
@@ -284,7 +299,7 @@ class History:
                     )
                 groups = {
                     key: {name: data[()] for name, data in file[key].items()}
-                    for key in ("history", "final", "iterates", "reference")
+                    for key in ("history", "final", "iterates", "reference", "twin")
                     if key in file
                 }
                 units = {
@@ -311,6 +326,7 @@ class History:
             about,
             units,
             frozenset(name for name in marks if marks[name] == "released") if marks else None,
+            groups.get("twin", {}),
         )
 
     def _groups(self) -> dict[str, dict[str, np.ndarray]]:
@@ -319,6 +335,7 @@ class History:
             "final": self.final,
             "iterates": self.iterates,
             "reference": self.reference,
+            "twin": self.twin,
         }
 
 
@@ -326,6 +343,12 @@ def _shared_arrays(iterate: Mapping[str, Any]) -> list[np.ndarray]:
     """What all clients share of an iterate, and their models where it holds these."""
     models = [iterate["models"]] if "models" in iterate else []
     return [shared_matrix(iterate), *models]  # type: ignore[arg-type]
+
+
+def _stack_columns(recorders: Sequence[Recorder]) -> dict[str, np.ndarray]:
+    """Columns of several runs, stacked by name."""
+    runs = [recorder.columns() for recorder in recorders]
+    return {name: _stack([run[name] for run in runs]) for name in runs[0]} if runs else {}
 
 
 def _stack(arrays: Sequence[np.ndarray]) -> np.ndarray:

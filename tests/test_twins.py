@@ -1,0 +1,173 @@
+"""Twins: what one rounding of the start does to a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedcore import algorithms, problems, sources, twins
+from fedcore.cells import repeat_seed, run_cell
+from fedcore.errors import ConfigError
+from fedcore.history import History
+from fedcore.linalg import sin_theta
+
+EPS = np.finfo(float).eps
+SPEC = {
+    "generator": "spectrum",
+    "params": {"n_features": 60, "sizes": [60, 120, 180, 240], "xi": 1.05},
+}
+P = 3
+
+
+@pytest.fixture(scope="module")
+def problem_file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("twins") / "problem.h5"
+    problem = sources.build("faps/tiny", SPEC, raw="nowhere", seed=0, surrogate=False)
+    problems.save(problem, file)
+    return file
+
+
+def cell(algorithm="ssi", params=None, **changes):
+    return {
+        "paper": "faps",
+        "experiment": "tiny",
+        "algorithm": algorithm,
+        "name": "tiny-default",
+        "problem": "tiny",
+        "params": {"n_components": P, **(params or {})},
+        "repeats": 2,
+        "metrics": ["kkt_residual"],
+        "iterates": "last",
+        "seed": 0,
+        "stop": {"kkt_residual": {"at_most": 1e-4}},
+        "twin": "rounding",
+        **changes,
+    }
+
+
+def first_start(repeat):
+    """The matrix that the server draws first in a repeat."""
+    seed = repeat_seed(cell(), repeat)
+    server = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 0))
+    return np.random.default_rng(server).uniform(-1, 1, (60, P))
+
+
+def test_every_entry_moves_to_a_neighbour():
+    for dtype in (np.float64, np.float32):
+        matrix = np.random.default_rng(1).standard_normal((40, 5)).astype(dtype)
+        moved = twins.nudge(matrix)
+        up, down = np.nextafter(matrix, dtype(np.inf)), np.nextafter(matrix, dtype(-np.inf))
+        assert moved.dtype == dtype
+        assert ((moved == up) | (moved == down)).all()
+        assert (moved == up).any() and (moved == down).any()
+        np.testing.assert_array_equal(moved, twins.nudge(matrix))
+
+
+def test_a_nudged_stream_is_the_same_stream():
+    plain, nudged = np.random.default_rng(3), twins.Nudged(np.random.default_rng(3))
+    assert plain.standard_normal() == nudged.standard_normal()  # a number is no start
+    assert nudged.arrays == 0
+    for name in ("random", "uniform", "normal", "standard_normal"):
+        expected, found = (getattr(rng, name)(size=(9, 2)) for rng in (plain, nudged))
+        np.testing.assert_array_equal(found, twins.nudge(expected))
+    np.testing.assert_array_equal(plain.permutation(30), nudged.permutation(30))
+    assert nudged.arrays == 4
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize(
+    ("algorithm", "params"),
+    [
+        ("ssi", {}),
+        ("local_power", {}),
+        ("block_krylov", {}),
+        ("momentum_power", {}),
+        ("faps", {"inner": "residual"}),
+    ],
+)
+def test_a_stable_method_moves_by_rounding(problem_file, tmp_path, algorithm, params, together):
+    """One rounding turns range(Z₀) by at most ε ‖Z₀‖_F / σ_min(Z₀).
+
+    What SSI makes of it: in T = S C⁻¹, C and S the parts of Z₀ inside and outside of the dominant
+    space, a round multiplies every entry by a ratio of eigenvalues below 1, so that the turn grows
+    by no more than 1/cos², cos = σ_min(C), and a round adds its own roundings, of n ε at most. The
+    other methods come to that space faster.
+    """
+    spec = cell(algorithm, params, together=together)
+    history = run_cell(spec, problem_file, tmp_path / "cell.h5")
+    top = problems.load(problem_file).right_vectors[:, :P]
+    for repeat in range(2):
+        distance = history["twin_distance"][repeat]
+        distance = distance[~np.isnan(distance)]
+        records = (history["iteration"][repeat] >= 0).sum()
+        start = first_start(repeat)
+        basis = np.linalg.qr(start)[0]
+        cos = np.linalg.svd(top.T @ basis, compute_uv=False)[-1]
+        turn = EPS * np.linalg.norm(start) / np.linalg.svd(start, compute_uv=False)[-1]
+        assert distance[0] <= turn + 60 * EPS
+        assert distance.max() <= (turn + records * 60 * EPS) / cos**2 < 1e-9
+    np.testing.assert_array_equal(history.twins["round"], history["round"])
+
+
+def test_faps_as_printed_amplifies_the_same_rounding(problem_file, tmp_path):
+    """Z₀ is an unstable invariant space of the first inner problems (see `algorithms.faps`)."""
+    stable = run_cell(cell("ssi"), problem_file, tmp_path / "ssi.h5")
+    faps = run_cell(cell("faps"), problem_file, tmp_path / "faps.h5")
+    np.testing.assert_array_equal(faps["twin_distance"][:, 0], stable["twin_distance"][:, 0])
+    assert (np.nanmax(faps["twin_distance"], axis=1) > 1e-8).all()
+    assert (np.nanmax(stable["twin_distance"], axis=1) < 1e-9).all()
+
+
+def test_a_twin_changes_nothing_of_its_run_and_is_the_same_again(problem_file, tmp_path):
+    alone = run_cell(cell("faps", twin="none"), problem_file, tmp_path / "alone.h5")
+    assert alone.twins is None and "twin" not in alone.about
+    paths = [tmp_path / "one.h5", tmp_path / "two.h5"]
+    both, _ = (run_cell(cell("faps"), problem_file, path) for path in paths)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    for name, column in alone.columns.items():
+        np.testing.assert_array_equal(both[name], column)
+    np.testing.assert_array_equal(both.final["basis"], alone.final["basis"])
+    assert both.about["twin"] == "rounding"
+
+
+def test_the_history_keeps_the_twins(problem_file, tmp_path):
+    written = run_cell(cell("faps"), problem_file, tmp_path / "cell.h5")
+    history = History.load(tmp_path / "cell.h5")
+    assert history.twin.keys() == set(history.columns) - {"twin_distance"}
+    for name, column in written.twin.items():
+        np.testing.assert_array_equal(history.twins[name], column)
+    assert (history.twins.last("kkt_residual") <= 1e-4).all()
+    assert history.units["twin_distance"] == twins.COLUMN
+    assert history.twins.repeats == 2
+
+
+def test_the_distance_ends_with_the_shorter_of_the_two():
+    algorithm = algorithms.get("ssi")
+    pair = twins.Pair()
+    run, twin = pair.run(algorithm).see, pair.twin(algorithm).see
+    for record in range(3):
+        run(record, np.eye(4)[:, :2])
+    twin(0, np.eye(4)[:, :2])
+    twin(1, np.eye(4)[:, 1:3])
+    twin(2, np.full((4, 2), np.nan))  # diverged
+    np.testing.assert_allclose(pair.column(4), [0, 1, np.nan, np.nan], atol=EPS)
+    assert not pair._waiting
+
+
+def test_a_given_start_is_changed_too(problem_file, tmp_path):
+    start = np.random.default_rng(5).standard_normal((60, P))
+    spec = cell("power_exact", {"start": start.tolist(), "power": 1}, stop={}, repeats=1)
+    history = run_cell(spec | {"metrics": ["objective"]}, problem_file, tmp_path / "cell.h5")
+    data = np.vstack(problems.load(problem_file).clients)
+    ends = [data.T @ (data @ s) for s in (start, twins.nudge(start))]
+    expected = sin_theta(*(np.linalg.qr(end)[0] for end in ends))
+    # Both are some ten roundings of the same size, in another order.
+    assert history["twin_distance"][0, -1] == pytest.approx(expected, abs=60 * EPS)
+    assert history["twin_distance"][0, -1] > 0
+
+
+def test_a_method_without_a_start_of_the_servers_has_no_twin(problem_file, tmp_path):
+    with pytest.raises(ConfigError, match="power_exact has none that the server draws"):
+        spec = cell("power_exact", stop={}, metrics=["objective"])
+        run_cell(spec, problem_file, tmp_path / "cell.h5")
+    assert not (tmp_path / "cell.h5").exists()
