@@ -3,6 +3,10 @@
 A table is a list of rows with equal keys; a value is text, a number, true or false, or None. In the
 TSV a float keeps every digit, an empty cell is None, and text that would be read back as something
 else stands in double quotes as in JSON. So `read` returns what `write` was given, types included.
+
+A column ``twin_x`` holds what the column ``x`` came to in the row's twin, the same run from a start
+changed by one rounding (see `fedcore.twins`); None where there was no twin. What reads ``x`` then
+also says how much of it is rounding: `summarise`, and the verdicts.
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ from fedcore.errors import DataError, InputError, nearest
 
 Value = str | int | float | bool | None
 Row = dict[str, Value]
+
+TWIN = "twin_"  # begins the names of columns of twins
 
 WORDS: dict[str, Value] = {"": None, "true": True, "false": False}
 INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -180,29 +186,87 @@ def summarise(rows: Sequence[Mapping[str, Any]], value: str, by: Sequence[str]) 
     -------
     list of dict
         Columns `by`, ``median``, ``min`` and ``max`` (of the repeats with a result; in the units of
-        the column) and ``count`` (of all repeats).
+        the column) and ``count`` (of all repeats). Where some row has a twin, ``rounding``, the
+        largest change by it, and ``decided by``, see `decided_by`; both None without a twin.
 
     Raises
     ------
     InputError
         On an unknown column, or one that holds text.
     """
-    groups: dict[tuple[Any, ...], list[Any]] = {}
+    groups: dict[tuple[Any, ...], list[tuple[Any, Any]]] = {}
     for row in rows:
         for name in (value, *by):
             if name not in row:
                 raise InputError(f"no column '{name}' in this table: {nearest(name, row)}")
-        groups.setdefault(tuple(row[name] for name in by), []).append(row[value])
-    return [
-        dict(zip(by, key, strict=True))
-        | {
+        pair = (row[value], row.get(f"{TWIN}{value}"))
+        groups.setdefault(tuple(row[name] for name in by), []).append(pair)
+    any_twin = any(twin is not None for pairs in groups.values() for _, twin in pairs)
+    found = []
+    for key, pairs in groups.items():
+        values, twins = map(list, zip(*pairs, strict=True))
+        row = dict(zip(by, key, strict=True)) | {
             "median": statistic(values),
             "min": statistic(values, "min", missing="last"),
             "max": statistic(values, "max", missing="first"),
             "count": len(values),
         }
-        for key, values in groups.items()
-    ]
+        if any_twin:
+            row |= {"rounding": rounding(values, twins), "decided by": decided_by(values, twins)}
+        found.append(row)
+    return found
+
+
+def rounding(values: Sequence[Any], twins: Sequence[Any]) -> float | None:
+    """Return by how much one rounding of the start changes a value, at most over the repeats.
+
+    Parameters
+    ----------
+    values, twins : sequence of float or None
+        Of the repeats and, in the same order, of their twins. NaN stands for a run without a
+        result; a twin that is None has not been run.
+
+    Returns
+    -------
+    float or None
+        Infinite when only one of a run and its twin has a result; None when there is no twin.
+
+    Examples
+    --------
+    >>> rounding([46, 63, 98], [113, 43, 52]), rounding([46], [None])
+    (67.0, None)
+    """
+    changes = [_change(value, twin) for value, twin in zip(values, twins, strict=True)]
+    return max((change for change in changes if change is not None), default=None)
+
+
+def decided_by(values: Sequence[Any], twins: Sequence[Any]) -> str | None:
+    """Say what the differences between repeats are: ``start``, ``rounding``, or None.
+
+    They are ``rounding`` when one rounding of a start changes a value by at least half of the
+    range over the starts: then that range says little of the starts. None means no twins, or that
+    nothing differs.
+
+    Examples
+    --------
+    >>> decided_by([46, 63, 98], [113, 43, 52]), decided_by([213, 250, 339], [213, 251, 339])
+    ('rounding', 'start')
+    """
+    change = rounding(values, twins)
+    known = [float(v) for v in values if v is not None and not math.isnan(v)]
+    spread = max(known, default=0.0) - min(known, default=0.0)
+    if change is None or change == spread == 0:
+        return None
+    return "rounding" if 2 * change >= spread else "start"
+
+
+def _change(value: Any, twin: Any) -> float | None:
+    if twin is None:
+        return None
+    known = [value is not None and not math.isnan(value), not math.isnan(twin)]
+    if not any(known):
+        return 0.0
+    return abs(float(value) - float(twin)) if all(known) else math.inf
 
 
 def statistic(values: Sequence[Any], name: str = "median", *, missing: str = "last") -> float:

@@ -2,6 +2,12 @@
 
 What is printed and what is accepted stands under ``published`` of ``config/papers/<paper>.yaml``;
 what was measured stands in the tables that the notebooks write. This module compares the two.
+
+Where the table has a column ``twin_x`` beside a column ``x`` (see `fedcore.tables`), the statistic
+over the repeats has a range: what it can become when repeats are exchanged for their twins. No
+value is reproduced by chance of rounding. It is when all of that range is accepted and no repeat
+differs from its twin by more than the tolerance; it is not when none of it is accepted; in between
+rounding decides.
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ VERDICTS = {
     "reproduced": ("reproduced", "reproduced"),
     "deviates": ("deviates", "deviate"),
     "not as printed": ("not as printed", "not as printed"),
+    "rounding decides": ("decided by rounding", "decided by rounding"),
     "surrogate data": ("on surrogate data", "on surrogate data"),
     "not run": ("not run", "not run"),
 }
@@ -47,6 +54,9 @@ class Verdict:
         A key of `VERDICTS`.
     reason : str
         What was wanted and why; for "not run", what is missing.
+    rounding : str
+        What the statistic becomes with twins in the place of repeats, as people read it; empty
+        without twins and where they change nothing.
     """
 
     paper: str
@@ -61,11 +71,16 @@ class Verdict:
     count: int
     verdict: str
     reason: str
+    rounding: str = ""
 
 
 @dataclass(frozen=True)
 class _Finding:
-    """A measured value beside what is accepted; `obstacle` says why nothing was measured."""
+    """A measured value beside what is accepted; `obstacle` says why nothing was measured.
+
+    `holds` means that it is accepted whatever rounding does, `undecided` that rounding decides;
+    `change` is what one rounding does to a single repeat, or to how many of the flags.
+    """
 
     obstacle: str = ""
     measured: str = ""
@@ -73,6 +88,9 @@ class _Finding:
     high: float | None = None
     count: int = 0
     holds: bool = False
+    undecided: bool = False
+    rounding: str = ""
+    change: str = ""
     wanted: str = ""
     missing: str = ""
     surrogate: bool = False
@@ -135,7 +153,7 @@ def judge(
         verdicts.append(
             Verdict(
                 paper, line["id"], line["quantity"], line["source"], line["kind"], line["printed"],
-                found.measured, found.low, found.high, found.count, verdict, reason,
+                found.measured, found.low, found.high, found.count, verdict, reason, found.rounding,
             )
         )  # fmt: skip
     return verdicts
@@ -154,7 +172,7 @@ def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str]) -> None:
             "source": v.source,
             "quantity": v.quantity,
             "printed": v.printed,
-            "measured [min, max]": v.measured + _range(v),
+            "measured [min, max]": v.measured + _range(v) + _rounding(v.rounding),
             "verdict": v.verdict if v.verdict == "reproduced" else f"**{v.verdict}**",
         }
         for v in verdicts
@@ -268,9 +286,10 @@ class _Desk:
             where = ", ".join(f"{k} = {tables.show(v)}" for k, v in select["where"].items())
             return _Finding(obstacle=f"no row in {path}" + (f" with {where}" if where else ""))
         values = [row[select["column"]] for row in rows]
+        twins = [row.get(f"{tables.TWIN}{select['column']}") for row in rows]
         compare = _compare_flags if "is" in accept else _compare_numbers
         return compare(
-            values, statistic, accept, f"{what}: column '{select['column']}' of {path}",
+            values, twins, statistic, accept, f"{what}: column '{select['column']}' of {path}",
             surrogate=any(self._is_surrogate(row, path) for row in rows),
         )  # fmt: skip
 
@@ -292,6 +311,8 @@ def _decide(line: Mapping[str, Any], found: _Finding, desk: _Desk, what: str) ->
         return "surrogate data", f"measured on stand-ins, so no comparison; {wanted}"
     if found.holds:
         return "reproduced", f"{wanted}; {line['because']}"
+    if found.undecided:
+        return "rounding decides", f"{wanted}; {_undecided(found)}"
     if "otherwise" not in line:
         return "deviates", f"{wanted}; {line['because']}"
     reading = line["otherwise"]
@@ -311,14 +332,31 @@ def _decide(line: Mapping[str, Any], found: _Finding, desk: _Desk, what: str) ->
         return "surrogate data", f"{wanted}; measured on stand-ins in another reading: {detail}"
     if other.holds:
         return "not as printed", f"{wanted}; another reading holds: {detail}"
+    if other.undecided:
+        return (
+            "deviates",
+            f"{wanted}; {line['because']}; another reading is no agreement, for rounding decides "
+            f"it: {detail}; {_undecided(other)}",
+        )
     return "deviates", f"{wanted}; {line['because']}; another reading fails, too: {detail}"
 
 
+def _undecided(found: _Finding) -> str:
+    whole = f", and this to {found.rounding}" if found.rounding else ""
+    return f"one rounding of the starts changes {found.change}{whole}"
+
+
 def _compare_numbers(
-    values: Sequence[Any], statistic: str, accept: Mapping[str, Any], where: str, *, surrogate: bool
+    values: Sequence[Any],
+    twins: Sequence[Any],
+    statistic: str,
+    accept: Mapping[str, Any],
+    where: str,
+    *,
+    surrogate: bool,
 ) -> _Finding:
     """Hold a statistic over numbers against a tolerance; a missing value counts as failed."""
-    for value in values:
+    for value in (*values, *twins):
         if isinstance(value, str | bool):
             hint = "accept it with 'is'" if isinstance(value, bool) else "it must hold numbers"
             raise ConfigError(f"{where} holds {tables.show(value)!r}: {hint}")
@@ -328,32 +366,75 @@ def _compare_numbers(
     measured = tables.statistic(values, statistic, missing=missing)
     known = [float(v) for v in values if v is not None and not math.isnan(v)]
     gaps = len(values) - len(known)
+    ends = _exchanged(values, twins, statistic, missing)
+    change = tables.rounding(values, twins) or 0.0
+    shown = [tables.show(end if math.isfinite(end) else math.nan) for end in ends]
+    safe = all(low <= end <= high for end in ends) and change <= (high - low) / 2
     return _Finding(
         measured=tables.show(measured) + ("" if statistic == "median" else f" ({statistic})"),
         low=min(known, default=None),
         high=max(known, default=None),
         count=len(values),
-        holds=low <= measured <= high,
+        holds=safe,
+        undecided=not safe and ends[0] <= high and low <= ends[1],
+        rounding="" if shown[0] == shown[1] else " to ".join(shown),
+        change=f"a repeat by up to {tables.show(change)}",
         wanted=wanted,
         missing=f"; {gaps} of {len(values)} repeats never reached it" if gaps else "",
         surrogate=surrogate,
     )
 
 
+def _exchanged(
+    values: Sequence[Any], twins: Sequence[Any], statistic: str, missing: str
+) -> tuple[float, float]:
+    """Smallest and largest value of a statistic when any repeats are exchanged for their twins.
+
+    A missing value is infinite, on the side that `missing` says; all statistics are monotone.
+    """
+    never = math.inf if missing == "last" else -math.inf
+
+    def number(value: Any) -> float:
+        return never if value is None or math.isnan(value) else float(value)
+
+    pairs = [
+        (number(value), number(value if twin is None else twin))
+        for value, twin in zip(values, twins, strict=True)
+    ]
+    low, high = (tables.statistic([end(pair) for pair in pairs], statistic) for end in (min, max))
+    return low, high
+
+
 def _compare_flags(
-    values: Sequence[Any], statistic: str, accept: Mapping[str, Any], where: str, *, surrogate: bool
+    values: Sequence[Any],
+    twins: Sequence[Any],
+    statistic: str,
+    accept: Mapping[str, Any],
+    where: str,
+    *,
+    surrogate: bool,
 ) -> _Finding:
     """Hold a column of booleans against the one value that all must have."""
-    for value in values:
+    for value in (*values, *twins):
         if not (value is None or isinstance(value, bool)):
             raise ConfigError(
                 f"{where} holds {tables.show(value)!r}: 'is' accepts only true and false"
             )
-    word, right = tables.show(accept["is"]), sum(value is accept["is"] for value in values)
+    word, right = tables.show(accept["is"]), [value is accept["is"] for value in values]
+    turned = [
+        here if twin is None else twin is accept["is"]
+        for here, twin in zip(right, twins, strict=True)
+    ]
+    safe = [a and b for a, b in zip(right, turned, strict=True)]
+    possible = [a or b for a, b in zip(right, turned, strict=True)]
+    least, most = sum(safe), sum(possible)
     return _Finding(
-        measured=f"{right} of {len(values)} {word}",
+        measured=f"{sum(right)} of {len(values)} {word}",
         count=len(values),
-        holds=right == len(values),
+        holds=all(safe),
+        undecided=all(possible) and not all(safe),
+        rounding="" if least == most else f"{least} to {most} of {len(values)} {word}",
+        change=f"{most - least} of {len(values)} values",
         wanted=f"all {word}",
         surrogate=surrogate,
     )
@@ -395,6 +476,10 @@ def _range(verdict: Verdict) -> str:
     if verdict.low is None or verdict.high is None or verdict.low == verdict.high:
         return ""
     return f" [{tables.show(verdict.low)}, {tables.show(verdict.high)}]"
+
+
+def _rounding(text: str) -> str:
+    return f", by rounding {text}" if text else ""
 
 
 def _counts(names: Sequence[str]) -> str:

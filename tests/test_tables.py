@@ -155,3 +155,32 @@ def test_the_failing_end_of_missing_values():
     assert math.isnan(tables.statistic([6, 7, None], "mean"))
     with pytest.raises(InputError, match="did you mean 'median'"):
         tables.statistic([1], "medain")
+
+
+def test_a_summary_says_what_one_rounding_does():
+    """46, 63, 98 spread over 52 and change by up to 67; 213, 250, 339 over 126, by up to 1."""
+    counts = {"chaotic": [(46, 113), (63, 43), (98, 52)], "stable": [(213, 213), (250, 251)]}
+    counts |= {"alone": [(7, None)], "once": [(5.0, math.nan)], "never": [(math.nan, math.nan)]}
+    rows = [
+        {"method": method, "rounds": run, "twin_rounds": twin}
+        for method, pairs in counts.items()
+        for run, twin in pairs
+    ]
+    found = {row["method"]: row for row in tables.summarise(rows, "rounds", ["method"])}
+    assert {m: (r["rounding"], r["decided by"]) for m, r in found.items()} == {
+        "chaotic": (67, "rounding"),
+        "stable": (1, "start"),
+        "alone": (None, None),
+        "once": (math.inf, "rounding"),
+        "never": (0, None),
+    }
+    assert found["chaotic"]["median"] == 63
+    plain = [{k: v for k, v in row.items() if k != "twin_rounds"} for row in rows]
+    assert "rounding" not in tables.summarise(plain, "rounds", ["method"])[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "decided"), [(0, "start"), (49, "start"), (50, "rounding"), (120, "rounding")]
+)
+def test_rounding_decides_from_half_of_the_range_over_the_starts_on(change, decided):
+    assert tables.decided_by([100, 200], [100 + change, 200]) == decided

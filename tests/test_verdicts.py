@@ -132,6 +132,82 @@ def test_otherwise_can_fail_too(judge):
     assert found.verdict == "deviates" and "gone.tsv" in found.reason
 
 
+def twinned(*pairs, **more):
+    return [{"method": "wk", "rounds": a, "twin_rounds": b, **more} for a, b in pairs]
+
+
+def test_rounding_decides_what_a_twin_turns_round(judge):
+    """Within 25 % of 55 by the median 63; exchanged for their twins the repeats give 46 to 98."""
+    accept = {"within": {"of": 55, "relative": 0.25}}
+    table = twinned((46, 113), (63, 43), (98, 52))
+    (found,) = judge(table, line(accept=accept))
+    assert (found.verdict, found.measured, found.rounding) == ("rounding decides", "63", "46 to 98")
+    assert found.reason == (
+        "wanted within 25 % of 55; one rounding of the starts changes a repeat by up to 67, and "
+        "this to 46 to 98"
+    )
+    assert (
+        judge(rows(46, 63, 98), line(accept=accept))[0].verdict == "reproduced"
+    )  # no twin: unseen
+    # Luck does not help: all medians are accepted, but no repeat is worth a number.
+    (found,) = judge(twinned((50, 80), (60, 40), (50, 60)), line(accept=accept))
+    assert (found.verdict, found.rounding) == ("rounding decides", "50 to 60")
+
+
+@pytest.mark.parametrize("twins", [(5, 6, 7), (5.1, 6.2, 6.8), (None, None, None)])
+def test_a_value_that_rounding_hardly_changes_is_judged_as_ever(judge, twins):
+    table = twinned(*zip((5, 6, 7), twins, strict=True))
+    (found,) = judge(table, line())
+    assert (found.verdict, found.measured) == ("reproduced", "6")
+    assert found.rounding == ("6 to 6.2" if twins[1] == 6.2 else "")
+
+
+def test_what_fails_whatever_rounding_does_fails(judge):
+    (found,) = judge(twinned((232, 457), (221, 163), (372, 254)), line())
+    assert (found.verdict, found.rounding) == ("deviates", "232 to 372")
+
+
+def test_a_reading_that_rounding_decides_is_no_agreement(judge):
+    other = {"reading": "signs are LAPACK's", "select": LINE["select"] | {"column": "code"}}
+    table = [
+        {"method": "wk", "rounds": 8, "twin_rounds": 8, "code": 6, "twin_code": 7},
+    ]
+    (found,) = judge(table, line(otherwise=other))
+    assert found.verdict == "deviates"
+    assert "no agreement, for rounding decides it: signs are LAPACK's (6," in found.reason
+    table[0]["twin_code"] = 6
+    assert judge(table, line(otherwise=other))[0].verdict == "not as printed"
+    # Nor is the other reading asked where rounding decides the printed one.
+    (found,) = judge(twinned((6, 9), code=6), line(otherwise=other))
+    assert found.verdict == "rounding decides"
+
+
+@pytest.mark.parametrize(
+    "accept, verdict",
+    [
+        ({"at_least": 5}, "rounding decides"),  # the twin never got there
+        ({"at_most": 7}, "rounding decides"),
+        ({"at_least": 7}, "deviates"),
+        ({"at_most": 5}, "deviates"),
+    ],
+)
+def test_a_twin_that_never_gets_there_fails(judge, accept, verdict):
+    for pair in ((6.0, math.nan), (math.nan, 6.0)):
+        (found,) = judge(twinned(pair), line(accept=accept))
+        assert found.verdict == verdict
+        assert found.rounding.endswith("–") or found.rounding.startswith("–")
+
+
+def test_flags_that_twins_turn_round(judge):
+    claim = line(accept={"is": True})
+    assert judge(twinned((True, True), (True, True)), claim)[0].verdict == "reproduced"
+    (found,) = judge(twinned((True, True), (True, False)), claim)
+    assert (found.verdict, found.rounding) == ("rounding decides", "1 to 2 of 2 true")
+    assert judge(twinned((False, True), (True, True)), claim)[0].verdict == "rounding decides"
+    assert judge(twinned((False, False), (True, False)), claim)[0].verdict == "deviates"
+    assert judge(twinned((False, None)), claim)[0].verdict == "deviates"
+
+
 @pytest.mark.parametrize("number", [6, 7])
 def test_surrogate_data_never_pass(judge, number):
     table = rows(number, status="official") + rows(number, status="surrogate")

@@ -17,9 +17,15 @@ settle until (25) has raised it.
 
 Left open by the paper: the inner steps have no limit there, here 30; (13) has unnamed constants,
 here c₁ = 1/2, c₁' = 1; (26) compares bases, not subspaces, so that it depends on the `signs` of
-QR. Xᵢ⁽⁰⁾ = Z⁽⁰⁾ is an invariant, not the dominant, space of its Hᵢ: round one only turns Xᵢ (and
-amplifies rounding), and its message is the bare ``βᵢ Z + P⊥_Z AᵢAᵢᵀ Z``. Since d⁽⁰⁾ = 0, (25)
-raises every βᵢ after k = 5.
+QR. Since d⁽⁰⁾ = 0, (25) raises every βᵢ after k = 5.
+
+Xᵢ⁽⁰⁾ = Z⁽⁰⁾ is an invariant, not the dominant, space of its Hᵢ: in exact arithmetic round one only
+turns the basis, and its message is the bare ``βᵢ Z + P⊥_Z AᵢAᵢᵀ Z``. That space is unstable: its
+inner steps amplify what rounding adds, geometrically, for as long as (26) sees the basis turn. So
+with (26), as printed, the path and its number of rounds are another one after one rounding of the
+start, with another number of threads and on another CPU. With (14), which finds a residual of zero
+and leaves at once, they are not. How much, a cell with ``twin: rounding`` measures; see
+`fedcore.twins`.
 """
 
 from __future__ import annotations

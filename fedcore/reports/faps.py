@@ -60,13 +60,16 @@ def counts(results: Results) -> Rows:
     """Rounds, bytes, errors and products at every stop, a row per start; NaN when never.
 
     ``products`` are those of a client's AᵢAᵢᵀ with a block, ``inner_products`` those that FAPS
-    counts itself, over all clients.
+    counts itself, over all clients. The columns ``twin_…`` are the same of the repeat's twin, None
+    where it has none; see `fedcore.twins`.
     """
     rows = []
     for experiment, problem, algorithm, variant, history in _cells(results, EXPERIMENTS):
-        for rule, holds in RULES.items():
-            for repeat, found in enumerate(holds(history)):
-                record = first(found)
+        for rule in RULES:
+            found = _stops(algorithm, history, rule)
+            twins = _stops(algorithm, history.twins, rule) if history.twins else []
+            for repeat, stop in enumerate(found):
+                twin = twins[repeat] if twins else dict.fromkeys(stop)
                 rows.append(
                     {
                         "experiment": experiment,
@@ -77,13 +80,63 @@ def counts(results: Results) -> Rows:
                         "p": history.about["params"]["n_components"],
                         "repeat": repeat,
                         "rule": rule,
-                        "rounds": at(history, "round", repeat, record),
-                        "bytes_up": at(history, "bytes_up", repeat, record),
-                        "kkt": at(history, "kkt", repeat, record),
-                        "singular_value_error": at(history, "singular_value_error", repeat, record),
-                        "products": products(algorithm, history, repeat, record),
                     }
+                    | stop
+                    | {f"{tables.TWIN}{name}": value for name, value in twin.items()}
                 )
+    return rows
+
+
+def _stops(algorithm: str, history: History, rule: str) -> list[dict[str, float]]:
+    """What `counts` says of each repeat at its stop."""
+    records = [first(holds) for holds in RULES[rule](history)]
+    return [
+        {
+            "rounds": at(history, "round", repeat, record),
+            "bytes_up": at(history, "bytes_up", repeat, record),
+            "kkt": at(history, "kkt", repeat, record),
+            "singular_value_error": at(history, "singular_value_error", repeat, record),
+            "products": products(algorithm, history, repeat, record),
+        }
+        for repeat, record in enumerate(records)
+    ]
+
+
+def amplification(results: Results) -> Rows:
+    """How far each cell with twins amplifies one rounding of its start, a row per cell.
+
+    The distances between a run and its twin are medians over the starts: at the start, after round
+    one, and the largest. ``least`` and ``most`` are the rounds to the stop kkt over the starts,
+    ``rounding`` is the largest change of one by its twin, and ``decided_by`` says which of the two
+    is the greater matter; see `tables.decided_by`.
+    """
+    rows = []
+    for experiment, problem, algorithm, variant, history in _cells(results, EXPERIMENTS):
+        if history.twins is None:
+            continue
+        distance = history["twin_distance"]
+        rounds, twins = (
+            [stop["rounds"] for stop in _stops(algorithm, one, "kkt")]
+            for one in (history, history.twins)
+        )
+        rows.append(
+            {
+                "experiment": experiment,
+                "problem": problem,
+                "status": status(history),
+                "algorithm": algorithm,
+                "variant": variant,
+                "p": history.about["params"]["n_components"],
+                "at_start": float(np.median(distance[:, 0])),
+                "after_one": float(np.median(distance[:, 1])),
+                "largest": float(np.median(np.nanmax(distance, axis=1))),
+                "rounds": tables.statistic(rounds),
+                "least": tables.statistic(rounds, "min"),
+                "most": tables.statistic(rounds, "max", missing="first"),
+                "rounding": tables.rounding(rounds, twins),
+                "decided_by": tables.decided_by(rounds, twins),
+            }
+        )
     return rows
 
 
@@ -186,7 +239,10 @@ def theory(rows: Rows) -> dict[str, Any]:
 
 
 def inner(rows: Rows, measured: Rows) -> Rows:
-    """Inner rule of FAPS: medians over the starts of `counts`' rows and `rates`' rows, stop kkt."""
+    """Inner rule of FAPS: medians over the starts of `counts`' rows and `rates`' rows, stop kkt.
+
+    ``rounding`` and ``decided_by`` are those of `tables.summarise`.
+    """
     some = [r for r in rows if r["experiment"] == "inner" and r["rule"] == "kkt"]
     by = ["status", "algorithm", "variant"]
     rated = {
@@ -195,7 +251,12 @@ def inner(rows: Rows, measured: Rows) -> Rows:
     }
     none = dict.fromkeys(RATES, float("nan"))
     ends = {
-        (row["algorithm"], row["variant"]): {"least": row["min"], "most": row["max"]}
+        (row["algorithm"], row["variant"]): {
+            "least": row["min"],
+            "most": row["max"],
+            "rounding": row.get("rounding"),
+            "decided_by": row.get("decided by"),
+        }
         for row in tables.summarise(some, "rounds", by)
     }
     return [
@@ -322,38 +383,55 @@ def orderings(rows: Rows) -> Rows:
 
     `rows` are those of `counts`. A row per stop, problem, and pair of methods; FAPS once in every
     variant. ``ratio`` is that of the medians, and ``holds`` says that it is below 1, or at most 1
-    for LocalPower against SSI, which it becomes.
+    for LocalPower against SSI, which it becomes. ``twin_…`` is the same with the counts of twins
+    in the place of their runs', None where neither method has twins.
     """
     found: Rows = []
-    medians: dict[tuple[Any, ...], dict[tuple[str, str], list[float]]] = {}
-    origin = {}
+    medians: dict[tuple[Any, ...], dict[tuple[str, str], Rows]] = {}
     for row in rows:
         if row["experiment"] == "inner":
             continue
         key = (row["experiment"], row["problem"], row["p"], row["rule"])
-        origin[key] = row["status"]
         name = (row["algorithm"], variant_of(row) if row["algorithm"] == "faps" else "")
-        medians.setdefault(key, {}).setdefault(name, []).append(row["rounds"])
+        medians.setdefault(key, {}).setdefault(name, []).append(row)
     for key, methods in medians.items():
-        middle = {name: tables.statistic(values) for name, values in methods.items()}
-        local, ssi = (middle.get((name, ""), np.nan) for name in ("local_power", "ssi"))
-        pairs = [("local-power-before-ssi", "", local, ssi)]
-        for (algorithm, variant), rounds in middle.items():
+        pairs = [("local-power-before-ssi", "", ("local_power", ""), ("ssi", ""))]
+        for algorithm, variant in methods:
             if algorithm == "faps":
-                pairs.append(("faps-before-local-power", variant, rounds, local))
-                pairs.append(("faps-before-ssi", variant, rounds, ssi))
-        for claim, variant, one, other in pairs:
+                mine = (algorithm, variant)
+                pairs.append(("faps-before-local-power", variant, mine, ("local_power", "")))
+                pairs.append(("faps-before-ssi", variant, mine, ("ssi", "")))
+        for claim, variant, *names in pairs:
+            one, other = (methods.get(name, []) for name in names)
             found.append(
                 dict(zip(("experiment", "problem", "p", "rule"), key, strict=True))
-                | {
-                    "status": origin[key],
-                    "claim": claim,
-                    "variant": variant,
-                    "ratio": one / other,
-                    "holds": bool(one < other or (one == other and not variant)),
-                }
+                | {"status": next(iter(methods.values()))[0]["status"]}
+                | {"claim": claim, "variant": variant}
+                | _compared(one, other, tie=not variant)
             )
     return found
+
+
+def _compared(one: Rows, other: Rows, *, tie: bool) -> dict[str, Any]:
+    """Medians of the rounds of two methods against each other, and those of their twins."""
+
+    def compare(column: str) -> dict[str, Any]:
+        # A run without a twin stands for it.
+        counts = [
+            [row["rounds"] if row[column] is None else row[column] for row in rows]
+            for rows in (one, other)
+        ]
+        first_, second = (tables.statistic(c) if c else np.nan for c in counts)
+        return {
+            "ratio": first_ / second,
+            "holds": bool(first_ < second or (first_ == second and tie)),
+        }
+
+    column = f"{tables.TWIN}rounds"
+    mine = compare("rounds")
+    twinned = any(row[column] is not None for row in (*one, *other))
+    twin = compare(column) if twinned else dict.fromkeys(mine)
+    return mine | {f"{tables.TWIN}{name}": value for name, value in twin.items()}
 
 
 def _cells(

@@ -25,7 +25,10 @@ class Folder:
     def __init__(self, root):
         self.root, self.cells, self.problems = root, {}, {}
 
-    def add(self, experiment, algorithm, problem="one", variant="default", params=None, **columns):
+    def add(
+        self, experiment, algorithm, problem="one", variant="default", params=None, twin=None,
+        **columns,
+    ):  # fmt: skip
         arrays = {name: np.array(values, dtype=float) for name, values in columns.items()}
         repeats, records = next(iter(arrays.values())).shape
         rounds = np.tile(np.arange(float(records)), (repeats, 1))
@@ -36,6 +39,13 @@ class Folder:
             | arrays,
             reference={"singular_values": SIGMA},
         )
+        if twin is not None:
+            residual = np.array(twin, dtype=float)
+            again = np.tile(np.arange(float(residual.shape[1])), (len(residual), 1))
+            history.twin = {name: again * 0 + 1 for name in MEASURES} | {
+                "iteration": again.astype(int), "round": again, "bytes_up": 8 * again,
+                "inner_products": 4 * again, "kkt_residual": residual,
+            }  # fmt: skip
         history.about = {
             "params": {"n_components": 2, **(params or {})},
             "problem": {"status": "synthetic", "n_clients": 4, "n_features": 50},
@@ -101,6 +111,58 @@ def test_products_with_a_clients_data(folder):
     rows = report.counts(folder.results())
     found = {r["algorithm"]: r["products"] for r in rows if r["rule"] == "kkt"}
     assert found == {"faps": 11, "local_power": 15, "ssi": 4}
+
+
+CHAOS = {  # rounds to the stop: 4 and 2, the twins' 2 and 4; of the stable method 4, 2 and 4, 2
+    "inner_products": np.zeros((2, 5)),
+    "twin_distance": [[1e-16, 1e-3, 1, 1, 1], [2e-16, 1e-3, 0.5, 1, np.nan]],
+    "kkt_residual": [[1, 1, 1, 1, 1e-5], [1, 1, 1e-5, 1e-6, 1e-6]],
+    "twin": [[1, 1, 1e-5, 1e-6, 1e-6], [1, 1, 1, 1, 1e-5]],
+}
+STABLE = CHAOS | {
+    "twin": CHAOS["kkt_residual"],
+    "twin_distance": [[1e-16, 2e-16, 1e-15, 1e-15, 1e-15]] * 2,
+}
+
+
+def test_counts_hold_those_of_the_twins(folder):
+    folder.add("table4", "faps", **CHAOS)
+    folder.add("table4", "ssi", kkt_residual=CHAOS["kkt_residual"])
+    rows = [r for r in report.counts(folder.results()) if r["rule"] == "kkt"]
+    assert [(r["rounds"], r["twin_rounds"]) for r in rows] == [(4, 2), (2, 4), (4, None), (2, None)]
+    assert [r["twin_products"] for r in rows] == [2, 4, None, None]
+    assert [r["twin_bytes_up"] for r in rows] == [16, 32, None, None]
+
+
+def test_what_amplifies_is_measured(folder):
+    """Counts of one range over the starts, and of these only the chaotic ones are rounding's."""
+    folder.add("inner", "faps", variant="chaotic", **CHAOS)
+    folder.add("inner", "faps", variant="stable", **STABLE)
+    folder.add("inner", "ssi", kkt_residual=CHAOS["kkt_residual"])
+    results = folder.results()
+    chaotic, stable = report.amplification(results)  # ssi has no twins here
+    for row in (chaotic, stable):
+        assert (row["least"], row["most"], row["rounds"]) == (2, 4, 3)
+    assert (chaotic["rounding"], chaotic["decided_by"]) == (2, "rounding")
+    assert (stable["rounding"], stable["decided_by"]) == (0, "start")
+    assert (chaotic["at_start"], chaotic["after_one"], chaotic["largest"]) == (1.5e-16, 1e-3, 1)
+    assert stable["largest"] == 1e-15
+    table = report.inner(report.counts(results), report.rates(results))
+    found = {row["variant"]: (row["rounding"], row["decided_by"]) for row in table}
+    assert found == {"chaotic": (2, "rounding"), "stable": (0, "start"), "default": (None, None)}
+
+
+def test_orderings_are_also_those_of_the_twins(folder):
+    """FAPS needs 3 rounds, its twin 1; SSI, without a twin, 2."""
+    folder.add("fig4", "faps", kkt_residual=[[1, 1, 1, 1e-5]], twin=[[1, 1e-5]],
+               inner_products=np.zeros((1, 4)), twin_distance=[[0, 1, np.nan, np.nan]])  # fmt: skip
+    folder.add("fig4", "ssi", kkt_residual=[[1, 1, 1e-5]])
+    rows = [r for r in report.orderings(report.counts(folder.results())) if r["rule"] == "kkt"]
+    row = only(rows, claim="faps-before-ssi")
+    assert (row["ratio"], row["twin_ratio"]) == (1.5, 0.5)
+    assert (row["holds"], row["twin_holds"]) == (False, True)
+    row = only(rows, claim="local-power-before-ssi")
+    assert (row["twin_ratio"], row["twin_holds"]) == (None, None)
 
 
 def test_averages_are_over_problems_and_starts(folder):
