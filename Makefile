@@ -14,12 +14,15 @@ READY := $(VENV)/.fedcore-ready
 # Commands run with the environment's programs first, as in an activated environment.
 IN_ENV := PATH="$(if $(filter /%,$(VENV)),$(VENV),$(CURDIR)/$(VENV))/bin:$$PATH"
 
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
+  VECLIB_MAXIMUM_THREADS=1 NUMEXPR_NUM_THREADS=1
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env quickstart reproduce test lint bench report lock clean distclean
+.PHONY: help env quickstart reproduce test test-kernels lint bench report lock clean distclean
 
 help: ## list the targets and variables
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 	@echo
 	@echo "  CORES=$(CORES)  PYTHON=a Python 3.11 or later  SNAKEMAKE_ARGS='--dry-run'  PYTEST_ARGS='-k faps'"
 
@@ -33,10 +36,12 @@ quickstart: $(READY) ## every experiment at small size, on stand-in data, withou
 reproduce: $(READY) ## every experiment of the five papers at the papers' size
 	$(IN_ENV) snakemake --cores $(CORES) $(SNAKEMAKE_ARGS)
 
-test: $(READY) ## all tests, on CORES processes with one BLAS thread each
-	$(IN_ENV) OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
-	  VECLIB_MAXIMUM_THREADS=1 NUMEXPR_NUM_THREADS=1 \
-	  pytest -n $(CORES) $(PYTEST_ARGS)
+test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the numerical ones twice
+	$(IN_ENV) $(ONE_THREAD) pytest -n $(CORES) $(PYTEST_ARGS)
+	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py other -n $(CORES) $(PYTEST_ARGS)
+
+test-kernels: $(READY) ## the numerical tests under every OpenBLAS kernel of this machine
+	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py all -n $(CORES) $(PYTEST_ARGS)
 
 lint: $(READY) ## style, types and the workflow's own linter; changes nothing
 	$(IN_ENV) ruff check .
