@@ -195,7 +195,7 @@ class Federation:
         ----------
         delta : float
             δ at which ε is stated.
-        neighbours : {"replace_one", "add_or_remove_one", "change_entry"}
+        neighbours : {"replace_one", "add_or_remove_one", "zero_out_one", "change_entry"}
             Neighbouring relation, to which the sensitivities of all mechanisms refer.
 
         Raises

@@ -17,6 +17,7 @@ from fedcore import lockstep
 from fedcore.clients import Clients
 from fedcore.federation import summed
 from fedcore.linalg import gram_matrix
+from fedcore.privacy.rows import row_blocks
 
 
 def _sum_of_products(clients: Clients, memory: SimpleNamespace, Z: np.ndarray) -> np.ndarray | None:
@@ -56,10 +57,26 @@ def local_gram_product(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) 
 
 
 def local_gram(data: np.ndarray, state: SimpleNamespace) -> np.ndarray:
-    """Return the client's Gram matrix SᵢᵀSᵢ, shape (d, d), made once and kept with the data."""
-    if not hasattr(state.kept, "gram"):
-        state.kept.gram = gram_matrix([data])
-    return state.kept.gram
+    """Return the client's Gram matrix SᵢᵀSᵢ in double precision, shape (d, d).
+
+    It is made once and kept with the data. What is released with noise is made of it: see
+    `fedcore.privacy.rows` on sums in single precision.
+    """
+    if not hasattr(state.kept, "double_gram"):
+        blocks = [data] if data.dtype == np.float64 else row_blocks(data)
+        state.kept.double_gram = gram_matrix(blocks, np.dtype(np.float64))
+    return state.kept.double_gram
+
+
+def local_gram_product_in_double(
+    data: np.ndarray, state: SimpleNamespace, Z: np.ndarray
+) -> np.ndarray:
+    """``SᵢᵀSᵢ Z`` in double precision, as a reply needs it that noise is to be added to."""
+    if data.dtype == np.float64:
+        return local_gram_product(data, state, Z)
+    return lockstep.product(
+        (id(state.kept), "double Gram"), local_gram(data, state).__matmul__, Z.astype(np.float64)
+    )
 
 
 def worth(n_samples: int, n_features: int, columns: int) -> bool:

@@ -30,6 +30,7 @@ from fedcore.privacy.budget import Budgeted, gaussian_start
 from fedcore.privacy.events import Bounded
 from fedcore.privacy.filtering import Noise, filtered_product, search_epsilon, step_events
 from fedcore.privacy.mechanisms import derived
+from fedcore.privacy.rows import product
 from fedcore.steps import gram_product
 
 PAPER = "dppower"
@@ -94,7 +95,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         candidates.append(X)
 
     def vote(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
-        utilities = np.array([np.linalg.norm(data @ X) ** 2 for X in message])
+        utilities = np.array([np.sum(product(data, X) ** 2) for X in message])
         if params.epsilon is None:
             return utilities
         share = params.choice_share * params.epsilon

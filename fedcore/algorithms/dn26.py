@@ -43,6 +43,7 @@ from fedcore.privacy import accounting
 from fedcore.privacy.budget import Budgeted
 from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.privacy.mechanisms import derived
+from fedcore.privacy.rows import product, row_norms
 from fedcore.steps import local_gram
 
 PAPER = "dppower"
@@ -118,10 +119,9 @@ def noise_multiplier(params: Params) -> float:
 
 def leading(data: np.ndarray, gram: np.ndarray, k: int) -> tuple[np.ndarray, float, float]:
     """Return V_k, the gap σ_k − σ_{k+1}, and the largest norm of a row of U_k or V_k."""
-    d = data.shape[1]
     eigenvalues, vectors = scipy.linalg.eigh(gram, check_finite=False)
     sigma = np.sqrt(np.maximum(np.append(eigenvalues[::-1], 0.0), 0.0))
-    V = np.ascontiguousarray(vectors[:, : d - k - 1 : -1])
-    U = data @ (V / sigma[:k]) if sigma[k - 1] > 0 else np.ones((1, k))
-    norms = (float(np.sqrt(np.einsum("ij,ij->i", M, M).max())) for M in (U, V))
+    V = np.ascontiguousarray(vectors[:, ::-1][:, :k])
+    U = product(data, V / sigma[:k]) if sigma[k - 1] > 0 else np.ones((1, k))
+    norms = (float(row_norms(M).max()) for M in (U, V))
     return V, float(sigma[k - 1] - sigma[k]), max(norms)

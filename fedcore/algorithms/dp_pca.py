@@ -33,6 +33,7 @@ import numpy as np
 from fedcore.algorithms.private_oja import communication as communication
 from fedcore.algorithms.private_oja import in_turn
 from fedcore.checks import require_at_least, require_positive
+from fedcore.errors import InputError
 from fedcore.federation import Federation
 from fedcore.linalg import orth
 from fedcore.privacy import accounting
@@ -40,6 +41,7 @@ from fedcore.privacy.budget import Budgeted, gaussian_start
 from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.privacy.mean import Noise, private_mean
 from fedcore.privacy.mechanisms import derived
+from fedcore.privacy.rows import without_endless_rows
 
 PAPER = "dppower"
 
@@ -85,9 +87,14 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def one_pass(data: np.ndarray, state: SimpleNamespace, W: np.ndarray) -> np.ndarray:
         stream = state.rng
         if params.epsilon is not None:
+            if len(data) < params.batches:
+                raise InputError(
+                    f"the rows of every client are split into batches = {params.batches}, and one "
+                    f"client has {len(data)}: choose batches of at most {len(data)}"
+                )
             stream = state.privacy.bounded(params.epsilon, params.delta, "DP-PCA")
         for t, batch in enumerate(np.array_split(stream.permutation(len(data)), params.batches)):
-            rows = data[batch]
+            rows = without_endless_rows(data[batch])
             if noise is None:
                 mean = rows.T @ (rows @ W) / max(len(rows), 1)
             else:

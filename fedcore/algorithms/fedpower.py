@@ -28,15 +28,15 @@ import numpy as np
 
 from fedcore.algorithms.local_power import ALIGNMENTS, SCHEDULES, aggregate, align
 from fedcore.algorithms.ssi import starting_basis
-from fedcore.checks import require_at_least, require_flag, require_one_of, require_positive
+from fedcore.checks import require_at_least, require_flag, require_one_of
 from fedcore.errors import InputError
 from fedcore.federation import Federation, Step
 from fedcore.ledger import Cost, Shape
 from fedcore.linalg import orth
-from fedcore.privacy.accounting import require_delta
+from fedcore.privacy.accounting import require_delta, require_epsilon
 from fedcore.privacy.calibration import CALIBRATIONS, sensitivity, standard_deviation
 from fedcore.privacy.mechanisms import derived
-from fedcore.steps import gram_product, local_gram_product
+from fedcore.steps import gram_product, local_gram_product, local_gram_product_in_double
 
 PAPER = "fedpower"
 
@@ -91,7 +91,7 @@ class Params:
         require_flag(replacement=self.replacement, clip=self.clip)
         require_delta(self.delta)
         if self.epsilon is not None:
-            require_positive(epsilon=self.epsilon)
+            require_epsilon(self.epsilon)
         if self.participants is not None:
             require_at_least(1, participants=self.participants)
         if self.target is not None:
@@ -150,7 +150,7 @@ def products(federation: Federation, params: Params) -> tuple[Step, Step]:
     s = standard_deviation(params.calibration, r, max(T, 1), params.epsilon, params.delta)
 
     def noisy(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
-        value = local_gram_product(data, state, Z)
+        value = local_gram_product_in_double(data, state, Z)
         return state.privacy.gaussian(value, sensitivity=change, noise_multiplier=s / change)
 
     return noisy, noisy

@@ -10,9 +10,9 @@ Y stays with the clients, noisy. `protects` says what a neighbour may change:
 
 ``entry``            one entry of A by at most 1 (the papers' model): the steps' sensitivities are
                      the largest row norms (for one column ‖x‖_∞).
-``row_by_entries``   one row by at most 1 in norm, added or removed (a row taken away is one of
-                     zeros), by composition over its d entries: √d times that noise
-                     ("[HR13, HP14] + Composition" of Nguyen, Ene & Nguyen).
+``row_by_entries``   one row ‖a‖ ≤ 1 by zeros in its place, by composition over its d entries: √d
+                     times that noise ("[HR13, HP14] + Composition" of Nguyen, Ene & Nguyen). The
+                     number of rows is public: ‖Y‖ is a maximum over so many noisy rows.
 ``row``              one row more or less, ‖a‖ ≤ 1, on AᵀA itself: ``X ← orth(AᵀA X + z G)``, as
                      ‖a(aᵀX)‖_F ≤ 1. It is the adaptive power method with θ = 1 and no search, the
                      "naive way" of its paper.
@@ -37,12 +37,13 @@ from fedcore.federation import Federation
 from fedcore.linalg import orth
 from fedcore.privacy import accounting
 from fedcore.privacy.budget import Budgeted, gaussian_start
-from fedcore.steps import gram_product, local_gram_product
+from fedcore.privacy.rows import product, transposed_product
+from fedcore.steps import gram_product, local_gram_product_in_double
 
 PAPER = "dppower"
 NEIGHBOURS = {
     "entry": "change_entry",
-    "row_by_entries": "add_or_remove_one",
+    "row_by_entries": "zero_out_one",
     "row": "add_or_remove_one",
 }
 
@@ -107,13 +108,14 @@ def noisy_product(params: Params, n_features: int) -> Any:
     scale = math.sqrt(n_features) if params.protects == "row_by_entries" else 1.0
 
     def by_rows(data: np.ndarray, state: SimpleNamespace, X: np.ndarray) -> np.ndarray:
-        product = local_gram_product(data, state, X)
-        return state.privacy.gaussian(product, sensitivity=1.0, noise_multiplier=z)
+        value = local_gram_product_in_double(data, state, X)
+        return state.privacy.gaussian(value, sensitivity=1.0, noise_multiplier=z)
 
     def by_entries(data: np.ndarray, state: SimpleNamespace, X: np.ndarray) -> np.ndarray:
         noisy = state.privacy.gaussian
-        Y = noisy(data @ X, sensitivity=scale * _largest_row(X), noise_multiplier=z)
-        return noisy(data.T @ Y, sensitivity=scale * _largest_row(Y), noise_multiplier=z)
+        Y = noisy(product(data, X), sensitivity=scale * _largest_row(X), noise_multiplier=z)
+        value = transposed_product(data, Y)
+        return noisy(value, sensitivity=scale * _largest_row(Y), noise_multiplier=z)
 
     return by_rows if params.protects == "row" else by_entries
 

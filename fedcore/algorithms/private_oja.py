@@ -15,8 +15,10 @@ randomisers (Feldman, McMillan & Talwar, FOCS 2021, Theorem 3.1, with Theorem 3.
 Gaussian mechanism) gives the ε₀ that a step may spend. n is public under this relation.
 
 Departures: k > 1 columns (Frobenius clipping, orthonormalised steps) are beyond the paper, as are
-batches, whose mean is noised once: a replaced row moves it by 2β/`batch`. Several clients pass w on
-from one to the next, each shuffling its own rows.
+batches, whose mean is noised once: a replaced row moves it by 2β/`batch`. The sum over the last,
+incomplete batch is divided by `batch` as well. Given the other rows of all batches, the shuffle
+moves a row over at least ⌊n/batch⌋ of them, which is what amplification counts. Several clients
+pass w on from one to the next, each shuffling its own rows.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from fedcore.linalg import orth
 from fedcore.privacy import accounting
 from fedcore.privacy.budget import Budgeted, gaussian_start
 from fedcore.privacy.mechanisms import derived
+from fedcore.privacy.rows import row_norms, without_endless_rows
 from fedcore.privacy.shuffling import local_budget
 
 PAPER = "dppower"
@@ -112,10 +115,10 @@ def one_pass(params: Params, data: np.ndarray, state: SimpleNamespace, W: np.nda
         noise = 2.0 * params.bound / params.batch * noise_multiplier(params, len(data))
         rng = state.privacy.bounded(params.epsilon, params.delta, "shuffled Oja")
     order = rng.permutation(len(data))
-    W, t = np.array(W), 0
+    W, t = np.array(W, dtype=np.float64), 0
     for start in range(0, len(data), STEPS * params.batch):
-        rows = data[order[start : start + STEPS * params.batch]]
-        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        rows = without_endless_rows(data[order[start : start + STEPS * params.batch]])
+        norms = row_norms(rows)
         steps = -(-len(rows) // params.batch)
         draws = noise * rng.standard_normal((steps, *W.shape)) if noise else np.zeros(steps)
         short = not noise or norms.max() ** 2 <= params.bound * ROUNDING  # W is orthonormal
@@ -125,7 +128,7 @@ def one_pass(params: Params, data: np.ndarray, state: SimpleNamespace, W: np.nda
             if not short:
                 lengths = norms[part] * np.sqrt(np.einsum("ij,ij->i", Y, Y))
                 Y *= (params.bound / np.maximum(lengths, params.bound))[:, None]
-            gradient = rows[part].T @ Y / len(Y) + draws[i]
+            gradient = rows[part].T @ Y / params.batch + draws[i]
             W += params.rate / (params.gap * (params.offset + t)) * gradient
             W = W / math.sqrt(np.vdot(W, W)) if W.shape[1] == 1 else orth(W)
             t += 1
@@ -135,7 +138,7 @@ def one_pass(params: Params, data: np.ndarray, state: SimpleNamespace, W: np.nda
 def noise_multiplier(params: Params, n: int) -> float:
     """Return α: noise of a step in units of its sensitivity 2β/batch."""
     assert params.epsilon is not None
-    epsilon, delta, steps = params.epsilon, params.delta, -(-n // params.batch)
+    epsilon, delta, steps = params.epsilon, params.delta, max(1, n // params.batch)
     if params.calibration == "tight":
         budgets = (epsilon, delta), local_budget(epsilon, delta, steps)
         return min(accounting.gaussian_noise_multiplier(*b) for b in budgets if b is not None)

@@ -5,9 +5,10 @@ Events are those of `fedcore.privacy.events`, in any number and adaptively chose
 ``tight``
     The exact answer for Gaussian events alone: their adaptive composition is one Gaussian mechanism
     with ``1/σ² = Σ 1/σᵢ²`` (Dong, Roth & Su, *Gaussian differential privacy*, JRSS-B 2022,
-    Corollary 3.3), whose ε(δ) has a closed form (Balle & Wang, ICML 2018). With others among them,
-    privacy loss distributions (PLD), rounded upwards: a `Bounded` event enters as the pair that
-    dominates every (ε, δ)-DP mechanism.
+    Corollary 3.3), whose ε(δ) has a closed form (Balle & Wang, ICML 2018). A `Bounded` event enters
+    as the pair that dominates every (ε, δ)-DP mechanism, in closed form when it is alone. Any other
+    composition goes by privacy loss distributions (PLD), rounded upwards by at most a ten
+    thousandth of the largest loss for every event.
 ``rdp``
     Rényi differential privacy at the best of many orders; never below ``tight``.
 
@@ -29,6 +30,7 @@ from fedcore.errors import InputError
 from fedcore.privacy.events import Bounded, Event
 
 ACCOUNTINGS = ("tight", "rdp")
+SMALLEST, LARGEST = 1e-9, 1e4  # ε that a run may ask for: formulas stay within floating point
 # Dense near 1 for large losses, up to 2^16 for small ones.
 ORDERS = np.concatenate(
     [1 + np.logspace(-2, 0, 200), np.linspace(2.02, 64, 800), 2.0 ** np.arange(6.1, 16, 0.1)]
@@ -126,6 +128,16 @@ def require_delta(delta: Any) -> None:
         raise InputError(f"delta must lie between 0 and 1, got {delta!r}")
 
 
+def require_epsilon(epsilon: Any) -> None:
+    """Require an ε that noise can be computed for, `SMALLEST` to `LARGEST`."""
+    require_positive(epsilon=epsilon)
+    if not SMALLEST <= epsilon <= LARGEST:
+        raise InputError(
+            f"epsilon must lie between {SMALLEST:g}, where noise drowns everything, and "
+            f"{LARGEST:g}, where it hides nothing; got {epsilon!r}"
+        )
+
+
 def _key(events: Mapping[Event, int]) -> Key:
     """Events without what the accountants do not look at, sorted, with their counts."""
     counts: dict[tuple[str, float, float], int] = {}
@@ -149,14 +161,41 @@ def _epsilon(key: Key, delta: float, accounting: str) -> float:
         sigma = 1.0 / math.sqrt(precision)
         with np.errstate(divide="ignore"):  # at an ε whose δ is zero
             return float(_library("gaussian_mechanism").get_epsilon_gaussian(sigma, delta))
-    return _by_loss_distribution(key, precision, delta)
+    if len(key) == 1 and key[0][0] == "bounded" and key[0][3] == 1:
+        return _by_domination(key[0][1], key[0][2], delta)
+    try:
+        return _by_loss_distribution(key, precision, delta)
+    except OverflowError:
+        raise InputError(
+            "the privacy loss of these events is too large to be composed, some single one is "
+            "above 700: choose a smaller epsilon"
+        ) from None
+
+
+def _by_domination(epsilon: float, delta: float, wanted: float) -> float:
+    """ε at δ = `wanted` of one mechanism that is (`epsilon`, `delta`)-DP.
+
+    The pair that dominates it has ``δ(ε) = δ₀ + (1 − δ₀)(e^ε₀ − e^ε)/(1 + e^ε₀)`` for ε ≤ ε₀
+    (Kairouz, Oh & Viswanath, *The composition theorem for differential privacy*, ICML 2015).
+    """
+    if wanted < delta:
+        return math.inf
+    share = (wanted - delta) / (1.0 - delta) * (1.0 + math.exp(-epsilon))
+    return max(0.0, epsilon + math.log1p(-share)) if share < 1.0 else 0.0
 
 
 def _by_loss_distribution(key: Key, precision: float, delta: float) -> float:
     losses = _library("pld.privacy_loss_distribution")
     parameters = _library("pld.common").DifferentialPrivacyParameters
-    # The widest part is the Gaussian's, of standard deviation √precision: some 20 000 points.
-    grid = {"value_discretization_interval": 1e-4 * max(1.0, 10.0 * math.sqrt(precision))}
+    # Every event but the Gaussian is rounded up by a step at most, and the widest part, the
+    # Gaussian's of standard deviation √precision or the sum of the others, has some 20 000 steps.
+    pure = sum(
+        count * (1.0 / first if kind == "laplace" else first)
+        for kind, first, _, count in key
+        if kind != "gaussian"
+    )
+    widest = max(min(pure, 1.0), 10.0 * math.sqrt(precision))
+    grid = {"value_discretization_interval": 1e-4 * (widest or 1.0)}
     total = losses.identity(**grid)
     if precision:
         sigma = 1.0 / math.sqrt(precision)

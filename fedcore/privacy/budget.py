@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcore.checks import require_at_least, require_flag, require_one_of, require_positive
+from fedcore.checks import require_at_least, require_flag, require_one_of
 from fedcore.errors import InputError
 from fedcore.federation import Federation
 from fedcore.linalg import orth
-from fedcore.privacy.accounting import require_delta
+from fedcore.privacy.accounting import require_delta, require_epsilon
 
 CALIBRATIONS = ("tight", "paper")
 
@@ -45,7 +45,7 @@ class Budgeted:
     def __post_init__(self) -> None:
         require_at_least(1, n_components=self.n_components)
         if self.epsilon is not None:
-            require_positive(epsilon=self.epsilon)
+            require_epsilon(self.epsilon)
         require_delta(self.delta)
         require_one_of(CALIBRATIONS, calibration=self.calibration)
         require_flag(clip=self.clip)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 NEIGHBOURS = {
     "replace_one": "one record of one client is replaced by another",
     "add_or_remove_one": "one record of one client is added or removed",
+    "zero_out_one": "one record of one client is put to zero; how many there are is public",
     "change_entry": "one entry of one record of one client is changed by at most 1",
 }
 

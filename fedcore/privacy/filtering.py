@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedcore.privacy.events import Bounded, Event, Gaussian
+from fedcore.privacy.rows import product, row_norms, transposed_product
 
 LOWEST, HIGHEST = 2.0**-40, 2.0**20  # ends of the range of θ
 
@@ -39,9 +40,11 @@ def filtered_product(noise: Noise, failure: float, ratio: float) -> Any:
 
     def step(data: np.ndarray, state: SimpleNamespace, X: np.ndarray) -> np.ndarray:
         if not hasattr(state.kept, "norms"):
-            state.kept.norms = np.sqrt(np.einsum("ij,ij->i", data, data))
-        Y = data @ X
-        scores = state.kept.norms * np.sqrt(np.einsum("ij,ij->i", Y, Y))
+            state.kept.norms = row_norms(data)
+        with np.errstate(over="ignore", invalid="ignore"):
+            Y = product(data, X)
+            scores = state.kept.norms * row_norms(Y)
+        scores[np.isnan(scores)] = np.inf  # of rows too long for a number: above any threshold
         k = state.privacy.above_threshold(
             _minus_counts_above(scores, ratio, first, last),
             -margin,
@@ -53,8 +56,9 @@ def filtered_product(noise: Noise, failure: float, ratio: float) -> Any:
         over = scores > state.threshold
         state.filtered = int(over.sum())
         Y[over] = 0.0
+        value = transposed_product(data, Y)
         return state.privacy.gaussian(
-            data.T @ Y, sensitivity=state.threshold, noise_multiplier=noise.multiplier
+            value, sensitivity=state.threshold, noise_multiplier=noise.multiplier
         )
 
     return step

@@ -32,7 +32,7 @@ def private_mean(
     if top is None:
         return np.zeros(d)
     tau = 2.0**0.25 * math.sqrt(2.0 * top * math.log(B * d * batches / FAILURE))
-    bins = np.floor(gradients / (2.0 * tau)).astype(np.int64)
+    bins = np.clip(np.floor(gradients / (2.0 * tau)), -(2.0**60), 2.0**60).astype(np.int64)
     centres = np.zeros(d)
     for j in range(d):
         found = largest_bin(bins[:, j], *noise.coordinate, rng)

@@ -84,7 +84,7 @@ class Privacy:
     n_clients : int
     delta : float
         δ at which ε is stated.
-    neighbours : {"replace_one", "add_or_remove_one", "change_entry"}
+    neighbours : {"replace_one", "add_or_remove_one", "zero_out_one", "change_entry"}
         Relation to which all sensitivities of the run refer.
     simulated : bool, default=False
         Whether the noise can be drawn again from a seed, so that it protects nobody.

@@ -1,13 +1,31 @@
-"""The promise on rows that sensitivities rest on: none is longer than a bound."""
+"""What sensitivities rest on: no row is longer than a bound, and sums are made in double precision.
+
+A sum of n float32 terms is off by up to n·6e−8 of itself, and by another amount when one row is
+missing. From some 10⁵ rows on that is more than the row itself contributes, so that the release
+would depend on a row more than it is charged for (Casacuberta et al., *Widespread underestimation
+of sensitivity in differentially private libraries and how to fix it*, CCS 2022). In double
+precision the excess stays below n·1e−16.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from fedcore.errors import InputError
 
-# Rows of unit norm come out of a division and a square root: some roundings per feature.
-SLACK = 1e-6
+# Rows of unit norm come out of a division and a square root: some roundings per feature. Where it
+# is used up a row moves a product by 1 + 2·slack, and ε is that much larger.
+SLACK = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
+LONGEST = 2.0**200  # of which the fourth power is still a number, summed over any number of rows
+BLOCK = 65_536  # rows that are turned to double precision at a time
+
+
+def row_norms(data: np.ndarray) -> np.ndarray:
+    """Euclidean norms of the rows, in double precision, shape (n,); infinite above 1e154."""
+    with np.errstate(over="ignore"):
+        return np.sqrt(np.einsum("ij,ij->i", data, data, dtype=np.float64))
 
 
 def clip_rows(data: np.ndarray, bound: float = 1.0) -> np.ndarray:
@@ -17,21 +35,83 @@ def clip_rows(data: np.ndarray, bound: float = 1.0) -> np.ndarray:
     ----------
     data : ndarray of shape (n, d)
     """
-    norms = np.linalg.norm(data, axis=1, keepdims=True)
-    return data if norms.max() <= bound else data * (bound / np.maximum(norms, bound))
+    norms = row_norms(data)
+    if norms.max() <= bound:
+        return data
+    scale = (bound / np.maximum(norms, bound)).astype(data.dtype)
+    clipped = data * scale[:, None]
+    beyond = np.isinf(norms)
+    if beyond.any():
+        directions = data[beyond] / np.abs(data[beyond]).max(axis=1, keepdims=True)
+        clipped[beyond] = directions * (bound / row_norms(directions))[:, None]
+    return clipped
+
+
+def in_double(data: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield `data` in double precision with the rows that it is of: in blocks where it is copied.
+
+    Parameters
+    ----------
+    data : ndarray of shape (n, d)
+    """
+    if data.dtype == np.float64:
+        yield slice(None), data
+        return
+    first = 0
+    for block in row_blocks(data):
+        yield slice(first, first + len(block)), block.astype(np.float64)
+        first += len(block)
+
+
+def row_blocks(data: np.ndarray) -> list[np.ndarray]:
+    """Return `data` in views of at most `BLOCK` rows."""
+    return [data[first : first + BLOCK] for first in range(0, len(data), BLOCK)]
+
+
+def product(data: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Return ``data @ X`` in double precision, shape (n, k)."""
+    return np.concatenate([block @ X for _, block in in_double(data)])
+
+
+def transposed_product(data: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Return ``data.T @ Y``, summed in double precision, shape (d, k)."""
+    return sum(block.T @ Y[rows] for rows, block in in_double(data))
+
+
+def without_endless_rows(data: np.ndarray) -> np.ndarray:
+    """Return the rows in double precision, a copy, in which rows longer than `LONGEST` are zero.
+
+    For methods that take rows of any length: products of longer ones are no numbers, which would
+    tell that such a row is there.
+
+    Parameters
+    ----------
+    data : ndarray of shape (n, d)
+    """
+    rows = np.array(data, dtype=np.float64)
+    rows[~(row_norms(rows) <= LONGEST)] = 0.0
+    return rows
 
 
 def require_rows(data: np.ndarray, client: int, bound: float = 1.0) -> None:
     """Require that no row of a client is longer than `bound`, up to rounding."""
-    norms = np.linalg.norm(data, axis=1)
-    require_norm(float(norms.max()), bound, f"client {client}: row {int(norms.argmax())}")
+    norms = row_norms(data)
+    slack = SLACK.get(data.dtype, 0.0)
+    require_norm(
+        float(norms.max()), bound, f"client {client}: row {int(norms.argmax())}", slack=slack
+    )
 
 
 def require_norm(
-    norm: float, bound: float, what: str, *, advice: str = "or ask for clipping"
+    norm: float,
+    bound: float,
+    what: str,
+    *,
+    slack: float = 1e-6,
+    advice: str = "or ask for clipping",
 ) -> None:
-    """Require that the norm of a row is at most `bound`, up to rounding."""
-    if norm > bound * (1.0 + SLACK):
+    """Require that the norm of a row is at most `bound`, up to the relative `slack`."""
+    if norm > bound * (1.0 + slack):
         raise InputError(
             f"{what} has norm {norm:.6g}, above the {bound:g} that the privacy guarantee rests on: "
             f"scale the rows{advice and ', '}{advice}"

@@ -19,6 +19,7 @@ from fedcore.algorithms import (
     dn26,
     dp_pca,
     noisy_power,
+    private_oja,
 )
 from fedcore.api import execute
 from fedcore.errors import InputError
@@ -399,3 +400,152 @@ def test_the_error_falls_as_the_budget_grows(name):
         found = [run(name, clients, seed, epsilon=epsilon)[2][:, 0] for seed in range(3)]
         errors.append(np.median([1 - (x @ top) ** 2 for x in found]))
     assert errors[0] > errors[1] > errors[2]
+
+
+# --- what a row can move, where it was more than it was charged for -----------------------------
+
+
+@pytest.mark.parametrize(("n", "batch"), [(20, 20), (20, 2000), (101, 100)])
+def test_a_row_of_an_incomplete_batch_moves_oja_by_no_more_than_it_is_charged_for(n, batch):
+    """2β/batch, also where a batch has fewer rows: w moves by the step's size times that."""
+    rate = 1e-6
+    w = np.array([[1.0], [0.0]])
+    toward, away = np.array([[1.0, 1.0], [1.0, -1.0]]) / math.sqrt(2)
+    settings = {
+        "epsilon": None,
+        "batch": batch,
+        "rate": rate,
+        "offset": 1.0,
+        "gap": 1.0,
+        "start": w,
+    }
+    rows = np.tile([[1.0, 0.0]], (n, 1))
+    worlds = [np.vstack([rows[:-1], last]) for last in (toward, away)]
+    first, second = (run("private_oja", [world], **settings)[2] for world in worlds)
+    # The row that differs is seen once; its step has a rate of at most `rate`.
+    assert 0 < np.linalg.norm(first - second) / rate <= 2.0 / batch * (1 + 1e-3)
+
+
+def test_the_noise_of_oja_counts_the_batches_that_a_row_may_fall_into():
+    """⌊n/batch⌋: a slot that the last, incomplete batch has not got amplifies nothing."""
+    whole, uneven = (
+        private_oja.noise_multiplier(private_oja.Params(1, epsilon=1.0, delta=1e-5, batch=10), n)
+        for n in (30_000, 30_009)
+    )
+    assert uneven == whole
+    assert private_oja.noise_multiplier(private_oja.Params(1, batch=2000), 20) == (
+        accounting.gaussian_noise_multiplier(1.0, 1e-6)  # nothing to shuffle with: no amplification
+    )
+
+
+def uploads(name: str, rows: np.ndarray, **options) -> list[np.ndarray]:
+    """What the only client sends in the first round, with next to no noise."""
+    chosen = algorithms.get(name)
+    transcript = Transcript()
+    params = chosen.params({"n_components": 1, "epsilon": 1e4, "delta": 1e-6, **options})
+    execute(chosen, Problem("x", [rows]), params, 0, (), transcript=transcript)
+    return transcript.exchanges[0].sent
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("noisy_power", {"rounds": 1}),
+        ("adaptive_power", {"rounds": 1, "epsilon": 100.0}),
+        ("fedpower", {"iterations": 1, "local_steps": 1, "calibration": "tight"}),
+        ("analyze_gauss", {}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_row_of_single_precision_moves_a_sum_by_no_more_than_one(name, options):
+    """The sum is made in double precision; in single precision a row moved it by 5 (n = 10⁶).
+
+    The reply crosses in single precision, so that two of them differ by a rounding of n more.
+    """
+    n = 1_000_000
+    rows = np.tile(np.array([[0.5, 0.5, 0.5, 0.5]], np.float32), (n, 1))
+    start = np.full((4, 1), 0.5)
+    if name != "analyze_gauss":
+        options = {**options, "start": start}
+    whole, less = (np.asarray(uploads(name, r, **options)) for r in (rows, rows[:-1]))
+    rounding = float(np.spacing(np.float32(n / 2))) * math.sqrt(whole.size)
+    noise = 1.0 if "epsilon" in options else 0.1  # ten deviations and more
+    moved = np.linalg.norm(whole.astype(float) - less)
+    expected = np.linalg.norm(np.full(whole.size, 0.25)) if name == "analyze_gauss" else 1.0
+    assert expected == pytest.approx(moved, abs=rounding + noise)
+
+
+def test_entry_by_entry_protection_of_rows_is_declared_for_what_it_is_proved_for():
+    """‖Y‖ is a maximum over n noisy rows, so that the number of rows shows: it is public."""
+    relation = {
+        "row": "add_or_remove_one",
+        "entry": "change_entry",
+        "row_by_entries": "zero_out_one",
+    }
+    for protects, neighbours in relation.items():
+        ledger, _, _ = run("noisy_power", spiked(50), protects=protects)
+        assert ledger.privacy.about()["neighbours"] == neighbours
+
+
+# --- edges ----------------------------------------------------------------------------------------
+
+
+def test_dn26_gives_all_components_where_all_are_asked_for():
+    rows = spiked(500, 4)[0]
+    chosen = algorithms.get("dn26")
+    for epsilon in (None, 1.0):
+        params = chosen.params({"n_components": 4, "epsilon": epsilon})
+        _, output = execute(chosen, Problem("x", [rows]), params, 0, ())
+        np.testing.assert_allclose(output["basis"].T @ output["basis"], np.eye(4), atol=1e-13)
+    V, gap, _ = dn26.leading(rows, rows.T @ rows, 4)
+    sigma = np.linalg.svd(rows, compute_uv=False)
+    assert gap == pytest.approx(sigma[3])
+    np.testing.assert_allclose(np.linalg.norm(rows @ V, axis=0), sigma, rtol=1e-10)
+
+
+def test_dp_pca_says_how_many_batches_there_can_be():
+    with pytest.raises(InputError, match=r"batches = 20, and one client has 12: choose batches"):
+        run("dp_pca", spiked(12))
+    assert run("dp_pca", spiked(12), batches=12)[0].privacy.epsilon() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", ["private_oja", "dp_pca", "adaptive_power"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_at_the_edge_of_floating_point_is_not_told_by_a_failure(name, dtype):
+    rows = spiked(400)[0].astype(dtype)
+    rows[7] = np.finfo(dtype).max
+    options = {"batches": 5} if name == "dp_pca" else {}
+    assert np.isfinite(run(name, [rows], **options)[2]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon", "options"),
+    [
+        *(
+            (name, epsilon, {})
+            for name in ("fedpower", "analyze_gauss", "noisy_power", "private_oja")
+            for epsilon in (1e-300, 1e-9, 710.0, 1e4, 1e300)
+        ),
+        ("fedpower", 1e-9, {"calibration": "paper"}),
+        ("noisy_power", 1e4, {"calibration": "paper"}),
+        ("adaptive_power", 1e-9, {"calibration": "paper"}),
+        ("adaptive_search", 1e4, {"guesses": 1, "unit": 1.0}),
+        ("dn26", 1e4, {}),
+        ("dp_pca", 1e300, {"batches": 5}),
+    ],
+)
+def test_the_ends_of_the_range_of_epsilon_end_in_a_run_or_in_a_sentence(name, epsilon, options):
+    try:
+        ledger, _, _ = run(name, spiked(300), epsilon=epsilon, **options)
+    except InputError as error:
+        assert "epsilon" in str(error)
+    else:
+        assert 0 <= ledger.privacy.epsilon() < math.inf
+
+
+def test_rows_of_double_precision_may_be_longer_than_one_by_their_rounding_only():
+    """Sensitivities are charged for rows of norm 1: 1 + 5e−7 is no rounding of doubles."""
+    rows = spiked(50)[0].astype(np.float64)
+    rows[3] *= (1 + 5e-7) / np.linalg.norm(rows[3])
+    with pytest.raises(InputError, match="row 3 has norm 1, above the 1"):
+        run("analyze_gauss", [rows])

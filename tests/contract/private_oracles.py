@@ -185,7 +185,7 @@ def single_pass(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
             if noise:
                 gradients = [g * min(1.0, params.bound / np.linalg.norm(g)) for g in gradients]
             rate = params.rate / (params.gap * (params.offset + t))
-            W = same_sign(W + rate * (np.mean(gradients, axis=0) + noise * draw[t]))
+            W = same_sign(W + rate * (np.sum(gradients, axis=0) / params.batch + noise * draw[t]))
     return W, None
 
 

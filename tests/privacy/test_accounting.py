@@ -9,6 +9,7 @@ import pytest
 from scipy import optimize, stats
 
 from fedcore.errors import InputError
+from fedcore.privacy import accounting
 from fedcore.privacy.accounting import calibrate, epsilon, gaussian_noise_multiplier
 from fedcore.privacy.events import Bounded, Gaussian, Laplace
 
@@ -149,3 +150,33 @@ def test_without_the_library_the_extra_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, "dp_accounting.gaussian_mechanism", raising=False)
     with pytest.raises(InputError, match="pip install dp-accounting, or"):
         epsilon({Gaussian(1.2345678): 1}, 1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 0.12345, 1.0, 709.0, 711.0, 1e4])
+def test_a_bounded_event_alone_is_what_it_says(epsilon):
+    assert accounting.epsilon({Bounded(epsilon, 1e-6): 1}, 1e-6) == epsilon
+    assert accounting.epsilon({Bounded(epsilon, 1e-6): 1}, 1e-7) == math.inf
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+def test_a_bounded_event_at_a_larger_delta_is_that_of_the_dominating_pair(epsilon):
+    """P = (δ₀, (1−δ₀) e^ε/(1+e^ε), (1−δ₀)/(1+e^ε), 0), Q mirrored: Σ max(P − e^x Q, 0) = δ."""
+    small, delta = 0.01, 0.05
+    found = accounting.epsilon({Bounded(epsilon, small): 1}, delta)
+    heads, tails = ((1 - small) * p / (1 + math.exp(epsilon)) for p in (math.exp(epsilon), 1.0))
+    spent = (
+        small + max(heads - math.exp(found) * tails, 0) + max(tails - math.exp(found) * heads, 0)
+    )
+    assert spent == pytest.approx(delta, rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.1])
+def test_small_losses_are_composed_on_a_grid_of_their_own_size(epsilon):
+    """Ten ε-DP events spend at most 10 ε; a grid of 1e−4 made 8e−4 of 1e−5."""
+    spent = accounting.epsilon({Bounded(epsilon): 10, Gaussian(1e9): 1}, 1e-12)
+    assert 9.9 * epsilon <= spent <= 10.01 * epsilon
+
+
+def test_losses_beyond_floating_point_are_a_sentence():
+    with pytest.raises(InputError, match="too large to be composed"):
+        accounting.epsilon({Bounded(2000.0): 2}, 1e-6)
