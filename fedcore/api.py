@@ -76,6 +76,7 @@ def run(
     finish: Finish | None = None,
     transcript: Observer | None = None,
     simulate: bool = False,
+    center: bool = False,
     **params: Any,
 ) -> Result:
     """Run a registered algorithm.
@@ -110,8 +111,12 @@ def run(
         Draw the noise of a private algorithm from `seed` as well, so that the run can be repeated.
         Who knows the seed can then subtract the noise: the ledger says that nothing is guaranteed.
         By default it comes from the operating system's entropy, and no two private runs are alike.
+    center : bool, default=False
+        Subtract the mean of all samples first, in one more round (`Federation.center`); it joins
+        the output as ``mean``, shape (n_features,). Metrics then refer to the centred data.
     **params
-        Hyper-parameters of the algorithm, by the names of its ``Params``.
+        Hyper-parameters of the algorithm, by the names of its ``Params``. A ``tol`` that is not met
+        ends in a `fedcore.ConvergenceWarning`.
 
     Returns
     -------
@@ -140,11 +145,12 @@ def run(
     matrices = check_clients(clients)
     given = None if labels is None else check_labels(labels, matrices)
     problem = Problem("clients", Clients(matrices, labels=given))
-    require_flag(simulate=simulate)
+    require_flag(simulate=simulate, center=center)
     noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
     recorder, output = execute(
         chosen, problem, settings, seed, wanted,
         threads=threads, stop=stop, finish=finish, transcript=transcript, noise=noise,
+        center=center,
     )  # fmt: skip
     residuals.tell(algorithm, settings, output, recorder.rows[-1]["iteration"])
     return Result(
@@ -170,6 +176,7 @@ def execute(
     transcript: Observer | None = None,
     stack: bool = True,
     noise: np.random.SeedSequence | None = None,
+    center: bool = False,
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run `algorithm` once on `problem`; the one road for the library, the cells and the tests.
 
@@ -177,7 +184,9 @@ def execute(
     ``finish(federation, output)`` may talk to the clients once more: the ledger is charged for it,
     the recorded rows do not change, and what it returns joins the output. A `transcript` is shown
     every upload, that of `finish` included. `stack` and `noise` are those of `Federation`: privacy
-    noise comes from the operating system unless a source is given, as a simulation does.
+    noise comes from the operating system unless a source is given, as a simulation does. With
+    `center` the clients subtract their common mean first, in a round of its own; what is recorded
+    refers to the centred data, and the mean joins the output.
 
     Returns
     -------
@@ -207,12 +216,21 @@ def execute(
         bare_finish=finish is not None,
         labelled=algorithm.labelled, stack=stack, noise=noise,
     )  # fmt: skip
+    added = {}
+    if center:
+        added["mean"] = federation.center()
+        problem = Problem(
+            problem.name, federation.clients, problem.status, problem.note, problem.truth
+        )
+        if problem.clients.zero:
+            raise InputError("all samples are equal: nothing is left of them but their mean")
     recorder = Recorder(
         problem, federation.ledger, measure,
         iterates=iterates, stop=stop, counts_released=algorithm.released,
     )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite ends the run, marked
         output = algorithm.run(federation, settings, federation.rng, recorder)
+    output = {**output, **added}
     return recorder, output if finish is None else {**output, **finish(federation, output)}
 
 

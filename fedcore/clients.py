@@ -169,8 +169,9 @@ def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
     Raises
     ------
     InputError
-        When there is no client, a client is empty, not a 2-D numeric matrix, contains NaN or
-        infinity, or does not have the number of features of the first client.
+        When there is no client, a client is empty, not a 2-D numeric matrix, has masked entries,
+        contains NaN or infinity, or does not have the number of features of the first client, or
+        their names in another order.
     """
     _require_list(clients)
     checked: list[np.ndarray] = []
@@ -202,7 +203,54 @@ def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
         checked.append(np.ascontiguousarray(data))
     if not checked:
         raise InputError("a federation needs at least one client")
+    feature_names(clients)
     return checked
+
+
+def feature_names(clients: Sequence[Any]) -> list[Any] | None:
+    """Return the column names that all clients have, in their order; None where none has names.
+
+    Whatever has ``.columns`` counts as a data frame. Columns are never put into another order: who
+    holds the data knows whether they mean the same.
+
+    Raises
+    ------
+    InputError
+        When names differ, stand in another order, or some clients have none.
+    """
+    named = [getattr(client, "columns", None) for client in clients]
+    names = [None if columns is None else list(columns) for columns in named]
+    first = names[0]
+    for i, own in enumerate(names):
+        require_names(own, first, f"client {i}", "client 0")
+    return first
+
+
+def require_names(
+    own: Sequence[Any] | None, wanted: Sequence[Any] | None, who: str, whose: str
+) -> None:
+    """Require the same column names in the same order.
+
+    Raises
+    ------
+    InputError
+        With the first column that differs.
+    """
+    if own == wanted:
+        return
+    if own is None or wanted is None:
+        without, having = (who, whose) if own is None else (whose, who)
+        raise InputError(
+            f"{without} has no column names and {having} has: give data frames to all or to none"
+        )
+    at = next((j for j, (a, b) in enumerate(zip(own, wanted, strict=False)) if a != b), len(own))
+    if at >= min(len(own), len(wanted)):
+        raise InputError(f"{who} has {len(own)} columns, {whose} has {len(wanted)}")
+    same = sorted(map(str, own)) == sorted(map(str, wanted))
+    raise InputError(
+        f"column {at} of {who} is {own[at]!r} and of {whose} {wanted[at]!r}: "
+        + ("bring the columns into one order" if same else "give all the same columns")
+    )
 
 
 def _require_list(clients: Any) -> None:
@@ -223,6 +271,10 @@ def _require_dense(client: Any, who: str) -> None:
         raise InputError(f"{who} is None; leave it out or give it a matrix")
     if hasattr(client, "toarray"):
         raise InputError(f"{who} is sparse: call .toarray() on it; dense matrices are needed")
+    if isinstance(client, np.ma.MaskedArray) and np.ma.is_masked(client):
+        raise InputError(
+            f"{who} has masked entries: fill them with .filled(value), or drop their samples"
+        )
 
 
 def _not_numeric(client: Any, data: np.ndarray) -> str:

@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from fedcore.centring import centred, mean_of, sum_and_count
 from fedcore.checks import require_at_least
 from fedcore.client_state import SERVER, StackedState, State, child, root_of
 from fedcore.clients import Clients, Labelled, check_clients
@@ -175,6 +176,7 @@ class Federation:
         self._transcript = transcript
         self._noise = noise
         self._bare_finish = bare_finish
+        self._mean: np.ndarray | None = None  # what `center` took off
         watched = None if transcript is None else transcript.clients
         if watched is not None and not set(watched) <= set(range(len(self._data))):
             raise InputError(f"cannot watch clients {list(watched)} of {len(self._data)}")
@@ -203,6 +205,11 @@ class Federation:
         InputError
             When an exchange without noise has been made or is to follow.
         """
+        if self._mean is not None:
+            raise InputError(
+                "the mean of the samples has crossed without noise, which voids the guarantee of "
+                "this algorithm: take center=False, and subtract a mean that is public"
+            )
         if self.ledger.rounds or self.ledger.privacy is not None:
             raise InputError("protect comes once, before the first upload")
         if self._bare_finish:
@@ -215,6 +222,50 @@ class Federation:
         accounts = self.ledger.privacy.accounts
         for state, account in zip(self._state, accounts, strict=True):
             state.privacy = Mechanisms(noise_stream(self._noise, state._id), account)
+
+    @property
+    def clients(self) -> Clients:
+        """The clients' samples as they stand, seen from outside the protocol."""
+        return self._data
+
+    def center(self) -> np.ndarray:
+        """Take the mean of all samples off every client's samples, in one round.
+
+        A client uploads the sum of its samples and their number, d + 1 doubles whatever the
+        precision of its data, and downloads the mean, d doubles. There is no noise on them: with
+        plain sums the server learns the mean and the size of every client, with secure aggregation
+        those of all together.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            The mean, in data units.
+
+        Raises
+        ------
+        InputError
+            After `protect` or another exchange, when rows have been reduced to factors, or when the
+            sums overflow.
+        """
+        self.require_single_rows()
+        if self.ledger.rounds or self.ledger.privacy is not None:
+            raise InputError("center comes once, before the first upload, in a run without noise")
+        replies = [sum_and_count(data) for data in self._data]
+        self.ledger.upload(replies)
+        total = reduce(np.add, replies)
+        if self._transcript is not None:
+            watched = self._transcript.clients
+            seen = range(len(replies)) if watched is None else watched
+            every = [(i, None, replies[i]) for i in seen]
+            alone = [(None, None, total)]
+            self._transcript.saw(1, alone if self._transcript.sums_only else every)
+        self._mean = mean_of(total)
+        self.ledger.download(self._mean, len(self._data))
+        matrices = [centred(data, self._mean) for data in self._data]
+        self._data = Clients(matrices, labels=self._data.labels)
+        for state, kept in zip(self._state, self._data.kept_of, strict=True):
+            state.kept = kept  # nothing derived from the samples as they were
+        return self._mean
 
     def bound_rows(self, bound: float = 1.0, *, clip: bool = False) -> None:
         """Make sure that no row is longer than `bound`: a promise that sensitivities rest on.

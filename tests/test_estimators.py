@@ -9,6 +9,7 @@ import fedcore
 from fedcore import algorithms
 from fedcore.errors import FedcoreError, InputError
 from fedcore.estimators import FederatedPCA, NotFittedError
+from fedcore.transcript import Transcript
 
 SIGMA = np.array([9.0, 5.0, 3.0, 1.0, 0.1, 0.05, 0.02, 0.01])
 
@@ -32,45 +33,195 @@ def clone(estimator):
 
 def test_agrees_with_the_svd(clients):
     stacked = np.vstack(clients)
-    _, sigma, right_t = np.linalg.svd(stacked, full_matrices=False)
-    pca = FederatedPCA(3, power=8).fit(clients)
+    centred = stacked - stacked.mean(axis=0)
+    _, sigma, right_t = np.linalg.svd(centred, full_matrices=False)
+    pca = FederatedPCA(3).fit(clients)
 
     np.testing.assert_allclose(pca.singular_values_, sigma[:3], rtol=1e-10)
     np.testing.assert_allclose(pca.components_ @ pca.components_.T, np.eye(3), atol=1e-14)
     signs = np.sign(np.sum(pca.components_ * right_t[:3], axis=1))
     np.testing.assert_allclose(pca.components_, signs[:, None] * right_t[:3], atol=1e-7)
     np.testing.assert_allclose(
-        pca.explained_variance_, np.mean(pca.transform(stacked) ** 2, axis=0), rtol=1e-12
+        pca.explained_variance_, np.var(pca.transform(stacked), axis=0, ddof=1), rtol=1e-12
     )
-    assert pca.n_features_in_ == 8
+    np.testing.assert_allclose(
+        pca.explained_variance_ratio_, sigma[:3] ** 2 / np.sum(sigma**2), rtol=1e-10
+    )
+    assert pca.n_features_in_ == 8 and pca.converged_
 
 
-def test_nothing_is_centred():
+def test_without_centring_the_first_component_is_the_mean():
     rng = np.random.default_rng(0)
     shifted = [100.0 + rng.standard_normal((20, 4)) for _ in range(3)]
-    pca = FederatedPCA(1, power=5).fit(shifted)
+    pca = FederatedPCA(1, center=False).fit(shifted)
     np.testing.assert_allclose(pca.components_[0], np.full(4, 0.5), atol=1e-2)
+    stacked = np.vstack(shifted)
+    np.testing.assert_allclose(
+        pca.explained_variance_, np.mean(pca.transform(stacked) ** 2, axis=0), rtol=1e-12
+    )
+    ratio = np.sum(pca.transform(stacked) ** 2) / np.sum(stacked**2)
+    np.testing.assert_allclose(pca.explained_variance_ratio_, [ratio], rtol=1e-12)
 
 
 def test_signs_and_order_depend_on_the_subspace_only(clients):
     rng = np.random.default_rng(3)
-    one, other = (
-        FederatedPCA(3, power=9, start=rng.standard_normal((8, 3))).fit(clients) for _ in range(2)
-    )
-    np.testing.assert_allclose(one.components_, other.components_, atol=1e-5)
+    one, other = (FederatedPCA(3, start=rng.standard_normal((8, 3))).fit(clients) for _ in range(2))
+    np.testing.assert_allclose(one.components_, other.components_, atol=1e-7)
     for row in one.components_:
         assert row[np.argmax(np.abs(row))] > 0
     assert np.all(np.diff(one.explained_variance_) <= 0)
 
 
-def test_the_last_round_is_charged(clients):
+def test_the_first_and_the_last_round_are_charged(clients):
     plain = fedcore.run("power_exact", clients, 3, power=2).ledger
-    pca = FederatedPCA(3, power=2).fit(clients)
     n_clients, d, r = len(clients), 8, 3
-    assert pca.ledger_.rounds == plain.rounds + 1
-    assert pca.ledger_.scalars_up == plain.scalars_up + n_clients * r * r
-    assert pca.ledger_.scalars_down == plain.scalars_down + n_clients * d * r
-    assert pca.history_["round"][-1] == plain.rounds
+    bare = FederatedPCA(3, algorithm="power_exact", power=2, center=False).fit(clients)
+    assert bare.ledger_.rounds == plain.rounds + 1
+    assert bare.ledger_.scalars_up == plain.scalars_up + n_clients * (r * r + 1)
+    assert bare.ledger_.scalars_down == plain.scalars_down + n_clients * d * r
+    assert bare.history_["round"][-1] == plain.rounds
+    pca = FederatedPCA(3, algorithm="power_exact", power=2).fit(clients)
+    assert pca.ledger_.rounds == bare.ledger_.rounds + 1
+    assert pca.ledger_.scalars_up == bare.ledger_.scalars_up + n_clients * (d + 1)
+    assert pca.ledger_.scalars_down == bare.ledger_.scalars_down + n_clients * d
+    assert pca.history_["round"][0] == bare.history_["round"][0] + 1
+
+
+def test_a_tolerance_ends_the_rounds_and_running_out_of_them_is_told(clients):
+    exact, rough = FederatedPCA(2).fit(clients), FederatedPCA(2, tol=0.1).fit(clients)
+    assert rough.n_iter_ < exact.n_iter_ < 10 and rough.converged_ and exact.converged_
+    with pytest.warns(fedcore.ConvergenceWarning, match="not converged in 1 rounds"):
+        short = FederatedPCA(2, rounds=1).fit(clients)
+    assert not short.converged_ and short.n_iter_ == 1
+    assert FederatedPCA(2, algorithm="power_exact").fit(clients).converged_ is None
+    with pytest.raises(InputError, match="power_exact has no parameter 'tol'"):
+        FederatedPCA(2, algorithm="power_exact", tol=0.1).fit(clients)
+
+
+def test_more_components_than_the_data_determine_are_told_of(matrix_with):
+    S = matrix_with(60, 8, np.array([3.0, 2.0]), seed=1)
+    with pytest.warns(fedcore.ConvergenceWarning, match="singular values 4 and 5 .* arbitrary"):
+        FederatedPCA(4).fit(np.split(S, 3))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8, -1e8])
+def test_data_far_from_the_origin_keep_the_digits_they_have(clients, offset):
+    shifted = [client + offset for client in clients]
+    kept = np.vstack([client - offset for client in shifted])  # exact: what rounding has left
+    sigma = np.linalg.svd(kept - kept.mean(axis=0))[1]
+    pca = FederatedPCA(3).fit(shifted)
+    # The mean is rounded to 2e-16 of the offset, 2e-8 at most, and squares feel that squared.
+    np.testing.assert_allclose(pca.singular_values_, sigma[:3], rtol=1e-12)
+    np.testing.assert_allclose(
+        pca.mean_ - offset, kept.mean(axis=0), atol=1e-13 + 4e-16 * abs(offset)
+    )
+
+
+def test_the_mean_of_single_precision_data_is_summed_in_double():
+    rng = np.random.default_rng(0)
+    parts = [(1e4 + rng.standard_normal((30000, 3))).astype(np.float32) for _ in range(2)]
+    pca = FederatedPCA(2).fit(parts)
+    exact = np.vstack(parts).astype(np.float64).mean(axis=0)
+    # In single precision the sum of 60 000 numbers of 1e4 would be off by 1e-3 and more.
+    np.testing.assert_allclose(pca.mean_, exact, rtol=0, atol=1e-10)
+    assert pca.ledger_.bytes_up - 4 * pca.ledger_.scalars_up == 4 * 2 * (3 + 1)  # doubles
+
+
+def test_what_cannot_be_centred_is_refused(clients):
+    with pytest.raises(InputError, match="all samples are equal"):
+        FederatedPCA(1).fit([np.full((3, 2), 7.0), np.full((4, 2), 7.0)])
+    with pytest.raises(InputError, match="sum of feature 1 is not finite"):
+        FederatedPCA(1).fit([np.array([[1.0, 1.7e308], [2.0, 1.6e308]])])
+    with pytest.raises(InputError, match="products of the data are not finite"):
+        FederatedPCA(2).fit([client * 1e200 for client in clients])
+    with pytest.raises(InputError, match="center must be true or false"):
+        FederatedPCA(2, center="yes").fit(clients)
+
+
+def test_a_private_algorithm_is_not_centred_bare(clients):
+    with pytest.raises(InputError, match="mean of the samples has crossed without noise"):
+        fedcore.run("analyze_gauss", clients, 2, center=True, clip=True)
+
+
+def test_run_centres_and_measures_the_centred_data(clients):
+    S = np.vstack(clients)
+    found = fedcore.run("centralized_svd", clients, 3, center=True)
+    np.testing.assert_allclose(found.output["mean"], S.mean(axis=0), rtol=1e-12)
+    sigma = np.linalg.svd(S - S.mean(axis=0))[1]
+    floor = 0.5 * np.sum(sigma[3:] ** 2)
+    np.testing.assert_allclose(found.history["objective"][-1], floor, rtol=1e-10)
+
+
+def test_the_server_sees_the_mean_of_a_client_or_that_of_all(clients):
+    every, summed = Transcript(clients=[1]), Transcript(sums_only=True)
+    for transcript in (every, summed):
+        fedcore.run("ssi", clients, 2, rounds=1, center=True, transcript=transcript)
+    first = every.exchanges[0]
+    assert (first.round, first.client) == (1, 1)
+    np.testing.assert_allclose(first.sent, [*clients[1].sum(axis=0), len(clients[1])], rtol=1e-12)
+    total = summed.exchanges[0]
+    S = np.vstack(clients)
+    assert (total.round, total.client) == (1, None)
+    np.testing.assert_allclose(total.sent, [*S.sum(axis=0), len(S)], rtol=1e-12)
+
+
+class Frame:
+    """What is needed of a data frame: columns with names, and the way to an array."""
+
+    def __init__(self, values, columns):
+        self.values, self.columns = values, list(columns)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.values, dtype=dtype)
+
+
+NAMES = [f"f{i}" for i in range(8)]
+
+
+def test_column_names_are_kept_and_asked_for_in_transform(clients):
+    pca = FederatedPCA(2).fit([Frame(client, NAMES) for client in clients])
+    assert pca.feature_names_in_.tolist() == NAMES
+    plain = FederatedPCA(2).fit(clients)
+    assert not hasattr(plain, "feature_names_in_")
+    np.testing.assert_array_equal(plain.components_, pca.components_)
+    np.testing.assert_array_equal(
+        pca.transform(Frame(clients[0], NAMES)), pca.transform(clients[0])
+    )
+    with pytest.raises(InputError, match="column 0 of x is 'f1' and of the fitted estimator 'f0'"):
+        pca.transform(Frame(clients[0], ["f1", "f0", *NAMES[2:]]))
+    assert not hasattr(pca.fit(clients), "feature_names_in_")
+    numbered = [Frame(client, range(8)) for client in clients]
+    assert not hasattr(pca.fit(numbered), "feature_names_in_")
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        (["f1", "f0", *NAMES[2:]], "column 0 of client 2 is 'f1' .* 'f0': bring the columns into"),
+        ([*NAMES[:7], "age"], "column 7 of client 2 is 'age' .* 'f7': give all the same columns"),
+        (None, "client 2 has no column names and client 0 has"),
+    ],
+)
+@pytest.mark.parametrize(
+    "call", [lambda c: FederatedPCA(2).fit(c), lambda c: fedcore.run("ssi", c, 2)]
+)
+def test_other_columns_are_refused(clients, columns, says, call):
+    frames = [Frame(client, NAMES) for client in clients]
+    frames[2] = clients[2] if columns is None else Frame(clients[2], columns)
+    with pytest.raises(InputError, match=says):
+        call(frames)
+
+
+def test_masked_entries_are_refused(clients):
+    masked = [np.ma.masked_array(client) for client in clients]
+    np.testing.assert_array_equal(
+        FederatedPCA(2).fit(masked).components_, FederatedPCA(2).fit(clients).components_
+    )
+    masked[1][3, 2] = np.ma.masked
+    with pytest.raises(InputError, match="client 1 has masked entries: fill them"):
+        FederatedPCA(2).fit(masked)
+    with pytest.raises(InputError, match="x has masked entries"):
+        FederatedPCA(2).fit(clients).transform(masked[1])
 
 
 def test_same_seed_same_bits(clients):
@@ -88,17 +239,19 @@ def test_transform_and_back(clients):
     scores = pca.transform(clients[1])
     assert scores.shape == (15, 8)
     np.testing.assert_allclose(pca.inverse_transform(scores), clients[1], atol=1e-12)
+    np.testing.assert_allclose(pca.transform(np.vstack(clients)).mean(axis=0), 0, atol=1e-13)
 
 
 def test_float32_clients(clients):
-    pca = FederatedPCA(2, power=6).fit([client.astype(np.float32) for client in clients])
+    single = [client.astype(np.float32) for client in clients]
+    pca = FederatedPCA(2, center=False).fit(single)
     np.testing.assert_allclose(pca.singular_values_, SIGMA[:2], rtol=1e-5)
 
 
 def test_params_go_round():
     pca = FederatedPCA(2, algorithm="power_gd", local_steps=7, momentum=True)
     assert pca.get_params() == {
-        "n_components": 2, "algorithm": "power_gd", "random_state": 0,
+        "n_components": 2, "algorithm": "power_gd", "center": True, "tol": None, "random_state": 0,
         "local_steps": 7, "momentum": True,
     }  # fmt: skip
     copied = clone(pca)
@@ -135,7 +288,8 @@ def test_not_fitted(method):
         ({"algorithm": None}, "name of one"),
         ({"random_state": -1}, "random_state"),
         ({"random_state": True}, "random_state"),
-        ({"powr": 1}, "did you mean 'power'"),
+        ({"round": 1}, "did you mean 'rounds'"),
+        ({"tol": -1.0}, "tol must be"),
         ({"seed": 1}, "random_state"),
         ({"finish": print}, "no parameter 'finish'"),
         ({"start": np.ones((8, 3))}, "start has shape"),

@@ -93,6 +93,10 @@ class Algorithm:
         """The algorithm itself: ``run(federation, params, rng, record)``."""
         return self.module.run
 
+    def takes(self, name: str) -> bool:
+        """Whether it has a parameter of this name."""
+        return name in {field.name for field in dataclasses.fields(self.module.Params)}
+
     def params(self, values: Mapping[str, Any]) -> Any:
         """Build the algorithm's parameters, refusing unknown and missing names.
 

@@ -18,8 +18,8 @@ any directions orthonormal to V: the recursion does not break down.
 
 **What the server sees.** The blocks Q are orthonormal to one another, so that k rounds tell it k·p
 columns of a matrix in a basis that it knows. With plain sums that is every client's own Gram
-matrix, all of it after n/p rounds; with secure aggregation only that of the sum. Per digit of
-accuracy the other methods of this message tell no less: they repeat what is known, in more rounds.
+matrix, all of it after n/p rounds; with secure aggregation only that of the sum. Until they are as
+near to the answer, the other methods of this message tell about as much, in more rounds.
 """
 
 from __future__ import annotations

@@ -1,0 +1,62 @@
+"""The mean of samples that stay with their clients, and its subtraction, without losing digits.
+
+Sums run in double precision over differences to the client's first sample, block after block of
+rows: their rounding is that of the spread of the data and not of their distance from the origin.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedcore.errors import InputError
+
+ROWS = 4096  # at a time: the copies that are needed stay small
+
+
+def sum_and_count(data: np.ndarray) -> np.ndarray:
+    """Sum of the rows, and their number, as one message of doubles.
+
+    Parameters
+    ----------
+    data : ndarray of shape (m, d)
+
+    Returns
+    -------
+    ndarray of shape (d + 1,)
+    """
+    first = data[0].astype(np.float64)
+    rest = np.zeros_like(first)
+    with np.errstate(over="ignore", invalid="ignore"):  # `mean_of` looks at the total
+        for start in range(0, len(data), ROWS):
+            rest += np.subtract(data[start : start + ROWS], first, dtype=np.float64).sum(axis=0)
+        return np.append(len(data) * first + rest, len(data))
+
+
+def mean_of(total: np.ndarray) -> np.ndarray:
+    """Mean of all samples, given the sum of the messages of all clients.
+
+    Raises
+    ------
+    InputError
+        When the sums have overflowed.
+    """
+    mean = total[:-1] / total[-1]
+    if not np.isfinite(mean).all():
+        feature = int(np.argmin(np.isfinite(mean)))
+        raise InputError(f"the sum of feature {feature} is not finite: divide the data by a scale")
+    return mean
+
+
+def centred(data: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Rows less the mean, a new matrix in the precision of the data, rounded once.
+
+    Parameters
+    ----------
+    data : ndarray of shape (m, d)
+    mean : ndarray of shape (d,)
+    """
+    out = np.empty_like(data, order="C")
+    for start in range(0, len(data), ROWS):
+        rows = slice(start, start + ROWS)
+        out[rows] = np.subtract(data[rows], mean, dtype=np.float64)
+    return out
