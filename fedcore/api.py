@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from fedcore import algorithms, metrics, residuals
 from fedcore.checks import require_flag, require_rank, require_start
 from fedcore.client_state import root_of
 from fedcore.clients import Clients, check_clients, check_labels
-from fedcore.errors import InputError
+from fedcore.errors import ConvergenceWarning, InputError
 from fedcore.federation import Federation, Observer
 from fedcore.history import Recorder
 from fedcore.ledger import Ledger
@@ -153,6 +154,7 @@ def run(
         center=center,
     )  # fmt: skip
     residuals.tell(algorithm, settings, output, recorder.rows[-1]["iteration"])
+    _tell_of_zero(algorithm, recorder)
     return Result(
         components=shared_basis(output).T,
         history=recorder.columns(),
@@ -232,6 +234,22 @@ def execute(
         output = algorithm.run(federation, settings, federation.rng, recorder)
     output = {**output, **added}
     return recorder, output if finish is None else {**output, **finish(federation, output)}
+
+
+def _tell_of_zero(algorithm: str, recorder: Recorder) -> None:
+    """Warn when the last objective is worse than that of U Vᵀ = 0."""
+    reached = recorder.rows[-1].get("objective")
+    if reached is None:
+        return
+    squares = [np.einsum("ij,ij->", c, c, dtype=np.float64) for c in recorder.problem.clients]
+    zero = 0.5 * float(sum(squares))
+    if reached > zero * (1 + 1e-9):
+        warnings.warn(
+            f"{algorithm} ends at an objective of {reached:.3g}, and a model that is zero "
+            f"everywhere has {zero:.3g}: make more or smaller steps, or take another algorithm",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
 
 def shared_basis(output: Mapping[str, Any]) -> np.ndarray:

@@ -385,8 +385,9 @@ def _outcome(history: History) -> str:
         units = history.units.get(name, ("", ""))[0]
         words = ["" if units == "1" else units, _mark(history, name)]
         rows.append((name, *(show(float(v)) for v in values), ", ".join(filter(None, words))))
+    rows[1:], remarks = _beside_bounds(history, rows[1:])
     if len(rows) > 1:
-        lines += [_columns(rows, right=range(1, len(rows[0]) - 1)), ""]
+        lines += [_columns(rows, right=range(1, len(rows[0]) - 1)), *remarks, ""]
 
     total = {n: float(np.median(history.last(n))) for n in COLUMNS if n in history.columns}
     crossed = [
@@ -408,6 +409,37 @@ def _mark(history: History, name: str) -> str:
     from fedcore.history import NOT_RELEASED
 
     return "" if history.released is None or name in history.released else NOT_RELEASED
+
+
+def _beside_bounds(
+    history: History, rows: list[tuple[str, ...]]
+) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Put the best possible value and that of "all zero" below the objective; say what is amiss."""
+    import numpy as np
+
+    from fedcore.tables import show
+
+    remarks = []
+    if "converged" in history.final:
+        met = int(np.sum(history.final["converged"]))
+        which = "converged" if met == history.repeats else "NOT converged: allow more rounds"
+        remarks.append(f"{which} ({met} of {history.repeats} within the tolerance)")
+    squares = np.atleast_2d(history.reference.get("singular_values", np.empty(0))) ** 2
+    rank = history.about.get("params", {}).get("n_components")
+    if not squares.size or not isinstance(rank, int):
+        return rows, remarks
+    bounds = {"  at best": squares[:, rank:].sum(axis=1) / 2, "  all zero": squares.sum(axis=1) / 2}
+    below = []
+    for row in rows:
+        below.append(row)
+        if row[0] in ("objective", "exact_objective"):
+            for name, bound in bounds.items():
+                several = (np.median(bound), bound.min(), bound.max())
+                values = several[: 3 if len(row) == 5 else 1]
+                below.append((name, *(show(float(value)) for value in values), row[-1]))
+            if np.median(history.last(row[0])) > np.median(bounds["  all zero"]):
+                remarks.append(f"{row[0]} is above that of a model that is zero everywhere")
+    return below, remarks
 
 
 def _bytes(size: float) -> str:

@@ -128,7 +128,7 @@ class Recorder:
         counts_released: Collection[str] = (),
     ) -> None:
         require_one_of(POLICIES, iterates=iterates)
-        self._problem, self.ledger, self._metrics = problem, ledger, metrics
+        self.problem, self.ledger, self._metrics = problem, ledger, metrics
         self._keep, self._stop = POLICIES[iterates], stop
         self._released = released_columns(counts_released)
         self.rows: list[dict[str, float]] = []
@@ -146,7 +146,7 @@ class Recorder:
         diverged = not all(np.isfinite(array).all() for array in _shared_arrays(iterate))
         row["diverged"] = int(diverged)
         for metric in self._metrics:
-            row[metric.name] = np.nan if diverged else metric.function(iterate, self._problem)
+            row[metric.name] = np.nan if diverged else metric.function(iterate, self.problem)
         self.rows.append(row)
         if self._keep(iteration):
             self.kept.append((iteration, np.array(shared_matrix(iterate))))

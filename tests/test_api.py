@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from fedcore.problems import Problem
 
 
 def test_a_result_holds_components_history_ledger_and_output(clients):
-    result = fedcore.run("power_gd", clients, 3, local_steps=5, power=1)
+    result = fedcore.run("power_gd", clients, 3, local_steps=5, power=1, orthonormalise=True)
     assert result.components.shape == (3, 9)
     assert result.history["iteration"].tolist() == [0, 1, 2, 3, 4, 5]
     assert result.history["objective"].shape == (6,)
@@ -110,6 +111,17 @@ def test_a_basis_is_taken_as_it_is_and_v_is_orthonormalised():
     basis = np.eye(4)[:, [2, 0]]
     assert shared_basis({"basis": basis, "V": np.ones((4, 2))}) is basis
     np.testing.assert_allclose(shared_basis({"V": 3 * basis}), basis, atol=1e-15)  # rounding
+
+
+def test_a_result_worse_than_zero_is_told_of(clients):
+    with pytest.warns(fedcore.ConvergenceWarning, match="zero everywhere has 25.2: make more"):
+        found = fedcore.run("power_gd", clients, 3, local_steps=5, power=1)
+    zero = 0.5 * np.linalg.norm(np.vstack(clients)) ** 2
+    assert zero == pytest.approx(25.2, rel=1e-2) and found.history["objective"][-1] > zero
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fedcore.run("power_exact", clients, 3)
+        fedcore.run("power_gd", clients, 3, local_steps=5, power=1, measure=())
 
 
 def test_what_is_printed_of_a_result_is_short(clients, tmp_path):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import h5py
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -134,6 +135,41 @@ def test_run_prints_metrics_and_ledger():
     assert ["rounds", "1"] in lines
     assert ["up", "3,600", "scalars", "28.8", "kB"] in lines  # 4 clients x 300 x 3 doubles
     assert {"objective", "subspace_distance"} <= {line[0] for line in lines if line}
+
+
+def rows_of(text):
+    return [line.split() for line in text.splitlines() if line.strip()]
+
+
+def test_run_and_show_print_the_best_value_and_that_of_all_zero(tmp_path):
+    path = str(tmp_path / "h.h5")
+    for repeats in ("1", "3"):
+        printed = call(
+            "run", "block_krylov", "w8a", "--surrogate", "-r", "3", "--set", "tol=1e-8",
+            "--repeats", repeats, "--out", path,
+        ).stdout  # fmt: skip
+        sigma = History.load(path).reference["singular_values"]
+        best, zero = 0.5 * np.sum(sigma[3:] ** 2), 0.5 * np.sum(sigma**2)
+        for text in (printed, call("show", path).stdout):
+            rows = rows_of(text)
+            at = next(i for i, row in enumerate(rows) if row[0] == "objective")
+            assert rows[at + 1][:2] == ["at", "best"] and rows[at + 2][:2] == ["all", "zero"]
+            # Four digits are printed.
+            assert float(rows[at][1]) == pytest.approx(best, rel=1e-3)
+            assert [float(v) for v in rows[at + 1][2 : 2 + int(repeats)]] == pytest.approx(
+                [best] * int(repeats), rel=1e-3
+            )
+            assert float(rows[at + 2][2]) == pytest.approx(zero, rel=1e-3)
+            assert f"converged ({repeats} of {repeats} within" in text
+            assert "zero everywhere" not in text
+
+
+def test_run_says_when_it_ends_worse_than_nothing_and_when_rounds_ran_out():
+    worse = call(*RUN, "--set", "power=1").stdout
+    assert "objective is above that of a model that is zero everywhere" in worse
+    short = call("run", "ssi", "w8a", "--surrogate", "-r", "3", "--set", "tol=1e-8", "--set",
+                 "rounds=2").stdout  # fmt: skip
+    assert "NOT converged: allow more rounds (0 of 1 within the tolerance)" in short
 
 
 def test_same_seed_same_bytes(tmp_path):
