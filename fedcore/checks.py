@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, get_type_hints
 
 import numpy as np
 
 from fedcore.errors import InputError, nearest
+
+Given = ParamSpec("Given")
+Value = TypeVar("Value")
 
 
 def require_at_least(minimum: int, **values: Any) -> None:
@@ -36,7 +41,7 @@ def require_non_negative(**values: Any) -> None:
 def require_one_of(known: Collection[str], **values: Any) -> None:
     """Require one of the names in `known`."""
     for name, value in values.items():
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             raise InputError(f"{name} = {value!r} is unknown: {nearest(str(value), known)}")
 
 
@@ -45,6 +50,30 @@ def require_flag(**values: Any) -> None:
     for name, value in values.items():
         if not isinstance(value, bool | np.bool_):
             raise InputError(f"{name} must be true or false, got {value!r}")
+
+
+def check_annotated(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
+    """Run the checks that a function's annotations carry on those of its arguments in `values`.
+
+    An annotation ``Annotated[kind, check]`` declares ``check(value, name)``, which raises an
+    `InputError` or `ConfigError` that names the argument.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    for name in values.keys() & hints.keys():
+        for check in getattr(hints[name], "__metadata__", ()):
+            check(values[name], name)
+
+
+def checked(function: Callable[Given, Value]) -> Callable[Given, Value]:
+    """Decorate a function so that every call runs the checks of its annotations first."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def call(*args: Given.args, **keywords: Given.kwargs) -> Value:
+        check_annotated(function, signature.bind(*args, **keywords).arguments)
+        return function(*args, **keywords)
+
+    return call
 
 
 def as_floats(value: Any, name: str) -> np.ndarray:

@@ -342,11 +342,12 @@ def _partition(text: str | None, clients: int | None) -> dict[str, Any]:
 
 def _value(text: str) -> Any:
     """Read a value as YAML does, and 1e-6 as the number that it is."""
-    import yaml
+    from fedcore.errors import ConfigError
+    from fedcore.strict_yaml import parse_yaml
 
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
+        value = parse_yaml(text, "a value")
+    except ConfigError:
         return text
     try:
         return float(value) if isinstance(value, str) else value

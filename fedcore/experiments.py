@@ -20,8 +20,10 @@ from fedcore.cells import AUDITS, KNOWN
 from fedcore.errors import ConfigError, nearest
 from fedcore.fingerprint import fingerprint
 from fedcore.grids import combinations
-from fedcore.history import released_columns, require_released
+from fedcore.history import COLUMNS, released_columns, require_released
 from fedcore.schemas import check
+from fedcore.stopping import Stop
+from fedcore.strict_yaml import read_yaml
 
 PAPERS = Path("config/papers")
 # Names of rules, which are targets of Snakemake as the papers are.
@@ -138,7 +140,14 @@ class Plan:
         settings = self.papers[paper]
         for experiment, spec in settings["experiments"].items():
             where = f"{PAPERS}/{paper}.yaml, experiment {experiment}"
-            for run in spec["runs"]:
+            for i, run in enumerate(spec["runs"]):
+                if not run.get("problems", spec.get("problems")):
+                    raise ConfigError(f"{where}: runs.{i} has no problems")
+                _check_names(
+                    run.get("params_of", {}),
+                    settings["problems"],
+                    f"{where}: params_of the unknown problem",
+                )
                 for problem in run.get("problems", spec.get("problems", [])):
                     if problem not in settings["problems"]:
                         raise ConfigError(
@@ -194,8 +203,7 @@ def load_plan(
         if not path.is_file():
             known = [file.stem for file in papers.glob("*.yaml")]
             raise ConfigError(f"unknown paper '{paper}' in papers: {nearest(paper, known)}")
-        settings = merge(read_yaml(path), checked["overrides"].get(paper, {}))
-        plan.papers[paper] = _check_paper(settings, str(path))
+        plan.papers[paper] = _read_paper(path, checked["overrides"].get(paper, {}))
     for paper in checked["overrides"]:
         if not (papers / f"{paper}.yaml").is_file():
             known = [file.stem for file in papers.glob("*.yaml")]
@@ -203,22 +211,6 @@ def load_plan(
     for name, reason in _unavailable(plan, answers).items():
         (plan.kept if _has_results(checked["paths"], name) else plan.unavailable)[name] = reason
     return plan
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML file.
-
-    Raises
-    ------
-    ConfigError
-        When it is not YAML; the message names file and line.
-    """
-    import yaml
-
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {error}") from error
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,6 +222,19 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
         else:
             merged[key] = copy.deepcopy(value)
     return merged
+
+
+def _read_paper(path: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Read and check a paper file with the overrides of the configuration laid over it."""
+    settings = read_yaml(path)
+    if not changes:
+        return _check_paper(settings, str(path))
+    for group in ("problems", "experiments"):
+        named, known = changes.get(group), settings.get(group)
+        if isinstance(named, Mapping) and isinstance(known, Mapping):
+            where = f"the configuration, overrides.{path.stem}.{group}"
+            _check_names(named, known, f"{where}: {path} has no")
+    return _check_paper(merge(settings, changes), f"{path} with the overrides")
 
 
 def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -278,9 +283,10 @@ def _check_names(names: Iterable[str], known: Collection[str], what: str) -> Non
 
 
 def _check_problem(spec: Mapping[str, Any], where: str) -> None:
-    """Refuse a generator or a data set that nobody knows."""
+    """Refuse an unknown generator or data set, and what its making would refuse."""
     try:
         sources.modules(spec)
+        sources.check(spec)
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from error
 
@@ -290,7 +296,7 @@ def _label(spec: Mapping[str, Any], where: str) -> str:
     values = {**spec.get("options", {}), **spec.get("params", {})}
     try:
         return spec["label"].format(**values)
-    except (KeyError, IndexError, ValueError, TypeError) as error:
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
         raise ConfigError(
             f"{where}: the label '{spec['label']}' cannot be filled in ({error!r}); "
             f"there are {', '.join(values) or 'no parameters'}"
@@ -307,7 +313,10 @@ def _check_cell(cell: Cell, where: str) -> None:
                 require_released(cell.stop, released_columns(algorithm.released))
         for name in [*cell.metrics, *([cell.tune["by"]] if cell.tune else [])]:
             metrics.get(name)
-    except ValueError as error:
+        recorded = {*COLUMNS, *algorithm.columns, *cell.metrics}
+        _check_names(cell.stop, recorded, "stop: there is no column")
+        Stop(cell.stop)
+    except (ValueError, TypeError, ArithmeticError) as error:
         raise ConfigError(f"{where}: {error}") from error
 
 

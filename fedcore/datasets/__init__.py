@@ -7,7 +7,7 @@ below ``data/raw``. Third-party data sets plug in through the entry-point group
 
 from fedcore.datasets.download import answers
 from fedcore.datasets.fetching import fetch, missing
-from fedcore.datasets.reading import Dataset, load
+from fedcore.datasets.reading import Dataset, check, load
 from fedcore.datasets.registry import describe, names
 
-__all__ = ["Dataset", "answers", "describe", "fetch", "load", "missing", "names"]
+__all__ = ["Dataset", "answers", "check", "describe", "fetch", "load", "missing", "names"]

@@ -7,7 +7,7 @@ import io
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -19,9 +19,10 @@ _CROP, _SIDE = 148, 32
 _PIXELS, _BYTES = 2**24, 2**26  # of an image, and of its file; CelebA's are 178 x 218
 _DIGITS = 9  # of an identity
 PAPER_IDENTITIES = 25
+IDENTITIES = 10_177  # of the whole data set
 
 
-def chosen(identities: int | Sequence[int]) -> list[int]:
+def chosen(identities: int | Sequence[int], what: str = "identities") -> list[int]:
     """Return the identities meant by a count (``25`` is 1 to 25) or a list.
 
     Raises
@@ -30,13 +31,14 @@ def chosen(identities: int | Sequence[int]) -> list[int]:
         When it is empty or holds anything but positive integers.
     """
     listed = range(1, identities + 1) if isinstance(identities, int) else identities
-    known = list(listed) if isinstance(listed, Sequence) else []
+    known = listed if isinstance(listed, Sequence) and len(listed) <= IDENTITIES else []
     whole = all(isinstance(i, int) and not isinstance(i, bool) and i > 0 for i in known)
     if not known or not whole or isinstance(identities, bool):
         raise ConfigError(
-            f"option 'identities' is {identities!r}: give a count or a list of numbers"
+            f"option '{what}' is {identities!r}: give a list of numbers, or a count up to "
+            f"{IDENTITIES}"
         )
-    return known
+    return list(known)
 
 
 def side_by_side(image: np.ndarray) -> np.ndarray:
@@ -135,7 +137,7 @@ def read(
     parts: Mapping[str, Any],
     n_features: int,
     *,
-    identities: int | Sequence[int] = PAPER_IDENTITIES,
+    identities: Annotated[int | Sequence[int], chosen] = PAPER_IDENTITIES,
 ) -> Loaded:
     """Read the images of the chosen identities; no other image is decoded.
 

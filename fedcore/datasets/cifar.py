@@ -8,12 +8,13 @@ from __future__ import annotations
 import io
 import pickle
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from fedcore.checks import checked
 from fedcore.datasets import bounded
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import ConfigError, DataError, nearest
@@ -38,11 +39,17 @@ class _ArraysOnly(pickle.Unpickler):
         return _SAFE[module, name]
 
 
-def choice(option: str, value: str, known: Mapping[str, Any]) -> Any:
-    """Look an option's value up; ConfigError when it is unknown."""
-    if not isinstance(value, str) or value not in known:
-        raise ConfigError(f"option '{option}' is '{value}': {nearest(str(value), known)}")
-    return known[value]
+def one_of(known: Collection[str]) -> Callable[[Any, str], None]:
+    """Return the check of an option that takes one of these words; see `checks.check_annotated`."""
+
+    def check(value: Any, option: str) -> None:
+        if not isinstance(value, str) or value not in known:
+            raise ConfigError(f"option '{option}' is {value!r}: {nearest(str(value), known)}")
+
+    return check
+
+
+Label = Annotated[str, one_of(_LABELS)]
 
 
 def _members(path: Path, wanted: list[str]) -> list[bytes]:
@@ -112,11 +119,11 @@ def read_python10(folder: Path, parts: Mapping[str, Any], n_features: int) -> Lo
     return _python(folder, parts, b"labels")
 
 
+@checked
 def read_python100(
-    folder: Path, parts: Mapping[str, Any], n_features: int, *, labels: str = "fine"
+    folder: Path, parts: Mapping[str, Any], n_features: int, *, labels: Label = "fine"
 ) -> Loaded:
     """Read ``cifar-100-python.tar.gz``; `labels` is 'fine' (100 classes) or 'coarse' (20)."""
-    choice("labels", labels, _LABELS)
     return _python(folder, parts, f"{labels}_labels".encode())
 
 
@@ -132,8 +139,9 @@ def read_binary10(folder: Path, parts: Mapping[str, Any], n_features: int) -> Lo
     return _binary(folder, parts, 1, 0)
 
 
+@checked
 def read_binary100(
-    folder: Path, parts: Mapping[str, Any], n_features: int, *, labels: str = "fine"
+    folder: Path, parts: Mapping[str, Any], n_features: int, *, labels: Label = "fine"
 ) -> Loaded:
     """Read ``cifar-100-binary.tar.gz``; `labels` is 'fine' (100 classes) or 'coarse' (20)."""
-    return _binary(folder, parts, 2, choice("labels", labels, _LABELS))
+    return _binary(folder, parts, 2, _LABELS[labels])

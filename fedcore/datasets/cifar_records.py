@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from fedcore.checks import checked
 from fedcore.datasets import bounded
-from fedcore.datasets.cifar import PIXELS, choice, records
+from fedcore.datasets.cifar import PIXELS, one_of, records
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import DataError
 
 _KEPT = {"keep": True, "drop": False}
+Kept = Annotated[str, one_of(_KEPT)]
 
 
+@checked
 def read(
-    folder: Path, parts: Mapping[str, Any], n_features: int, *, approximated: str = "keep"
+    folder: Path, parts: Mapping[str, Any], n_features: int, *, approximated: Kept = "keep"
 ) -> Loaded:
     """Read rebuilt ``.bin.xz`` files of 3073-byte records.
 
@@ -46,7 +49,6 @@ def read(
     ConfigError
         When `approximated` is neither word.
     """
-    keep = choice("approximated", approximated, _KEPT)
     paths = [folder / name for name in parts["records"]]
     with ThreadPoolExecutor() as pool:  # lzma releases the interpreter's lock
         blocks = dict(zip(map(str, paths), pool.map(bounded.content, paths), strict=True))
@@ -65,7 +67,7 @@ def read(
                     raise ValueError(f"label {label} in '{line}' is not that of the record")
     except (OSError, ValueError, IndexError) as error:
         raise DataError(f"{listed} does not fit its records: {error}") from error
-    if keep:
+    if _KEPT[approximated]:
         return Loaded(x, y, f"{len(rows)} approximated images kept")
     x, y = np.delete(x, rows, axis=0), np.delete(y, rows)
     return Loaded(x, y, f"{len(rows)} approximated images dropped")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 
+from fedcore.checks import check_annotated, checked
 from fedcore.errors import ConfigError, InputError, nearest
 
 Parts = list[np.ndarray]
@@ -28,23 +30,36 @@ def _checked(parts: Sequence[np.ndarray]) -> Parts:
     return [np.sort(part) for part in parts]
 
 
-def _count(value: Any, what: str) -> int:
-    """Return a positive integer; InputError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InputError(f"{what} is {value!r}: give a positive integer")
-    return int(value)
+def _count(value: Any, what: str, least: int = 1) -> None:
+    """Require an integer of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        number = "a positive integer" if least == 1 else f"an integer of at least {least}"
+        raise InputError(f"{_WORDS.get(what, what)} is {value!r}: give {number}")
 
 
-def _number(value: Any, what: str, above: float = -np.inf) -> float:
-    """Return a finite number above a bound; InputError otherwise."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
-    if not (np.isfinite(number) and number > above):
+def _number(value: Any, what: str, above: float = -np.inf) -> None:
+    """Require a finite number above a bound."""
+    real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not (real and np.isfinite(value) and value > above):
         bound = f" above {above:g}" if np.isfinite(above) else ""
         raise InputError(f"{what} is {value!r}: give a number{bound}")
-    return number
+
+
+def _counts(value: Any, what: str) -> None:
+    """Require a list of positive integers."""
+    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray) or not len(value):
+        raise InputError(f"{what} is {value!r}: give a list of positive integers")
+    for i, size in enumerate(value):
+        _count(size, f"the size of client {i}")
+
+
+# What a parameter may be: checked in every call, and before anything runs (`check`).
+_WORDS = {"n_clients": "clients"}  # what configuration files call a parameter
+Count = Annotated[int, _count]
+CountOrNone = Annotated[int, partial(_count, least=0)]
+Number = Annotated[float, _number]
+Positive = Annotated[float, partial(_number, above=0.0)]
+Counts = Annotated[Sequence[int], _counts]
 
 
 def by_label(labels: np.ndarray) -> Parts:
@@ -64,28 +79,29 @@ def by_identity(identities: np.ndarray) -> Parts:
     return by_label(identities)
 
 
-def even(n: int, n_clients: int) -> Parts:
+@checked
+def even(n: int, n_clients: Count) -> Parts:
     """Cut 0..n-1 in file order into consecutive parts whose sizes differ by at most one."""
-    return _checked(np.array_split(np.arange(n), _count(n_clients, "the number of clients")))
+    return _checked(np.array_split(np.arange(n), n_clients))
 
 
-def shuffled(n: int, n_clients: int, rng: np.random.Generator) -> Parts:
+@checked
+def shuffled(n: int, n_clients: Count, rng: np.random.Generator) -> Parts:
     """As `even`, of a random permutation."""
-    return _checked(np.array_split(rng.permutation(n), _count(n_clients, "the number of clients")))
+    return _checked(np.array_split(rng.permutation(n), n_clients))
 
 
-def sizes(n: int, sizes: Sequence[int]) -> Parts:
+@checked
+def sizes(n: int, sizes: Counts) -> Parts:
     """Cut consecutive parts of the given sizes, in file order; what is left over is not used."""
-    if isinstance(sizes, str) or not isinstance(sizes, Sequence | np.ndarray):
-        raise InputError(f"sizes is {sizes!r}: give a list of positive integers")
-    counts = [_count(size, f"the size of client {i}") for i, size in enumerate(sizes)]
-    if not counts or sum(counts) > n:
-        raise InputError(f"{len(counts)} clients ask for {sum(counts)} samples of {n}")
-    return _checked(np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1]))
+    if sum(sizes) > n:
+        raise InputError(f"{len(sizes)} clients ask for {sum(sizes)} samples of {n}")
+    return _checked(np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1]))
 
 
+@checked
 def shards(
-    labels: np.ndarray, n_clients: int, shards_per_client: int, rng: np.random.Generator
+    labels: np.ndarray, n_clients: Count, shards_per_client: Count, rng: np.random.Generator
 ) -> Parts:
     """Cut each class into equally many shards and deal `shards_per_client` to each client.
 
@@ -105,8 +121,7 @@ def shards(
     InputError
         When the shards do not divide among the classes, or a class has fewer samples than shards.
     """
-    n_clients = _count(n_clients, "the number of clients")
-    total = n_clients * _count(shards_per_client, "the number of shards per client")
+    total = n_clients * shards_per_client
     classes = by_label(labels)
     if total % len(classes):
         raise InputError(f"{total} shards cannot be cut equally from {len(classes)} classes")
@@ -119,12 +134,13 @@ def shards(
     return _checked([np.concatenate([pool[shard] for shard in hand]) for hand in deal])
 
 
+@checked
 def dirichlet(
     labels: np.ndarray,
-    n_clients: int,
-    alpha: float,
+    n_clients: Count,
+    alpha: Positive,
     rng: np.random.Generator,
-    min_size: int = 1,
+    min_size: Count = 1,
 ) -> Parts:
     """Divide each class among the clients in proportions drawn from a symmetric Dirichlet law.
 
@@ -144,9 +160,6 @@ def dirichlet(
     InputError
         When no draw in a thousand gives every client enough samples.
     """
-    n_clients = _count(n_clients, "the number of clients")
-    min_size = _count(min_size, "min_size")
-    alpha = _number(alpha, "alpha", above=0.0)
     classes = by_label(labels)
     for _ in range(_TRIES):
         shares = rng.dirichlet(np.full(n_clients, alpha), size=len(classes))
@@ -164,8 +177,14 @@ def dirichlet(
     )
 
 
+@checked
 def lognormal(
-    n: int, n_clients: int, mean: float, sigma: float, minimum: int, rng: np.random.Generator
+    n: int,
+    n_clients: Count,
+    mean: Number,
+    sigma: Positive,
+    minimum: CountOrNone,
+    rng: np.random.Generator,
 ) -> Parts:
     """Give client sizes ``minimum + floor(LogNormal(mean, sigma))`` of randomly chosen samples.
 
@@ -176,10 +195,9 @@ def lognormal(
     InputError
         When the sizes ask for more than n samples.
     """
-    n_clients = _count(n_clients, "the number of clients")
-    mean, sigma = _number(mean, "mean"), _number(sigma, "sigma", above=0.0)
-    least = _count(minimum + 1, "minimum + 1") - 1
-    counts = least + np.floor(np.minimum(rng.lognormal(mean, sigma, n_clients), n + 1)).astype(int)
+    counts = minimum + np.floor(np.minimum(rng.lognormal(mean, sigma, n_clients), n + 1)).astype(
+        int
+    )
     if counts.sum() > n:
         raise InputError(f"{n_clients} clients ask for {counts.sum()} samples of {n}")
     return _checked(np.split(rng.permutation(n)[: counts.sum()], np.cumsum(counts)[:-1]))
@@ -195,7 +213,7 @@ PARTITIONERS: dict[str, Callable[..., Parts]] = {
     "shuffled": shuffled,
     "sizes": sizes,
 }
-_WORDS = {"n_clients": "clients"}
+_DATA = ("n", "labels", "identities", "rng")  # parameters that no configuration gives
 
 
 def split(
@@ -232,20 +250,34 @@ def split(
     >>> [part.tolist() for part in parts]
     [[0, 1, 2], [3, 4]]
     """
-    by = str(spec.get("by", ""))
-    if by not in PARTITIONERS:
-        raise ConfigError(f"unknown partition '{by}': {nearest(by, PARTITIONERS)}")
+    arguments = check(spec)
+    by = PARTITIONERS[spec["by"]]
+    parameters = inspect.signature(by).parameters
+    if {"labels", "identities"} & parameters.keys() and (labels is None or len(labels) != n):
+        raise InputError(f"partition '{spec['by']}' needs one label for each of the {n} samples")
     given = {"n": n, "labels": labels, "identities": labels, "rng": rng}
+    return by(**arguments, **{p: given[p] for p in parameters if p in given})
+
+
+def check(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the words of a config file, as far as can be without the data; errors as of `split`.
+
+    Returns
+    -------
+    dict
+        The partitioner's arguments that come from `spec`.
+    """
+    by = spec.get("by", "")
+    if not isinstance(by, str) or by not in PARTITIONERS:
+        raise ConfigError(f"unknown partition '{by}': {nearest(str(by), PARTITIONERS)}")
     parameters = inspect.signature(PARTITIONERS[by]).parameters
-    words = {_WORDS.get(p, p): p for p in parameters if p not in given}
+    words = {_WORDS.get(p, p): p for p in parameters if p not in _DATA}
     for key in spec.keys() - {"by"}:
         if key not in words:
             raise ConfigError(f"partition '{by}' has no parameter '{key}': {nearest(key, words)}")
     for word, parameter in words.items():
         if word not in spec and parameters[parameter].default is inspect.Parameter.empty:
             raise ConfigError(f"partition '{by}' lacks its parameter '{word}'")
-    if {"labels", "identities"} & parameters.keys() and (labels is None or len(labels) != n):
-        raise InputError(f"partition '{by}' needs one label for each of the {n} samples")
-    arguments = {p: given[p] for p in parameters if p in given}
-    arguments |= {words[key]: value for key, value in spec.items() if key != "by"}
-    return PARTITIONERS[by](**arguments)
+    arguments = {words[key]: value for key, value in spec.items() if key != "by"}
+    check_annotated(PARTITIONERS[by], arguments)
+    return arguments

@@ -86,6 +86,26 @@ def _absent(
     )
 
 
+def check(
+    name: str,
+    options: Mapping[str, Any],
+    *,
+    split: str = "train",
+    registry: str | os.PathLike[str] | None = None,
+) -> None:
+    """Refuse an unknown data set, split or option, without reading anything.
+
+    A third-party data set checks its own options when it is loaded.
+
+    Raises
+    ------
+    ConfigError
+    """
+    entry, _ = find(name, registry)
+    if entry is not None:
+        variants.check(name, entry, split, options)
+
+
 def load(
     name: str,
     raw_dir: str | os.PathLike[str],

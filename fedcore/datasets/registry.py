@@ -26,27 +26,17 @@ def _first(candidates: tuple[Path, ...]) -> Path:
     raise ConfigError(f"no file at {' or '.join(map(str, candidates))}")
 
 
-def _parse(path: Path) -> Any:
-    """Return the content of a YAML file; ConfigError when it cannot be read."""
-    import yaml
-
-    try:
-        with open(path, encoding="utf-8") as handle:
-            return yaml.load(handle, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise ConfigError(f"the data set registry {path} cannot be read: {reason}") from error
-
-
 @functools.lru_cache(maxsize=8)
 def _validated(path: Path, stamp: int) -> dict[str, dict[str, Any]]:
     """Parse and validate one version of a registry file."""
-    from fedcore import schemas
+    from fedcore import schemas, strict_yaml
+    from fedcore.datasets import variants
 
-    content, what = _parse(path), f"the data set registry {path}"
-    if not isinstance(content, Mapping):
-        raise ConfigError(f"{what} is not a mapping with the key 'datasets'")
-    return schemas.check(content, "datasets", what)["datasets"]
+    what = f"the data set registry {path}"
+    known = schemas.check(strict_yaml.read_yaml(path), "datasets", what)["datasets"]
+    for name, entry in known.items():
+        variants.check_entry(entry, f"{what}, {name}")
+    return known
 
 
 def entries(registry: str | os.PathLike[str] | None = None) -> Mapping[str, dict[str, Any]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from fedcore.checks import check_annotated
 from fedcore.datasets import celeba, checksums, cifar, cifar_records, idx, libsvm, surrogates
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import ConfigError, DataError, nearest
@@ -40,8 +41,33 @@ def _keywords(function: Callable[..., Loaded]) -> set[str]:
     return {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
+def check_entry(entry: Mapping[str, Any], what: str) -> None:
+    """Refuse an entry of the registry that names an unknown reader, surrogate or file.
+
+    Raises
+    ------
+    ConfigError
+        One sentence that begins with `what`.
+    """
+    try:
+        if "surrogate" in entry:
+            _lookup("surrogate", entry["surrogate"], surrogates.GENERATORS)
+        for source in entry["sources"]:
+            _lookup("loader", source["loader"], LOADERS)
+            there = {file["name"] for file in source["files"]} | set(source.get("folders", ()))
+            for split in source["splits"]:
+                for part in _parts(source, split):
+                    if part not in there:
+                        raise ConfigError(
+                            f"split '{split}' of variant '{source['variant']}' uses '{part}', "
+                            f"which is not among its files: {nearest(part, there)}"
+                        )
+    except ConfigError as error:
+        raise ConfigError(f"{what}: {error}") from error
+
+
 def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> None:
-    """Refuse an unknown split, an option that no variant takes, and a bad size.
+    """Refuse an unknown split, an option that no variant takes, and a bad value of one.
 
     Raises
     ------
@@ -65,6 +91,8 @@ def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str,
             raise ConfigError(
                 f"option '{option}' is {value!r}: give an integer of at least {least}"
             )
+    for source in entry["sources"]:
+        check_annotated(LOADERS[source["loader"]], options)
 
 
 def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> Loaded:
@@ -82,12 +110,16 @@ def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[s
     return make(split, entry.get("n_classes", 1), **taken)
 
 
+def _parts(source: Mapping[str, Any], split: str) -> set[str]:
+    """Return the names of files and folders that a split of a variant uses."""
+    roles = {role: part for role, part in source["splits"][split].items() if role != "members"}
+    return {name for part in roles.values() for name in ([part] if isinstance(part, str) else part)}
+
+
 def _files(source: Mapping[str, Any], split: str) -> list[dict[str, Any]]:
     """Return the registry files that a split of a variant uses."""
-    spoken: set[str] = set()
-    for part in source["splits"][split].values():
-        spoken.update([part] if isinstance(part, str) else part)
-    return [file for file in source["files"] if file["name"] in spoken]
+    parts = _parts(source, split)
+    return [file for file in source["files"] if file["name"] in parts]
 
 
 def present(entry: Mapping[str, Any], split: str, raw: Path) -> Mapping[str, Any] | None:

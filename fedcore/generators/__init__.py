@@ -5,6 +5,9 @@ the `Reference` of the stacked matrices, where the model knows it; or a tuple of
 triangular factors and the `Reduction` that says what they stand for; or a tuple of labelled
 `Clients` and the `Truth` behind their labels. Configuration files name the module. Other packages
 add theirs under the entry-point group ``fedcore.generators``.
+
+``generate`` checks its parameters before it draws for the first time, so that `check` can let it do
+so without drawing.
 """
 
 from __future__ import annotations
@@ -43,3 +46,32 @@ def generate(
         if key not in known:
             raise InputError(f"generator {name} has no parameter '{key}': {nearest(key, known)}")
     return function(rng, **params)
+
+
+def check(name: str, params: Mapping[str, Any]) -> None:
+    """Let the model `name` check its parameters, which it does before it draws.
+
+    Raises
+    ------
+    InputError
+        As `generate`, and for a value that the model cannot work with at all.
+    """
+    try:
+        generate(name, _Undrawn(), params)  # type: ignore[arg-type]
+    except (_Draws, MemoryError):  # memory is the job's affair, and its machine's
+        return
+    except InputError:
+        raise
+    except Exception as error:  # a value of another type can fail in any way
+        raise InputError(f"generator {name} cannot take these parameters: {error}") from error
+
+
+class _Draws(Exception):
+    """The model has checked its parameters and wants to draw."""
+
+
+class _Undrawn:
+    """A random generator that ends what asks it for anything."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise _Draws

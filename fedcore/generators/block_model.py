@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedcore.checks import require_at_least
+from fedcore.checks import as_floats, require_at_least, require_non_negative
 from fedcore.errors import InputError
 
 
@@ -45,14 +45,18 @@ def generate(
     """
     require_at_least(1, n_clients=n_clients, communities=communities)
     require_at_least(max(2, communities), nodes=nodes)
+    require_non_negative(within=within, between=between)
+    factors = as_floats(scales, "scales")
+    if factors.ndim != 1 or not len(factors) or not np.isfinite(factors).all():
+        raise InputError(f"scales must be a list of numbers, got {scales!r}")
+    if factors.min() < 0.0 or factors.max() * max(within, between) > 1.0:
+        raise InputError(f"edge probabilities {factors.max():g} * W must lie in [0, 1]")
     community = np.arange(nodes) * communities // nodes
     W = np.where(community[:, None] == community[None, :], float(within), float(between))
     parts = np.array_split(np.arange(n_clients), len(scales))
     clients = []
     for scale, part in zip(scales, parts, strict=True):
         probability = float(scale) * W
-        if probability.min() < 0.0 or probability.max() > 1.0:
-            raise InputError(f"edge probabilities {scale} * W must lie in [0, 1]")
         for _ in part:
             upper = np.triu(rng.random((nodes, nodes)) < probability, 1)
             matrix = (upper | upper.T).astype(np.float64)

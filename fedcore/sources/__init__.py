@@ -65,6 +65,17 @@ def build_draws(
     return problems
 
 
+def check(spec: Mapping[str, Any]) -> None:
+    """Refuse a specification that the making of the problem would refuse, before anything is made.
+
+    Raises
+    ------
+    ConfigError, InputError
+        As `build`, as far as it can be known without the data.
+    """
+    importlib.import_module(_module(spec)).check(spec)
+
+
 def modules(spec: Mapping[str, Any]) -> list[str]:
     """Return the modules whose code a problem of this specification depends on."""
     return [__name__, _module(spec), *importlib.import_module(_module(spec)).plugged_in(spec)]

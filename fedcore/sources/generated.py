@@ -9,6 +9,7 @@ import numpy as np
 
 from fedcore import generators
 from fedcore.clients import Clients, Reduction, check_clients
+from fedcore.grids import combinations
 from fedcore.problems import Problem
 from fedcore.regression import Truth
 
@@ -29,6 +30,12 @@ def make(
     if surrogate:  # sizes are not the paper's, so that a result must not pass for its own
         problem.status, problem.note = "surrogate", "drawn at the sizes of this configuration"
     return problem
+
+
+def check(spec: Mapping[str, Any]) -> None:
+    """Check the parameters of the generator, of every draw; see `sources.check`."""
+    for setting in combinations(spec.get("over", {})):
+        generators.check(spec["generator"], {**spec.get("params", {}), **setting})
 
 
 def plugged_in(spec: Mapping[str, Any]) -> list[str]:

@@ -41,6 +41,12 @@ def make(
     return Problem(name, check_clients([x[p] for p in parts]), data.status, data.note)
 
 
+def check(spec: Mapping[str, Any]) -> None:
+    """Check the options of the data set and the partition; see `sources.check`."""
+    datasets.check(spec["dataset"], spec.get("options", {}))
+    partition.check(spec["partition"])
+
+
 def plugged_in(spec: Mapping[str, Any]) -> list[str]:
     """Return nothing, as all code is reached by imports, if the data set is known."""
     datasets.describe(spec["dataset"])

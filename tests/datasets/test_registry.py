@@ -15,6 +15,7 @@ from fedcore.datasets import registry as registry_module
 from fedcore.datasets import surrogates, variants
 from fedcore.errors import ConfigError, DataError, FedcoreError, InputError
 
+IMAGES = {"images": "a", "labels": "a"}
 NAMES = ["mnist", "fashion_mnist", "cifar10", "cifar100", "w8a", "celeba"]
 
 
@@ -79,7 +80,7 @@ def test_only_celeba_is_missing(tmp_path):
     ],
 )
 def test_schema(source, registry, change, where):
-    path = registry(source("idx", {"train": {"images": "a"}}, {"a": b""}), n_features=1)
+    path = registry(source("idx", {"train": IMAGES}, {"a": b""}), n_features=1)
     assert datasets.names(path)[0] == "toy"
     content = yaml.safe_load(path.read_text())
     change(content)
@@ -100,12 +101,44 @@ def test_not_a_registry(tmp_path, content):
         datasets.names(tmp_path / "none.yaml")
 
 
-def test_unknown_loader_and_surrogate(source, registry, place):
-    path = registry(
-        source("idxx", {"train": {"images": "a"}}, {"a": b""}), n_features=1, surrogate="digit"
-    )
-    with pytest.raises(ConfigError, match="did you mean 'idx'"):
-        datasets.load("toy", place("raw", {"a": b""}), registry=path)
+@pytest.mark.parametrize(
+    ("loader", "surrogate", "file", "word"),
+    [
+        ("idxx", "digits", "a", "unknown loader 'idxx'.*did you mean 'idx'"),
+        ("idx", "digit", "a", "unknown surrogate 'digit'.*did you mean 'digits'"),
+        ("idx", "digits", "b", "split 'train'.*uses 'b'.*known: a"),
+    ],
+)
+def test_unknown_loader_surrogate_and_file(source, registry, loader, surrogate, file, word):
+    """Refused when the registry is read, and not when a problem is made."""
+    split = {"train": {"images": "a", "labels": file}}
+    path = registry(source(loader, split, {"a": b""}), n_features=1, surrogate=surrogate)
+    with pytest.raises(ConfigError, match=f"registry.yaml, toy: .*{word}"):
+        datasets.names(path)
+
+
+@pytest.mark.parametrize(
+    ("loader", "split", "lacking"),
+    [
+        ("idx", {"images": "a"}, "labels"),
+        ("celeba", {"labels": "a"}, "images"),
+        ("libsvm", {"labels": "a"}, "table"),
+        ("cifar10_python", {"archive": "a"}, "members"),
+        ("cifar10_records", {"records": ["a"]}, "approximated"),
+    ],
+)
+def test_what_a_loader_needs_of_a_split(source, registry, loader, split, lacking):
+    path = registry(source(loader, {"train": split}, {"a": b""}), n_features=1)
+    with pytest.raises(ConfigError, match=f"splits.train: '{lacking}' is a required property"):
+        datasets.names(path)
+
+
+def test_a_key_said_twice_in_the_registry(source, registry):
+    path = registry(source("idx", {"train": IMAGES}, {"a": b""}), n_features=1)
+    number = len(path.read_text().splitlines()) + 1
+    path.write_text(path.read_text() + "datasets: {}\n")
+    with pytest.raises(ConfigError, match=f"registry.yaml, line {number}: the key 'datasets'"):
+        datasets.names(path)
 
 
 # -------------------------------------------------------- entry points

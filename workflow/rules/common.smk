@@ -10,8 +10,11 @@ from fedcore import datasets, experiments, verdicts
 from fedcore.errors import FedcoreError
 from fedcore.fingerprint import fingerprint
 from fedcore.jobs import forget_killed_run
+from fedcore.strict_yaml import read_yaml
 
 try:
+    for path in workflow.configfiles:  # Snakemake has read them, and kept the last of equal keys
+        read_yaml(Path(path))
     PLAN = experiments.load_plan(config, answers=datasets.answers)
     CELLS = PLAN.cells
 except FedcoreError as error:

@@ -1,0 +1,107 @@
+"""Reading YAML: the one road for every file and text that is read.
+
+As `yaml.safe_load`, but a key that is said twice in one mapping is refused; YAML itself would keep
+the last one without a word.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from fedcore.errors import ConfigError
+
+DEPTH = 100  # of mappings and lists in each other; libyaml crashes at some tens of thousands
+_Fastest: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Fastest):
+    """The fastest safe loader there is, with a look at the keys of every mapping."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self._seen: set[int] = set()
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Lay merged mappings (``<<``) under a mapping, once its own keys have been looked at."""
+        if id(node) not in self._seen:
+            self._seen.add(id(node))
+            self._refuse_twice(node)
+        super().flatten_mapping(node)
+
+    def _refuse_twice(self, node: yaml.MappingNode) -> None:
+        lines: dict[Any, int] = {}
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                continue  # no key of ours, and refused by what checks the content
+            key = "<<" if key_node.value == "<<" else self.construct_object(key_node)
+            if key in lines:
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key '{key}' was already given in line {lines[key]}",
+                    problem_mark=key_node.start_mark,
+                )
+            lines[key] = key_node.start_mark.line + 1
+
+
+def parse_yaml(text: str | bytes, what: str) -> Any:
+    """Return the value that a YAML text stands for.
+
+    Parameters
+    ----------
+    text : str or bytes
+    what : str
+        What the error message calls it.
+
+    Raises
+    ------
+    ConfigError
+        One sentence with the line, when it is not YAML, not UTF-8, or gives a key twice.
+    """
+    try:
+        text = text.decode() if isinstance(text, bytes) else text
+        _refuse_deep(text)
+        return yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f", line {mark.line + 1}" if mark else ""
+        reason = " ".join(f"{error.context or ''} {error.problem or ''}".split())
+        raise ConfigError(f"{what}{place}: {reason}") from error
+    except (yaml.YAMLError, ValueError) as error:  # not UTF-8, a thirteenth month, …
+        raise ConfigError(f"{what} is not valid YAML: {' '.join(str(error).split())}") from error
+
+
+def _refuse_deep(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_Fastest):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEPTH:
+            raise yaml.MarkedYAMLError(
+                problem=f"more than {DEPTH} levels of mappings and lists",
+                problem_mark=cast(yaml.Mark, event.start_mark),
+            )
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML file that holds a mapping.
+
+    Raises
+    ------
+    ConfigError
+        One sentence that names file and line: it cannot be read, is not YAML, gives a key twice, or
+        holds something else than a mapping.
+    """
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    content = parse_yaml(text, str(path))
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} holds a {type(content).__name__}, not a mapping of keys")
+    return content

@@ -1,0 +1,356 @@
+"""A wrong value in a configuration ends in one sentence that names its place, before any job."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import random
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedcore import datasets
+from fedcore.errors import ConfigError
+from fedcore.experiments import load_plan
+from fedcore.strict_yaml import parse_yaml, read_yaml
+
+TINY = Path(__file__).parent / "workflow/tiny/paper.yaml"
+NAN, BIG, DAY = float("nan"), 1e308, datetime.date(2024, 1, 1)
+# What cannot stand in the place of a value of each type.
+WRONG = {
+    bool: (NAN, [True], {"x": True}, "maybe", 5, DAY),
+    int: (NAN, [1], {"x": 1}, "five", -4, 2.5, 2.0, BIG, DAY),
+    float: (NAN, [1.0], {"x": 1.0}, "five", DAY, float("inf")),
+    str: (NAN, ["a"], {"a": "b"}, 5, DAY, "<b>x</b>"),
+    list: ("text", 5, {"a": 1}, NAN),
+    dict: ("text", 5, ["a"], NAN),
+}
+# Names that a paper is free to choose, and values that may be of several types.
+FREE_NAMES = {("experiments",), ("figures",), ("variants",), ("where",)}
+FREE_VALUES = {
+    "sigma_max": [5],
+    "identities": [[1]],
+    "at_most": [-4, 2.5, 2.0, BIG],
+    "equals": [-4, 2.5, 2.0, BIG],
+}
+
+
+def paper():
+    """The tiny paper of the workflow's tests, on a data set that is registered, and with stops."""
+    settings = read_yaml(TINY)
+    settings["problems"]["little"]["dataset"] = "mnist"
+    settings["problems"]["little"] |= {"options": {"samples": 6}, "first": 5}
+    settings["problems"]["parts"] = {
+        "dataset": "celeba",
+        "options": {"identities": 3},
+        "partition": {"by": "dirichlet", "clients": 2, "alpha": 0.5},
+        "defaults": {"n_components": 2},
+    }
+    settings["problems"]["over"] = {
+        "generator": "spectrum",
+        "params": {"n_features": 4, "n_clients": 2, "n_samples": 10, "kind": "geometric"},
+        "over": {"xi": [1.5, 2.0]},
+        "draws": 2,
+        "defaults": {"n_components": 2},
+    }
+    settings["experiments"]["third"] = {
+        "reproduces": "Table 3",
+        "problems": ["over", "parts"],
+        "repeats": 2,
+        "metrics": ["objective", "kkt"],
+        "stop": {"kkt": {"at_most": 1e-3}},
+        "runs": [{"algorithm": "ssi", "params_of": {"over": {"rounds": 3}}}],
+    }
+    return settings
+
+
+CONFIG = {
+    "papers": ["tiny"],
+    "seed": 1,
+    "surrogates": True,
+    "paths": {"raw": "data/raw", "clients": "data/clients", "results": "results"},
+    "overrides": {},
+}
+REGISTRY = {
+    "datasets": {
+        "toy": {
+            "title": "Toy", "description": "A toy.", "terms": "None.", "citation": "None.",
+            "homepage": "https://example.org/", "n_features": 3, "n_classes": 2,
+            "surrogate": "digits",
+            "sources": [
+                {
+                    "variant": "test", "status": "official", "note": "A note.", "manual": "ask",
+                    "loader": "idx", "folders": ["loose"],
+                    "splits": {"train": {"images": "a", "labels": "b"}},
+                    "files": [
+                        {"name": "a", "bytes": 3, "sha256": "0" * 64, "urls": ["http://a.b/c"]},
+                        {"name": "b", "md5": "0" * 32},
+                    ],
+                }
+            ],
+        }
+    }
+}  # fmt: skip
+
+
+def dump(value):
+    return yaml.dump(value, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
+
+
+def places(value, at=()):
+    """Yield every place below a value, as a path of keys and indices, and what stands there."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        yield (*at, key), item
+        if isinstance(item, dict | list):
+            yield from places(item, (*at, key))
+
+
+def changed(base, at, change):
+    """Copy with ``change(container, key)`` made at a place."""
+    copied = copy.deepcopy(base)
+    inner = copied
+    for key in at[:-1]:
+        inner = inner[key]
+    change(inner, at[-1])
+    return copied
+
+
+def wrong_values(base):
+    """Yield every (place, copy with a value there that cannot be right)."""
+    for at, value in places(base):
+        if "where" in at[:-1]:  # a table's cell may hold any text, number or word
+            continue
+        for wrong in WRONG[type(value)]:
+            allowed = next((FREE_VALUES[key] for key in at if key in FREE_VALUES), ())
+            if wrong not in allowed:
+                yield at, wrong, changed(base, at, lambda c, k, w=wrong: c.__setitem__(k, w))
+
+
+def wrong_names(base):
+    """Yield every (place, name, copy with a key there that nobody knows)."""
+    for at, _ in places(base):
+        if isinstance(at[-1], str) and at[-2:-1] not in FREE_NAMES:
+            wrong = at[-1][:-1] + "qq"
+            yield at, wrong, changed(base, at, lambda c, k, w=wrong: c.__setitem__(w, c.pop(k)))
+
+
+def refused(call, at, wrong):
+    """Whether a call ends in one sentence that names the place: a key of it, or what is there."""
+    try:
+        call()
+    except ConfigError as error:
+        text = str(error)
+        named = [part for part in at if isinstance(part, str)]
+        place = any(part in text for part in named[-2:]) or str(wrong) in text
+        return None if place and "\n" not in text and len(text) < 1500 else f"says {text!r}"
+    return "accepted"
+
+
+def survivors(cases, call):
+    """Every case that was not refused as it should be."""
+    found = [(at, wrong, refused(lambda c=case: call(c), at, wrong)) for at, wrong, case in cases]
+    assert len(found) > 5
+    return [(".".join(map(str, at)), wrong, why) for at, wrong, why in found if why]
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load a plan of a configuration and a paper."""
+
+    def call(settings, config=CONFIG):
+        (tmp_path / "tiny.yaml").write_text(dump(settings))
+        plan = load_plan(config, tmp_path)
+        assert plan.cells
+
+    call(paper())
+    return call
+
+
+def sample(cases, size, seed):
+    """A seeded part of the cases; with another seed it is another part."""
+    cases = list(cases)
+    return random.Random(seed).sample(cases, min(size, len(cases)))
+
+
+@pytest.mark.parametrize("mutate", [wrong_values, wrong_names])
+def test_paper(load, mutate):
+    assert survivors(sample(mutate(paper()), 200, seed=1), load) == []
+
+
+@pytest.mark.parametrize("mutate", [wrong_values, wrong_names])
+def test_overrides(load, mutate):
+    """The same wrong values, laid over a right paper by the configuration."""
+    inside = (case for case in mutate(paper()) if not any(isinstance(k, int) for k in case[0]))
+
+    def call(case):
+        load(paper(), CONFIG | {"overrides": {"tiny": case}})
+
+    assert survivors(sample(inside, 120, seed=2), call) == []
+
+
+@pytest.mark.parametrize("mutate", [wrong_values, wrong_names])
+def test_config(load, mutate):
+    assert survivors(mutate(CONFIG), lambda config: load(paper(), config)) == []
+
+
+@pytest.mark.parametrize("mutate", [wrong_values, wrong_names])
+def test_registry(tmp_path, mutate):
+    path = tmp_path / "registry.yaml"
+
+    def call(registry):
+        path.write_text(dump(registry))
+        datasets.describe("toy", path)
+
+    call(REGISTRY)
+    renamed = {("datasets", "toy"), ("datasets", "toy", "sources", 0, "splits", "train", "images")}
+    cases = [case for case in mutate(REGISTRY) if case[0] not in renamed or mutate is wrong_values]
+    assert survivors(cases, call) == []
+
+
+# ------------------------------------------------------ reading YAML
+
+
+@pytest.mark.parametrize("number", range(1, 1 + len(TINY.read_text().splitlines())))
+def test_a_key_said_twice(tmp_path, number):
+    """Every line of the tiny paper that is a key and a value, written twice."""
+    lines = TINY.read_text().splitlines()
+    line = lines[number - 1]
+    if line.rstrip().endswith(":") or line.strip().startswith(("#", "-")) or ": " not in line:
+        return
+    path = tmp_path / "p.yaml"
+    path.write_text("\n".join([*lines[:number], *lines[number - 1 :]]))
+    key = line.split(":")[0].strip()
+    with pytest.raises(ConfigError) as error:
+        read_yaml(path)
+    text = f"{path}, line {number + 1}: the key '{key}' was already given in line {number}"
+    assert str(error.value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a: 1\nb: {c: 1, c: 2}", 2),
+        ("- {a: 1,\n   a: 2}", 2),
+        ("1: a\n0x1: b", 2),
+        ("yes: a\ntrue: b", 2),
+        ("'a': 1\na: 1", 2),
+        ("<<: {a: 1}\n<<: {b: 1}", 2),
+    ],
+)
+def test_a_key_said_twice_in_any_spelling(text, line):
+    with pytest.raises(ConfigError, match=f"text, line {line}: the key '.*' was already given"):
+        parse_yaml(text, "text")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &x {b: 1, c: 2}\nd: {<<: *x, b: 3}\ne: *x",
+        "a: &x {b: 1}\nd: &y {<<: *x, b: 3}\ne: {<<: *y, b: 4}\nf: {<<: *y}",
+        "a: {b: 1}\nc: {b: 1}",
+        "",
+    ],
+)
+def test_what_is_not_said_twice(text):
+    """Merged mappings are laid under a mapping's own keys, as YAML says."""
+    assert parse_yaml(text, "text") == yaml.safe_load(text)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"- a", "holds a list, not a mapping"),
+        (b"text", "holds a str, not a mapping"),
+        (b"a: \xff", "not valid YAML"),
+        (b"a: b: c", "line 1"),
+        (b"a:\n\t- b", "line 2"),
+        (b"? [a]\n: b", "line 1"),
+        (b"[" * 100_000, "line 1: more than 100 levels"),
+        (b"a: 2024-13-45", "not valid YAML"),
+        (b"a: *b", "line 1: found undefined alias"),
+        (b"a: !!python/object/apply:os.getcwd []", "line 1: could not determine a constructor"),
+    ],
+)
+def test_what_is_no_mapping(tmp_path, content, words):
+    path = tmp_path / "p.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as error:
+        read_yaml(path)
+    text = str(error.value)
+    assert words in text and str(path) in text and "\n" not in text and len(text) < 500
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(ConfigError, match=r"p\.yaml cannot be read: No such file"):
+        read_yaml(tmp_path / "p.yaml")
+
+
+# ------------------------------------------------------ by name
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "words"),
+    [
+        (("problems", "easy", "params", "rank"), "five", "problem easy: rank must be"),
+        (("problems", "easy", "params", "rank"), 7, "problem easy: rank = 7 is larger than"),
+        (("problems", "easy", "params", "noise"), -4, "problem easy: noise must be"),
+        (("problems", "easy", "params", "noize"), 1, "did you mean 'noise'"),
+        (("problems", "over", "over", "xi"), [2.0, 0.5], "problem over: xi and condition must"),
+        (("problems", "parts", "partition", "clients"), 0, "problem parts: clients is 0: give"),
+        (("problems", "parts", "partition", "alpha"), -4, "problem parts: alpha is -4: give"),
+        (("problems", "parts", "partition", "by"), "dirichelt", "did you mean 'dirichlet'"),
+        (("problems", "parts", "options", "identities"), [0], "problem parts: option 'identities'"),
+        (("problems", "little", "options", "samples"), -4, "problem little: option 'samples'"),
+        (("problems", "little", "options", "sample"), 4, "did you mean 'samples'"),
+        (("experiments", "third", "stop", "ktt"), {"at_most": 1}, "experiment third: stop: there"),
+        (("experiments", "first", "runs", 0, "params_of"), {"esay": {}}, "unknown problem 'esay'"),
+        (("experiments", "first", "problems"), [], "experiment first: runs.0 has no problems"),
+        (("experiments", "first", "repeats"), 2.0, "experiments.first.repeats: 2.0 is not"),
+        (("problems", "easy", "label"), "{rank.nothing}", "problem easy: the label"),
+    ],
+)
+def test_what_only_a_job_would_have_found(load, at, value, words):
+    with pytest.raises(ConfigError) as error:
+        load(changed(paper(), at, lambda c, k: c.__setitem__(k, value)))
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("group", "wrong", "meant"),
+    [("experiments", "frist", "first"), ("problems", "esay", "easy")],
+)
+def test_overrides_of_what_is_not_there(load, group, wrong, meant):
+    overrides = {"tiny": {group: {wrong: {"repeats": 1}}}}
+    with pytest.raises(ConfigError) as error:
+        load(paper(), CONFIG | {"overrides": overrides})
+    assert f"overrides.tiny.{group}: " in str(error.value)
+    assert f"has no '{wrong}': did you mean '{meant}'?" in str(error.value)
+
+
+FILES = ("../x", "/x", "a/b", "a;b", "a b", "", ".x", "$(x)", "{x}", "a'b")
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("group", ["tables", "figures"])
+def test_files_stay_in_their_folder(load, group, name):
+    settings = paper()
+    settings[group] = [*settings[group], name] if group == "tables" else {name: "A figure"}
+    with pytest.raises(ConfigError, match=rf"tiny\.yaml, {group}"):
+        load(settings)
+
+
+@pytest.mark.parametrize("text", ["a </script> b", "<img src=x onerror=y>", "<!-- x", "<?x"])
+def test_markup_is_refused_everywhere(load, text):
+    """Snakemake's report does not escape what it shows, neither labels nor parameters."""
+    for at, value in places(paper()):
+        if isinstance(value, str):
+            with pytest.raises(ConfigError, match="holds markup"):
+                load(changed(paper(), at, lambda c, k: c.__setitem__(k, text)))
+
+
+def test_less_than_is_no_markup(load):
+    settings = paper()
+    settings["figures"] = {"ends": "error < 1e-3, 3<4, a <= b"}
+    load(settings)
