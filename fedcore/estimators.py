@@ -64,8 +64,8 @@ class FederatedPCA:
         library versions are the same. None draws fresh entropy at every `fit`.
     **params
         Hyper-parameters of the algorithm (``fedcore algorithms NAME`` lists them; `rounds` is the
-        most that are made), and ``start``, ``measure`` and ``threads`` of `fedcore.run`. Checked by
-        `fit`.
+        most that are made), and ``start``, ``measure`` (default: nothing), ``threads`` and
+        ``transcript`` of `fedcore.run`. Checked by `fit`.
 
     Attributes
     ----------
@@ -196,7 +196,8 @@ class FederatedPCA:
             seed=_seed(self.random_state),
             finish=_principal_axes,
             center=self.center,
-            **_with_tolerance(self.algorithm, self.tol, self.params),
+            # The objective would need the singular values of the pooled data: the answer itself.
+            **{"measure": (), **_with_tolerance(self.algorithm, self.tol, self.params)},
         )
         output = result.output
         self.components_: np.ndarray = output["principal_axes"]
@@ -272,8 +273,6 @@ class FederatedPCA:
 def _principal_axes(federation: Federation, output: Mapping[str, Any]) -> dict[str, Any]:
     """Turn the basis that was found into principal axes, in one round of r·r + 1 numbers each."""
     basis = shared_basis(output)
-    if not np.isfinite(basis).all():
-        raise InputError("products of the data are not finite: divide the data by a scale")
     r = basis.shape[1]
 
     def moments(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
@@ -282,7 +281,14 @@ def _principal_axes(federation: Federation, output: Mapping[str, Any]) -> dict[s
         return np.append(scores.T @ scores, squares.sum())
 
     federation.broadcast(basis)
-    total = federation.sum(moments).astype(np.float64)
+    reply = federation.sum(moments)
+    size, total = np.finfo(reply.dtype), reply.astype(np.float64)
+    fits = size.tiny / size.eps <= total[-1] <= size.max
+    if not fits or not np.isfinite(basis).all():
+        raise InputError(
+            f"squares of data this {'small' if total[-1] < 1 else 'large'} do not fit into numbers "
+            f"of {8 * size.dtype.itemsize} bits: divide all data by one scale"
+        )
     squares, rotation = np.linalg.eigh(total[:-1].reshape(r, r))
     axes = np.ascontiguousarray((basis @ rotation[:, ::-1]).T)
     largest = np.argmax(np.abs(axes), axis=1)

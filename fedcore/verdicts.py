@@ -241,7 +241,7 @@ def combine(
     counts = Counter(f"{verdict.paper}/{verdict.id}" for verdict in verdicts)
     twice = [name for name, n in counts.items() if n > 1]
     if twice:
-        raise DataError(f"{folder}: two files hold a verdict on {twice[0]}; delete the stale one")
+        raise DataError(f"{folder}: two files hold a verdict on {twice[0]}; move one away")
     write(verdicts, path)
     return verdicts
 

@@ -76,7 +76,7 @@ def test_broken_plug_ins_are_listed_and_take_nothing_else_down(tmp_path):
     info = tmp_path / "theirs-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    entries = [f"[fedcore.{group}]" for group in ("algorithms", "metrics")]
+    entries = [f"[fedcore.{group}]" for group in ("algorithms", "metrics", "datasets")]
     for i, group in enumerate(entries):
         entries[i] = "\n".join([group, *(f"{name} = their_{name}" for name in BROKEN)])
     (info / "entry_points.txt").write_text("\n".join(entries) + "\n")
@@ -99,6 +99,8 @@ def test_broken_plug_ins_are_listed_and_take_nothing_else_down(tmp_path):
     one = program("algorithms", "leaving")
     assert one.returncode == 1 and one.stderr.startswith("Error: algorithm 'leaving' cannot be")
     assert "Traceback" not in one.stderr
+    data = program("run", "power_gd", "unwritten", "-r", "2")
+    assert data.returncode == 1 and "SyntaxError" in data.stderr and "Traceback" not in data.stderr
     good = program(*RUN, "--metric", "objective")
     assert good.returncode == 0, good.stderr
     wrong = program(*RUN, "--metric", "objectives")

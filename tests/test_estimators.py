@@ -9,6 +9,7 @@ import fedcore
 from fedcore import algorithms
 from fedcore.errors import FedcoreError, InputError
 from fedcore.estimators import FederatedPCA, NotFittedError
+from fedcore.privacy import leakage
 from fedcore.transcript import Transcript
 
 SIGMA = np.array([9.0, 5.0, 3.0, 1.0, 0.1, 0.05, 0.02, 0.01])
@@ -132,8 +133,12 @@ def test_what_cannot_be_centred_is_refused(clients):
         FederatedPCA(1).fit([np.full((3, 2), 7.0), np.full((4, 2), 7.0)])
     with pytest.raises(InputError, match="sum of feature 1 is not finite"):
         FederatedPCA(1).fit([np.array([[1.0, 1.7e308], [2.0, 1.6e308]])])
-    with pytest.raises(InputError, match="products of the data are not finite"):
-        FederatedPCA(2).fit([client * 1e200 for client in clients])
+    for scale, size in ((1e160, "large"), (1e200, "large"), (1e-160, "small"), (1e-300, "small")):
+        with pytest.raises(InputError, match=f"data this {size} .* 64 bits: divide all data"):
+            FederatedPCA(2).fit([client * scale for client in clients])
+    single = [(client * 1e-20).astype(np.float32) for client in clients]
+    with pytest.raises(InputError, match=r"data this small .* 32 bits"):
+        FederatedPCA(2).fit(single)
     with pytest.raises(InputError, match="center must be true or false"):
         FederatedPCA(2, center="yes").fit(clients)
 
@@ -163,6 +168,20 @@ def test_the_server_sees_the_mean_of_a_client_or_that_of_all(clients):
     S = np.vstack(clients)
     assert (total.round, total.client) == (1, None)
     np.testing.assert_allclose(total.sent, [*S.sum(axis=0), len(S)], rtol=1e-12)
+
+
+def test_secure_sums_show_the_server_no_client(clients):
+    """With the default; without them a client's Gram matrix is known after d / r rounds."""
+    S = np.vstack(clients)
+    parts = [client - S.mean(axis=0) for client in clients]
+    every, summed = Transcript(clients=[1]), Transcript(sums_only=True)
+    for transcript in (every, summed):
+        FederatedPCA(3, rounds=9, transcript=transcript).fit(clients)
+    assert {exchange.client for exchange in summed.exchanges} == {None}
+    own, pooled = parts[1].T @ parts[1], sum(part.T @ part for part in parts)
+    pairs = leakage.pairs_of(every.of(1))
+    assert leakage.errors(pairs, own)[2] < 1e-10  # 8 features, 3 in a round
+    assert leakage.errors(leakage.pairs_of(summed.of(None)), pooled)[2] < 1e-10
 
 
 class Frame:

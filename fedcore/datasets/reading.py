@@ -153,9 +153,10 @@ def load(
         assert plugin is not None
         try:
             factory = plugin.load()
-        except (ImportError, AttributeError) as error:
+        except (Exception, SystemExit) as error:  # whatever somebody else's module does
             raise ConfigError(
-                f"third-party data set '{name}' cannot be imported: {error}"
+                f"third-party data set '{name}' cannot be imported from {plugin.value}: "
+                f"{type(error).__name__}: {error}"
             ) from error
         made = factory(raw_dir, split=split, surrogate=surrogate, options=chosen)
         if not isinstance(made, Dataset):
