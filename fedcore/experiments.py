@@ -167,7 +167,8 @@ class Plan:
                             params, run.get("repeats", spec["repeats"]), spec["metrics"],
                             spec.get("iterates", "last"), self.config["seed"],
                             run.get("stop", spec.get("stop", {})), spec.get("audit"),
-                            run.get("tune"), spec["together"], run.get("twin", spec["twin"]),
+                            run.get("tune"), spec["together"],
+                            _twin(run.get("twin", spec["twin"]), problem),
                         )  # fmt: skip
                         _check_cell(cell, where)
                         yield cell
@@ -245,6 +246,11 @@ def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
             spec["label"] = _label(spec, f"{path}, problem {name}")
         if "over" in spec and "draws" not in spec:
             raise ConfigError(f"{path}, problem {name}: 'over' needs 'draws', for each value")
+    for name, spec in checked["experiments"].items():
+        for part in (spec, *spec["runs"]):
+            if isinstance(part.get("twin"), list):
+                where = f"{path}, experiment {name}: twin names the unknown problem"
+                _check_names(part["twin"], checked["problems"], where)
     for i, line in enumerate(checked["published"]):
         where = f"{path}, published {line.get('id', i)}"
         checked["published"][i] = check(line, "published", where)
@@ -274,6 +280,11 @@ def _has_results(paths: Mapping[str, str], problem: str) -> bool:
     paper, name = problem.split("/")
     histories = Path(paths["results"], "histories", paper).glob(f"*/*/{name}-*.h5")
     return Path(paths["clients"], f"{problem}.h5").is_file() or any(histories)
+
+
+def _twin(setting: str | list[str], problem: str) -> str:
+    """Kind of twin that the cells on a problem have; a list names the problems that have one."""
+    return setting if isinstance(setting, str) else "rounding" if problem in setting else "none"
 
 
 def _check_names(names: Iterable[str], known: Collection[str], what: str) -> None:
