@@ -157,14 +157,14 @@ class Privacy:
             When they differ in the number of clients, in neighbouring relation or in δ.
         """
         for what, ours, theirs in (
-            ("number of clients", len(self.accounts), len(other.accounts)),
-            ("neighbouring relation", self.neighbours, other.neighbours),
-            ("delta", self.delta, other.delta),
+            ("of {} and {} clients", len(self.accounts), len(other.accounts)),
+            ("under the neighbouring relations {} and {}", self.neighbours, other.neighbours),
+            ("at delta = {} and {}", self.delta, other.delta),
         ):
             if ours != theirs:
                 raise InputError(
-                    f"ledgers of two {what}s ({ours} and {theirs}) do not add up: only runs on "
-                    "the same clients, under one relation, at one delta do"
+                    f"ledgers {what.format(ours, theirs)} do not add up: only runs on the same "
+                    "clients, under one relation, at one delta do"
                 )
         total = Privacy(
             len(self.accounts), self.delta, self.neighbours,

@@ -15,6 +15,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 
+CLIP = "or clip them to it: clip=True, on the command line --set clip=true"
 # Rows of unit norm come out of a division and a square root: some roundings per feature. Where it
 # is used up a row moves a product by 1 + 2·slack, and ε is that much larger.
 SLACK = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
@@ -103,12 +104,7 @@ def require_rows(data: np.ndarray, client: int, bound: float = 1.0) -> None:
 
 
 def require_norm(
-    norm: float,
-    bound: float,
-    what: str,
-    *,
-    slack: float = 1e-6,
-    advice: str = "or ask for clipping",
+    norm: float, bound: float, what: str, *, slack: float = 1e-6, advice: str = CLIP
 ) -> None:
     """Require that the norm of a row is at most `bound`, up to the relative `slack`."""
     if norm > bound * (1.0 + slack):

@@ -149,7 +149,7 @@ def test_bad_settings_are_refused_in_a_sentence(unit_rows, params, sentence):
 def test_rows_that_are_not_of_unit_norm_are_refused_where_privacy_is_claimed(unit_rows):
     unit_rows[3][5] *= 1.01
     with pytest.raises(
-        InputError, match=r"client 3: row 5 has norm 1\.01, above the 1 .* clipping"
+        InputError, match=r"client 3: row 5 has norm 1\.01, above the 1 .* --set clip=true$"
     ):
         fedcore.run("fedpower", unit_rows, R)
     fedcore.run("fedpower", unit_rows, R, epsilon=None)  # nothing is claimed

@@ -54,9 +54,9 @@ def test_equal_events_are_counted_together():
 @pytest.mark.parametrize(
     ("other", "sentence"),
     [
-        ({"clients": 3}, r"two number of clients|clients"),
-        ({"neighbours": "add_or_remove_one"}, "neighbouring relation"),
-        ({"delta": 1e-6}, "delta"),
+        ({"clients": 3}, "of 2 and 3 clients"),
+        ({"neighbours": "add_or_remove_one"}, "relations replace_one and add_or_remove_one"),
+        ({"delta": 1e-6}, "delta = 1e-05 and 1e-06"),
     ],
 )
 def test_runs_that_cannot_be_composed_are_refused(other, sentence):
