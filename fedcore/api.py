@@ -226,6 +226,8 @@ def execute(
         )
         if problem.clients.zero:
             raise InputError("all samples are equal: nothing is left of them but their mean")
+    if algorithm.private(settings):
+        federation.require_protectable()  # before rows that centring has made long are refused
     recorder = Recorder(
         problem, federation.ledger, measure,
         iterates=iterates, stop=stop, counts_released=algorithm.released,

@@ -205,18 +205,7 @@ class Federation:
         InputError
             When an exchange without noise has been made or is to follow.
         """
-        if self._mean is not None:
-            raise InputError(
-                "the mean of the samples has crossed without noise, which voids the guarantee of "
-                "this algorithm: take center=False, and subtract a mean that is public"
-            )
-        if self.ledger.rounds or self.ledger.privacy is not None:
-            raise InputError("protect comes once, before the first upload")
-        if self._bare_finish:
-            raise InputError(
-                "an exchange without noise is to follow this algorithm (FederatedPCA's last round) "
-                "and would void its guarantee: use fedcore.run"
-            )
+        self.require_protectable()
         simulated = self._noise is not None
         self.ledger.privacy = Privacy(len(self._data), delta, neighbours, simulated=simulated)
         accounts = self.ledger.privacy.accounts
@@ -266,6 +255,26 @@ class Federation:
         for state, kept in zip(self._state, self._data.kept_of, strict=True):
             state.kept = kept  # nothing derived from the samples as they were
         return self._mean
+
+    def require_protectable(self) -> None:
+        """Refuse a private run with an exchange without noise before or after it; see `protect`.
+
+        Raises
+        ------
+        InputError
+        """
+        if self._bare_finish:
+            raise InputError(
+                "an exchange without noise is to follow this algorithm (FederatedPCA's last round) "
+                "and would void its guarantee: use fedcore.run"
+            )
+        if self._mean is not None:
+            raise InputError(
+                "the mean of the samples has crossed without noise, which voids the guarantee of "
+                "this algorithm: take center=False, and subtract a mean that is public"
+            )
+        if self.ledger.rounds or self.ledger.privacy is not None:
+            raise InputError("protect comes once, before the first upload")
 
     def bound_rows(self, bound: float = 1.0, *, clip: bool = False) -> None:
         """Make sure that no row is longer than `bound`: a promise that sensitivities rest on.

@@ -196,3 +196,8 @@ def test_theorem_6_adds_nine_times_the_noise_that_is_needed():
     # ν of the published setting, 2.43e-3, is m/n = 1e-5 times the s used here.
     assert paper * 1e-5 == pytest.approx(2.43e-3, rel=2e-3)
     assert paper / tight == pytest.approx(np.sqrt(10) * 2.912, rel=2e-3)
+
+
+def test_centring_without_noise_is_refused_before_the_rows_are_looked_at(unit_rows):
+    with pytest.raises(InputError, match="take center=False, and subtract a mean that is public"):
+        fedcore.run("fedpower", unit_rows, R, center=True)
