@@ -402,6 +402,8 @@ def _outcome(history: History) -> str:
     lines.append(f"ledger, all clients together{', median of the repeats' if several else ''}")
     about = history.about
     notes = [about.get("privacy", {}).get("noise"), about.get("tuning", {}).get("note")]
+    if "epsilon" in total and several:
+        notes.append("epsilon is that of one repeat: repeats on the same data add up")
     return "\n".join([*lines, _columns(rows, right=(1, 3)), *(f"  {n}" for n in notes if n)])
 
 

@@ -446,8 +446,6 @@ class Federation:
         positions = range(len(self._data)) if of is None else of
         accounts = self.ledger.privacy.accounts if self.ledger.privacy is not None else []
         before = {i: accounts[i].events.total() for i in positions} if accounts else {}
-        for i in before:
-            self._state[i].privacy.released.clear()
         replies = self._run(step, of)
         if accounts and not getattr(step, "post_processing", False):
             self._expose(step, (
@@ -461,6 +459,9 @@ class Federation:
 
     def _run(self, step: Step, of: Sequence[int] | None) -> Sequence[Any]:
         positions = range(len(self._data)) if of is None else of
+        if self.ledger.privacy is not None:
+            for i in positions:
+                self._state[i].privacy.released.clear()
         if self._stack and getattr(step, "stacked", False) and self._alike(positions):
             return self._run_stacked(step, of)
         self._arrays.clear()  # the step may set the states anew; they hold what the arrays did

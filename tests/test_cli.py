@@ -341,3 +341,18 @@ def test_sizes_in_decimal_units():
     assert [_bytes(size) for size in (0, 999, 999_600, 1.5e9, 2e20)] == [
         "0 B", "999 B", "1 MB", "1.5 GB", "2e+05 PB",
     ]  # fmt: skip
+
+
+def test_a_private_run_is_repeated_to_the_byte_only_as_a_simulation(tmp_path):
+    """By default its noise is the operating system's, and it says so."""
+    command = ("run", "analyze_gauss", "w8a", "-r", "2", "--surrogate", "--set", "clip=true")
+    for flags, words in (
+        (("--simulate",), "simulated noise: no guarantee for these data"),
+        ((), "noise from the operating system's entropy, not kept"),
+    ):
+        files = [tmp_path / f"{bool(flags)}-{i}.h5" for i in range(2)]
+        for file in files:
+            result = call(*command, *flags, "--out", str(file))
+            assert result.exit_code == 0 and words in result.output
+        assert words in call("show", str(files[0])).output
+        assert (files[0].read_bytes() == files[1].read_bytes()) == bool(flags)

@@ -190,8 +190,8 @@ class Mechanisms:
     Attributes
     ----------
     released : list
-        What has been returned, or declared by `derived`, since the last upload; the next upload may
-        consist of these, and of views of them.
+        What has been returned, or declared by `derived`, in the current call of a step; an upload
+        may consist of these, and of views of them.
 
     Notes
     -----
@@ -318,7 +318,7 @@ class Mechanisms:
         return value
 
     def covers(self, reply: Any) -> bool:
-        """Tell whether `reply` consists of what was released since the last upload, or is empty."""
+        """Tell whether `reply` consists of what this call has released, or is empty."""
         if isinstance(reply, Mapping):
             reply = list(reply.values())
         if isinstance(reply, list | tuple):

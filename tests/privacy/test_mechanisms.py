@@ -364,3 +364,10 @@ def test_what_was_released_in_an_earlier_call_is_to_be_declared():
     federation.local(keep)
     federation.gather(change)
     assert federation.ledger.privacy.epsilon() == np.inf
+
+
+def test_local_noise_is_not_kept():
+    federation = private(1)
+    for _ in range(5):
+        federation.local(noisy)
+    assert len(federation.client_state("privacy")[0].released) == 1

@@ -155,6 +155,7 @@ def test_show_says_it_beside_every_such_column(problem_file, tmp_path):
     assert marked == {"sin_squared", "filtered"}
     assert text.count("not released") == 4  # each in the outcome and among the columns
     assert "simulated noise: no guarantee for these data" in text
+    assert "repeats on the same data add up" in text
     run_cell(cell(params={"n_components": 1, "epsilon": None}), problem_file, tmp_path / "b.h5")
     assert "released" not in CliRunner().invoke(main, ["show", str(tmp_path / "b.h5")]).output
 
