@@ -25,6 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import h5py
 import numpy as np
 
 from fedcore import sealed
@@ -35,6 +36,7 @@ from fedcore.metrics import Metric, shared_matrix
 from fedcore.problems import Problem
 
 SCHEMA = 1
+_PARTS = ("params", "problem", "seed", "versions", "privacy")  # of the provenance
 
 POLICIES: dict[str, Callable[[int], bool]] = {
     "none": lambda iteration: False,
@@ -287,39 +289,48 @@ class History:
         Raises
         ------
         HistoryError
-            When the file is missing, cut off, damaged, or of another schema version.
+            When the file is missing, cut off, damaged, somebody else's, or of another schema
+            version.
         """
-        try:
-            with sealed.read(path) as file:
-                schema = int(file.attrs["schema"])
-                if schema != SCHEMA:
-                    raise HistoryError(
-                        f"{path}: history of schema {schema}, this version reads {SCHEMA}; "
-                        "delete it and run again"
-                    )
-                groups = {
-                    key: {name: data[()] for name, data in file[key].items()}
-                    for key in ("history", "final", "iterates", "reference", "twin")
-                    if key in file
-                }
-                units = {
-                    name: (str(data.attrs["units"]), str(data.attrs["description"]))
-                    for name, data in file["history"].items()
-                }
-                marks = {
-                    name: data.attrs["privacy"]
-                    for name, data in file["history"].items()
-                    if "privacy" in data.attrs
-                }
-                about = json.loads(file.attrs["about"])
-        except FileNotFoundError as error:
-            raise HistoryError(f"{path} does not exist; run its cell first") from error
-        except (OSError, KeyError) as error:
-            raise HistoryError(
-                f"{path} is not a whole history file ({error}); delete it and run again"
-            ) from error
+
+        def decode(file: h5py.File) -> History:
+            schema = int(file.attrs["schema"])
+            if schema != SCHEMA:
+                raise HistoryError(
+                    f"{path}: history of schema {schema}, this version reads {SCHEMA}; "
+                    "delete it and run again"
+                )
+            return cls._decode(file)
+
+        return sealed.load(
+            path,
+            decode,
+            kind="history",
+            first="run its cell",
+            again="run again",
+            failure=HistoryError,
+        )
+
+    @classmethod
+    def _decode(cls, file: h5py.File) -> History:
+        groups = {
+            key: {name: data[()] for name, data in file[key].items()}
+            for key in ("history", "final", "iterates", "reference", "twin")
+            if key in file
+        }
+        columns, stored = groups["history"], file["history"].items()
+        if {array.ndim for array in columns.values()} != {2} or "iteration" not in columns:
+            raise ValueError("its columns are not those of a history")
+        about = json.loads(file.attrs["about"])
+        if not all(isinstance(about.get(key, {}), dict) for key in _PARTS):
+            raise ValueError("its provenance is not that of a history")
+        units = {
+            name: (str(data.attrs["units"]), str(data.attrs["description"]))
+            for name, data in stored
+        }
+        marks = {name: data.attrs["privacy"] for name, data in stored if "privacy" in data.attrs}
         return cls(
-            groups["history"],
+            columns,
             groups.get("final", {}),
             groups.get("iterates", {}),
             groups.get("reference", {}),

@@ -149,19 +149,20 @@ def load(path: str | os.PathLike[str]) -> Problem:
 
 def load_draws(path: str | os.PathLike[str]) -> list[Problem]:
     """Read all draws of a problem, mostly one; errors as of `load`."""
-    try:
-        with sealed.read(path) as file:
-            if file.attrs["schema"] != SCHEMA:
-                raise DataError(
-                    f"{path}: schema {file.attrs['schema']}, expected {SCHEMA}; delete it"
-                )
-            return [_read(path, group) for group in file.get("draws", {"": file}).values()]
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist; make the problem first") from error
-    except (OSError, KeyError) as error:
-        raise DataError(
-            f"{path} is not a whole problem file ({error}); delete it and make it again"
-        ) from error
+
+    def decode(file: h5py.File) -> list[Problem]:
+        if file.attrs["schema"] != SCHEMA:
+            raise DataError(f"{path}: schema {file.attrs['schema']}, expected {SCHEMA}; delete it")
+        return [_read(path, group) for group in file.get("draws", {"": file}).values()]
+
+    return sealed.load(
+        path,
+        decode,
+        kind="problem",
+        first="make the problem",
+        again="make it again",
+        failure=DataError,
+    )
 
 
 def _write(group: h5py.Group, problem: Problem) -> None:

@@ -208,11 +208,7 @@ def test_a_missing_attribute_is_a_history_error(file, attribute, resealed):
 @pytest.mark.parametrize("part", ["history", "history/iteration"])
 def test_a_missing_part_is_a_history_error(file, part, resealed):
     resealed(file, lambda opened: opened.__delitem__(part))
-    if part == "history":
-        assert "not a whole history file" in reason(file)
-    else:
-        with pytest.raises(InputError, match="no column 'iteration'"):
-            _ = History.load(file).repeats
+    assert "not a whole history file" in reason(file)
 
 
 def test_a_write_that_fails_leaves_nothing_behind(history, tmp_path):

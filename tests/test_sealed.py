@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 
@@ -133,7 +134,9 @@ def test_a_flipped_byte_anywhere_is_refused_with_one_sentence(refusal):
     for offset in [*head, *metadata, *range(700, len(whole), 97), len(whole) - 1]:
         for mask in (0x01, 0xFF):
             path.write_bytes(flipped(whole, offset, mask))
-            assert "is not a whole" in sentence() and "delete it and" in sentence()
+            assert "is not a whole" in sentence()
+            # Without the label nobody knows whose it is.
+            assert ("delete it and" in sentence()) == (offset >= len(sealed.LABEL))
 
 
 def test_hdf5_is_not_asked_about_a_damaged_file(refusal, monkeypatch):
@@ -188,6 +191,7 @@ def test_an_hdf5_file_without_a_seal_is_refused(refusal):
                 for name in whole:
                     whole.copy(name, plain)
         assert "not written by fedcore" in sentence(path.with_name(f"{block}.h5"))
+        assert "delete" not in sentence(path.with_name(f"{block}.h5"))
     assert "not written by fedcore" in sentence(path.with_name("plain.h5"))
 
 
@@ -196,7 +200,7 @@ def test_a_good_seal_on_what_is_not_hdf5_is_refused(refusal):
     content = b"iteration\tobjective\n" * 100
     seal = sealed.LABEL + hashlib.sha256(content).hexdigest().encode()
     path.write_bytes(seal.ljust(512, b"\0") + content)
-    assert "is not a whole" in sentence()
+    assert "is not a whole" in sentence() and "delete" not in sentence()
 
 
 def test_a_seal_of_another_file_does_not_pass(file, history_file):
@@ -214,7 +218,7 @@ def test_a_missing_file_is_said_to_be_missing(refusal, tmp_path):
 
 def test_a_folder_is_refused(refusal, tmp_path):
     _, sentence = refusal
-    assert "is not a whole" in sentence(tmp_path)
+    assert "it is a folder" in sentence(tmp_path) and "delete" not in sentence(tmp_path)
 
 
 @pytest.mark.parametrize("before", [None, b"what was there"])
@@ -242,3 +246,175 @@ def test_nothing_stands_under_the_name_when_sealing_fails(tmp_path, monkeypatch)
         with sealed.create(tmp_path / "file.h5") as opened:
             fill(opened)
     assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------ good seals on hostile files
+
+
+def replaced(file, name, make):
+    """Put something else in the place of a dataset or group, attributes included."""
+    attributes = dict(file[name].attrs)
+    del file[name]
+    make()
+    file[name].attrs.update(attributes)
+
+
+def external_link(file, name, secret):
+    with h5py.File(secret.with_suffix(".h5"), "w") as other:
+        other["data"] = np.ones((1, 200))
+    del file[name]
+    file[name] = h5py.ExternalLink(str(secret.with_suffix(".h5")), "data")
+
+
+def external_storage(file, name, secret):
+    secret.write_bytes(bytes(8 * 200))
+    make = file.create_dataset
+    where = [(str(secret), 0, 8 * 200)]
+    replaced(file, name, lambda: make(name, (1, 200), "f8", external=where))
+
+
+def virtual(file, name, secret):
+    with h5py.File(secret.with_suffix(".h5"), "w") as other:
+        other["data"] = np.ones((1, 200))
+    layout = h5py.VirtualLayout((1, 200), "f8")
+    layout[:] = h5py.VirtualSource(str(secret.with_suffix(".h5")), "data", (1, 200))
+    replaced(file, name, lambda: file.create_virtual_dataset(name, layout))
+
+
+def soft_link(file, name, secret):
+    del file[name]
+    file[name] = h5py.SoftLink("/nowhere")
+
+
+def soft_loop(file, name, secret):
+    del file[name]
+    file[name] = h5py.SoftLink(f"/{name}")
+
+
+def group_in_itself(file, name, secret):
+    parent = file[name].parent
+    parent["again"] = parent
+
+
+def second_name(file, name, secret):
+    file["twice"] = file[name]
+
+
+def huge_and_empty(file, name, secret):
+    """Chunks that were never written: 8 TB in no bytes."""
+    make = file.create_dataset
+    replaced(file, name, lambda: make(name, (10**6, 10**6), "f8", chunks=(10, 10)))
+
+
+def compressed(file, name, secret):
+    """A bomb: a gibibyte of zeros in a megabyte."""
+    make = file.create_dataset
+    replaced(file, name, lambda: make(name, data=np.zeros((1, 2**17)), compression="gzip"))
+
+
+def nothing(file, name, secret):
+    replaced(file, name, lambda: file.__setitem__(name, h5py.Empty("f8")))
+
+
+def text(file, name, secret):
+    replaced(file, name, lambda: file.__setitem__(name, "text"))
+
+
+def references(file, name, secret):
+    make = file.create_dataset
+    data = np.array([[file.ref]], h5py.ref_dtype)
+    replaced(file, name, lambda: make(name, data=data, dtype=h5py.ref_dtype))
+
+
+def named_type(file, name, secret):
+    replaced(file, name, lambda: file.__setitem__(name, np.dtype("f8")))
+
+
+def a_group(file, name, secret):
+    replaced(file, name, lambda: file.create_group(name))
+
+
+def a_number(file, name, secret):
+    replaced(file, name, lambda: file.__setitem__(name, 1.0))
+
+
+def deep(file, name, secret):
+    group = file
+    for _ in range(2000):
+        group = group.create_group("g")
+    group.attrs["x"] = 1
+
+
+def without_attributes(file, name, secret):
+    for key in list(file.attrs):
+        del file.attrs[key]
+
+
+def attributes_of_numbers(file, name, secret):
+    for key in list(file.attrs):
+        file.attrs[key] = np.arange(3.0)
+
+
+def bad_json(file, name, secret):
+    for key in ("about", "setting"):
+        file.attrs[key] = "{not json"
+
+
+def json_list(file, name, secret):
+    for key in ("about", "setting"):
+        file.attrs[key] = "[" * 10_000
+
+
+def json_of_lists(file, name, secret):
+    file.attrs["about"] = '{"problem": [1], "params": "x"}'
+
+
+BOTH = (
+    external_link, external_storage, virtual, soft_link, soft_loop, group_in_itself, second_name,
+    huge_and_empty, compressed, nothing, text, references, named_type, without_attributes,
+    attributes_of_numbers, bad_json, json_list,
+)  # fmt: skip
+HISTORY = (a_group, a_number, json_of_lists)
+
+
+@pytest.mark.parametrize("harm", BOTH)
+def test_a_good_seal_on_a_hostile_file(refusal, tmp_path, resealed, harm):
+    """As fedcore does not write it, nothing of it is read and nobody is told to delete it."""
+    path, sentence = refusal
+    name = "history/objective" if "history" in path.name else "reference/right_vectors"
+    resealed(path, lambda file: harm(file, name, tmp_path / "secret"))
+    message = sentence()
+    assert "is not a whole" in message and "delete" not in message and len(message) < 500
+
+
+@pytest.mark.parametrize("harm", HISTORY)
+def test_a_good_seal_on_what_is_no_history(history_file, tmp_path, resealed, harm):
+    resealed(history_file, lambda file: harm(file, "history/objective", tmp_path / "secret"))
+    with pytest.raises(HistoryError, match="is not a whole history file of fedcore"):
+        History.load(history_file)
+
+
+def test_deep_groups_do_not_end_the_process(history_file, tmp_path, resealed):
+    resealed(history_file, lambda file: deep(file, "", tmp_path))
+    assert History.load(history_file).repeats == 1
+
+
+@pytest.mark.parametrize("harm", [external_link, external_storage])
+def test_what_is_kept_elsewhere_is_not_opened(history_file, tmp_path, resealed, harm):
+    """Whoever opened the other file here, a pipe that nobody writes to, would wait for ever."""
+    secret = tmp_path / "secret"
+    resealed(history_file, lambda file: harm(file, "history/objective", secret))
+    for path in (secret, secret.with_suffix(".h5")):
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+    with pytest.raises(HistoryError, match="history/objective is"):
+        History.load(history_file)
+
+
+def test_a_problem_is_no_history_and_is_not_to_be_deleted(problem_file, history_file):
+    with pytest.raises(HistoryError, match="not a whole history file") as error:
+        History.load(problem_file)
+    assert "delete" not in str(error.value)
+    with pytest.raises(DataError, match="not a whole problem file") as refused:
+        problems.load(history_file)
+    assert "delete" not in str(refused.value)
