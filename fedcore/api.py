@@ -234,6 +234,7 @@ def execute(
     )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite ends the run, marked
         output = algorithm.run(federation, settings, federation.rng, recorder)
+    recorder.end(output)
     output = {**output, **added}
     return recorder, output if finish is None else {**output, **finish(federation, output)}
 

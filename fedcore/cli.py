@@ -41,9 +41,10 @@ class Sentences(click.Group):
         except FedcoreError as error:
             raise click.ClickException(" ".join(str(error).split())) from error
         except OSError as error:
-            if error.errno == errno.EPIPE or error.filename is None:
+            if error.errno == errno.EPIPE:
                 raise
-            raise click.ClickException(f"{error.filename}: {error.strerror}") from error
+            where = "the output cannot be written" if error.filename is None else error.filename
+            raise click.ClickException(f"{where}: {error.strerror or error}") from error
 
 
 @click.group(cls=Sentences, context_settings={"help_option_names": ["-h", "--help"]})

@@ -53,7 +53,7 @@ COLUMNS = {
     "bytes_up": ("bytes", "sent from all clients to the server so far"),
     "bytes_down": ("bytes", "sent from the server to all clients so far"),
     "epsilon": ("1", "privacy loss so far at the run's δ, the largest of any client's record"),
-    "diverged": ("0 or 1", "whether the iterate holds NaN or infinity, which ends the run"),
+    "diverged": ("0 or 1", "whether the iterate, or what came out, holds NaN or infinity"),
 }
 
 
@@ -155,6 +155,12 @@ class Recorder:
         if diverged or self._stop is None:
             return diverged
         return self._stop(row if self.ledger.privacy is None else _Readable(row, self._released))
+
+    def end(self, output: Mapping[str, Any]) -> None:
+        """Mark the last record as diverged when a matrix that the run returned is not finite."""
+        matrices = [a for a in output.values() if isinstance(a, np.ndarray) and a.ndim > 1]
+        if self.rows and not all(np.isfinite(a).all() for a in matrices if a.dtype.kind in "fc"):
+            self.rows[-1]["diverged"] = 1
 
     def add(self, name: str, values: Sequence[float]) -> None:
         """Add a column, one value per row, that was found out after the run."""

@@ -343,5 +343,6 @@ def _cell(value: Value) -> str:
 
 
 def _escape(text: str) -> str:
-    """Keep Markdown from reading text as the end of a cell or as HTML."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    """Keep Markdown from reading text as the end of a cell, as HTML or as a link."""
+    plain = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    return plain.replace("](", "]\\(").replace("][", "]\\[")

@@ -157,3 +157,24 @@ def test_public_names_are_found_on_first_use_and_others_are_not():
 def test_a_bare_name_in_the_place_of_a_list_of_measures_is_refused(clients):
     with pytest.raises(InputError, match=r"a list of metrics: write measure=\['objective'\]"):
         fedcore.run("power_exact", clients, 2, measure="objective")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("key", ["V", "extra"])
+def test_what_comes_out_not_finite_is_marked_as_diverged(clients, monkeypatch, key, value):
+    """Though every iterate that was recorded is finite."""
+    module = algorithms.get("power_exact").module
+    real = module.run
+
+    def run(*arguments):
+        output = real(*arguments)
+        return {**output, key: output["V"] * value}
+
+    assert fedcore.run("power_exact", clients, 3).history["diverged"][-1] == 0
+    monkeypatch.setattr(module, "run", run)
+    problem = Problem("p", clients)
+    algorithm = algorithms.get("power_exact")
+    settings = algorithm.params({"n_components": 3})
+    recorder, _ = execute(algorithm, problem, settings, 0, [])
+    assert recorder.columns()["diverged"][-1] == 1
+    assert not recorder.columns()["diverged"][:-1].any()

@@ -356,3 +356,26 @@ def test_a_private_run_is_repeated_to_the_byte_only_as_a_simulation(tmp_path):
             assert result.exit_code == 0 and words in result.output
         assert words in call("show", str(files[0])).output
         assert (files[0].read_bytes() == files[1].read_bytes()) == bool(flags)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize("command", [["algorithms"], ["algorithms", "faps"]])
+def test_output_that_cannot_be_written_is_one_sentence(command):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "fedcore", *command],
+            stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == "Error: the output cannot be written: No space left on device\n"
+
+
+def test_what_fedcore_did_not_write_is_never_to_be_deleted(tmp_path):
+    own, text = tmp_path / "own.h5", tmp_path / "w8a"
+    with h5py.File(own, "w") as file:
+        file["history/iteration"] = [[0, 1]]
+    text.write_text("1 1:1\n" * 100)
+    for path in (tmp_path, own, text):
+        message = refused("show", str(path))
+        assert f"{path} is not a whole history file of fedcore (it is " in message
+        assert "delete" not in message

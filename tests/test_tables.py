@@ -184,3 +184,19 @@ def test_a_summary_says_what_one_rounding_does():
 )
 def test_rounding_decides_from_half_of_the_range_over_the_starts_on(change, decided):
     assert tables.decided_by([100, 200], [100 + change, 200]) == decided
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[x](javascript:alert(1))", "[x]\\(javascript:alert(1))"),
+        ("![x](http://a/b.png)", "![x]\\(http://a/b.png)"),
+        ("[x][y]", "[x]\\[y]"),
+        ("<javascript:alert(1)>", "&lt;javascript:alert(1)>"),
+        ("<img src=x onerror=y>", "&lt;img src=x onerror=y>"),
+        ("[0.1, 0.2] (of 3)", "[0.1, 0.2] (of 3)"),
+    ],
+)
+def test_markdown_makes_no_links_of_text(text, shown):
+    assert tables.markdown([{"a": text}]).splitlines()[-1] == f"| {shown} |"
+    assert tables.markdown([], caption=text).startswith(f"{shown}\n")
