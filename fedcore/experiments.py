@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import keyword
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -261,6 +262,13 @@ def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
         ]
         tables = [selection["table"] for selection in selections]
         _check_names(tables, checked["tables"], f"{where}: selects from the unknown table")
+        for part in (line, line.get("otherwise", {})):
+            low, high = part.get("accept", {}).get("between", (0, 0))
+            if low > high:
+                raise ConfigError(f"{where}: between [{low}, {high}] is empty; swap the two")
+    ids = Counter(line["id"] for line in checked["published"])
+    if twice := [name for name, count in ids.items() if count > 1]:
+        raise ConfigError(f"{path}: two published values are called '{twice[0]}'")
     return checked
 
 

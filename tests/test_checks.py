@@ -47,3 +47,10 @@ def test_what_is_no_whole_number_of_at_least_two_is_refused(value):
 def test_only_true_and_false_are_flags(value):
     assert "must be true or false" in refused(checks.require_flag, value=value)
     checks.require_flag(knob=True, other=np.False_)
+
+
+@pytest.mark.parametrize("value", [["none"], {"x": "none"}, {1}, None, 1, float("nan")])
+def test_only_a_word_is_one_of_the_words(value):
+    """A list or a mapping, which cannot be looked up, as little as another value."""
+    message = refused(lambda **knob: checks.require_one_of(("a", "none"), **knob), value=value)
+    assert "is unknown: " in message and message.endswith("known: a, none")

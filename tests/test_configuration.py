@@ -309,6 +309,12 @@ def test_a_file_that_is_not_there(tmp_path):
         (("experiments", "first", "problems"), [], "experiment first: runs.0 has no problems"),
         (("experiments", "first", "repeats"), 2.0, "experiments.first.repeats: 2.0 is not"),
         (("problems", "easy", "label"), "{rank.nothing}", "problem easy: the label"),
+        (("published", 1, "id"), "easy", "two published values are called 'easy'"),
+        (
+            ("published", 0, "accept"),
+            {"between": [2, 1]},
+            "published easy: between [2, 1] is empty",
+        ),
     ],
 )
 def test_what_only_a_job_would_have_found(load, at, value, words):
