@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from fedcore.errors import FedcoreError
+from fedcore.last_words import last_words
 
 
 @contextlib.contextmanager
@@ -31,7 +32,8 @@ def logged(path: str) -> Iterator[None]:
     terminal = sys.stderr
     with open(path, "w", buffering=1, encoding="utf-8") as log, contextlib.redirect_stderr(log):
         try:
-            yield
+            with last_words(log):
+                yield
         except Exception as error:
             sentence = _sentence(error)
             if sentence is None:

@@ -1,0 +1,83 @@
+"""The log of a job that was ended says by what and where."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+JOB = """
+import os, signal, sys
+from fedcore import atomic
+from fedcore.jobs import logged
+
+def inner():
+    {harm}
+
+with logged("job.log"), atomic.replace("output") as path:
+    path.write_text("half")
+    inner()
+    path.write_text("whole")
+"""
+
+# What a plug-in or somebody outside may do, and what the log's last line says of it.
+ENDED = {
+    "sys.exit": ("sys.exit(3)", 3, "SystemExit 3"),
+    "sys.exit without a status": ("sys.exit()", 0, "SystemExit"),
+    "Ctrl-C": ("os.kill(os.getpid(), signal.SIGINT)", -2, "KeyboardInterrupt"),
+    "KeyboardInterrupt": ("raise KeyboardInterrupt", -2, "KeyboardInterrupt"),
+    "SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM)", -2, "KeyboardInterrupt SIGTERM"),
+    "SIGUSR1": ("os.kill(os.getpid(), signal.SIGUSR1)", -2, "KeyboardInterrupt SIGUSR1"),
+    "GeneratorExit": ("raise GeneratorExit('odd')", 1, "GeneratorExit odd"),
+}
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Run a job that harms itself; return its exit status and its log."""
+    (tmp_path / ".snakemake").mkdir()
+
+    def run(harm):
+        code = JOB.format(harm=harm)
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True)
+        return done.returncode, (tmp_path / "job.log").read_text()
+
+    return run
+
+
+@pytest.mark.parametrize("how", ENDED)
+def test_a_job_that_is_ended(job, tmp_path, how):
+    harm, status, words = ENDED[how]
+    returned, log = job(harm)
+    assert returned == status
+    assert log.splitlines()[-1] == f"Error: the job was ended before it was done, by {words}"
+    assert "in inner" in log  # where
+    assert not (tmp_path / "output").exists() and not list(tmp_path.glob(".*.tmp*"))
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "Segmentation fault"),
+        ("os.abort()", "Aborted"),
+        ("os.kill(os.getpid(), signal.SIGFPE)", "Floating"),
+    ],
+)
+def test_a_job_that_crashes(job, harm, words):
+    returned, log = job(harm)
+    assert returned < 0
+    assert f"Fatal Python error: {words}" in log and "in inner" in log
+
+
+@pytest.mark.parametrize(
+    ("harm", "last"),
+    [
+        ("raise ValueError('odd')", "ValueError: odd"),
+        ("from fedcore.errors import InputError; raise InputError('A.')", "Error: A."),
+    ],
+)
+def test_an_error_is_said_once(job, harm, last):
+    returned, log = job(harm)
+    assert returned == 1
+    assert log.splitlines()[-1] == last and "ended" not in log
