@@ -50,7 +50,7 @@ class Checkout:
     def python(self, *args: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, *args],
-            cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=120,
+            cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=600,
         )  # fmt: skip
 
     def snakemake(self, *args: str, config: str = CONFIG, cores: int = 1) -> Finished:

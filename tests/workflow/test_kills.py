@@ -72,7 +72,7 @@ def hung(checkout, at):
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        patience = time.monotonic() + 60
+        patience = time.monotonic() + 600
         while not mark.exists() and run.poll() is None and time.monotonic() < patience:
             time.sleep(0.02)
         assert mark.exists(), "the run did not come to this point"
