@@ -7,10 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import h5py
+import hypothesis
 import numpy as np
 import pytest
 
 from fedcore.problems import Problem
+
+# Whether an example is quick enough depends on what else the machine does.
+hypothesis.settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("untimed")
 
 SIZES = (3, 17, 8, 12)  # uneven, and one client with no more samples than components
 FEATURES = 9
