@@ -58,7 +58,8 @@ class FederatedPCA:
     tol : float, optional
         Of an algorithm with a residual test (block_krylov, momentum_power, ssi): largest sine of
         the angle between the subspace found and the exact one. The default is 1e-8 for those, and
-        no test for others. Where rounding allows less, the run ends there.
+        no test for others. Where rounding allows less, the run ends there. Singular values that
+        are equal to 1e-8 count as found when n_components of them are.
     random_state : int or numpy.random.SeedSequence or None, default=0
         Same seed, same result, bit for bit where CPU type, BLAS, its number of threads and
         library versions are the same. None draws fresh entropy at every `fit`.

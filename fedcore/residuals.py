@@ -173,9 +173,9 @@ def tell(algorithm: str, settings: Any, output: Mapping[str, Any], iterations: f
         if iterations >= settings.rounds:
             warnings.warn(
                 f"{algorithm} has not converged in {settings.rounds} rounds: the subspace may be "
-                f"off {angle} (tol = {settings.tol:g}). Allow more rounds or a larger tol, take "
-                "block_krylov, which needs the fewest, or choose n_components at a wider gap than "
-                f"that between {between}",
+                f"off {angle} (tol = {settings.tol:g}). Allow more rounds or a larger tol, or "
+                f"choose n_components at a wider gap than that between {between}; block_krylov "
+                "needs the fewest rounds",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.checks import require_at_least, require_non_negative
+from fedcore.errors import InputError
 from fedcore.federation import Federation
 from fedcore.ledger import Cost, Shape
 from fedcore.linalg import orth
@@ -65,6 +66,8 @@ class Params(Rounds):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_non_negative(tol=self.tol)
+        if self.tol >= 1:
+            raise InputError(f"tol bounds the sine of an angle: below 1, got {self.tol!r}")
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

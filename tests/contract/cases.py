@@ -536,6 +536,7 @@ CASES = {
         lambda S, r: MANY,
         needs=lambda S, r: FEW,
         settings=({"rounds": 0}, {"rounds": 1}, {"rounds": 4}),
+        refused=(("tol", 1.0),),
     ),
     "local_power": Case(
         local_power,
@@ -616,7 +617,10 @@ CASES = {
         lambda S, r: FEW,
         needs=lambda S, r: FEW,
         settings=({"rounds": 0}, {"rounds": 1}, {"rounds": 2}, {"rounds": 4, "memory": 2}),
-        refused=(("memory", 1),),
+        refused=(
+            ("tol", 1.0),
+            ("memory", 1),
+        ),
     ),
     "fedrep_linear": Case(
         shared_regression,
@@ -643,7 +647,10 @@ CASES = {
         lambda S, r: MANY,
         needs=lambda S, r: FEW,
         settings=({"rounds": 1}, {"rounds": 4, "sigma_next": 0.4}, {"rounds": 4}),
-        refused=(("sigma_next", -1.0),),
+        refused=(
+            ("tol", 1.0),
+            ("sigma_next", -1.0),
+        ),
     ),
     "adaptive_power": Case(
         private.filtered_power,
