@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -134,3 +136,40 @@ def test_white_entries_are_independent_with_the_variance_of_their_kind(kind, var
 def test_white_refuses_more_clients_than_samples():
     with pytest.raises(InputError, match="n_samples must be a whole number of at least 5, got 4"):
         generators.generate("white", np.random.default_rng(0), {"n_samples": 4, "n_clients": 5})
+
+
+# What a model cannot do without, where its defaults are not enough.
+NEEDED = {"spectrum": {"n_clients": 2, "n_samples": 2000}}
+PARAMETERS = [
+    (name, parameter)
+    for name in generators.names()
+    for parameter in inspect.signature(generators.REGISTRY.module(name).generate).parameters
+    if parameter != "rng"
+]
+
+
+@pytest.mark.parametrize("name", generators.names())
+def test_defaults_pass_the_check(name):
+    generators.check(name, NEEDED.get(name, {}))
+
+
+@pytest.mark.parametrize(("name", "parameter"), PARAMETERS)
+def test_every_parameter_is_checked_before_anything_is_drawn(name, parameter):
+    """Whoever writes a model and forgets a check, or draws before it, fails here."""
+    for value in (float("nan"), {"x": 1}, "no such word", [float("nan")], -4):
+        params = {**NEEDED.get(name, {}), parameter: value}
+        with pytest.raises(InputError):
+            generators.check(name, params)
+
+
+def test_a_check_draws_nothing_and_forgives_memory(monkeypatch):
+    """Not even where a parameter asks for more memory than any machine has."""
+    generators.check("white", {"n_samples": 10**15})
+    module = generators.REGISTRY.module("white")
+    monkeypatch.setattr(module, "generate", lambda rng, *, size=1: np.empty(10**18))
+    generators.check("white", {"size": 2})
+    monkeypatch.setattr(module, "generate", lambda rng, *, size=1: rng.normal() + 1 / size)
+    generators.check("white", {"size": 0})
+    monkeypatch.setattr(module, "generate", lambda rng, *, size=1: 1 / size + rng.normal())
+    with pytest.raises(InputError, match=r"white cannot take these parameters: .*division"):
+        generators.check("white", {"size": 0})

@@ -54,7 +54,7 @@ CONFIGURATION = {
         PAPER, "repeats: 3", "repeat: 3",
         f"{PAPER}, experiments.second: unknown key 'repeat': did you mean 'repeats'? known: "
         "audit, because, iterates, metrics, params, problems, repeats, reproduces, runs, stop, "
-        "together",
+        "together, twin",
     ),
     "key of a published value": (
         PAPER, "statistic: max", "statistics: max",
