@@ -207,7 +207,9 @@ def test_clipped_clients_do_not_use_what_was_kept_of_longer_rows():
 def test_a_clients_gram_matrix_is_made_once_and_kept_with_the_data(monkeypatch):
     (data,) = drawn([30])
     made = []
-    monkeypatch.setattr(steps, "gram_matrix", lambda some: made.append(1) or some[0].T @ some[0])
+    monkeypatch.setattr(
+        steps, "gram_matrix", lambda some, dtype: made.append(1) or some[0].T @ some[0]
+    )
     clients = Clients([data])
     for _ in range(2):  # two runs on the same data
         federation = Federation(clients, check=False)
