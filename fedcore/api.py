@@ -12,7 +12,7 @@ import numpy as np
 from fedcore import algorithms, metrics, residuals
 from fedcore.checks import require_flag, require_rank, require_start
 from fedcore.client_state import root_of
-from fedcore.clients import Clients, check_clients, check_labels
+from fedcore.clients import Clients, check_clients, check_labels, require_size
 from fedcore.errors import ConvergenceWarning, InputError
 from fedcore.federation import Federation, Observer
 from fedcore.history import Recorder
@@ -200,12 +200,15 @@ def execute(
     Raises
     ------
     InputError
-        When the rank is too large for the data, the starting basis does not fit, or there are no
-        labels to learn from.
+        When the rank is too large for the data, the data are zero or of a size whose squares leave
+        the range of their precision, the starting basis does not fit, or there are no labels to
+        learn from.
     """
     require_rank(settings.n_components, problem.n_samples, problem.n_features)
     if problem.clients.zero:
         raise InputError("the data of all clients are zero: there is no subspace to find")
+    if getattr(settings, "epsilon", None) is None:  # a private run may not tell by a failure
+        require_size(problem.clients)
     if settings.start is not None:
         require_start(settings.start, problem.n_features, settings.n_components)
     if algorithm.labelled and problem.clients.labels is None:

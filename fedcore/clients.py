@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, NamedTuple, overload
 
@@ -152,6 +153,13 @@ class Clients(Sequence[np.ndarray]):
         seen = self if self.gram is None else [self.gram]
         return not any(matrix.any() for matrix in seen)
 
+    @cached_property
+    def largest(self) -> float:
+        """Largest absolute value of an entry; of a Gram matrix alone, the largest column's norm."""
+        if self.gram is not None:
+            return float(np.sqrt(np.diagonal(self.gram).max()))
+        return max(float(max(matrix.max(), -matrix.min())) for matrix in self)
+
 
 def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Check client matrices and return them as C-contiguous float arrays.
@@ -285,6 +293,27 @@ def _not_numeric(client: Any, data: np.ndarray) -> str:
             if not isinstance(dtype, np.dtype) or dtype.kind not in "iuf":
                 return f"column {name!r} has dtype {dtype}; drop it or call .astype(float) on it"
     return f"dtype {data.dtype} is not numeric"
+
+
+def require_size(clients: Clients) -> None:
+    """Require data whose products neither overflow nor vanish.
+
+    Every method multiplies by SᵀS: the square of the largest entry must be a normal number, and
+    that times the number of entries, a bound of ‖S‖_F², finite.
+
+    Raises
+    ------
+    InputError
+    """
+    largest, dtype = clients.largest, np.result_type(*clients.dtypes)
+    limits = np.finfo(dtype)
+    entries = float(clients.n_samples) * clients.n_features
+    low, high = np.sqrt(float(limits.tiny)), np.sqrt(float(limits.max) / entries)
+    if not low <= largest <= high:
+        raise InputError(
+            f"the largest entry of the data is {largest:.3g}: in {dtype}, squares and sums of "
+            f"squares leave the range; divide the data by {10.0 ** round(np.log10(largest)):g}"
+        )
 
 
 def check_labels(labels: Sequence[np.ndarray], clients: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -26,6 +26,10 @@ class HistoryError(FedcoreError):
     """A history file is corrupt, half-written or of another schema version."""
 
 
+class RoundingWarning(UserWarning):
+    """Rounding has spoiled a part of a result; the message says which and what to do."""
+
+
 class ConvergenceWarning(UserWarning):
     """A result is further from the answer than was asked for; the message says what to do."""
 

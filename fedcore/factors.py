@@ -70,19 +70,17 @@ class SpectralFactors:
     Attributes
     ----------
     V : ndarray of shape (d, r)
-    eigenvalues : ndarray of shape (k,)
-        Non-zero eigenvalues of VᵀV.
     energy : ndarray of shape (k,)
-        Squared norms of the columns of E₀, summed over the clients.
+        Squared norms of the columns of ``E₀ diag(σ)``, σ the non-zero singular values of V, summed
+        over the clients; in data units squared.
     remaining : ndarray of shape (k,)
         What is left of each column of E₀.
     """
 
     V: np.ndarray
-    eigenvalues: np.ndarray
     energy: np.ndarray
     remaining: np.ndarray
 
     def excess(self, clients: Sequence[np.ndarray]) -> float:
-        """Return ``½ Σⱼ λⱼ remainingⱼ² energyⱼ``; no pass over the data."""
-        return 0.5 * float(self.eigenvalues @ (self.remaining**2 * self.energy))
+        """Return ``½ Σⱼ remainingⱼ² energyⱼ``; no pass over the data."""
+        return 0.5 * float(self.remaining**2 @ self.energy)

@@ -53,7 +53,7 @@ COLUMNS = {
     "bytes_up": ("bytes", "sent from all clients to the server so far"),
     "bytes_down": ("bytes", "sent from the server to all clients so far"),
     "epsilon": ("1", "privacy loss so far at the run's δ, the largest of any client's record"),
-    "diverged": ("0 or 1", "whether the iterate, or what came out, holds NaN or infinity"),
+    "diverged": ("0 or 1", "whether the iterate, a measure or what came out is not finite"),
 }
 
 
@@ -142,13 +142,18 @@ class Recorder:
         """Record one iterate; return True when the run should end.
 
         `counts` are columns of the algorithm's own, the same ones in every call. An iterate that is
-        not finite is marked as diverged, has no measures, and is the last.
+        not finite is marked as diverged, has no measures, and is the last. So is one of which a
+        measure is not finite, unless the run is private: the measures are no part of what it may
+        depend on.
         """
         row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot(), **(counts or {})}
         diverged = not all(np.isfinite(array).all() for array in _shared_arrays(iterate))
         row["diverged"] = int(diverged)
         for metric in self._metrics:
             row[metric.name] = np.nan if diverged else metric.function(iterate, self.problem)
+        if self.ledger.privacy is None:
+            diverged = diverged or any(m.fails(row[m.name]) for m in self._metrics)
+            row["diverged"] = int(diverged)
         self.rows.append(row)
         if self._keep(iteration):
             self.kept.append((iteration, np.array(shared_matrix(iterate))))

@@ -78,7 +78,7 @@ def _sampled(metric: metrics.Metric, every: int) -> metrics.Metric:
         number = next(count)
         return metric.function(iterate, problem) if number and number % every == 0 else np.nan
 
-    return replace(metric, function=function)
+    return replace(metric, function=function, finite=False)
 
 
 def _mean(recorder: Recorder, by: str) -> float:

@@ -55,7 +55,7 @@ def test_a_cell_becomes_one_history_file(problem_file, tmp_path):
     assert history.about == written.about
     assert history["objective"].shape == history["kappa"].shape == (3, 5)
     assert history.final["V"].shape == (3, 6, 2)
-    assert set(history.final) == {"V"}  # not the clients' own matrices
+    assert set(history.final) == {"V", "exponent"}  # not the clients' own matrices
     np.testing.assert_array_equal(history.reference["singular_values"], problem.singular_values)
     about = history.about
     assert about["params"] == {"n_components": 2, "local_steps": 4}

@@ -65,6 +65,18 @@ def test_a_basis_that_repeats_a_direction_finds_nothing_in_its_place(problem):
     assert found == pytest.approx(3 / np.sqrt(50), rel=1e-12)
 
 
+@pytest.mark.parametrize("exponent", [-480, -200, 200, 480])
+def test_the_size_of_the_data_changes_none_of_them(wide_or_tall, exponent):
+    Z = np.linalg.qr(np.random.default_rng(0).standard_normal((FEATURES, RANK)))[0]
+    scaled = Problem("scaled", [np.ldexp(client, exponent) for client in wide_or_tall.clients])
+    for name in NAMES:
+        units = 2 * exponent if name == "captured" else 0
+        expected = value(name, Z, wide_or_tall)
+        # Powers of two round nothing, but the SVD of the reference may scale by others.
+        found = np.ldexp(value(name, Z, scaled), -units)
+        assert found == pytest.approx(expected, rel=1e-12, abs=0), name
+
+
 def test_what_metrics_share_is_computed_once_per_iterate(problem, monkeypatch):
     Z = np.linalg.qr(np.random.default_rng(0).standard_normal((FEATURES, RANK)))[0]
     alone = {name: value(name, Z, problem) for name in NAMES}

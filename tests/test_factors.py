@@ -92,7 +92,7 @@ def test_spectral_factors_agree_with_the_matrices_that_they_stand_for(clients):
         error = gaussian(len(s), 3, 20 + i)  # E₀ in the eigenbasis of VᵀV
         U.append(s @ np.linalg.pinv(V).T + (error * remaining) @ right_t)
         energy += (error**2).sum(axis=0)
-    spectral = SpectralFactors(V, sigma**2, energy, remaining)
+    spectral = SpectralFactors(V, sigma**2 * energy, remaining)
     # Equal in exact arithmetic; rounding.
     assert spectral.excess(clients) == pytest.approx(
         ExplicitFactors(V, U).excess(clients), rel=1e-12

@@ -12,6 +12,7 @@ from fedcore.api import execute
 from fedcore.errors import HistoryError, InputError
 from fedcore.history import SCHEMA, History, Recorder
 from fedcore.ledger import Ledger
+from fedcore.privacy.mechanisms import Privacy
 
 MEASURES = [metrics.get("objective"), metrics.get("kappa")]
 
@@ -37,6 +38,7 @@ def history_of(problem, lengths=(4, 2), iterates="last"):
         metrics=MEASURES,
         reference={"singular_values": problem.singular_values},
         about={"paper": "factorization", "name": "σ ≥ 0", "params": {"power": 1}},
+        counts=algorithms.get("power_gd").columns,
     )
 
 
@@ -150,7 +152,7 @@ def test_a_kept_iterate_does_not_change_when_the_algorithm_overwrites_it(problem
 
 
 def test_matrices_of_single_clients_are_not_kept(history):
-    assert set(history.final) == {"V"}
+    assert set(history.final) == {"V", "exponent"}
 
 
 def test_a_column_that_is_not_there_is_refused_with_the_names_that_are(history):
@@ -230,3 +232,33 @@ def test_a_write_that_fails_leaves_the_old_file_as_it_was(history, file):
 def test_a_history_moves_with_its_file(file, tmp_path):
     moved = shutil.move(file, tmp_path / "moved.h5")
     assert History.load(moved).repeats == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "finite", "marked"),
+    [
+        (np.nan, True, 1),
+        (np.nan, False, 0),
+        (np.inf, True, 1),
+        (np.inf, False, 0),
+        (1e308, True, 0),
+    ],
+)
+def test_a_measure_that_is_not_finite_marks_the_run_and_ends_it(problem, value, finite, marked):
+    def function(iterate, problem):
+        return value
+
+    metric = metrics.Metric("odd", "1", "as it comes", function, finite)
+    recorder = Recorder(problem, Ledger(), [metric])
+    assert recorder(0, basis=np.eye(9, 3)) == bool(marked)
+    assert recorder.rows[0]["diverged"] == marked
+
+
+def test_a_measure_does_not_end_a_private_run(problem):
+    """It is an exact function of the data, and the length of the run would give it away."""
+    ledger = Ledger()
+    ledger.privacy = Privacy(1, 1e-5, "replace_one")
+    metric = metrics.Metric("odd", "1", "as it comes", lambda iterate, problem: np.nan)
+    recorder = Recorder(problem, ledger, [metric])
+    assert not recorder(0, basis=np.eye(9, 3))
+    assert recorder.rows[0]["diverged"] == 0

@@ -167,7 +167,7 @@ def _improve(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray, params: Pa
         return _multiply(data, state, X) + coupled(X)
 
     old, HX = X_k, state.AAX + coupled(X_k)
-    limits = Limits(params.tolerance, params.delta, state.square + beta)
+    limits = Limits(params.tolerance, params.delta, _square_of(data, state, params) + beta)
     enough = RULES[params.inner](limits, old, HX)
     solver = SOLVERS[params.solver](product, old, HX, params.signs)
     for X, HX in itertools.islice(solver, params.inner_steps):
@@ -176,6 +176,15 @@ def _improve(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray, params: Pa
         old = X
     state.X, state.AAX = X, HX - coupled(X)
     state.W = off(X, -state.AAX)
+
+
+def _square_of(data: np.ndarray, state: SimpleNamespace, params: Params) -> float:
+    """‖Aᵢ‖₂² of (13), whatever the norm that βᵢ starts from; asked for by that rule alone."""
+    if params.inner == "decrease" and params.beta_norm != "spectral":
+        if not hasattr(state, "spectral_square"):
+            state.spectral_square = spectral_norm(data) ** 2
+        return state.spectral_square
+    return state.square
 
 
 def _multiply(data: np.ndarray, state: SimpleNamespace, X: np.ndarray) -> np.ndarray:

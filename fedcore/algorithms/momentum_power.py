@@ -15,6 +15,7 @@ Ritz value never exceeds its eigenvalue, so that this β never exceeds the best 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,10 +76,12 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             eigenvalue = max(eigenvalue, next_ritz_value(Z, U, Z_old, U_old))
         arrived = test.blocks(Z, U)
         Z_old, U_old = Z, U
-        Z, R = qr_positive(U - (eigenvalue / 2) ** 2 * carried)
+        # β R⁻¹ by parts: a square of λ/2 may leave the range where this product does not.
+        half, e = math.frexp(eigenvalue / 2)
+        Z, R = qr_positive(U - half**2 * np.ldexp(carried, 2 * e))
         carried = Z_old @ _inverse(R)
         stop = record(k, basis=Z) or arrived
-    return {"basis": Z, "beta": np.float64((eigenvalue / 2) ** 2), **test.output()}
+    return {"basis": Z, "beta": np.float64(eigenvalue / 2) ** 2, **test.output()}
 
 
 def next_ritz_value(Z: np.ndarray, U: np.ndarray, Z_old: np.ndarray, U_old: np.ndarray) -> float:

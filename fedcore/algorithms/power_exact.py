@@ -13,14 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.algorithms.power_iteration import Params, communication, power_initialisation
+from fedcore.algorithms.power_iteration import (
+    COLUMNS,
+    Params,
+    communication,
+    power_initialisation,
+)
 from fedcore.factors import ExactFactors
 from fedcore.federation import Federation
 from fedcore.linalg import range_basis
 
 PAPER = "factorization"
 
-__all__ = ["PAPER", "Params", "communication", "run"]
+__all__ = ["COLUMNS", "PAPER", "Params", "communication", "run"]
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -29,14 +34,15 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``V`` of shape (n_features, n_components) and ``U``, one (n_i, n_components) per client.
+        That of `power_iteration` and ``U``, one (n_i, n_components) per client.
     """
-    V = power_initialisation(federation, params)
+    found = power_initialisation(federation, params)
+    V = found.V
     federation.broadcast(V)
     basis, sigma, rotation = range_basis(V)
 
     def solve(data: np.ndarray, state: SimpleNamespace, message: np.ndarray) -> np.ndarray:
         return (data @ basis / sigma) @ rotation.T
 
-    record(0, factors=ExactFactors(V))
-    return {"V": V, "U": federation.observe(solve)}
+    record(0, factors=ExactFactors(V), counts=found.counts)
+    return found.output(U=federation.observe(solve))

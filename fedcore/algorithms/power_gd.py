@@ -6,8 +6,10 @@ Nesterov's momentum ``β_k = k/(k+3)`` if asked for.
 
 The step is ``U − Û ← (U − Û)(I − γ VᵀV)`` with Û the exact solution, so in the eigenbasis T of VᵀV
 the error's columns only shrink, each by its own factor: ``(U_t − Û) T = E₀ diag(p_t)``. This file
-advances the r numbers p_t and builds U_T at the end, in exact arithmetic the same iterates as the
-direct form (which is the oracle of its test) without a pass over the data per step.
+advances the r numbers p_t, for the loss, and q_t = 1 − p_t, which for slow directions is far below
+the rounding of p_t, and builds ``U_T = U₀ − E₀ diag(q_T) Tᵀ`` at the end: in exact arithmetic the
+same iterates as the direct form without a pass over the data per step. E₀ is kept times the
+singular values of V, ``E₀ diag(σ) = U₀ T diag(σ) − S Q``, so that it has the size of the data.
 
 Departure: after the authors' code, ``U₀`` has i.i.d. N(0, 1/nᵢ) entries (the paper says "random").
 Remark 4: with ``orthonormalise`` V is replaced by its orthonormal basis, κ = 1, and one step
@@ -23,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from fedcore.algorithms import power_iteration
-from fedcore.algorithms.power_iteration import power_initialisation
+from fedcore.algorithms.power_iteration import COLUMNS as COLUMNS
+from fedcore.algorithms.power_iteration import Scaled, power_initialisation
 from fedcore.checks import require_at_least, require_flag
 from fedcore.factors import SpectralFactors
 from fedcore.federation import Federation
@@ -65,36 +68,39 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``V`` of shape (n_features, n_components) and ``U``, one (n_i, n_components) per client.
+        That of `power_iteration` and ``U``, one (n_i, n_components) per client.
     """
-    V = power_initialisation(federation, params)
-    V = orth(V) if params.orthonormalise else V
+    found = power_initialisation(federation, params)
+    counts = found.counts
+    found = Scaled(orth(found.V)) if params.orthonormalise else found
+    V = found.V
     federation.broadcast(V)
 
     def draw_error(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> None:
-        basis, sigma, state.T = range_basis(V)
+        basis, state.sigma, state.T = range_basis(V)
         state.U0 = state.rng.standard_normal((len(data), V.shape[1])) / np.sqrt(len(data))
-        state.error = state.U0 @ state.T - data @ basis / sigma  # E₀ = (U₀ − Û) T
+        state.error = state.U0 @ state.T * state.sigma - data @ basis  # E₀ diag(σ)
 
     def column_energy(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
         return np.einsum("ij,ij->j", state.error, state.error)
 
     federation.local(draw_error)
     energy = sum(federation.observe(column_energy))
-    eigenvalues = range_basis(V).sigma ** 2
-    decay = 1.0 - eigenvalues / eigenvalues[0]  # eigenvalues of I − γ VᵀV
-
-    remaining = lookahead = np.ones_like(decay)
+    sigma = range_basis(V).sigma.astype(np.float64)
+    rate = (sigma / sigma[:1]) ** 2  # eigenvalues of γ VᵀV
+    p = p_ahead = np.ones_like(rate)  # what remains of E₀'s columns
+    q = q_ahead = np.zeros_like(rate)  # and what is done of them, 1 − p
     for k in range(params.local_steps + 1):
-        stop = record(k, factors=SpectralFactors(V, eigenvalues, energy, remaining))
+        stop = record(k, factors=SpectralFactors(V, energy, p), counts=counts)
         if stop or k == params.local_steps:
             break
-        previous, remaining = remaining, decay * lookahead
+        p_old, p = p, (1.0 - rate) * p_ahead
+        q_old, q = q, rate + (1.0 - rate) * q_ahead
         beta = k / (k + 3) if params.momentum else 0.0
-        lookahead = remaining + beta * (remaining - previous)
+        p_ahead, q_ahead = p + beta * (p - p_old), q + beta * (q - q_old)
 
     def iterate(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
         # What of U₀ lies in the null space of VᵀV has no gradient and stays.
-        return state.U0 + (state.error * (remaining - 1.0)) @ state.T.T
+        return state.U0 - (state.error / state.sigma * q) @ state.T.T
 
-    return {"V": V, "U": federation.observe(iterate)}
+    return found.output(U=federation.observe(iterate))

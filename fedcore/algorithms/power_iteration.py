@@ -7,6 +7,11 @@ The clients sketch ``Vⁱ = Sⁱᵀ Φⁱ`` with Gaussian Φⁱ, the server sums
 multiplied by ``Sⁱᵀ Sⁱ``: ``V = (SᵀS)^α Sᵀ Φ`` after α + 1 communications. V is not orthonormalised
 between the multiplications, as in the paper, which needs its singular values.
 
+So V's entries grow like ‖S‖^(2α+1) and its condition number like (σ₁/σ_r)^(2α+1). Against the
+first, V is divided by a power of two before every multiplication, which rounds nothing, and
+multiplied back at the end, where its precision allows. Against the second nothing helps but fewer
+multiplications: directions that rounding has spoiled are counted and warned of.
+
 Two readings of the restarts: ``select = "initial"`` compares κ of the sketches and multiplies only
 the best one (the authors' code); ``"final"`` multiplies every sample and compares κ of the results
 (the text).
@@ -14,21 +19,26 @@ the best one (the authors' code); ``"final"`` multiplies every sample and compar
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fedcore.checks import require_at_least, require_one_of
-from fedcore.errors import InputError
+from fedcore.errors import InputError, RoundingWarning
 from fedcore.factors import ExactFactors
 from fedcore.federation import Federation
 from fedcore.ledger import Cost, Shape
-from fedcore.linalg import condition_number
+from fedcore.linalg import condition_number, lost_directions
 
 PAPER = "factorization"
 SELECTIONS = ("initial", "final")
+COLUMNS = {
+    "lost_directions": ("directions", "of V that rounding has spoiled: known to less than 2 digits")
+}
+ROOM = 16  # powers of two between V's largest entry and the ends of its precision's range
 
 
 @dataclass(frozen=True)
@@ -69,23 +79,96 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``V``, ndarray of shape (n_features, n_components).
+        As of `Scaled.output`.
     """
-    V = power_initialisation(federation, params)
-    federation.broadcast(V)
-    record(0, factors=ExactFactors(V))
-    return {"V": V}
+    start = power_initialisation(federation, params)
+    federation.broadcast(start.V)
+    record(0, factors=ExactFactors(start.V), counts=start.counts)
+    return start.output()
 
 
-def power_initialisation(federation: Federation, params: Any) -> np.ndarray:
-    """Return V = (SᵀS)^α SᵀΦ, the best-conditioned of `params.samples` draws of Φ."""
+class Scaled(NamedTuple):
+    """``V · 2^exponent``.
+
+    Attributes
+    ----------
+    V : ndarray of shape (d, r)
+    exponent : int
+    """
+
+    V: np.ndarray
+    exponent: int = 0
+
+    def normalised(self) -> Scaled:
+        """Bring the largest entry of V to [½, 1); exact."""
+        return self.shifted(self._size())
+
+    def restored(self) -> Scaled:
+        """Bring the exponent back to 0, where V keeps all its digits then."""
+        limits, size = np.finfo(self.V.dtype), self._size()
+        lowest, highest = limits.minexp + limits.nmant + ROOM, limits.maxexp - ROOM
+        fits = lowest <= size + self.exponent <= highest
+        return self.shifted(-self.exponent) if fits else self
+
+    def shifted(self, by: int) -> Scaled:
+        """Move `by` powers of two from V to the exponent."""
+        return Scaled(np.ldexp(self.V, -by), self.exponent + by)
+
+    def _size(self) -> int:
+        """Smallest e with max |V| < 2^e; 0 where there is none."""
+        largest = np.abs(self.V).max()
+        return int(np.frexp(largest)[1]) if np.isfinite(largest) else 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The columns of `COLUMNS`."""
+        return {"lost_directions": lost_directions(self.V)}
+
+    def output(self, **more: Any) -> dict[str, Any]:
+        """``V``, `more`, and ``exponent``: V is 2^−exponent times (SᵀS)^α SᵀΦ.
+
+        The exponent is 0 unless that product lies outside of the range of its precision.
+        """
+        return {"V": self.V, **more, "exponent": np.int64(self.exponent)}
+
+
+def power_initialisation(federation: Federation, params: Any) -> Scaled:
+    """Return V = (SᵀS)^α SᵀΦ, the best-conditioned of `params.samples` draws of Φ.
+
+    Warns
+    -----
+    RoundingWarning
+        When rounding has spoiled some of V's directions.
+    """
     early = params.select == "initial"
     candidates = []
     for _ in range(params.samples):
-        V = _sketch(federation, params)
-        candidates.append(V if early else _multiply(federation, V, params.power))
-    V = candidates[0] if len(candidates) == 1 else min(candidates, key=condition_number)
-    return _multiply(federation, V, params.power) if early else V
+        found = _sketch(federation, params)
+        candidates.append(found if early else _multiply(federation, found, params.power))
+    best = candidates[0]
+    if len(candidates) > 1:
+        best = min(candidates, key=lambda found: condition_number(found.V))
+    if early:
+        best = _multiply(federation, best, params.power)
+    best = best.normalised().restored()
+    _warn(best.V, params.power)
+    return best
+
+
+def _warn(V: np.ndarray, power: int) -> None:
+    lost = lost_directions(V)
+    if not lost or not np.isfinite(V).all():  # what is not finite is recorded as diverged
+        return
+    advice = ["fewer components", "a method that orthonormalises in every round (block_krylov)"]
+    advice += ["a smaller power"] if power else []
+    advice += ["float64 data"] if V.dtype == np.float32 else []
+    warnings.warn(
+        f"rounding leaves less than two digits of {lost} of the {V.shape[1]} directions of "
+        f"V = (SᵀS)^{power} SᵀΦ: singular values of the data fall too fast for {V.dtype}; "
+        f"take {' or '.join(advice)}",
+        RoundingWarning,
+        stacklevel=2,
+    )
 
 
 def communication(params: Any, shape: Shape) -> Cost:
@@ -100,22 +183,22 @@ def communication(params: Any, shape: Shape) -> Cost:
     return Cost(uploads, uploads * block, downloads * block)
 
 
-def _sketch(federation: Federation, params: Any) -> np.ndarray:
+def _sketch(federation: Federation, params: Any) -> Scaled:
     if params.start is not None:
-        federation.broadcast(params.start)
-        return federation.sum(gram_product)
+        return _multiply(federation, Scaled(params.start), 1)
 
     def sketch(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
         return data.T @ state.rng.standard_normal((len(data), params.n_components))
 
-    return federation.sum(sketch)
+    return Scaled(federation.sum(sketch))
 
 
-def _multiply(federation: Federation, V: np.ndarray, times: int) -> np.ndarray:
+def _multiply(federation: Federation, found: Scaled, times: int) -> Scaled:
     for _ in range(times):
-        federation.broadcast(V)
-        V = federation.sum(gram_product)
-    return V
+        found = found.normalised()
+        federation.broadcast(found.V)
+        found = Scaled(federation.sum(gram_product), found.exponent)
+    return found
 
 
 def gram_product(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> np.ndarray:

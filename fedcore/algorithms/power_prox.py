@@ -4,13 +4,15 @@ Philippenko, Scaman & Massoulié (AAAI 2025), Remark 3: with V from Algorithm 1 
 minimises ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F + strength · ρ(Uⁱ)`` with ρ = ½‖·‖²_F (``l2``), ‖·‖₁ (``l1``) or the
 nuclear norm (``nuclear``), by proximal gradient steps of length 1/σ_max(V)², accelerated with β_k =
 k/(k+3) if asked for (FISTA). No communication after V; nothing but VᵀV and SⁱV enters a step, so
-that no step passes over the data.
+that no step passes over the data. What a step lowers is the measure ``regularised_objective``;
+``objective`` is the loss without the penalty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +20,8 @@ import numpy as np
 import scipy.linalg
 
 from fedcore.algorithms import power_gd
-from fedcore.algorithms.power_iteration import power_initialisation
+from fedcore.algorithms.power_iteration import COLUMNS as COLUMNS
+from fedcore.algorithms.power_iteration import Scaled, power_initialisation
 from fedcore.checks import require_non_negative, require_one_of
 from fedcore.factors import ExplicitFactors
 from fedcore.federation import Federation
@@ -43,6 +46,16 @@ def singular_value_threshold(U: np.ndarray, threshold: float) -> np.ndarray:
     return (left * np.maximum(sigma - threshold, 0.0)) @ right_t
 
 
+def nuclear_norm(U: np.ndarray) -> float:
+    """Sum of the singular values of `U`."""
+    return float(scipy.linalg.svdvals(U, check_finite=False).sum())
+
+
+PENALTIES: dict[str, Callable[[np.ndarray], float]] = {
+    "l2": lambda U: 0.5 * float(np.vdot(U, U)),
+    "l1": lambda U: float(np.abs(U).sum()),
+    "nuclear": nuclear_norm,
+}
 PROXIMAL: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
     "l2": shrink,
     "l1": soft_threshold,
@@ -80,32 +93,42 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``V`` of shape (n_features, n_components) and ``U``, one (n_i, n_components) per client.
+        That of `power_iteration` and ``U``, one (n_i, n_components) per client.
     """
-    V = power_initialisation(federation, params)
-    V = orth(V) if params.orthonormalise else V
+    found = power_initialisation(federation, params)
+    counts = found.counts
+    found = Scaled(orth(found.V)) if params.orthonormalise else found
+    V = found.V
     federation.broadcast(V)
-    prox = PROXIMAL[params.penalty]
+    prox, penalty = PROXIMAL[params.penalty], PENALTIES[params.penalty]
 
     def start(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> None:
         state.U = state.rng.standard_normal((len(data), V.shape[1])) / np.sqrt(len(data))
         state.lookahead = state.U
-        state.SV, state.gram = data @ V, V.T @ V
-        state.step = 1.0 / float(np.linalg.norm(V, 2)) ** 2
+        # Divided by the power of two 2^e that V has the size of, so that no square overflows.
+        W, e = Scaled(V).normalised()
+        state.SV, state.gram = np.ldexp(data @ W, -e), W.T @ W
+        state.step = 1.0 / (float(np.linalg.norm(W, 2)) or 1.0) ** 2
+        state.threshold = float(np.ldexp(state.step * params.strength, -2 * e))
 
     def descend(beta: float) -> Callable[..., None]:
         def step_once(data: np.ndarray, state: SimpleNamespace, message: Any) -> None:
             gradient = state.lookahead @ state.gram - state.SV
-            U = prox(state.lookahead - state.step * gradient, state.step * params.strength)
+            U = prox(state.lookahead - state.step * gradient, state.threshold)
             state.lookahead = U + beta * (U - state.U)
             state.U = U
 
         return step_once
 
+    def total(U: Sequence[np.ndarray]) -> float:
+        return params.strength * sum(map(penalty, U))
+
     federation.local(start)
     for k in range(params.local_steps + 1):
-        stop = record(k, factors=ExplicitFactors(V, federation.client_state("U")))
+        U = federation.client_state("U")
+        added = partial(total, U)
+        stop = record(k, factors=ExplicitFactors(V, U), penalty=added, counts=counts)
         if stop or k == params.local_steps:
             break
         federation.local(descend(k / (k + 3) if params.momentum else 0.0))
-    return {"V": V, "U": federation.client_state("U")}
+    return found.output(U=federation.client_state("U"))

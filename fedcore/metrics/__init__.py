@@ -37,12 +37,20 @@ class Metric:
         As they are written into a history.
     function : callable
         ``(iterate, problem) -> float``.
+    finite : bool, default=True
+        Whether a value that is not finite marks the run as diverged. A measure that may be infinite
+        or left out (NaN) says False.
     """
 
     name: str
     units: str
     description: str
     function: Callable[[Iterate, Problem], float]
+    finite: bool = True
+
+    def fails(self, value: float) -> bool:
+        """Whether `value` is what only a diverged run has."""
+        return self.finite and not np.isfinite(value)
 
 
 def intermediate(

@@ -17,17 +17,18 @@ from fedcore.problems import Problem
 
 def kkt(iterate: Iterate, problem: Problem) -> float:
     """Return the scaled KKT violation ``‖P⊥_Z AAᵀ Z‖_F / ‖A‖_F²`` of Wang, Liu & Zhang."""
-    return _residual(iterate, problem) / float(np.sum(problem.singular_values**2))
+    return _residual(iterate, problem) / float(np.sum(_spectrum(problem)[0] ** 2))
 
 
 def kkt_residual(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖P⊥_Z AAᵀ Z‖_F / ‖A‖₂²``; at 1e−4 it explains the errors that the paper prints."""
-    return _residual(iterate, problem) / float(problem.singular_values[0] ** 2)
+    return _residual(iterate, problem) / float(_spectrum(problem)[0][0] ** 2)
 
 
 def captured(iterate: Iterate, problem: Problem) -> float:
     """Return ``Σᵢ ‖AᵢᵀZ‖_F²``; the paper's rule (27) ends a run by its relative change."""
-    return float(np.sum(_projected(iterate, problem)[1] ** 2))
+    square = np.sum(_projected(iterate, problem)[1] ** 2)
+    return float(np.ldexp(square, 2 * _spectrum(problem)[1]))
 
 
 def singular_value_error(iterate: Iterate, problem: Problem) -> float:
@@ -37,24 +38,30 @@ def singular_value_error(iterate: Iterate, problem: Problem) -> float:
     """
     _, weighted = _projected(iterate, problem)
     found = scipy.linalg.svdvals(weighted, check_finite=False)
-    exact = problem.singular_values[: shared_matrix(iterate).shape[1]]
+    exact = _spectrum(problem)[0][: shared_matrix(iterate).shape[1]]
     found = np.pad(found, (0, len(exact) - len(found)))
     return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
 
 
+def _spectrum(problem: Problem) -> tuple[np.ndarray, int]:
+    """Σ / 2^e with σ₁ of order one, and e: so fourth powers neither overflow nor vanish."""
+    exponent = int(np.frexp(problem.singular_values[0])[1])
+    return np.ldexp(problem.singular_values, -exponent), exponent
+
+
 @intermediate
 def _residual(iterate: Iterate, problem: Problem) -> float:
-    """‖AAᵀZ − Z Zᵀ AAᵀZ‖_F with AAᵀZ = W Σ (Σ C) and ZᵀAAᵀZ = (Σ C)ᵀ(Σ C)."""
+    """‖AAᵀZ − Z Zᵀ AAᵀZ‖_F / 4^e with AAᵀZ = W Σ (Σ C) and ZᵀAAᵀZ = (Σ C)ᵀ(Σ C)."""
     Z, weighted = _projected(iterate, problem)
-    product = problem.right_vectors @ (problem.singular_values[:, None] * weighted)
+    product = problem.right_vectors @ (_spectrum(problem)[0][:, None] * weighted)
     return float(np.linalg.norm(product - Z @ (weighted.T @ weighted)))
 
 
 @intermediate
 def _projected(iterate: Iterate, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Z, and Σ Wᵀ Z, which has the norms of AᵀZ."""
+    """Z, and Σ Wᵀ Z / 2^e, which has the norms of AᵀZ / 2^e."""
     Z = column_space(shared_matrix(iterate))
-    return Z, problem.singular_values[:, None] * (problem.right_vectors.T @ Z)
+    return Z, _spectrum(problem)[0][:, None] * (problem.right_vectors.T @ Z)
 
 
 METRICS = (

@@ -41,6 +41,12 @@ def exact_excess(iterate: Iterate, problem: Problem) -> float:
     return 0.5 * float(np.linalg.norm(lost) ** 2 - np.linalg.norm(found) ** 2)
 
 
+def regularised_objective(iterate: Iterate, problem: Problem) -> float:
+    """Return F and what the algorithm adds to it, the iterate's ``penalty()``, if it does."""
+    added = iterate["penalty"]() if "penalty" in iterate else 0.0
+    return objective(iterate, problem) + added
+
+
 def kappa(iterate: Iterate, problem: Problem) -> float:
     """Return the condition number of V."""
     return condition_number(shared_matrix(iterate))
@@ -48,6 +54,12 @@ def kappa(iterate: Iterate, problem: Problem) -> float:
 
 METRICS = (
     Metric("objective", "data units squared", "F = ½‖S − U Vᵀ‖²_F", objective),
+    Metric(
+        "regularised_objective",
+        "data units squared",
+        "F and the penalty that the algorithm adds to it",
+        regularised_objective,
+    ),
     Metric(
         "exact_objective",
         "data units squared",
@@ -60,5 +72,5 @@ METRICS = (
         "min over U of ½‖S − U Vᵀ‖²_F at the iterate's V, less the Eckart-Young floor",
         exact_excess,
     ),
-    Metric("kappa", "1", "condition number of V", kappa),
+    Metric("kappa", "1", "condition number of V", kappa, finite=False),
 )
