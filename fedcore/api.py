@@ -18,7 +18,7 @@ from fedcore.federation import Federation, Observer
 from fedcore.history import Recorder
 from fedcore.ledger import Ledger
 from fedcore.linalg import orth
-from fedcore.privacy.noise import simulated
+from fedcore.privacy.noise import Source, simulated
 from fedcore.problems import Problem
 
 StopRule = Callable[[Mapping[str, float]], bool]
@@ -177,7 +177,7 @@ def execute(
     finish: Finish | None = None,
     transcript: Observer | None = None,
     stack: bool = True,
-    noise: np.random.SeedSequence | None = None,
+    noise: Source | None = None,
     center: bool = False,
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run `algorithm` once on `problem`; the one road for the library, the cells and the tests.

@@ -25,7 +25,7 @@ from fedcore import algorithms, lockstep, metrics, problems, tuning, twins
 from fedcore.api import execute
 from fedcore.errors import ConfigError, nearest
 from fedcore.history import History, Recorder
-from fedcore.privacy.noise import simulated
+from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import Problem, name_key
 from fedcore.regression import Truth
 from fedcore.stopping import Stop
@@ -59,8 +59,8 @@ def run_cell(
     ----------
     cell : mapping
         ``paper``, ``experiment``, ``algorithm``, ``name``, ``problem``, ``params``, ``repeats``,
-        ``metrics``, ``iterates``, ``stop``, ``audit``, ``tune``, ``together``, ``twin`` and
-        ``seed``; see `experiments.Cell`.
+        ``metrics``, ``iterates``, ``stop``, ``audit``, ``weaken``, ``tune``, ``together``, ``twin``
+        and ``seed``; see `experiments.Cell`.
     problem_file, history_file : path-like
         Input and output.
     code : str
@@ -185,7 +185,9 @@ def trial(
     problem = draws[repeat % len(draws)]
     settings, seed = algorithm.params(_resolve(params, problem)), repeat_seed(cell, repeat)
     name = f"{cell['experiment']}/{cell['algorithm']}/{cell['name']}"
-    noise = simulated(seed, name, params) if simulate else None
+    noise: Source | None = simulated(seed, name, params) if simulate else None
+    if cell.get("weaken"):
+        noise = Weakened(simulated(seed, name, params), cell["weaken"])
     return execute(algorithm, problem, settings, seed, measure, noise=noise, **options)
 
 

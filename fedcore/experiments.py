@@ -11,7 +11,7 @@ import keyword
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from fedcore.stopping import Stop
 from fedcore.strict_yaml import read_yaml
 
 PAPERS = Path("config/papers")
+WEAKENED = "weakened"  # ends the name of a cell whose noise is, for an audit
 # Names of rules, which are targets of Snakemake as the papers are.
 TARGETS = ("all", "fetch", "problem", "plan", "verdicts", "summary")
 
@@ -50,6 +51,7 @@ class Cell:
     tune: dict[str, Any] | None = None
     together: bool = False
     twin: str = "none"
+    weaken: float | None = None
 
     @property
     def path(self) -> str:
@@ -149,6 +151,11 @@ class Plan:
                     settings["problems"],
                     f"{where}: params_of the unknown problem",
                 )
+                if ("weaken" in run) != (spec.get("audit") == "canary"):
+                    raise ConfigError(
+                        f"{where}, {run['algorithm']}: 'audit: canary' and 'weaken' go together: "
+                        "an audit says nothing unless it finds out a twin with less noise"
+                    )
                 for problem in run.get("problems", spec.get("problems", [])):
                     if problem not in settings["problems"]:
                         raise ConfigError(
@@ -173,6 +180,9 @@ class Plan:
                         )  # fmt: skip
                         _check_cell(cell, where)
                         yield cell
+                        if "weaken" in run:
+                            name = f"{cell.name}-{WEAKENED}"
+                            yield replace(cell, name=name, weaken=run["weaken"])
 
 
 def load_plan(

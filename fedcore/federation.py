@@ -28,6 +28,7 @@ from fedcore.clients import Clients, Labelled, check_clients
 from fedcore.errors import InputError
 from fedcore.ledger import Ledger, Shape, payload
 from fedcore.privacy.mechanisms import Mechanisms, Privacy
+from fedcore.privacy.noise import Source, Weakened
 from fedcore.privacy.noise import stream as noise_stream
 from fedcore.privacy.rows import clip_rows, require_norm, require_rows
 
@@ -122,7 +123,7 @@ class Federation:
         Hand the clients' labels to the steps, beside the samples.
     stack : bool, default=True
         Whether to use the stacked form of steps that have one; False is for tests and benchmarks.
-    noise : numpy.random.SeedSequence, optional
+    noise : numpy.random.SeedSequence or fedcore.privacy.noise.Weakened, optional
         Source of the privacy noise in a simulation, on which no guarantee rests; the default is the
         operating system's entropy, fresh for every client (see `fedcore.privacy.noise`).
 
@@ -153,7 +154,7 @@ class Federation:
         bare_finish: bool = False,
         labelled: bool = False,
         stack: bool = True,
-        noise: np.random.SeedSequence | None = None,
+        noise: Source | None = None,
     ) -> None:
         checked = check_clients(clients) if check else clients
         self._data = checked if isinstance(checked, Clients) else Clients(checked)
@@ -207,7 +208,10 @@ class Federation:
         """
         self.require_protectable()
         simulated = self._noise is not None
-        self.ledger.privacy = Privacy(len(self._data), delta, neighbours, simulated=simulated)
+        weakened = self._noise.factor if isinstance(self._noise, Weakened) else None
+        self.ledger.privacy = Privacy(
+            len(self._data), delta, neighbours, simulated=simulated, weakened=weakened
+        )
         accounts = self.ledger.privacy.accounts
         for state, account in zip(self._state, accounts, strict=True):
             state.privacy = Mechanisms(noise_stream(self._noise, state._id), account)

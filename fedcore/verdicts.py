@@ -309,6 +309,13 @@ def _decide(line: Mapping[str, Any], found: _Finding, desk: _Desk, what: str) ->
     wanted = f"wanted {found.wanted}{found.missing}"
     if found.surrogate:
         return "surrogate data", f"measured on stand-ins, so no comparison; {wanted}"
+    if found.holds and "provided" in line:
+        condition = line["provided"]
+        select = {**line["select"], "column": condition["column"]}
+        also = desk.measure(select, line["statistic"], condition["accept"], f"{what}, provided")
+        if not also.holds:
+            measured = f"{also.measured}, wanted {also.wanted}"
+            return "not run", f"{condition['lest']} ({condition['column']} {measured})"
     if found.holds:
         return "reproduced", f"{wanted}; {line['because']}"
     if found.undecided:

@@ -110,6 +110,18 @@ def test_a_missing_value_never_helps(judge):
                 assert found.verdict == "deviates"
 
 
+def test_a_value_counts_only_under_its_condition(judge):
+    """Without it nothing has been shown; a value that fails by itself has failed all the same."""
+    condition = {"column": "twin", "accept": {"at_least": 9}, "lest": "the check could not fail"}
+    (found,) = judge(rows(6, twin=10), line(provided=condition))
+    assert found.verdict == "reproduced"
+    (found,) = judge(rows(6, twin=8), line(provided=condition))
+    assert (found.verdict, found.measured) == ("not run", "6")
+    assert found.reason == "the check could not fail (twin 8, wanted at least 9)"
+    (found,) = judge(rows(8, twin=8), line(provided=condition))
+    assert found.verdict == "deviates"
+
+
 def test_not_as_printed_names_the_reading_that_holds(judge):
     reading = {"reading": "the code drops a term", "select": LINE["select"] | {"column": "code"}}
     (found,) = judge(rows(8, code=6), line(otherwise=reading))

@@ -1,12 +1,13 @@
 """Data that differ in one record from their neighbours: what a privacy audit tells apart.
 
-One client of rows on a sphere, and the canary as the last row: e₁, for a neighbour e₂ in its place,
-zeros, or no row at all. Replacing e₁ by e₂ moves a Gram matrix as much as rows of unit norm can.
-All other rows depend on the size alone.
+One client of rows on a sphere or on the axes, and the canary as the last row: e₁, for a neighbour
+e₂ in its place, zeros, or no row at all. Replacing e₁ by e₂ moves a Gram matrix as much as rows of
+unit norm can. All other rows depend on the size alone.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -44,12 +45,14 @@ def generate(
     samples: int = 20,
     n_features: int = 2,
     length: float = 1.0,
+    axes: bool = False,
+    lean: float = 0.0,
     held: float = 0.0,
     replaced: bool = False,
     removed: bool = False,
     zeroed: bool = False,
 ) -> list[np.ndarray]:
-    """Rows on the sphere, and the canary.
+    """Other rows, and the canary.
 
     Parameters
     ----------
@@ -59,6 +62,12 @@ def generate(
         Rows, the canary among them, and columns.
     length : float, default=1.0
         Norm of the other rows.
+    axes : bool, default=False
+        Whether they are the axes in turn, and not random on the sphere: of use where a method
+        estimates from them how far rows spread.
+    lean : float, default=0.0
+        Of rows that are replaced, e₁ − lean·e₂ and e₂ − lean·e₁, to unit norm. Of use where a row a
+        enters as a⟨a, w⟩ with w near e₁ + e₂: the two gradients become opposite.
     held : float, default=0.0
         Second entry of the canary's row on all neighbours. Of use where a neighbour has one entry
         changed: the larger `held`, the more a singular vector turns for a gap as large.
@@ -72,22 +81,30 @@ def generate(
     Raises
     ------
     InputError
-        For sizes below 2, more than one neighbour at once, or `held` with a row that changes whole.
+        For sizes below 2, more than one neighbour at once, or `held` or `lean` with another one
+        than theirs.
     """
     require_at_least(2, samples=samples, n_features=n_features)
     require_positive(length=length)
-    require_non_negative(held=held)
-    require_flag(replaced=replaced, removed=removed, zeroed=zeroed)
-    if replaced + removed + zeroed > 1 or (held and (replaced or removed)):
+    require_non_negative(lean=lean, held=held)
+    require_flag(axes=axes, replaced=replaced, removed=removed, zeroed=zeroed)
+    one = replaced + removed + zeroed <= 1 and not (held and lean)
+    if not one or (held and (replaced or removed)) or (lean and (removed or zeroed)):
         raise InputError(
-            "the canary has one neighbour at a time: give one of replaced, removed and zeroed, and "
-            "held with none of the first two"
+            "the canary has one neighbour at a time: give one of replaced, removed and zeroed, "
+            "lean with the first alone, and held with the last alone"
         )
-    others = np.random.default_rng((samples, n_features)).standard_normal((samples - 1, n_features))
+    if axes:
+        others = np.eye(n_features)[np.arange(samples - 1) % n_features]
+    else:
+        drawn = np.random.default_rng((samples, n_features))
+        others = drawn.standard_normal((samples - 1, n_features))
     others *= length / np.linalg.norm(others, axis=1, keepdims=True)
     canary = np.zeros((1, n_features))
-    canary[0, int(replaced)] = float(not zeroed)
-    canary[0, 1] += held
+    canary[0, :2] = float(not zeroed), held - lean
+    canary /= math.hypot(1.0, lean)
+    if replaced:
+        canary[0, :2] = canary[0, 1::-1]
     return [others if removed else np.vstack([others, canary])]
 
 
@@ -105,7 +122,8 @@ def pair(data: np.ndarray, neighbours: str) -> Pair:
         raise InputError(f"there is no canary for neighbours by {neighbours!r}")
     row, instead = np.eye(data.shape[1])[0], np.zeros(data.shape[1])
     if neighbours == "replace_one":
-        instead[1] = 1.0
+        instead[:2] = np.sort(data[-1, :2])
+        row[:2] = instead[1::-1]
     if neighbours == "change_entry":
         row[1] = instead[1] = data[-1, 1]
     gone = neighbours == "add_or_remove_one" and not np.array_equal(data[-1], row)

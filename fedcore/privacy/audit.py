@@ -39,6 +39,7 @@ from fedcore.history import History, Recorder
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Gaussian
 from fedcore.privacy.mechanisms import Privacy
+from fedcore.privacy.noise import Weakened
 from fedcore.problems import Problem
 from fedcore.transcript import Exchange, Transcript
 
@@ -141,6 +142,7 @@ def audit(
     confidence: float = 0.95,
     samples: int = 20,
     n_features: int = 2,
+    weaken: float | None = None,
     **params: Any,
 ) -> Bound:
     """Run `algorithm` `runs` times on either of two neighbouring data sets and bound its ε.
@@ -159,6 +161,9 @@ def audit(
     seed : int
     samples, n_features : int
         Size of the data; see `fedcore.generators.canary`.
+    weaken : float, optional
+        Draw all noise so many times as large as is claimed, with the same ledger: the audit says
+        something of the honest method only if it finds this twin out.
     **params
         Other hyper-parameters of the algorithm.
 
@@ -183,8 +188,9 @@ def audit(
         for i in range(runs):
             transcript = watch()
             stream = np.random.SeedSequence(seed, spawn_key=(world, i))
+            noise = stream if weaken is None else Weakened(stream, weaken)
             recorder, _ = execute(
-                chosen, problem, settings, stream, (), transcript=transcript, noise=stream
+                chosen, problem, settings, stream, (), transcript=transcript, noise=noise
             )
             scores[world].append(column(problem, transcript, recorder)[-1])
             privacy = _privacy(recorder)

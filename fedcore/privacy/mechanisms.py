@@ -30,7 +30,7 @@ from fedcore.checks import require_non_negative, require_one_of, require_positiv
 from fedcore.errors import InputError
 from fedcore.privacy import accounting
 from fedcore.privacy.events import NEIGHBOURS, Bounded, Event, Gaussian, Laplace
-from fedcore.privacy.noise import SECRET, SIMULATED
+from fedcore.privacy.noise import label
 
 AnyStep = TypeVar("AnyStep")
 Value = TypeVar("Value")
@@ -88,6 +88,8 @@ class Privacy:
         Relation to which all sensitivities of the run refer.
     simulated : bool, default=False
         Whether the noise can be drawn again from a seed, so that it protects nobody.
+    weakened : float, optional
+        Factor of the noise in the weakened twin of an audit; charged is what would be honest.
 
     Attributes
     ----------
@@ -97,12 +99,18 @@ class Privacy:
     """
 
     def __init__(
-        self, n_clients: int, delta: float, neighbours: str, *, simulated: bool = False
+        self,
+        n_clients: int,
+        delta: float,
+        neighbours: str,
+        *,
+        simulated: bool = False,
+        weakened: float | None = None,
     ) -> None:
         accounting.require_delta(delta)
         require_one_of(NEIGHBOURS, neighbours=neighbours)
         self.delta, self.neighbours = float(delta), neighbours
-        self.simulated = simulated
+        self.simulated, self.weakened = simulated, weakened
         self.accounts = [Account() for _ in range(n_clients)]
         self.unprotected: set[str] = set()
 
@@ -125,7 +133,8 @@ class Privacy:
             "neighbours": self.neighbours,
             "accounting": "tight",
             "mechanisms": sorted(kinds),
-            "noise": SIMULATED if self.simulated else SECRET,
+            "noise": label(self.simulated, self.weakened),
+            **({} if self.weakened is None else {"weakened": self.weakened}),
             **({"unprotected": sorted(self.unprotected)} if self.unprotected else {}),
         }
 
@@ -141,7 +150,7 @@ class Privacy:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        noise = f", {SIMULATED}" if self.simulated else ""
+        noise = f", {label(self.simulated, self.weakened)}" if self.simulated else ""
         bare = f", unprotected uploads by {sorted(self.unprotected)}" if self.unprotected else ""
         return (
             f"<epsilon = {self.epsilon():.4g} at delta = {self.delta:g}, "
@@ -166,9 +175,10 @@ class Privacy:
                     f"ledgers {what.format(ours, theirs)} do not add up: only runs on the same "
                     "clients, under one relation, at one delta do"
                 )
+        factors = [run.weakened for run in (self, other) if run.weakened is not None]
         total = Privacy(
             len(self.accounts), self.delta, self.neighbours,
-            simulated=self.simulated or other.simulated,
+            simulated=self.simulated or other.simulated, weakened=min(factors, default=None),
         )  # fmt: skip
         total.accounts = [
             Account(a.events + b.events, a.exposed or b.exposed)

@@ -18,10 +18,11 @@ from __future__ import annotations
 import hashlib
 import numbers
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from fedcore.checks import require_positive
 from fedcore.client_state import child
 
 NOISE = 2  # first element of the spawn keys of noise, after `client_state.SERVER` and CLIENT
@@ -29,19 +30,80 @@ SIMULATED = "simulated noise: no guarantee for these data"
 SECRET = "noise from the operating system's entropy, not kept"
 
 
-def stream(source: np.random.SeedSequence | None, client: int) -> np.random.Generator:
+class Weakened(NamedTuple):
+    """Source of noise for the twin of an audit: all of it smaller than the ledger is charged for.
+
+    Such a run breaks its own claim on purpose, to show that the audit would notice. No parameter of
+    `fedcore.run` leads here, and the history says that it is one.
+
+    Attributes
+    ----------
+    source : numpy.random.SeedSequence
+    factor : float
+        What all noise is multiplied by, above 0.
+    """
+
+    source: np.random.SeedSequence
+    factor: float
+
+
+class WeakenedGenerator(np.random.Generator):
+    """Generator whose centred noise is smaller by a factor; choices and permutations are not.
+
+    Parameters
+    ----------
+    bits : numpy.random.BitGenerator
+    factor : float
+    """
+
+    def __init__(self, bits: np.random.BitGenerator, factor: float) -> None:
+        super().__init__(bits)
+        require_positive(factor=factor)
+        self._factor = factor
+
+    def standard_normal(self, *args: Any, **options: Any) -> Any:
+        """`factor` times that of numpy."""
+        return self._factor * super().standard_normal(*args, **options)
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """With `factor` times the scale."""
+        return loc + self._factor * super().normal(0.0, scale, size)
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """With `factor` times the scale."""
+        return loc + self._factor * super().laplace(0.0, scale, size)
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """With `factor` times the scale."""
+        return loc + self._factor * super().gumbel(0.0, scale, size)
+
+
+Source = np.random.SeedSequence | Weakened
+
+
+def stream(source: Source | None, client: int) -> np.random.Generator:
     """Return the noise generator of the client with the id `client`.
 
     Parameters
     ----------
-    source : numpy.random.SeedSequence or None
+    source : numpy.random.SeedSequence, Weakened or None
         None for fresh entropy of the operating system. Otherwise the stream is apart from all
         public streams, even where `source` is the seed of the run.
     client : int
     """
     if source is None:
         return np.random.default_rng(np.random.SeedSequence())
+    if isinstance(source, Weakened):
+        honest = stream(source.source, client)
+        return WeakenedGenerator(honest.bit_generator, source.factor)
     return np.random.default_rng(child(source, NOISE, client))
+
+
+def label(simulated: bool, weakened: float | None) -> str:
+    """What ledger and history say about the noise."""
+    if weakened is not None:
+        return f"{SIMULATED}, and only {weakened:g} of what is claimed, to test an audit"
+    return SIMULATED if simulated else SECRET
 
 
 def simulated(

@@ -15,8 +15,9 @@ import numpy as np
 from fedcore.algorithms import adaptive_power, analyze_gauss
 from fedcore.generators.spiked_rows import top_share
 from fedcore.history import History
-from fedcore.privacy import accounting, audit
+from fedcore.privacy import accounting
 from fedcore.privacy.events import Bounded, Event, Gaussian
+from fedcore.reports import audits as audits  # for the notebook
 from fedcore.reports import status
 from fedcore.results import Results
 
@@ -303,39 +304,6 @@ def population(rows: Rows) -> Rows:
     ]
 
 
-def audits(results: Results) -> Rows:
-    """Lower bounds on ε from runs on neighbouring data, beside ε = 1, which is claimed."""
-    rows = []
-    for experiment in ("audit", "audit_replaced"):
-        cells = {
-            (algorithm, variant, problem): history
-            for problem, algorithm, variant, history in results.select(experiment)
-        }
-        for (algorithm, variant, problem), present in cells.items():
-            if problem != "canary":
-                continue
-            absent = next(
-                history
-                for key, history in cells.items()
-                if key[:2] == (algorithm, variant) and key[2] != "canary"
-            )
-            found = audit.from_histories(present, absent)
-            rows.append(
-                {
-                    "method": algorithm,
-                    "variant": variant,
-                    "neighbours": present.about["privacy"]["neighbours"],
-                    "status": status(present),
-                    "claimed": 1.0,
-                    "lower_bound": found.epsilon,
-                    "hits": found.hits,
-                    "false_alarms": found.false_alarms,
-                    "runs": found.runs,
-                }
-            )
-    return rows
-
-
 def closed_form(results: Results) -> Rows:
     """Mean error of Analyze Gauss over its first-order value.
 
@@ -368,7 +336,7 @@ def lemmas(results: Results) -> Rows:
     found = []
     for experiment in results.plan["experiments"]:
         for problem, algorithm, variant, history in results.select(experiment):
-            if "epsilon" not in history.columns:
+            if "epsilon" not in history.columns or "weakened" in history.about["privacy"]:
                 continue
             stated = history.about["params"]["epsilon"]
             for repeat in range(1 if experiment in UNLIKE else history.repeats):

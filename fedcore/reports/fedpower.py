@@ -15,9 +15,10 @@ import numpy as np
 
 from fedcore import algorithms
 from fedcore.history import History
-from fedcore.privacy import accounting, audit
+from fedcore.privacy import accounting
 from fedcore.privacy.calibration import sensitivity, standard_deviation, theorem_6
 from fedcore.privacy.events import Gaussian
+from fedcore.reports import audits as audits  # for the notebook
 from fedcore.reports import status
 from fedcore.results import Results
 
@@ -268,34 +269,6 @@ def decays(results: Results) -> Rows:
                 }
             )
     return rows
-
-
-def audits(results: Results) -> Rows:
-    """Lower bounds on ε from runs on neighbouring data, beside ε as claimed and as accounted."""
-    scores = evidence(results)
-    rows = []
-    for variant, (present, absent) in scores.items():
-        found = audit.from_histories(present, absent)
-        rows.append(
-            {
-                "variant": variant,
-                "status": status(present),
-                "claimed": 0.5,
-                "accounted": float(present.last("epsilon").max()),
-                "lower_bound": found.epsilon,
-                "hits": found.hits,
-                "false_alarms": found.false_alarms,
-                "runs": found.runs,
-            }
-        )
-    return rows
-
-
-def evidence(results: Results) -> dict[str, tuple[History, History]]:
-    """Histories of the audit by variant: with the row, and with it replaced."""
-    cells = {(problem, variant): h for problem, _, variant, h in results.select("audit")}
-    variants = dict.fromkeys(variant for _, variant in cells)
-    return {v: (cells["canary", v], cells["canary_replaced", v]) for v in variants}
 
 
 def error_rates(present: History, absent: History) -> tuple[np.ndarray, np.ndarray]:

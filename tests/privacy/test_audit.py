@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
+import fedcore
+from fedcore import algorithms
 from fedcore.api import execute
-from fedcore.errors import InputError
+from fedcore.errors import ConfigError, InputError
+from fedcore.experiments import load_plan, read_yaml
 from fedcore.generators import canary
-from fedcore.privacy import audit, mechanisms
+from fedcore.privacy import audit, noise
 from fedcore.privacy.accounting import epsilon, gaussian_noise_multiplier
 from fedcore.privacy.events import Gaussian
+from fedcore.problems import Problem
 from fedcore.transcript import Exchange
 
 SETTINGS = {"iterations": 3, "local_steps": 1, "epsilon": 0.5, "delta": 1e-4}
@@ -25,18 +32,45 @@ def test_the_claimed_epsilon_holds():
         assert found.epsilon <= 0.5
 
 
-def test_a_noise_divided_by_ten_is_found_out(monkeypatch):
-    """The ledger still says 0.5, as the noise that it charges is not what is added."""
-    add = mechanisms._add
-    monkeypatch.setattr(mechanisms, "_add", lambda value, noise: add(value, noise / 10))
-    found = audit.audit("fedpower", 2, runs=400, calibration="tight", **SETTINGS)
-    assert found.epsilon > 0.5
-
-
-def test_a_noise_that_is_forgotten_is_found_out(monkeypatch):
-    monkeypatch.setattr(mechanisms, "_add", lambda value, noise: value)
-    found = audit.audit("fedpower", 2, runs=60, calibration="tight", **SETTINGS)
+@pytest.mark.parametrize("local_steps", [1, 3])
+def test_a_weakened_run_is_found_out_though_its_ledger_claims_the_same(local_steps):
+    settings = {**SETTINGS, "local_steps": local_steps, "calibration": "tight"}
+    found = audit.audit("fedpower", 2, runs=400, weaken=0.1, **settings)
     assert found.epsilon > 1.0
+
+
+def test_only_the_noise_is_weakened():
+    """A tenth of the noise, of every kind, and the same choices and ledger."""
+    source = np.random.SeedSequence(7)
+    honest, twin = noise.stream(source, 0), noise.stream(noise.Weakened(source, 0.1), 0)
+    for draw in ("standard_normal", "normal", "laplace", "gumbel"):
+        options = {} if draw == "standard_normal" else {"scale": 2.0}
+        expected = 0.1 * getattr(honest, draw)(size=5, **options)
+        np.testing.assert_allclose(getattr(twin, draw)(size=5, **options), expected, rtol=1e-15)
+    assert twin.normal(3.0) == pytest.approx(3.0 + 0.1 * honest.normal())
+    np.testing.assert_array_equal(twin.permutation(9), honest.permutation(9))
+    problem = Problem("canary", canary.generate(np.random.default_rng(0)))
+    chosen, kept = algorithms.get("noisy_power"), []
+    settings = chosen.params({"n_components": 1, "rounds": 1})
+    for of in (source, noise.Weakened(source, 0.1)):
+        transcript = audit.watch()
+        recorder, _ = execute(chosen, problem, settings, 0, (), transcript=transcript, noise=of)
+        kept.append((transcript.exchanges[0], recorder.ledger.privacy))
+    (one, ledger), (other, weaker) = kept
+    true = problem.clients[0].T @ (problem.clients[0] @ one.received)
+    np.testing.assert_allclose(other.sent - true, 0.1 * (one.sent - true), rtol=1e-6)
+    assert ledger.accounts == weaker.accounts and ledger.epsilon() == weaker.epsilon()
+    assert (ledger.about().get("weakened"), weaker.about()["weakened"]) == (None, 0.1)
+    assert "only 0.1 of what is claimed" in weaker.about()["noise"]
+    with pytest.raises(InputError, match="factor must"):
+        noise.stream(noise.Weakened(source, 0.0), 0)
+
+
+def test_fedcore_run_has_no_way_to_weaken():
+    data = canary.generate(np.random.default_rng(0))
+    for options in ({"noise": noise.Weakened(np.random.SeedSequence(0), 0.1)}, {"weaken": 0.1}):
+        with pytest.raises(InputError, match="has no parameter"):
+            fedcore.run("analyze_gauss", data, 1, **options)
 
 
 @pytest.mark.parametrize("sigma", [0.4, 1.0, 3.0])
@@ -180,6 +214,7 @@ def test_the_rows_are_of_the_length_asked_for():
     ("neighbours", "options"),
     [
         ("replace_one", {"replaced": True}),
+        ("replace_one", {"replaced": True, "lean": 0.5}),
         ("add_or_remove_one", {"removed": True}),
         ("zero_out_one", {"zeroed": True}),
         ("change_entry", {"zeroed": True, "held": 3.0}),
@@ -188,8 +223,8 @@ def test_the_rows_are_of_the_length_asked_for():
 def test_the_score_is_the_log_likelihood_ratio(neighbours, options):
     """Of a noisy product, whichever of the two data sets it comes from."""
     rng = np.random.default_rng(0)
-    held = {"held": options.get("held", 0.0)}
-    (present,) = canary.generate(rng, samples=9, n_features=4, **held)
+    shared = {key: options[key] for key in ("held", "lean") if key in options}
+    (present,) = canary.generate(rng, samples=9, n_features=4, **shared)
     (absent,) = canary.generate(rng, samples=9, n_features=4, **options)
     Z = np.linalg.qr(rng.standard_normal((4, 2)))[0]
     Y = present.T @ (present @ Z) + 0.7 * rng.standard_normal((4, 2))
@@ -246,18 +281,36 @@ def test_too_few_runs_are_refused():
         audit.lower_bound([1.0, 2.0], [0.0, 1.0], delta=1e-5)
 
 
-def test_the_variant_with_a_tenth_of_the_noise_is_one():
-    """The ε of that variant in config/papers/fedpower.yaml."""
-    from pathlib import Path
-
-    from fedcore.experiments import read_yaml
-
+@pytest.mark.parametrize("paper", ["fedpower", "dppower"])
+def test_every_audit_of_a_paper_has_its_weakened_twin(paper):
+    """A cell each, and a verdict that counts only if the twin is found out."""
     root = Path(__file__).parents[2]
-    experiment = read_yaml(root / "config/papers/fedpower.yaml")["experiments"]["audit"]
-    variant = experiment["runs"][0]["variants"]["tenth"]
-    honest = gaussian_noise_multiplier(experiment["params"]["epsilon"], 1e-4)
-    tenth = gaussian_noise_multiplier(variant["epsilon"], experiment["params"]["delta"])
-    assert tenth == pytest.approx(honest / 10, rel=1e-6)
+    plan = load_plan({"papers": [paper]}, root / "config/papers", answers=lambda _: True)
+    audited = {path: cell for path, cell in plan.cells.items() if cell.audit == "canary"}
+    honest = {path for path, cell in audited.items() if cell.weaken is None}
+    assert honest and {f"{path}-weakened" for path in honest} == audited.keys() - honest
+    for path in honest:
+        twin = audited[f"{path}-weakened"]
+        assert twin == replace(audited[path], name=twin.name, weaken=twin.weaken)
+        assert 0 < twin.weaken < 1
+    lines = [e for e in plan.papers[paper]["published"] if e["select"]["table"] == "audits"]
+    assert len(lines) >= 2
+    for entry in lines:
+        claimed = entry["accept"]["at_most"]
+        condition = entry["provided"]
+        assert (condition["column"], condition["accept"]) == (
+            "weakened_bound",
+            {"at_least": claimed},
+        )
+
+
+def test_an_audit_without_a_twin_is_refused(tmp_path):
+    root = Path(__file__).parents[2]
+    paper = read_yaml(root / "config/papers/fedpower.yaml")
+    del paper["experiments"]["audit"]["runs"][0]["weaken"]
+    (tmp_path / "fedpower.yaml").write_text(json.dumps(paper))
+    with pytest.raises(ConfigError, match="'audit: canary' and 'weaken' go together"):
+        _ = load_plan({"papers": ["fedpower"]}, tmp_path, answers=lambda _: True).cells
 
 
 def test_the_score_of_a_triangle_is_that_of_its_matrix():
@@ -279,11 +332,14 @@ def test_the_score_of_a_triangle_is_that_of_its_matrix():
         ({"zeroed": True}, [[1, 0], [0, 0]]),
         ({"replaced": True}, [[1, 0], [0, -1]]),
         ({"zeroed": True, "held": 5.0}, [[1, 5], [5, 0]]),
+        ({"replaced": True, "lean": 0.75}, [[0.28, 0], [0, -0.28]]),
+        ({"zeroed": True, "axes": True}, [[1, 0], [0, 0]]),
     ],
 )
 def test_neighbours_share_all_rows_but_the_canary(other, change):
     rng = np.random.default_rng(0)
-    (present,) = canary.generate(rng, samples=9, n_features=2, held=other.get("held", 0.0))
+    shared = {key: other[key] for key in ("held", "lean", "axes") if key in other}
+    (present,) = canary.generate(rng, samples=9, n_features=2, **shared)
     (absent,) = canary.generate(rng, samples=9, n_features=2, **other)
     assert len(absent) == (8 if "removed" in other else 9)
     np.testing.assert_array_equal(present[:8], absent[:8])
@@ -292,7 +348,11 @@ def test_neighbours_share_all_rows_but_the_canary(other, change):
 
 def test_one_neighbour_at_a_time():
     rng = np.random.default_rng(0)
-    for options in ({"removed": True, "zeroed": True}, {"held": 1.0, "replaced": True}):
+    for options in (
+        {"removed": True, "zeroed": True},
+        {"held": 1.0, "replaced": True},
+        {"lean": 1.0, "removed": True},
+    ):
         with pytest.raises(InputError, match="one neighbour at a time"):
             canary.generate(rng, **options)
     (data,) = canary.generate(rng)

@@ -59,8 +59,8 @@ CONFIGURATION = {
     "key of a published value": (
         PAPER, "statistic: max", "statistics: max",
         f"{PAPER}, published easy, top level: unknown key 'statistics': did you mean 'statistic'? "
-        "known: accept, because, id, kind, needs, otherwise, printed, quantity, select, source, "
-        "statistic",
+        "known: accept, because, id, kind, needs, otherwise, printed, provided, quantity, select, "
+        "source, statistic",
     ),
     "algorithm": (
         PAPER, "algorithm: wk2023", "algorithm: wk2032",
