@@ -41,6 +41,10 @@ for paper in PLAN.papers:
         localrule: True
 
 
+onstart:
+    remove_left_overs(Path(".snakemake"), [Path(RESULTS), Path(CLIENTS)], [Path(RAW)])
+
+
 onsuccess:
     summarise_verdicts()
 

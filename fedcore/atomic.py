@@ -12,7 +12,12 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+from fedcore.errors import SupersededError
+
 LEFT_OVER = ".*.tmp*"
+
+# Environment variable of a job of the workflow: the first line of its log, and the log's path.
+JOB = "FEDCORE_JOB"
 
 
 @contextlib.contextmanager
@@ -31,6 +36,12 @@ def replace(path: str | os.PathLike[str]) -> Iterator[Path]:
     ------
     pathlib.Path
         Where to write. Nothing stands under `path` before the block has ended without an error.
+
+    Raises
+    ------
+    SupersededError
+        In a job of the workflow, when a later run has started the same job again (see
+        `jobs.logged`): the result of the newer one stays.
     """
     final = Path(path)
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -39,6 +50,20 @@ def replace(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         with open(temporary, "rb") as handle:
             os.fsync(handle.fileno())
+        _require_own_log(final)
         os.replace(temporary, final)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _require_own_log(final: Path) -> None:
+    first, _, log = os.environ.get(JOB, "").partition("\n")
+    if not first:
+        return
+    try:
+        with open(log, encoding="utf-8", errors="replace") as file:
+            superseded = file.readline().rstrip("\n") != first
+    except OSError:  # a log that somebody removed says nothing
+        return
+    if superseded:
+        raise SupersededError(f"{final} is not written: a later run has started this job again")

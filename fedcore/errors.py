@@ -30,6 +30,10 @@ class RoundingWarning(UserWarning):
     """Rounding has spoiled a part of a result; the message says which and what to do."""
 
 
+class SupersededError(FedcoreError):
+    """A later run has started the same job again, so that this one's result is thrown away."""
+
+
 class ConvergenceWarning(UserWarning):
     """A result is further from the answer than was asked for; the message says what to do."""
 

@@ -61,11 +61,13 @@ class Cell:
     @property
     def code(self) -> str:
         """Fingerprint of all code that its history depends on."""
-        measured = [*self.metrics, *([self.tune["by"]] if self.tune else [])]
-        families = {metrics.get(name).function.__module__ for name in measured}
+        names = [*self.metrics, *([self.tune["by"]] if self.tune else [])]
+        measured = [metrics.get(name) for name in names]
+        functions = {metric.code for metric in measured}
+        words = sorted({f"{m.name} {m.units} {m.description}" for m in measured})
         algorithm = algorithms.REGISTRY.module_name(self.algorithm)
         audit = [AUDITS[self.audit]] if self.audit else []
-        return fingerprint("fedcore.cells", algorithm, *families, *audit)
+        return fingerprint("fedcore.cells", algorithm, *functions, *audit, words=words)
 
     def spec(self) -> dict[str, Any]:
         """Plain dictionary of its fields."""
@@ -131,7 +133,13 @@ class Plan:
 
     def problem_code(self, problem: str) -> str:
         """Fingerprint of the code that a problem's file depends on."""
-        return fingerprint(*sources.modules(self.problems[problem]))
+        surrogate = self.config.get("surrogates", False)
+        return fingerprint(*sources.modules(self.problems[problem], surrogate=surrogate))
+
+    def problem_source(self, problem: str) -> dict[str, Any]:
+        """Return what the registry of data sets says of the rows of a problem."""
+        surrogate = self.config["surrogates"]
+        return sources.described(self.problems[problem], surrogate=surrogate)
 
     def describe(self, paper: str) -> dict[str, Any]:
         """Return what the paper's notebook needs: its settings, cells, and missing problems."""

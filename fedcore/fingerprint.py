@@ -1,8 +1,10 @@
 """Fingerprint of code: what it does, not how it is laid out or documented.
 
 The fingerprint of a module is the sha256 of its syntax tree without comments and docstrings,
-together with those of all modules of the same package that it imports, directly or not. Snakemake
-gets it as a parameter of a job, so that a change of code, and only that, makes the job run again.
+together with those of all modules that it imports, directly or not, from its own package and from
+fedcore. One function of a module, ``module:function``, stands for those of the module's statements
+that the function uses, and for what these import. Snakemake gets the fingerprint as a parameter of
+a job, so that a change of code, and only that, makes the job run again.
 """
 
 from __future__ import annotations
@@ -10,33 +12,46 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
-from collections.abc import Iterable
+import json
+import os
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+OWN = __name__.split(".")[0]
 
-def fingerprint(*modules: str) -> str:
-    """Return the fingerprint of `modules` and of what they import from their own packages.
+
+def fingerprint(*code: str, words: Iterable[str] = ()) -> str:
+    """Return the fingerprint of modules or functions, and of what they import.
 
     Parameters
     ----------
-    *modules : str
-        Import paths.
+    *code : str
+        Import paths of modules, or ``module:function``.
+    words : iterable of str
+        What counts as well, such as the description of a column.
 
     Returns
     -------
     str
         16 hexadecimal digits.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        When there is no source of a module, or no such function in it.
     """
     digest = hashlib.sha256()
-    for name in sorted(closure(modules)):
+    for name in sorted(closure(code)):
         digest.update(f"{name}:{_tree(name)[0]}\n".encode())
+    for word in words:
+        digest.update(f"{word!r}\n".encode())
     return digest.hexdigest()[:16]
 
 
-def closure(modules: Iterable[str]) -> set[str]:
-    """Return `modules` and all that they import, inside their own top-level packages."""
-    todo, seen = set(modules), set()
+def closure(code: Iterable[str]) -> set[str]:
+    """Return `code` and all modules that it imports, from its own packages and from fedcore."""
+    todo, seen = set(code), set()
     while todo:
         name = todo.pop()
         seen.add(name)
@@ -44,28 +59,123 @@ def closure(modules: Iterable[str]) -> set[str]:
     return seen
 
 
+def notebook(path: str | os.PathLike[str]) -> list[str]:
+    """Return the modules of fedcore that the code cells of a notebook import."""
+    cells = json.loads(Path(path).read_text(encoding="utf-8"))["cells"]
+    lines = [
+        line
+        for cell in cells
+        if cell["cell_type"] == "code"
+        for line in "".join(cell["source"]).splitlines()
+        if not line.lstrip().startswith(("%", "!"))  # commands to Jupyter are no Python
+    ]
+    return sorted(_imports(ast.parse("\n".join(lines)), "", is_package=False))
+
+
+def data_files(module: str) -> list[str]:
+    """Return ``path sha256`` of every file beside a module of a package that is not Python code."""
+    source = _source(module.partition(":")[0])
+    if source is None or not (source.parent / "__init__.py").is_file():
+        return []  # a module by itself shares its folder with everybody
+    found = sorted(file for file in source.parent.rglob("*") if file.is_file())
+    return [
+        f"{file.relative_to(source.parent)} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+        for file in found
+        if file.suffix not in (".py", ".pyc")
+    ]
+
+
 @cache
-def _tree(module: str) -> tuple[str, tuple[str, ...]]:
-    """Canonical dump of a module's syntax tree, and the modules of its package that it imports."""
+def _tree(code: str) -> tuple[str, tuple[str, ...]]:
+    """Canonical dump of a module's or a function's syntax tree, and the modules that it imports."""
+    module, _, function = code.partition(":")
     source = _source(module)
     if source is None:
         raise ModuleNotFoundError(f"no Python source for module {module}")
+    if source.suffix != ".py":  # a compiled module
+        return hashlib.sha256(source.read_bytes()).hexdigest(), ()
     tree = ast.parse(source.read_text(encoding="utf-8"))
-    package = module.split(".")[0]
-    imported: set[str] = set()
+    if function:
+        tree.body = _used(tree.body, function)
+        if not tree.body:
+            raise ModuleNotFoundError(f"no function {function} in module {module}")
+    imported = _imports(tree, module, is_package=source.name == "__init__.py")
     for node in ast.walk(tree):
         _drop_docstring(node)
+    return _canonical(tree), tuple(sorted(imported))
+
+
+def _imports(tree: ast.AST, module: str, *, is_package: bool) -> set[str]:
+    """Modules of fedcore and of the module's own package that a syntax tree imports."""
+    packages = {OWN, module.split(".")[0]}
+    imported: set[str] = set()
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            imported |= {a.name for a in node.names if a.name.split(".")[0] == package}
+            imported |= {a.name for a in node.names if a.name.split(".")[0] in packages}
         elif isinstance(node, ast.ImportFrom):
-            base = _imported_from(node, module, is_package=source.name == "__init__.py")
-            if base.split(".")[0] != package:
+            base = _imported_from(node, module, is_package=is_package)
+            if base.split(".")[0] not in packages:
                 continue
             for alias in node.names:
                 # ``from package import module`` depends on the module, not on the package.
                 inner = f"{base}.{alias.name}"
                 imported.add(inner if _source(inner) else base)
-    return _canonical(tree), tuple(sorted(name for name in imported if _source(name)))
+    return {name for name in imported if _source(name)}
+
+
+def _used(body: list[ast.stmt], name: str) -> list[ast.stmt]:
+    """Return those of a module's statements that a name of it stands for, in their order.
+
+    These are the ones that bind the name or a name that is used by one of them, and, if there are
+    any, all that bind nothing by themselves, such as a call or a condition.
+    """
+    binds = {statement: set(_bound(statement)) for statement in body}
+    if not any(name in names for names in binds.values()):
+        return []
+    todo, known, used = [name], {name}, set()
+    for statement, names in binds.items():
+        if not names:
+            todo += _names(statement)
+    while todo:
+        name = todo.pop()
+        known.add(name)
+        for statement, names in binds.items():
+            if name in names and statement not in used:
+                used.add(statement)
+                todo += [other for other in _names(statement) if other not in known]
+    kept = [s for s, names in binds.items() if s in used or (not names and not _is_text(s))]
+    return [_narrowed(statement, known) for statement in kept]
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    """Names that a statement at the top of a module binds; none of one that only does something."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield statement.name
+    elif isinstance(statement, ast.Import | ast.ImportFrom):
+        for alias in statement.names:
+            if alias.name != "*":
+                yield alias.asname or alias.name.split(".")[0]
+    elif isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.id
+
+
+def _names(statement: ast.AST) -> list[str]:
+    """Every name that a statement mentions."""
+    return [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]
+
+
+def _narrowed(statement: ast.stmt, known: set[str]) -> ast.stmt:
+    """An import without the names that are not used, any other statement as it is."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        kept = [a for a in statement.names if (a.asname or a.name.split(".")[0]) in known]
+        statement.names = kept or statement.names
+    return statement
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _canonical(node: object) -> str:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -200,6 +202,94 @@ def test_nothing_is_imported_on_the_way(toy):
     assert "toy.method" not in sys.modules
 
 
+PARTS = '''
+import os
+from toy import other, tools
+from toy.sub import *
+
+LIMIT = 3
+TABLE = [(1, 2)]
+
+
+def leaf(x):
+    """Text."""
+    return other.run(x) + LIMIT
+
+
+def wanted(x):
+    return leaf(x)
+
+
+def unwanted(x):
+    return tools.helper(x) + len(TABLE) + os.name
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ("def wanted(x)", "def wanted(y)", True),
+        ("+ LIMIT", "- LIMIT", True),
+        ("LIMIT = 3", "LIMIT = 4", True),
+        ("TABLE = [(1, 2)]", "TABLE = []", False),
+        ("len(TABLE)", "2", False),
+        ("import os", "import sys as os", False),
+        ('"""Text."""', '"""Another text."""', False),
+        ("LIMIT = 3", "LIMIT = 3\nprint(LIMIT)", True),  # it may do anything
+        ("def unwanted", "def wanted(x):\n    return 0\n\n\ndef unwanted", True),
+    ],
+)
+def test_of_one_function_what_it_uses_counts(toy, old, new, counts):
+    (toy / "toy" / "sub").mkdir()
+    write(toy, "sub/__init__", "")
+    write(toy, "method", PARTS)
+    before = fresh("toy.method:wanted")
+    assert closure(["toy.method:wanted"]) == {"toy.method:wanted", "toy.other", "toy.sub"}
+    write(toy, "method", PARTS.replace(old, new))
+    assert (fresh("toy.method:wanted") != before) == counts
+    write(toy, "method", PARTS)
+    write(toy, "tools", "value = 0\n")
+    assert fresh("toy.method:wanted") == before
+    write(toy, "other", "value = 0\n")
+    assert fresh("toy.method:wanted") != before
+
+
+def test_a_function_that_is_not_there_is_named(toy):
+    with pytest.raises(ModuleNotFoundError, match=r"no function nothing in module toy\.method"):
+        fresh("toy.method:nothing")
+
+
+def test_words_count(toy):
+    forget()
+    assert fingerprint("toy.method") != fingerprint("toy.method", words=["1"])
+    assert fingerprint("toy.method", words=["1"]) != fingerprint("toy.method", words=["2"])
+
+
+def test_another_package_is_followed_into_fedcore(toy):
+    write(toy, "method", "from fedcore.linalg import sin_theta\nfrom fedcore import metrics\n")
+    forget()
+    assert closure(["toy.method"]) >= {"toy.method", "fedcore.linalg", "fedcore.metrics"}
+
+
+def test_a_notebook_depends_on_what_its_code_cells_import(toy):
+    cells = [
+        ("markdown", "import fedcore.cli"),
+        ("code", "%matplotlib inline\nfrom fedcore import tables\nimport numpy as np\n"),
+        ("code", "from fedcore.reports import faps as report\n!ls"),
+    ]
+    content = {"cells": [{"cell_type": kind, "source": [text]} for kind, text in cells]}
+    (toy / "a.ipynb").write_text(json.dumps(content))
+    assert module.notebook(toy / "a.ipynb") == ["fedcore.reports.faps", "fedcore.tables"]
+
+
+def test_data_files_of_a_package(toy):
+    assert module.data_files("toy.method:run") == []
+    (toy / "toy" / "rows.txt").write_text("1")
+    assert module.data_files("toy.method") == [f"rows.txt {hashlib.sha256(b'1').hexdigest()}"]
+    (toy / "alone.py").write_text("")
+    assert module.data_files("alone") == []
+
+
 # --- on the real package ------------------------------------------------------------------------
 
 
@@ -232,6 +322,33 @@ def test_a_problem_depends_on_its_own_kind_of_source():
     for name in PROBLEMS:
         expected = fingerprint(*experiments.sources.modules(PROBLEMS[name]))
         assert plan.problem_code(f"paper/{name}") == expected
+
+
+@pytest.mark.parametrize("paper", ["dppower", "factorization", "faps", "fedpower", "fedrep_linear"])
+def test_every_notebook_depends_on_its_report_and_on_what_writes_tables(paper):
+    modules = closure(module.notebook(ROOT / f"notebooks/{paper}.ipynb"))
+    written = {"fedcore.tables", "fedcore.plotting", "fedcore.results", "fedcore.history"}
+    assert {f"fedcore.reports.{paper}", *written} <= modules
+
+
+def test_a_problem_depends_on_its_own_loader_or_stand_in_alone():
+    real = problem_closure("real")
+    assert "fedcore.datasets.libsvm:read" in real
+    others = {"idx", "cifar", "cifar_records", "celeba", "surrogates"}
+    assert not {name.partition(":")[0] for name in real} & {f"fedcore.datasets.{n}" for n in others}
+    made = closure(experiments.sources.modules(PROBLEMS["real"], surrogate=True))
+    assert "fedcore.datasets.surrogates:sparse_binary" in made
+    assert "fedcore.datasets.libsvm:read" not in made
+
+
+def test_every_metric_is_found_as_a_function():
+    from fedcore import metrics
+
+    for family in metrics.REGISTRY.names():
+        for metric in metrics.REGISTRY.module(family).METRICS:
+            assert ":" in metric.code
+            assert f"{metric.function.__module__}:" in metric.code
+            fingerprint(metric.code)
 
 
 def interpreters() -> list[str]:

@@ -183,7 +183,8 @@ def fetch(
         When the name is unknown.
     """
     entry, _ = find(name, registry)
-    if entry is None:
+    if entry is None:  # its package provides the files, or a person does
+        checksums.write_record(Path(raw_dir) / name, {})
         return []
     raw, there = Path(raw_dir) / name, _mirror_folder(name, mirror)
     for folders in ((raw,), (raw, there)):

@@ -90,6 +90,13 @@ def find(
     raise ConfigError(f"unknown data set '{name}': {nearest(name, {*known, *outside})}")
 
 
+def sums(source: Mapping[str, Any]) -> dict[str, str]:
+    """Return the checksum of each file of a variant, by which all its copies are known."""
+    from fedcore.datasets.checksums import expected
+
+    return {file["name"]: " ".join(expected(file)) for file in source["files"]}
+
+
 def names(registry: str | os.PathLike[str] | None = None) -> list[str]:
     """Return the names of all data sets: the registry's in file order, then the entry points'."""
     known = list(entries(registry))

@@ -7,7 +7,7 @@ the digits and the photographs, is imported only here and only when needed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -122,11 +122,3 @@ def faces(
     x = np.stack([celeba.side_by_side(patch) for patch in patches]) / 255.0
     note = f"32 x 32 patches of scikit-learn's two sample photographs, {samples} x 3072"
     return Loaded(x, np.array(known, np.int64)[region], f"{note}, identities by region")
-
-
-GENERATORS: dict[str, Callable[..., Loaded]] = {
-    "digits": digits,
-    "sparse_binary": sparse_binary,
-    "photographs": photographs,
-    "faces": faces,
-}

@@ -2,37 +2,63 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from fedcore.checks import check_annotated
-from fedcore.datasets import celeba, checksums, cifar, cifar_records, idx, libsvm, surrogates
+from fedcore.datasets import checksums
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import ConfigError, DataError, nearest
 
-LOADERS: dict[str, Callable[..., Loaded]] = {
-    "celeba": celeba.read,
-    "cifar100_binary": cifar.read_binary100,
-    "cifar100_python": cifar.read_python100,
-    "cifar10_binary": cifar.read_binary10,
-    "cifar10_python": cifar.read_python10,
-    "cifar10_records": cifar_records.read,
-    "idx": idx.read,
-    "libsvm": libsvm.read,
+# As ``module:function``, imported when used: a problem depends on its own loader's code alone.
+LOADERS = {
+    "celeba": "fedcore.datasets.celeba:read",
+    "cifar100_binary": "fedcore.datasets.cifar:read_binary100",
+    "cifar100_python": "fedcore.datasets.cifar:read_python100",
+    "cifar10_binary": "fedcore.datasets.cifar:read_binary10",
+    "cifar10_python": "fedcore.datasets.cifar:read_python10",
+    "cifar10_records": "fedcore.datasets.cifar_records:read",
+    "idx": "fedcore.datasets.idx:read",
+    "libsvm": "fedcore.datasets.libsvm:read",
+}
+SURROGATES = {
+    "digits": "fedcore.datasets.surrogates:digits",
+    "sparse_binary": "fedcore.datasets.surrogates:sparse_binary",
+    "photographs": "fedcore.datasets.surrogates:photographs",
+    "faces": "fedcore.datasets.surrogates:faces",
 }
 _SPLITS = ("train", "test")
 _COMMON = frozenset({"samples", "shuffle"})
 
 
-def _lookup(
-    kind: str, name: str, table: Mapping[str, Callable[..., Loaded]]
-) -> Callable[..., Loaded]:
-    """Return a function of the table; ConfigError when the registry names one that is not in it."""
+def code(entry: Mapping[str, Any], *, surrogate: bool) -> list[str]:
+    """Return the code that makes the rows of a registry entry, each as ``module:function``.
+
+    Raises
+    ------
+    ConfigError
+        When the entry names a loader or a surrogate that there is not.
+    """
+    if surrogate:
+        return [_place("surrogate", entry["surrogate"], SURROGATES)] if "surrogate" in entry else []
+    names = sorted({source["loader"] for source in entry["sources"]})
+    return [_place("loader", name, LOADERS) for name in names]
+
+
+def _place(kind: str, name: str, table: Mapping[str, str]) -> str:
+    """Return where a function is; ConfigError when the registry names one that is not known."""
     if name not in table:
         raise ConfigError(f"unknown {kind} '{name}' in the registry: {nearest(name, table)}")
     return table[name]
+
+
+def _lookup(kind: str, name: str, table: Mapping[str, str]) -> Callable[..., Loaded]:
+    """Return a function of the table."""
+    module, _, function = _place(kind, name, table).partition(":")
+    return getattr(importlib.import_module(module), function)
 
 
 def _keywords(function: Callable[..., Loaded]) -> set[str]:
@@ -51,9 +77,9 @@ def check_entry(entry: Mapping[str, Any], what: str) -> None:
     """
     try:
         if "surrogate" in entry:
-            _lookup("surrogate", entry["surrogate"], surrogates.GENERATORS)
+            _place("surrogate", entry["surrogate"], SURROGATES)
         for source in entry["sources"]:
-            _lookup("loader", source["loader"], LOADERS)
+            _place("loader", source["loader"], LOADERS)
             there = {file["name"] for file in source["files"]} | set(source.get("folders", ()))
             for split in source["splits"]:
                 for part in _parts(source, split):
@@ -92,7 +118,7 @@ def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str,
                 f"option '{option}' is {value!r}: give an integer of at least {least}"
             )
     for source in entry["sources"]:
-        check_annotated(LOADERS[source["loader"]], options)
+        check_annotated(_lookup("loader", source["loader"], LOADERS), options)
 
 
 def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> Loaded:
@@ -105,7 +131,7 @@ def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[s
     """
     if "surrogate" not in entry:
         raise ConfigError(f"data set '{name}' has no surrogate")
-    make = _lookup("surrogate", entry["surrogate"], surrogates.GENERATORS)
+    make = _lookup("surrogate", entry["surrogate"], SURROGATES)
     taken = {key: options[key] for key in _keywords(make) & options.keys()}
     return make(split, entry.get("n_classes", 1), **taken)
 

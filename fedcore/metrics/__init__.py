@@ -10,6 +10,8 @@ Each module of this package is a family and lists its metrics in ``METRICS``.
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from functools import wraps
@@ -51,6 +53,17 @@ class Metric:
     def fails(self, value: float) -> bool:
         """Whether `value` is what only a diverged run has."""
         return self.finite and not np.isfinite(value)
+
+    @property
+    def code(self) -> str:
+        """Where it is written, as ``module:function``; the module where no name of it leads there.
+
+        What a function of a function has been given must be seen in the metric's own name.
+        """
+        function = inspect.unwrap(self.function)
+        module = function.__module__
+        name = getattr(function, "__qualname__", "<").partition(".")[0]
+        return f"{module}:{name}" if hasattr(sys.modules[module], name) else module
 
 
 def intermediate(

@@ -76,9 +76,16 @@ def check(spec: Mapping[str, Any]) -> None:
     importlib.import_module(_module(spec)).check(spec)
 
 
-def modules(spec: Mapping[str, Any]) -> list[str]:
-    """Return the modules whose code a problem of this specification depends on."""
-    return [__name__, _module(spec), *importlib.import_module(_module(spec)).plugged_in(spec)]
+def modules(spec: Mapping[str, Any], *, surrogate: bool = False) -> list[str]:
+    """Return the code that a problem of this specification depends on, for `fingerprint`."""
+    kind = importlib.import_module(_module(spec))
+    return [__name__, _module(spec), *kind.plugged_in(spec, surrogate=surrogate)]
+
+
+def described(spec: Mapping[str, Any], *, surrogate: bool = False) -> dict[str, Any]:
+    """Return what else it depends on: the data set's entry in the registry, but for addresses."""
+    kind = importlib.import_module(_module(spec))
+    return kind.described(spec, surrogate=surrogate)
 
 
 def _make(

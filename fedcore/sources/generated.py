@@ -38,6 +38,11 @@ def check(spec: Mapping[str, Any]) -> None:
         generators.check(spec["generator"], {**spec.get("params", {}), **setting})
 
 
-def plugged_in(spec: Mapping[str, Any]) -> list[str]:
+def plugged_in(spec: Mapping[str, Any], *, surrogate: bool) -> list[str]:
     """Return the module of the generator, which is imported by its name."""
     return [generators.REGISTRY.module_name(spec["generator"])]
+
+
+def described(spec: Mapping[str, Any], *, surrogate: bool) -> dict[str, Any]:
+    """Return nothing: a drawn problem depends on its specification and code alone."""
+    return {}

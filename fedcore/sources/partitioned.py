@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fedcore import datasets
 from fedcore.clients import check_clients
-from fedcore.datasets import partition
+from fedcore.datasets import partition, reading, registry, variants
 from fedcore.errors import ConfigError, nearest
+from fedcore.fingerprint import data_files
 from fedcore.privacy.rows import clip_rows
 from fedcore.problems import Problem
 
@@ -26,7 +26,7 @@ def make(
     name: str, spec: Mapping[str, Any], rng: np.random.Generator, *, raw: str, surrogate: bool
 ) -> Problem:
     """Load, scale and split the samples of ``spec["dataset"]``; see `sources.build`."""
-    data = datasets.load(spec["dataset"], raw, surrogate=surrogate, options=spec.get("options"))
+    data = reading.load(spec["dataset"], raw, surrogate=surrogate, options=spec.get("options"))
     first = spec.get("first", len(data.x))
     if first > len(data.x):
         raise ConfigError(
@@ -43,11 +43,31 @@ def make(
 
 def check(spec: Mapping[str, Any]) -> None:
     """Check the options of the data set and the partition; see `sources.check`."""
-    datasets.check(spec["dataset"], spec.get("options", {}))
+    reading.check(spec["dataset"], spec.get("options", {}))
     partition.check(spec["partition"])
 
 
-def plugged_in(spec: Mapping[str, Any]) -> list[str]:
-    """Return nothing, as all code is reached by imports, if the data set is known."""
-    datasets.describe(spec["dataset"])
-    return []
+def plugged_in(spec: Mapping[str, Any], *, surrogate: bool) -> list[str]:
+    """Return the loaders of the data set, which are imported by their names, or its stand-in."""
+    entry, plugin = registry.find(spec["dataset"])
+    if plugin is not None:
+        return [plugin.module]
+    return variants.code(entry or {}, surrogate=surrogate)
+
+
+def described(spec: Mapping[str, Any], *, surrogate: bool) -> dict[str, Any]:
+    """Return what the rows depend on beside code: the registry's words, without the addresses."""
+    entry, plugin = registry.find(spec["dataset"])
+    if plugin is not None:
+        return {"plugin": plugin.value, "files": data_files(plugin.module)}
+    entry = entry or {}
+    if surrogate:
+        return {key: entry.get(key) for key in ("title", "surrogate", "n_classes")}
+    return {
+        "n_features": entry["n_features"],
+        "sources": [
+            {key: value for key, value in source.items() if key not in ("files", "manual")}
+            | {"files": registry.sums(source)}
+            for source in entry["sources"]
+        ],
+    }

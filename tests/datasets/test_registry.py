@@ -24,7 +24,7 @@ def test_names_and_descriptions():
     for name in NAMES:
         entry = datasets.describe(name)
         assert entry["terms"] and entry["citation"] and entry["sources"]
-        assert entry["surrogate"] in surrogates.GENERATORS
+        assert entry["surrogate"] in variants.SURROGATES
         for variant in entry["sources"]:
             assert variant["loader"] in variants.LOADERS
             files = {file["name"] for file in variant["files"]} | set(variant.get("folders", ()))

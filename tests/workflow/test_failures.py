@@ -10,6 +10,7 @@ from fedcore import verdicts
 
 # Of each rule: a file of code that its job runs, and what is put at the end of it.
 BUGS = {
+    "fetch": ("fedcore/datasets/fetching.py", "def fetch(*args, **options):"),
     "problem": (
         "fedcore/generators/low_rank.py",
         "def generate(rng, n_clients, samples, n_features, rank, noise=0):",

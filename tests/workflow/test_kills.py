@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -11,13 +13,14 @@ import time
 
 import pytest
 
-from fedcore import problems
+from fedcore import jobs, problems
 from fedcore.errors import HistoryError
 from fedcore.history import History
 
 # Imported by every Python process of the run before anything else: at one file operation it says
 # that it is there and stops for good. A temporary file that is opened to be read (for its checksum)
-# is cut in half first, which is what a process leaves that dies while it writes.
+# is cut in half first, which is what a process leaves that dies while it writes. It goes on once
+# there is a second mark.
 HANG = """
 import os, sys, time
 
@@ -30,12 +33,23 @@ def hook(event, args):
     if not (FOLDER in path and NAME in path):
         return
     if event == "open":
-        if args[1] != ("r" if ".tmp" in path else "w"):
+        job = not sys.argv[0].endswith("__main__.py")
+        if args[1] != "w" and not (args[1] == "r" and (job or ".tmp" in path)):
+            return
+        if args[1] == "w" and ".tmp" in path:
             return
         if ".tmp" in path:
             os.truncate(path, os.path.getsize(path) // 2)
-    os.mkdir(os.environ["HANG_MARK"])
-    time.sleep(60)
+    mark = os.environ["HANG_MARK"]
+    if os.path.exists(mark):
+        return
+    os.mkdir(mark)
+    with open(mark + "/pid", "w") as file:
+        file.write(str(os.getpid()))
+    for _ in range(6000):
+        time.sleep(0.05)
+        if os.path.exists(mark + "/go"):
+            return
 
 sys.addaudithook(hook)
 """
@@ -73,10 +87,10 @@ def hung(checkout, at):
     )  # fmt: skip
     try:
         patience = time.monotonic() + 600
-        while not mark.exists() and run.poll() is None and time.monotonic() < patience:
+        while not (mark / "pid").exists() and run.poll() is None and time.monotonic() < patience:
             time.sleep(0.02)
         assert mark.exists(), "the run did not come to this point"
-        yield
+        yield run
     finally:
         with contextlib.suppress(ProcessLookupError):  # it ended by itself
             os.killpg(run.pid, signal.SIGKILL)
@@ -104,6 +118,9 @@ def test_killed(first_run, done, point):
     resumed = done.snakemake()
     assert resumed.status == 0, resumed.text
     assert "Going on where the last run was killed" in resumed.text
+    said = f"Removed {temporary} temporary file"
+    assert (said in resumed.text) == (temporary > 0)
+    assert not list(done.root.glob("*/**/.*.tmp.*"))
     assert "tiny: 1 reproduced, 1 not run (of 2 published values)" in resumed.text
     assert done.payload() == first_run[0].payload()
 
@@ -116,3 +133,91 @@ def test_the_lock_of_a_run_that_is_alive_is_respected(first_run, done):
         assert "Directory cannot be locked" in second.text
         assert "Going on where" not in second.text
     assert done.snakemake().status == 0
+
+
+def local_steps(checkout):
+    return History.load(checkout.root / CHAIN[1]).about["params"]["local_steps"]
+
+
+def edit(checkout):
+    checkout.edit("config/papers/tiny.yaml", "{local_steps: 4}", "{local_steps: 5}")
+
+
+def test_a_job_of_a_killed_run_does_not_replace_a_newer_result(done):
+    """Snakemake alone is killed; its job goes on and ends when the next run has made all anew."""
+    (done.root / CHAIN[1]).unlink()
+    with hung(done, "open:data/clients:other.h5") as run:
+        run.kill()
+        run.wait()
+        edit(done)
+        newer = done.snakemake()
+        assert newer.status == 0, newer.text
+        assert local_steps(done) == 5
+        made = done.payload()
+        job = int((done.root / "there/pid").read_text())
+        (done.root / "there/go").touch()
+        patience = time.monotonic() + 300
+        while alive(job) and time.monotonic() < patience:
+            time.sleep(0.05)
+        assert not alive(job)
+    assert done.payload() == made
+    assert not list(done.root.glob("*/**/.*.tmp.*"))
+    assert "Nothing to be done" in done.snakemake().text
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_file_of_a_killed_run_is_made_again_as_nobody_knows_what_it_was_made_from(done):
+    (done.root / CHAIN[1]).unlink()
+    with hung(done, POINTS["history there, Snakemake not told"][0]):
+        pass
+    assert local_steps(done) == 4
+    edit(done)
+    resumed = done.snakemake()
+    assert resumed.status == 0, resumed.text
+    assert local_steps(done) == 5
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK])
+def test_a_file_system_without_locks(tmp_path, monkeypatch, number):
+    def refuse(*arguments):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    left = tmp_path / f".table.{'0' * 16}.tmp.tsv"
+    left.touch()
+    assert jobs.forget_killed_run(tmp_path / ".snakemake") is None
+    jobs.remove_left_overs(tmp_path / ".snakemake", [tmp_path], [])
+    assert left.exists()  # nobody knows whether it is being written
+    monkeypatch.chdir(tmp_path)
+    with jobs.logged("log"):
+        pass
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").touch()
+    assert jobs.forget_killed_run(tmp_path / "file" / ".snakemake") is None
+
+
+def test_only_what_fedcore_has_left_is_removed_and_shared_files_only_when_old(tmp_path):
+    mine = tmp_path / "results" / "tables" / f".t.{'0a' * 8}.tmp.tsv"
+    others = [tmp_path / "results" / name for name in (".notes.tmp", ".t.12.tmp.tsv", "t.tsv")]
+    raw = [tmp_path / "raw" / "set" / f".{name}.{'0a' * 8}.tmp.gz" for name in ("old", "young")]
+    for path in (mine, *others, *raw, tmp_path / ".snakemake" / "x"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    os.utime(raw[0], (0, 0))
+    call = (tmp_path / ".snakemake", [tmp_path / "results"], [tmp_path / "raw"])
+    with open(tmp_path / ".snakemake" / "jobs", "ab") as job:
+        fcntl.flock(job, fcntl.LOCK_SH)
+        jobs.remove_left_overs(*call)
+        assert mine.exists()
+    jobs.remove_left_overs(*call)
+    assert not mine.exists() and not raw[0].exists()
+    assert all(path.exists() for path in (raw[1], *others))

@@ -41,9 +41,7 @@ EDITS = {
     "fedcore/algorithms/power_iteration.py": ITERATION | DESCENT,  # imported by power_gd
     "fedcore/algorithms/power_gd.py": DESCENT,
     "fedcore/algorithms/wk2023.py": WK2023,
-    "fedcore/metrics/subspace.py": DESCENT,
     "fedcore/generators/low_rank.py": {cell for cell in CELLS if "little" not in cell},
-    "fedcore/datasets/idx.py": {cell for cell in CELLS if "little" in cell},
     "fedcore/history.py": CELLS,
 }
 
@@ -54,13 +52,33 @@ def test_edited_code(done, path):
     assert done.cells() == EDITS[path]
 
 
+LITTLE = {cell for cell in CELLS if "little" in cell}
+FUNCTIONS = {
+    "fedcore/metrics/subspace.py": ("subspace_distance", DESCENT),
+    "fedcore/datasets/idx.py": ("read", LITTLE),
+}
+
+
+@pytest.mark.parametrize("path", FUNCTIONS)
+def test_of_a_metric_and_a_loader_the_function_counts(done, path):
+    function, cells = FUNCTIONS[path]
+    done.append(path, "\n\ndef another(iterate, problem):\n    return 0.0\n")
+    assert done.planned() == {}
+    done.append(path, f"\n\n{function} = {function}\n")
+    assert done.cells() == cells
+
+
 def test_code_that_the_paper_does_not_use(done):
-    for name in ("algorithms/yd2021", "cli", "reports/factorization"):
+    unused = ["algorithms/yd2021", "cli", "reports/factorization"]
+    for name in [*unused, "datasets/libsvm", "datasets/surrogates", "metrics/factorization"]:
         done.append(f"fedcore/{name}.py", "\nEDITED = True\n")
     assert done.planned() == {}
 
 
-@pytest.mark.parametrize("path", ["fedcore/reports/tiny.py", "notebooks/tiny.ipynb"])
+REPORTS = ["fedcore/reports/tiny.py", "fedcore/plotting.py", "notebooks/tiny.ipynb"]
+
+
+@pytest.mark.parametrize("path", [*REPORTS, "fedcore/tables.py", "fedcore/results.py"])
 def test_edited_report(done, path):
     if path.endswith(".py"):
         done.append(path, "\nEDITED = True\n")
@@ -78,6 +96,36 @@ def test_comments_and_docstrings_run_nothing(done):
             edited += 1
     assert edited > 30
     assert done.planned() == {}
+
+
+REGISTRY = "config/datasets.yaml"
+ENTRY = """note: Made by a test.
+        loader: idx
+"""
+
+
+def test_words_and_addresses_of_the_registry_run_nothing(done):
+    done.edit(REGISTRY, "description: Made by a test.", "description: Of a test.")
+    done.edit(REGISTRY, "- {name: labels.gz, ", "- {urls: [http://127.0.0.1/], name: labels.gz, ")
+    assert done.planned() == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("status: official\n        " + ENTRY, "status: rebuilt\n        " + ENTRY),
+        (ENTRY, ENTRY.replace("idx", "libsvm")),
+        ("- {name: labels.gz, sha256: ", "- {name: labels.gz, sha256: ffff"),
+    ],
+    ids=["status", "loader", "checksum"],
+)
+def test_an_entry_of_the_registry_is_an_input_of_its_data_set_alone(done, old, new):
+    text = (done.root / REGISTRY).read_text()
+    if "ffff" in new:  # another sum of the same length
+        start = text.index(old) + len(old)
+        old, new = old + text[start : start + 64], old + "f" * 64
+    done.edit(REGISTRY, old, new)
+    assert done.cells() == LITTLE
 
 
 PAPER = "config/papers/tiny.yaml"

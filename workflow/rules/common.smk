@@ -8,8 +8,10 @@ from snakemake.exceptions import WorkflowError
 
 from fedcore import datasets, experiments, verdicts
 from fedcore.errors import FedcoreError
+from fedcore.datasets import registry
 from fedcore.fingerprint import fingerprint
-from fedcore.jobs import forget_killed_run
+from fedcore.fingerprint import notebook as imported_by_notebook
+from fedcore.jobs import forget_killed_run, remove_left_overs
 from fedcore.strict_yaml import read_yaml
 
 try:
@@ -40,7 +42,20 @@ wildcard_constraints:
 def raw_files(wildcards):
     dataset = PLAN.problems["{paper}/{problem}".format(**wildcards)].get("dataset")
     needed = dataset and not PLAN.config["surrogates"]
-    return f"{RAW}/{dataset}/fetched.json" if needed else []
+    return [f"{RAW}/{dataset}/fetched.json", *files_of_plugin(dataset)] if needed else []
+
+
+def files_of_plugin(dataset):
+    """Files of another package's data set, which the registry of data sets does not know."""
+    entry, _ = registry.find(dataset)
+    found = [] if entry else sorted(Path(RAW, dataset).rglob("[!.]*"))
+    return [str(file) for file in found if file.is_file() and file.name != "fetched.json"]
+
+
+def checksums_of(dataset):
+    """What `fetch` holds the files of a data set against."""
+    entry, _ = registry.find(dataset)
+    return [registry.sums(source) for source in (entry or {"sources": []})["sources"]]
 
 
 def cell_of(wildcards):

@@ -10,7 +10,8 @@ rule fetch:
     retries: 1
     localrule: True
     params:
-        code=fingerprint("fedcore.datasets"),
+        sums=lambda wildcards: checksums_of(wildcards.dataset),
+        code=fingerprint("fedcore.datasets:fetch"),
     script:
         "../scripts/fetch.py"
 
@@ -29,6 +30,7 @@ rule problem:
         raw=RAW,
         seed=PLAN.config["seed"],
         surrogate=PLAN.config["surrogates"],
+        registry=lambda wildcards: PLAN.problem_source("{paper}/{problem}".format(**wildcards)),
         code=lambda wildcards: PLAN.problem_code("{paper}/{problem}".format(**wildcards)),
     script:
         "../scripts/problem.py"

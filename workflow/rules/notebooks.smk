@@ -46,6 +46,6 @@ for paper, settings in PLAN.papers.items():
         resources:
             mem_mb=2000,
         params:
-            code=fingerprint(f"fedcore.reports.{paper}", "fedcore.plotting"),
+            code=fingerprint(*imported_by_notebook(f"notebooks/{paper}.ipynb")),
         script:
             "../scripts/notebook.py"
