@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+from fedcore import sums
 from fedcore.errors import SupersededError
 
 LEFT_OVER = ".*.tmp*"
@@ -21,7 +22,7 @@ JOB = "FEDCORE_JOB"
 
 
 @contextlib.contextmanager
-def replace(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success flush it to disk and rename it to `path`.
 
     The temporary file is removed when the block raises. Its name is random, which keeps apart all
@@ -31,6 +32,8 @@ def replace(path: str | os.PathLike[str]) -> Iterator[Path]:
     ----------
     path : path-like
         Final name. Its folder is made when it does not exist.
+    summed : bool
+        Write down the file's checksum beside it, see `fedcore.sums`.
 
     Yields
     ------
@@ -51,7 +54,10 @@ def replace(path: str | os.PathLike[str]) -> Iterator[Path]:
         with open(temporary, "rb") as handle:
             os.fsync(handle.fileno())
         _require_own_log(final)
+        value = sums.of(temporary) if summed else ""
         os.replace(temporary, final)
+        if summed:  # whoever is killed in between leaves a file that counts as damaged
+            sums.write(final, value)
     finally:
         temporary.unlink(missing_ok=True)
 

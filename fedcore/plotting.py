@@ -352,7 +352,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
     _mark_unreleased(figure)
     png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in METADATA)
     for final, (kind, metadata) in zip((png, pdf), METADATA.items(), strict=True):
-        with style(), atomic.replace(final) as temporary:
+        with style(), atomic.replace(final, summed=True) as temporary:
             figure.savefig(temporary, format=kind, dpi=DPI, metadata=metadata)
     return png, pdf
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from fedcore import sums
 from fedcore.errors import DataError
 from fedcore.history import History
 
@@ -28,6 +29,7 @@ class Results:
     """
 
     def __init__(self, plan: str | os.PathLike[str]) -> None:
+        sums.require(plan, "plan")
         try:
             self.plan: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

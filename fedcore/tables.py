@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcore import atomic
+from fedcore import atomic, sums
 from fedcore.errors import DataError, InputError, nearest
 
 Value = str | int | float | bool | None
@@ -69,7 +69,10 @@ def write(
     visible = plain if shown is None else _plain(shown, f"{final}, as shown")
     lines = ["\t".join(plain[0]) if plain else ""]
     lines += ["\t".join(_cell(value) for value in row.values()) for row in plain]
-    with atomic.replace(final.with_suffix(".md")) as readable, atomic.replace(final) as exact:
+    with (
+        atomic.replace(final.with_suffix(".md"), summed=True) as readable,
+        atomic.replace(final, summed=True) as exact,
+    ):
         exact.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
         text = markdown(visible, caption=caption)
         text += "".join(f"\n- {_escape(point)}\n" for point in below)
@@ -82,8 +85,10 @@ def read(path: str | os.PathLike[str]) -> list[Row]:
     Raises
     ------
     DataError
-        When the file is missing, cut off, or has a line with more or fewer cells than its head.
+        When the file is missing, is not as it was written, is cut off, or has a line with more or
+        fewer cells than its head.
     """
+    sums.require(path, "table")
     try:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError as error:

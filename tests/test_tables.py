@@ -1,3 +1,4 @@
+import hashlib
 import math
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fedcore import tables
+from fedcore import sums, tables
 from fedcore.errors import DataError, InputError
 
 values = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
@@ -51,7 +52,8 @@ def test_the_files_look_as_documented(tmp_path):
         "| method | rounds | error | converged |\n| :-- | --: | --: | --: |\n"
         "| a\\|b | 6 | 0.3333 | true |\n| c&lt;d |  | – | false |\n"
     )
-    assert sorted(file.name for file in (tmp_path / "new").iterdir()) == ["t.md", "t.tsv"]
+    names = sorted(file.name for file in (tmp_path / "new").iterdir())
+    assert names == [".t.md.sha256", ".t.tsv.sha256", "t.md", "t.tsv"]
 
 
 def test_numpy_scalars_become_plain_values(tmp_path):
@@ -200,3 +202,41 @@ def test_rounding_decides_from_half_of_the_range_over_the_starts_on(change, deci
 def test_markdown_makes_no_links_of_text(text, shown):
     assert tables.markdown([{"a": text}]).splitlines()[-1] == f"| {shown} |"
     assert tables.markdown([], caption=text).startswith(f"{shown}\n")
+
+
+def test_a_damaged_table_is_noticed_wherever_the_damage_is(tmp_path):
+    """Every byte: also a digit for a digit, and a file cut off at the end of a line."""
+    path = tmp_path / "t.tsv"
+    tables.write([{"a": 12, "b": "x"}, {"a": 13, "b": "y"}], path)
+    whole = path.read_bytes()
+    damages = [whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :] for i in range(len(whole))]
+    damages += [whole[:i] for i in range(len(whole))]
+    for damage in damages:
+        path.write_bytes(damage)
+        with pytest.raises(DataError, match=r"table .*t\.tsv is damaged or was edited"):
+            tables.read(path)
+        assert list(sums.damaged(tmp_path)) == [path]
+    path.write_bytes(whole)
+    assert tables.read(path)[1] == {"a": 13, "b": "y"}
+    assert list(sums.damaged(tmp_path)) == []
+
+
+def test_a_damaged_checksum_is_noticed_and_a_table_without_one_is_read(tmp_path):
+    path = tmp_path / "t.tsv"
+    tables.write([{"a": 1}], path)
+    known = sums.place(path)
+    assert known.read_text() == f"{hashlib.sha256(path.read_bytes()).hexdigest()}  t.tsv\n"
+    known.write_bytes(b"\xff")
+    with pytest.raises(DataError, match="is damaged or was edited"):
+        tables.read(path)
+    known.unlink()
+    assert tables.read(path) == [{"a": 1}]
+
+
+def test_what_is_damaged_is_put_aside_and_nothing_else(tmp_path):
+    tables.write([{"a": 1}], tmp_path / "deep" / "t.tsv")
+    path = tmp_path / "deep" / "t.md"
+    path.write_text("edited")
+    assert sums.put_aside(tmp_path) == [path]
+    assert not path.exists() and (tmp_path / "deep" / "t.md.damaged").read_text() == "edited"
+    assert tables.read(tmp_path / "deep" / "t.tsv") == [{"a": 1}]

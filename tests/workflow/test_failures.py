@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
@@ -64,6 +65,38 @@ def test_whatever_is_deleted_is_made_again(first_run, done, target):
     assert run.status == 0, run.text
     assert done.payload() == first_run[0].payload()
     assert "tiny: 1 reproduced, 1 not run (of 2 published values)" in run.text
+
+
+DERIVED = [
+    "results/tiny/plans/tiny.json",
+    "results/tiny/tables/tiny/ends.tsv",
+    "results/tiny/tables/tiny/ends.md",
+    "results/tiny/figures/tiny/ends.png",
+    "results/tiny/figures/tiny/ends.pdf",
+    "results/tiny/notebooks/tiny.ipynb",
+    "results/tiny/verdicts/tiny.tsv",
+    "results/tiny/verdicts.md",
+]
+
+
+def test_whatever_is_damaged_is_made_again_though_its_time_says_nothing(first_run, done):
+    for name in DERIVED:
+        path = done.root / name
+        time = path.stat().st_mtime_ns
+        path.write_bytes(path.read_bytes()[:-20])
+        os.utime(path, ns=(time, time))
+    dry = done.snakemake("-n")
+    run = done.snakemake()
+    for text in (dry.text, run.text):
+        for name in DERIVED:
+            assert f"{name} is damaged or was edited: it is made again." in text
+    assert run.status == 0, run.text
+    aside = {f"{name}.damaged" for name in DERIVED}
+    assert set(done.files("results/tiny/**/*.damaged")) == aside
+    for name in aside:
+        (done.root / name).unlink()
+    assert done.payload() == first_run[0].payload()
+    assert "Nothing to be done" in done.snakemake("-n").text
 
 
 def test_one_deleted_figure(done):

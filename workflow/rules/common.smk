@@ -6,7 +6,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from fedcore import datasets, experiments, verdicts
+from fedcore import datasets, experiments, sums, verdicts
 from fedcore.errors import FedcoreError
 from fedcore.datasets import registry
 from fedcore.fingerprint import fingerprint
@@ -26,6 +26,9 @@ RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients",
 
 if workflow.is_main_process:
     ALIVE = forget_killed_run(Path(".snakemake"))
+    dry = workflow.output_settings.dryrun
+    for path in list(sums.damaged(RESULTS)) if dry else sums.put_aside(RESULTS):
+        print(f"{path} is damaged or was edited: it is made again.", file=sys.stderr)
     for problem, reason in PLAN.unavailable.items():
         print(f"Not run, for want of data: {problem}. {reason}", file=sys.stderr)
     for problem, reason in PLAN.kept.items():

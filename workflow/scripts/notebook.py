@@ -5,7 +5,10 @@ import papermill
 from fedcore import atomic
 from fedcore.jobs import logged
 
-with logged(snakemake.log[0]), atomic.replace(snakemake.output.notebook) as executed:
+with (
+    logged(snakemake.log[0]),
+    atomic.replace(snakemake.output.notebook, summed=True) as executed,
+):
     papermill.execute_notebook(
         snakemake.input.notebook,
         str(executed),

@@ -5,5 +5,5 @@ import json
 from fedcore import atomic
 from fedcore.jobs import logged
 
-with logged(snakemake.log[0]), atomic.replace(snakemake.output[0]) as path:
+with logged(snakemake.log[0]), atomic.replace(snakemake.output[0], summed=True) as path:
     path.write_text(json.dumps(snakemake.params.plan, indent=1))

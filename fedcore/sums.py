@@ -1,0 +1,77 @@
+"""Checksums of tables, plans and figures: who reads one, and every run, sees a damage.
+
+Beside ``<name>`` lies the hidden file ``.<name>.sha256``, a line as ``sha256sum`` writes it. A file
+without one, such as a table of somebody else, is taken as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from fedcore.errors import DataError
+
+ENDING = ".sha256"
+
+
+def of(path: str | os.PathLike[str]) -> str:
+    """Return the sha256 of a file in hex."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def place(path: str | os.PathLike[str]) -> Path:
+    """Return where the checksum of a file is written."""
+    return Path(path).with_name(f".{Path(path).name}{ENDING}")
+
+
+def write(path: str | os.PathLike[str], value: str) -> None:
+    """Write down the checksum of a file."""
+    place(path).write_text(f"{value}  {Path(path).name}\n", encoding="utf-8")
+
+
+def differs(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is there, and its checksum is not the one that was written down."""
+    try:
+        known = place(path).read_bytes()
+        return known != f"{of(path)}  {Path(path).name}\n".encode()
+    except OSError:  # not there, or whoever reads it says what is wrong
+        return False
+
+
+def require(path: str | os.PathLike[str], noun: str) -> None:
+    """Refuse a damaged file.
+
+    Parameters
+    ----------
+    path : path-like
+    noun : str
+        What the file is called in the message.
+
+    Raises
+    ------
+    DataError
+    """
+    if differs(path):
+        raise DataError(
+            f"{noun} {path} is damaged or was edited: it does not have the checksum in "
+            f"{place(path).name}; the next run of the workflow makes it again"
+        )
+
+
+def damaged(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield every file below a folder that does not have its checksum."""
+    for sidecar in sorted(Path(folder).rglob(f".*{ENDING}")):
+        path = sidecar.with_name(sidecar.name[1 : -len(ENDING)])
+        if differs(path):
+            yield path
+
+
+def put_aside(folder: str | os.PathLike[str]) -> list[Path]:
+    """Rename every damaged file below a folder to ``<name>.damaged``, and return their names."""
+    found = list(damaged(folder))
+    for path in found:
+        os.replace(path, f"{path}.damaged")
+    return found
