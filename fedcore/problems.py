@@ -127,7 +127,7 @@ class Problem:
 
 def save(problem: Problem | Sequence[Problem], path: str | os.PathLike[str]) -> None:
     """Write a problem, or several draws of one, to one HDF5 file, whole or not at all."""
-    with sealed.create(path) as file:
+    with sealed.create(path, apart=True) as file:
         file.attrs["schema"] = SCHEMA
         if isinstance(problem, Problem):
             _write(file, problem)
@@ -163,6 +163,10 @@ def load_draws(path: str | os.PathLike[str]) -> list[Problem]:
         again="make it again",
         failure=DataError,
     )
+
+
+def _damaged(path: str | os.PathLike[str], error: Exception) -> DataError:
+    return DataError(f"{path} is not a whole problem file ({error}); delete it and make it again")
 
 
 def _write(group: h5py.Group, problem: Problem) -> None:
@@ -203,7 +207,9 @@ def _read(path: str | os.PathLike[str], group: h5py.Group) -> Problem:
     if "samples" in group:
         rows = group["samples"]
         clients.reduction = Reduction(tuple(map(int, rows[()])), float(rows.attrs["largest_row"]))
-    truth = Truth(*(group[f"truth/{k}"][()] for k in Truth._fields)) if "truth" in group else None
+    truth = None
+    if "truth" in group:
+        truth = Truth(*(sealed.array(group[f"truth/{k}"]) for k in Truth._fields))
     problem = Problem(
         group.attrs["name"], clients, group.attrs["status"], group.attrs["note"], truth
     )
@@ -211,24 +217,32 @@ def _read(path: str | os.PathLike[str], group: h5py.Group) -> Problem:
     # Fill the cached properties, so that they are computed once per problem.
     problem.checksum = group.attrs["checksum"]
     if truth is None:
-        problem.reference = Reference(*(group[f"reference/{k}"][()] for k in Reference._fields))
+        parts = (sealed.array(group[f"reference/{k}"]) for k in Reference._fields)
+        problem.reference = Reference(*parts)
     return problem
 
 
 def _matrices(group: h5py.Group, name: str = "clients") -> Matrices:
     found = group[name]
-    return found[()] if isinstance(found, h5py.Dataset) else [item[()] for item in found.values()]
+    if isinstance(found, h5py.Dataset):
+        return sealed.array(found)
+    return [sealed.array(item) for item in found.values()]
 
 
 def _stored(path: str | os.PathLike[str], group: h5py.Group) -> Clients:
     """Clients that stay in the file until a method asks for more than their summed products."""
 
     def read() -> Matrices:
-        with h5py.File(path, "r") as again:  # its seal has been checked
-            return _matrices(again[name])
+        try:
+            with h5py.File(path, "r") as again:  # its seal has been checked
+                return _matrices(again[name])
+        except sealed.BrokenSeal as error:
+            raise _damaged(path, error) from error
 
     name, found = group.name, list(group["clients"].values())
-    return Clients(read, [c.shape for c in found], [c.dtype for c in found], group["gram"][()])
+    return Clients(
+        read, [c.shape for c in found], [c.dtype for c in found], sealed.array(group["gram"])
+    )
 
 
 def name_key(name: str) -> int:

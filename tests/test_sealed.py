@@ -418,3 +418,65 @@ def test_a_problem_is_no_history_and_is_not_to_be_deleted(problem_file, history_
     with pytest.raises(DataError, match="not a whole problem file") as refused:
         problems.load(history_file)
     assert "delete" not in str(refused.value)
+
+
+# --- large arrays apart ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def large(monkeypatch, tmp_path):
+    """Return a problem file whose matrices and Gram matrix have checksums of their own."""
+    monkeypatch.setattr(sealed, "LARGE", 1000)
+    rng = np.random.default_rng(0)
+    problem = Problem("large", [rng.standard_normal((40, 16)) for _ in range(3)])
+    problem.clients.gram = sum(c.T @ c for c in problem.clients)
+    path = tmp_path / "large.h5"
+    problems.save(problem, path)
+    return problem, path
+
+
+def places(path):
+    """Offset and size of each large array of a problem file."""
+    with h5py.File(path) as file:
+        names = [*(f"clients/{i:05d}" for i in range(3)), "gram", "reference/right_vectors"]
+        return {n: (file[n].id.get_offset(), file[n].id.get_storage_size()) for n in names}
+
+
+def test_what_is_read_of_a_file_with_arrays_apart_is_what_was_written(large):
+    problem, path = large
+    read = problems.load(path)
+    np.testing.assert_array_equal(read.clients.gram, problem.clients.gram)
+    np.testing.assert_array_equal(read.right_vectors, problem.right_vectors)
+    for matrix, expected in zip(read.clients, problem.clients, strict=True):
+        np.testing.assert_array_equal(matrix, expected)
+
+
+def test_every_damage_is_noticed_when_what_it_hit_is_read(large):
+    _, path = large
+    whole = path.read_bytes()
+    clients = [range(at, at + size) for n, (at, size) in places(path).items() if "clients" in n]
+    for offset in [*range(0, 700, 7), *range(700, len(whole), 61), len(whole) - 1]:
+        path.write_bytes(flipped(whole, offset, 0x01))
+        with pytest.raises(DataError, match="is not a whole problem file"):
+            read = problems.load(path)
+            assert any(offset in span for span in clients)  # not needed, and so not read yet
+            list(read.clients)
+    for kept in (*range(0, len(whole), 301), len(whole) - 1):
+        path.write_bytes(whole[:kept])
+        with pytest.raises(DataError, match="is not a whole problem file"):
+            problems.load(path)
+    path.write_bytes(whole + b"\0")
+    with pytest.raises(DataError, match="is not a whole problem file"):
+        problems.load(path)
+
+
+def test_a_problem_with_a_gram_matrix_is_read_without_its_matrices(large, monkeypatch):
+    _, path = large
+    seen = []
+    digest = sealed._digest
+    monkeypatch.setattr(
+        sealed, "_digest", lambda p, start, end: seen.append((start, end)) or digest(p, start, end)
+    )
+    problems.load(path)
+    for name, (at, size) in places(path).items():
+        assert not any(start < at + size and at < end for start, end in seen), name
