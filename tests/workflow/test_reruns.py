@@ -106,7 +106,11 @@ ENTRY = """note: Made by a test.
 
 def test_words_and_addresses_of_the_registry_run_nothing(done):
     done.edit(REGISTRY, "description: Made by a test.", "description: Of a test.")
-    done.edit(REGISTRY, "- {name: labels.gz, ", "- {urls: [http://127.0.0.1/], name: labels.gz, ")
+    done.edit(
+        REGISTRY,
+        "- {name: labels.gz, ",
+        "- {urls: [http://127.0.0.1/x], bytes: 9, name: labels.gz, ",
+    )
     assert done.planned() == {}
 
 
@@ -114,10 +118,10 @@ def test_words_and_addresses_of_the_registry_run_nothing(done):
     ("old", "new"),
     [
         ("status: official\n        " + ENTRY, "status: rebuilt\n        " + ENTRY),
-        (ENTRY, ENTRY.replace("idx", "libsvm")),
+        (ENTRY, ENTRY.replace("Made", "Copied")),
         ("- {name: labels.gz, sha256: ", "- {name: labels.gz, sha256: ffff"),
     ],
-    ids=["status", "loader", "checksum"],
+    ids=["status", "note", "checksum"],
 )
 def test_an_entry_of_the_registry_is_an_input_of_its_data_set_alone(done, old, new):
     text = (done.root / REGISTRY).read_text()
