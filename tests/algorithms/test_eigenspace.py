@@ -378,3 +378,19 @@ def test_a_large_client_without_any_entry_takes_part(matrix_with):
     top = np.linalg.svd(S)[2][:3].T
     Z = found.components.T
     assert np.linalg.norm(top - Z @ (Z.T @ top), 2) < 1e-6
+
+
+@pytest.mark.parametrize("norm", ["spectral", "frobenius"])
+def test_the_rule_of_decrease_asks_for_the_spectral_norm_whatever_beta_starts_from(
+    norm, clients, monkeypatch
+):
+    """(13) has ‖Aᵢ‖₂² + βᵢ, in every round, and βᵢ is 0.15 of the square of the norm chosen."""
+    seen, real = [], RULES["decrease"]
+    monkeypatch.setitem(
+        RULES, "decrease", lambda limits, *a: seen.append(limits) or real(limits, *a)
+    )
+    options = {"inner": "decrease", "beta_norm": norm, "adapt": False, "rounds": 2}
+    fedcore.run("faps", clients, 3, **options)
+    order = {"spectral": 2, "frobenius": "fro"}[norm]
+    expected = [np.linalg.norm(s, 2) ** 2 + 0.15 * np.linalg.norm(s, order) ** 2 for s in clients]
+    np.testing.assert_allclose([limits.scale for limits in seen], expected * 2, rtol=1e-12)
