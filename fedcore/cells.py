@@ -150,7 +150,9 @@ def run_cell(
         },
     }
     if recorders[0].ledger.privacy is not None:
-        about["privacy"] = recorders[0].ledger.privacy.about()
+        claims = [recorder.ledger.privacy.about() for recorder in recorders]
+        kinds = {kind for claim in claims for kind in claim["mechanisms"]}  # may differ by repeat
+        about["privacy"] = {**claims[0], "mechanisms": sorted(kinds)}
         if tuned:
             tuned["note"] = tuning.UNPAID
     history = History.from_runs(

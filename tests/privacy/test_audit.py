@@ -12,8 +12,9 @@ import pytest
 from scipy import stats
 
 import fedcore
-from fedcore import algorithms
+from fedcore import algorithms, problems
 from fedcore.api import execute
+from fedcore.cells import run_cell
 from fedcore.errors import ConfigError, InputError
 from fedcore.experiments import load_plan, read_yaml
 from fedcore.generators import canary
@@ -302,6 +303,23 @@ def test_every_audit_of_a_paper_has_its_weakened_twin(paper):
             "weakened_bound",
             {"at_least": claimed},
         )
+
+
+def test_a_history_names_the_mechanisms_of_all_repeats(tmp_path):
+    """dn26 where its first step ends half of all runs: whether all is Gaussian, no one run says."""
+    data = canary.generate(np.random.default_rng(0), samples=3, held=125.6)
+    problems.save(Problem("canary", data), tmp_path / "canary.h5")
+    cell = {
+        "paper": "dppower", "experiment": "audit", "algorithm": "dn26", "name": "canary",
+        "problem": "canary", "params": {"n_components": 1, "protects": "entry"}, "metrics": [],
+        "iterates": "none", "seed": 0,
+    }  # fmt: skip
+    found = [
+        run_cell(cell | {"repeats": n}, tmp_path / "canary.h5", tmp_path / "history.h5")
+        .about["privacy"]["mechanisms"]
+        for n in (1, 6)
+    ]  # fmt: skip
+    assert found == [["Bounded", "Laplace"], ["Bounded", "Gaussian", "Laplace"]]
 
 
 def test_an_audit_without_a_twin_is_refused(tmp_path):
