@@ -131,13 +131,13 @@ def test_the_mean_of_single_precision_data_is_summed_in_double():
 def test_what_cannot_be_centred_is_refused(clients):
     with pytest.raises(InputError, match="all samples are equal"):
         FederatedPCA(1).fit([np.full((3, 2), 7.0), np.full((4, 2), 7.0)])
-    with pytest.raises(InputError, match="sum of feature 1 is not finite"):
+    with pytest.raises(InputError, match=r"largest entry of the data is 1.7e\+308: .* divide"):
         FederatedPCA(1).fit([np.array([[1.0, 1.7e308], [2.0, 1.6e308]])])
-    for scale, size in ((1e160, "large"), (1e200, "large"), (1e-160, "small"), (1e-300, "small")):
-        with pytest.raises(InputError, match=f"data this {size} .* 64 bits: divide all data"):
+    for scale in (1e160, 1e200, 1e-160, 1e-300):
+        with pytest.raises(InputError, match=r"largest entry .* in float64, .* divide the data by"):
             FederatedPCA(2).fit([client * scale for client in clients])
     single = [(client * 1e-20).astype(np.float32) for client in clients]
-    with pytest.raises(InputError, match=r"data this small .* 32 bits"):
+    with pytest.raises(InputError, match=r"largest entry .* in float32"):
         FederatedPCA(2).fit(single)
     with pytest.raises(InputError, match="center must be true or false"):
         FederatedPCA(2, center="yes").fit(clients)

@@ -104,11 +104,10 @@ class Scaled(NamedTuple):
         return self.shifted(self._size())
 
     def restored(self) -> Scaled:
-        """Bring the exponent back to 0, where V keeps all its digits then."""
+        """Bring the exponent back to 0, or as near as V keeps all its digits."""
         limits, size = np.finfo(self.V.dtype), self._size()
         lowest, highest = limits.minexp + limits.nmant + ROOM, limits.maxexp - ROOM
-        fits = lowest <= size + self.exponent <= highest
-        return self.shifted(-self.exponent) if fits else self
+        return self.shifted(size - min(max(size + self.exponent, lowest), highest))
 
     def shifted(self, by: int) -> Scaled:
         """Move `by` powers of two from V to the exponent."""
