@@ -39,7 +39,9 @@ def job(tmp_path):
     (tmp_path / ".snakemake").mkdir()
 
     def run(harm):
-        code = JOB.format(harm=harm)
+        # A suite started in the background ignores Ctrl-C, and so would the job that it starts.
+        heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        code = heard + JOB.format(harm=harm)
         done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True)
         return done.returncode, (tmp_path / "job.log").read_text()
 
