@@ -205,9 +205,9 @@ def execute(
         learn from.
     """
     require_rank(settings.n_components, problem.n_samples, problem.n_features)
-    if problem.clients.zero:
-        raise InputError("the data of all clients are zero: there is no subspace to find")
-    if getattr(settings, "epsilon", None) is None:  # a private run may not tell by a failure
+    if not algorithm.private(settings):  # a private run may not tell by a failure
+        if problem.clients.zero:
+            raise InputError("the data of all clients are zero: there is no subspace to find")
         require_size(problem.clients)
     if settings.start is not None:
         require_start(settings.start, problem.n_features, settings.n_components)

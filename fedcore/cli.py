@@ -227,7 +227,7 @@ def show(file: str) -> None:
     rows = [
         ("cell", "/".join(str(about.get(k, "?")) for k in ("paper", "experiment", "name"))),
         ("parameters", _words(about.get("params", {}))),
-        ("data sha256", about.get("problem", {}).get("sha256", "?")),
+        ("data sha256", _exact(history, about.get("problem", {}).get("sha256", "not kept"))),
         ("seed", _words(about.get("seed", {}))),
         ("code", about.get("code") or "?"),
         ("versions", _words(about.get("versions", {}))),
@@ -239,7 +239,8 @@ def show(file: str) -> None:
     click.echo(_columns([(f"  {name}", *words) for name, *words in sorted(described)]))
     for group in ("final", "iterates", "reference", "twin"):
         for name, array in sorted(getattr(history, group).items()):
-            click.echo(f"  {group}/{name}  {' x '.join(map(str, array.shape)) or 'scalar'}")
+            size = " x ".join(map(str, array.shape)) or "scalar"
+            click.echo(f"  {group}/{name}  {_exact(history, size, group in ('reference', 'twin'))}")
 
 
 @main.command()
@@ -413,6 +414,13 @@ def _mark(history: History, name: str) -> str:
     from fedcore.history import NOT_RELEASED
 
     return "" if history.released is None or name in history.released else NOT_RELEASED
+
+
+def _exact(history: History, text: str, exact: bool = True) -> str:
+    """Mark a text about something exact, where the run was private."""
+    from fedcore.history import NOT_RELEASED
+
+    return text if history.released is None or not exact else f"{text}  {NOT_RELEASED}"
 
 
 def _beside_bounds(

@@ -272,7 +272,11 @@ class History:
         """The repeats' twins as a history of their own; None where the cell has none."""
         if not self.twin:
             return None
-        return History(self.twin, reference=self.reference, about=self.about, units=self.units)
+        released = None if self.released is None else frozenset[str]()
+        return History(
+            self.twin, reference=self.reference, about=self.about, units=self.units,
+            released=released,
+        )  # fmt: skip
 
     @property
     def repeats(self) -> int:

@@ -38,13 +38,12 @@ import scipy.linalg
 from fedcore.algorithms.one_shot import communication as communication
 from fedcore.checks import require_one_of
 from fedcore.federation import Federation
-from fedcore.linalg import haar, orth
+from fedcore.linalg import haar, orth, triangular_factor
 from fedcore.privacy import accounting
 from fedcore.privacy.budget import Budgeted
 from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.privacy.mechanisms import derived
-from fedcore.privacy.rows import product, row_norms
-from fedcore.steps import local_gram
+from fedcore.privacy.rows import in_double, product, row_norms
 
 PAPER = "dppower"
 NEIGHBOURS = {"entry": "change_entry", "row_by_entries": "add_or_remove_one"}
@@ -81,7 +80,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     multiplier = None if params.epsilon is None else noise_multiplier(params)
 
     def release(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
-        V, gap, coherence = leading(data, local_gram(data, state), k)
+        V, gap, coherence = leading(data, factor(data, state), k)
         if params.epsilon is None or multiplier is None:
             return V
         quarter, delta = params.epsilon / 4.0, params.delta / 8.0
@@ -117,11 +116,21 @@ def noise_multiplier(params: Params) -> float:
     return accounting.calibrate(lambda z: {Gaussian(z): 1, **pure}, epsilon, delta)
 
 
-def leading(data: np.ndarray, gram: np.ndarray, k: int) -> tuple[np.ndarray, float, float]:
+def factor(data: np.ndarray, state: SimpleNamespace) -> np.ndarray:
+    """Return R with RᵀR = SᵢᵀSᵢ, of at most d rows, in double precision; made once and kept.
+
+    A Gram matrix would square the condition: with ‖S‖ = 10⁸ σ_k the gap would be its rounding.
+    """
+    if not hasattr(state.kept, "factor"):
+        state.kept.factor = triangular_factor(block for _, block in in_double(data))
+    return state.kept.factor
+
+
+def leading(data: np.ndarray, R: np.ndarray, k: int) -> tuple[np.ndarray, float, float]:
     """Return V_k, the gap σ_k − σ_{k+1}, and the largest norm of a row of U_k or V_k."""
-    eigenvalues, vectors = scipy.linalg.eigh(gram, check_finite=False)
-    sigma = np.sqrt(np.maximum(np.append(eigenvalues[::-1], 0.0), 0.0))
-    V = np.ascontiguousarray(vectors[:, ::-1][:, :k])
+    _, sigma, rotation = scipy.linalg.svd(R, check_finite=False)
+    sigma = np.append(sigma, np.zeros(data.shape[1] + 1 - len(sigma)))
+    V = np.ascontiguousarray(rotation[:k].T)
     U = product(data, V / sigma[:k]) if sigma[k - 1] > 0 else np.ones((1, k))
     norms = (float(row_norms(M).max()) for M in (U, V))
     return V, float(sigma[k - 1] - sigma[k]), max(norms)

@@ -18,7 +18,9 @@ Security 2023): half the noise is seen where the first bound needs a third or a 
 A bound above the claimed ε proves the claim wrong. One below it says something only if the audit
 could have failed: so it stands beside that of the method's weakened twin, which draws all its noise
 a stated factor smaller and charges its ledger as if it did not, and must be found out. In an
-experiment, ``audit: canary`` records the score as a column, and ``weaken`` makes the twin.
+experiment, ``audit: canary`` records the score as a column, and ``weaken`` makes the twin. Of
+several local steps before an upload the score sees the last alone: such a method is hardly audited,
+and no paper's file does it.
 """
 
 from __future__ import annotations

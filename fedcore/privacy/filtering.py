@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedcore.privacy.events import Bounded, Event, Gaussian
-from fedcore.privacy.rows import product, row_norms, transposed_product
+from fedcore.privacy.rows import LONGEST, product, row_norms, transposed_product
 
 LOWEST, HIGHEST = 2.0**-40, 2.0**20  # ends of the range of θ
 
@@ -44,7 +44,8 @@ def filtered_product(noise: Noise, failure: float, ratio: float) -> Any:
         with np.errstate(over="ignore", invalid="ignore"):
             Y = product(data, X)
             scores = state.kept.norms * row_norms(Y)
-        scores[np.isnan(scores)] = np.inf  # of rows too long for a number: above any threshold
+        # Rows whose products over- or underflow are above any threshold: they sit out.
+        scores[~(state.kept.norms <= LONGEST)] = np.inf
         k = state.privacy.above_threshold(
             _minus_counts_above(scores, ratio, first, last),
             -margin,

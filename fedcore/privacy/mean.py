@@ -39,7 +39,10 @@ def private_mean(
         centres[j] = 0.0 if found is None else (2.0 * found + 1.0) * tau
     cut = np.clip(gradients, centres - 2.0 * tau, centres + 2.0 * tau)
     moved = 4.0 * tau * math.sqrt(d) / B  # of the mean, by one replaced row
-    return cut.mean(axis=0) + moved * noise.multiplier * rng.standard_normal(d)
+    # Rounding goes with what is summed, noise with τ: far from 0 the centres stay out of the sum.
+    return (
+        centres + (cut - centres).mean(axis=0) + moved * noise.multiplier * rng.standard_normal(d)
+    )
 
 
 def top_eigenvalue(

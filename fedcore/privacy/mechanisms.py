@@ -54,11 +54,9 @@ def derived(state: Any, value: Value) -> Value:
     Returns
     -------
     number or ndarray
-        `value` itself, not a copy.
+        `value` itself, not a copy; in a private run an array is read-only from here on.
     """
-    if hasattr(state, "privacy"):
-        state.privacy.released.append(value)
-    return value
+    return state.privacy._release(value) if hasattr(state, "privacy") else value
 
 
 @dataclass
@@ -200,8 +198,8 @@ class Mechanisms:
     Attributes
     ----------
     released : list
-        What has been returned, or declared by `derived`, in the current call of a step; an upload
-        may consist of these, and of views of them.
+        What has been returned, or declared by `derived`, in the current call of a step, read-only;
+        an upload may consist of these, and of views of them.
 
     Notes
     -----
@@ -252,7 +250,9 @@ class Mechanisms:
         self._charge(Laplace(float(noise_multiplier), float(sensitivity)))
         return self._release(_add(value, sensitivity * noise_multiplier * noise))
 
-    def exponential(self, scores: Sequence[float], *, sensitivity: float, epsilon: float) -> int:
+    def exponential(
+        self, scores: Sequence[float], *, sensitivity: float, epsilon: float
+    ) -> np.integer:
         """Return an index, drawn with probabilities proportional to ``exp(ε score / 2Δ)``.
 
         Parameters
@@ -268,7 +268,8 @@ class Mechanisms:
             epsilon / (2.0 * sensitivity)
         )
         self._charge(Bounded(float(epsilon), mechanism="exponential"))
-        return self._release(int(np.argmax(weights + self._rng.gumbel(size=len(weights)))))
+        # An object of its own: small Python integers are shared, and `covers` goes by identity.
+        return self._release(np.int64(np.argmax(weights + self._rng.gumbel(size=len(weights)))))
 
     def above_threshold(
         self,
@@ -278,7 +279,7 @@ class Mechanisms:
         sensitivity: float,
         epsilon: float,
         monotone: bool = False,
-    ) -> int | None:
+    ) -> np.integer | None:
         """Return the index of the first query that, with noise, reaches the noisy threshold.
 
         The sparse vector technique with one answer (Dwork & Roth, *Algorithmic foundations of
@@ -303,7 +304,7 @@ class Mechanisms:
         scale = (2.0 if monotone else 4.0) * sensitivity / epsilon
         for k, query in enumerate(queries):
             if _real(query) + self._rng.laplace(0.0, scale) >= level:
-                return self._release(k)
+                return self._release(np.int64(k))
         return None
 
     def bounded(self, epsilon: float, delta: float, mechanism: str) -> np.random.Generator:
@@ -324,6 +325,8 @@ class Mechanisms:
         self._account.events[event] += 1
 
     def _release(self, value: Value) -> Value:
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False  # what is edited afterwards is no longer the release
         self.released.append(value)
         return value
 

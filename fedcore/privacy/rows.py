@@ -39,12 +39,10 @@ def clip_rows(data: np.ndarray, bound: float = 1.0) -> np.ndarray:
     norms = row_norms(data)
     if norms.max() <= bound:
         return data
-    scale = (bound / np.maximum(norms, bound)).astype(data.dtype)
-    clipped = data * scale[:, None]
-    beyond = np.isinf(norms)
-    if beyond.any():
-        directions = data[beyond] / np.abs(data[beyond]).max(axis=1, keepdims=True)
-        clipped[beyond] = directions * (bound / row_norms(directions))[:, None]
+    clipped, longer = data.copy(), norms > bound
+    rows = data[longer].astype(np.float64)
+    rows /= np.abs(rows).max(axis=1, keepdims=True)  # the largest have no square
+    clipped[longer] = rows * (bound / row_norms(rows))[:, None]
     return clipped
 
 

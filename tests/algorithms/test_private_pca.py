@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -248,7 +249,7 @@ def test_singular_vectors_and_coherence_move_as_little_as_dn26_says(seed, whole_
         E /= np.linalg.norm(E)
     else:
         E[rng.integers(9), rng.integers(4)] = rng.uniform(-1, 1)
-    (_, gap, m), (V2, gap2, m2) = (dn26.leading(M, M.T @ M, k) for M in (A, A + E))
+    (_, gap, m), (V2, gap2, m2) = (dn26.leading(M, M, k) for M in (A, A + E))
     assert abs(gap - gap2) <= 2 + 1e-9
     U, s, Vt = np.linalg.svd(A, full_matrices=False)
     assert gap == pytest.approx(s[k - 1] - s[k])
@@ -486,7 +487,7 @@ def test_dn26_gives_all_components_where_all_are_asked_for():
         params = chosen.params({"n_components": 4, "epsilon": epsilon})
         _, output = execute(chosen, Problem("x", [rows]), params, 0, ())
         np.testing.assert_allclose(output["basis"].T @ output["basis"], np.eye(4), atol=1e-13)
-    V, gap, _ = dn26.leading(rows, rows.T @ rows, 4)
+    V, gap, _ = dn26.leading(rows, rows, 4)
     sigma = np.linalg.svd(rows, compute_uv=False)
     assert gap == pytest.approx(sigma[3])
     np.testing.assert_allclose(np.linalg.norm(rows @ V, axis=0), sigma, rtol=1e-10)
@@ -538,3 +539,43 @@ def test_rows_of_double_precision_may_be_longer_than_one_by_their_rounding_only(
     rows[3] *= (1 + 5e-7) / np.linalg.norm(rows[3])
     with pytest.raises(InputError, match="row 3 has norm 1, above the 1"):
         run("analyze_gauss", [rows])
+
+
+def test_the_gap_of_dn26_is_not_the_rounding_of_a_gram_matrix():
+    """Entries around 10⁸, one of them changed by 1: a singular value moves by at most 1."""
+    rng = np.random.default_rng(0)
+    A = 1e8 + 10.0 * rng.standard_normal((200, 5))
+    B = A.copy()
+    B[3, 2] += 1.0
+    gaps = []
+    for M in (A, B):
+        found = dn26.leading(M, dn26.factor(M, SimpleNamespace(kept=SimpleNamespace())), 2)[1]
+        sigma = np.linalg.svd(M, compute_uv=False)
+        assert found == pytest.approx(sigma[1] - sigma[2], abs=1e-5)  # 4e9 roundings of 1e-16 each
+        gaps.append(found)
+    assert abs(gaps[0] - gaps[1]) <= 2.0
+
+
+def test_the_private_mean_of_values_far_from_zero_is_rounded_by_their_spread():
+    """One vector of 2·10⁴ replaced moves the mean by no more than the noise is made for."""
+    rng = np.random.default_rng(0)
+    values = 1e9 * (1 + 1e-13 * rng.standard_normal((20_000, 1)))
+    other = values.copy()
+    other[7] = 1e9 * (1 + 3e-13)
+    noise = mean.Noise((1.0, 1e-6), (1.0, 1e-6), 1e-300)
+    first, second = (
+        mean.private_mean(v, noise, 1, np.random.default_rng(1)) for v in (values, other)
+    )
+    spread = np.ptp(np.concatenate([values, other]))
+    # The means as given are rounded to 1e9 · 1e-16; nothing else may part them.
+    assert abs(first - second)[0] <= spread / 20_000 + 2 * np.spacing(1e9)
+
+
+def test_a_row_whose_score_underflows_sits_out():
+    """(1e153, 1e-163) scores 0 against e₂ in floating point, and would be taken for a short row."""
+    rows = np.vstack([spiked(50, 2)[0], [[1e153, 1e-163]]])
+    federation = fedcore.federation.Federation([rows], noise=np.random.SeedSequence(0))
+    federation.protect(delta=1e-5, neighbours="add_or_remove_one")
+    federation.broadcast(np.array([[0.0], [1.0]]))
+    federation.gather(filtering.filtered_product(filtering.Noise(50.0, 1e-9, 2.0), 0.05, 2.0))
+    assert federation.client_state("filtered")[0] >= 1

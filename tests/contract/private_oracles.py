@@ -160,7 +160,7 @@ def perturbed_vectors(clients: list[np.ndarray], draws: Any, params: Any) -> Fou
                 s = math.log(1 + 2 * root / (gap - 3))
                 m *= math.exp(s * scale * (log + rng.laplace()))
                 # Eigenvectors of LAPACK come with signs of their own: those of the algorithm.
-                V = dn26.leading(S, S.T @ S, k)[0]
+                V = dn26.leading(S, S, k)[0]
                 V = V @ same_sign(rng.standard_normal((k, k)))
                 z = dn26.noise_multiplier(params)
                 V = V + 2 * root * m / (gap - 1) * z * rng.standard_normal((d, k))

@@ -371,3 +371,28 @@ def test_local_noise_is_not_kept():
     for _ in range(5):
         federation.local(noisy)
     assert len(federation.client_state("privacy")[0].released) == 1
+
+
+def test_a_release_cannot_be_edited_into_something_else():
+    """By `-=`, `out=` or an index a raw matrix would take the place of the noisy one."""
+    federation = private(1)
+
+    def smuggle(data, state, message):
+        reply = state.privacy.gaussian(data, sensitivity=1.0, noise_multiplier=10.0)
+        reply -= reply
+        reply += data
+        return reply
+
+    with pytest.raises(ValueError, match="read-only"):
+        federation.gather(smuggle)
+
+
+def test_an_index_is_covered_by_identity_not_by_its_value():
+    federation = private(1)
+
+    def raw_index(data, state, message):
+        state.privacy.exponential([0.0, 1e6], sensitivity=1.0, epsilon=10.0)
+        return int(np.argmax([0.0, 1e6]))
+
+    federation.gather(raw_index)
+    assert federation.ledger.privacy.epsilon() == float("inf")

@@ -152,8 +152,9 @@ def test_show_says_it_beside_every_such_column(problem_file, tmp_path):
     run_cell(cell(), problem_file, tmp_path / "a.h5")
     text = CliRunner().invoke(main, ["show", str(tmp_path / "a.h5")]).output
     marked = {line.split()[0] for line in text.splitlines() if line.endswith("not released")}
-    assert marked == {"sin_squared", "filtered"}
-    assert text.count("not released") == 4  # each in the outcome and among the columns
+    assert marked == {"data", "sin_squared", "filtered", "reference/singular_values"}
+    # Two measures in the outcome and among the columns, the checksum, and the answer.
+    assert text.count("not released") == 6
     assert "simulated noise: no guarantee for these data" in text
     assert "repeats on the same data add up" in text
     run_cell(cell(params={"n_components": 1, "epsilon": None}), problem_file, tmp_path / "b.h5")
