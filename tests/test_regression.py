@@ -293,16 +293,23 @@ def test_fedsgd_learns_a_model_that_all_share_and_no_other():
 
 
 def test_a_run_that_diverges_ends_there_and_says_so():
-    problem = draw()
     wild = {"step": 50.0, "orthonormalise": False, "head_steps": 1, "head_step": 5.0}
-    recorder, output = run(
-        "fedrep_linear", problem, (DISTANCE, "training_loss"), rounds=300, **wild
-    )
-    columns = recorder.columns()
-    assert len(columns["round"]) < 300
-    np.testing.assert_array_equal(columns["diverged"], [0] * (len(columns["round"]) - 1) + [1])
-    assert np.isnan(columns[DISTANCE][-1]) and not np.isnan(columns[DISTANCE][:-1]).any()
-    assert not np.isfinite(output["V"]).all()
+
+    def ended(*measures):
+        recorder, output = run("fedrep_linear", draw(), measures, rounds=300, **wild)
+        columns = recorder.columns()
+        records = len(columns["round"])
+        assert records < 300
+        np.testing.assert_array_equal(columns["diverged"], [0] * (records - 1) + [1])
+        for measure in measures:
+            assert np.isfinite(columns[measure][:-1]).all()
+        return columns, output["V"], records
+
+    columns, V, by_iterate = ended(DISTANCE)
+    assert np.isnan(columns[DISTANCE][-1]) and not np.isfinite(V).all()
+    columns, V, by_measure = ended(DISTANCE, "training_loss")  # overflows sooner: a square
+    assert by_measure < by_iterate
+    assert not np.isfinite(columns["training_loss"][-1]) and np.isfinite(V).all()
 
 
 def test_samples_that_run_out_are_refused():
