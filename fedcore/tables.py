@@ -6,7 +6,10 @@ else stands in double quotes as in JSON. So `read` returns what `write` was give
 
 A column ``twin_x`` holds what the column ``x`` came to in the row's twin, the same run from a start
 changed by one rounding (see `fedcore.twins`); None where there was no twin. What reads ``x`` then
-also says how much of it is rounding: `summarise`, and the verdicts.
+also says how much of it is rounding: `summarise`, and the verdicts. Where a row is over several
+repeats, ``twin_least_x`` and ``twin_most_x`` are the ends of what its ``x`` can come to when any of
+them are exchanged for their twins, and ``twin_change_x`` is by how much one repeat, taken alone,
+changes at most.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ Value = str | int | float | bool | None
 Row = dict[str, Value]
 
 TWIN = "twin_"  # begins the names of columns of twins
+LEAST, MOST, CHANGE = f"{TWIN}least_", f"{TWIN}most_", f"{TWIN}change_"
 
 WORDS: dict[str, Value] = {"": None, "true": True, "false": False}
 INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -272,6 +276,44 @@ def _change(value: Any, twin: Any) -> float | None:
     if not any(known):
         return 0.0
     return abs(float(value) - float(twin)) if all(known) else math.inf
+
+
+def exchanged(
+    values: Sequence[Any],
+    others: Sequence[Sequence[Any]],
+    name: str = "median",
+    *,
+    missing: str = "last",
+) -> tuple[float, float]:
+    """Return the ends of what a statistic comes to when any values are exchanged for others.
+
+    Parameters
+    ----------
+    values : sequence of float or None
+        At least one; None and NaN stand for a missing value.
+    others : sequence of sequence of float or None
+        For each value those that may stand in its place; none where it has no twin.
+    name, missing : str
+        As in `statistic`.
+
+    Returns
+    -------
+    least, most : float
+        Infinite, on the side that `missing` says, where missing values decide.
+
+    Examples
+    --------
+    >>> exchanged([67, 70, 52], [[85], [62], [74]]), exchanged([5, None], [[], [7]], "max")
+    ((62.0, 74.0), (7.0, inf))
+    """
+    never = math.inf if missing == "last" else -math.inf
+    choices = [
+        [never if v is None or math.isnan(v) else float(v) for v in (value, *more)]
+        for value, more in zip(values, others, strict=True)
+    ]
+    # Every statistic rises with every value, so its ends are at the ends of the choices.
+    least, most = (statistic([end(choice) for choice in choices], name) for end in (min, max))
+    return least, most
 
 
 def statistic(values: Sequence[Any], name: str = "median", *, missing: str = "last") -> float:

@@ -3,11 +3,13 @@
 What is printed and what is accepted stands under ``published`` of ``config/papers/<paper>.yaml``;
 what was measured stands in the tables that the notebooks write. This module compares the two.
 
-Where the table has a column ``twin_x`` beside a column ``x`` (see `fedcore.tables`), the statistic
+Where the table has columns of twins beside a column ``x`` (see `fedcore.tables`), the statistic
 over the repeats has a range: what it can become when repeats are exchanged for their twins. No
 value is reproduced by chance of rounding. It is when all of that range is accepted and no repeat
-differs from its twin by more than the tolerance; it is not when none of it is accepted; in between
-rounding decides.
+differs from its twin by more than the tolerance, half of the width of what is accepted; it is not
+when none of it is accepted; in between rounding decides. So it is with a ratio of medians, where a
+repeat alone stands for its method's median; an ordering is decided by rounding when an exchange
+turns it round.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -285,11 +288,10 @@ class _Desk:
         if not rows:
             where = ", ".join(f"{k} = {tables.show(v)}" for k, v in select["where"].items())
             return _Finding(obstacle=f"no row in {path}" + (f" with {where}" if where else ""))
-        values = [row[select["column"]] for row in rows]
-        twins = [row.get(f"{tables.TWIN}{select['column']}") for row in rows]
         compare = _compare_flags if "is" in accept else _compare_numbers
         return compare(
-            values, twins, statistic, accept, f"{what}: column '{select['column']}' of {path}",
+            rows, select["column"], statistic, accept,
+            f"{what}: column '{select['column']}' of {path}",
             surrogate=any(self._is_surrogate(row, path) for row in rows),
         )  # fmt: skip
 
@@ -353,9 +355,15 @@ def _undecided(found: _Finding) -> str:
     return f"one rounding of the starts changes {found.change}{whole}"
 
 
+def _exchanges(rows: Sequence[tables.Row], column: str) -> list[list[Any]]:
+    """Return for each row what twins make of its value; nothing where there are none."""
+    names = [f"{prefix}{column}" for prefix in (tables.TWIN, tables.LEAST, tables.MOST)]
+    return [[row[name] for name in names if row.get(name) is not None] for row in rows]
+
+
 def _compare_numbers(
-    values: Sequence[Any],
-    twins: Sequence[Any],
+    rows: Sequence[tables.Row],
+    column: str,
     statistic: str,
     accept: Mapping[str, Any],
     where: str,
@@ -363,7 +371,9 @@ def _compare_numbers(
     surrogate: bool,
 ) -> _Finding:
     """Hold a statistic over numbers against a tolerance; a missing value counts as failed."""
-    for value in (*values, *twins):
+    values: list[Any] = [row[column] for row in rows]
+    exchanges = _exchanges(rows, column)
+    for value in (*values, *chain(*exchanges)):
         if isinstance(value, str | bool):
             hint = "accept it with 'is'" if isinstance(value, bool) else "it must hold numbers"
             raise ConfigError(f"{where} holds {tables.show(value)!r}: {hint}")
@@ -373,8 +383,10 @@ def _compare_numbers(
     measured = tables.statistic(values, statistic, missing=missing)
     known = [float(v) for v in values if v is not None and not math.isnan(v)]
     gaps = len(values) - len(known)
-    ends = _exchanged(values, twins, statistic, missing)
-    change = tables.rounding(values, twins) or 0.0
+    ends = tables.exchanged(values, exchanges, statistic, missing=missing)
+    twins = [row.get(f"{tables.TWIN}{column}") for row in rows]
+    changes: list[Any] = [row.get(f"{tables.CHANGE}{column}") for row in rows]
+    change = max(tables.rounding(values, twins) or 0.0, *(c or 0.0 for c in changes))
     shown = [tables.show(end if math.isfinite(end) else math.nan) for end in ends]
     safe = all(low <= end <= high for end in ends) and change <= (high - low) / 2
     return _Finding(
@@ -392,29 +404,9 @@ def _compare_numbers(
     )
 
 
-def _exchanged(
-    values: Sequence[Any], twins: Sequence[Any], statistic: str, missing: str
-) -> tuple[float, float]:
-    """Smallest and largest value of a statistic when any repeats are exchanged for their twins.
-
-    A missing value is infinite, on the side that `missing` says; all statistics are monotone.
-    """
-    never = math.inf if missing == "last" else -math.inf
-
-    def number(value: Any) -> float:
-        return never if value is None or math.isnan(value) else float(value)
-
-    pairs = [
-        (number(value), number(value if twin is None else twin))
-        for value, twin in zip(values, twins, strict=True)
-    ]
-    low, high = (tables.statistic([end(pair) for pair in pairs], statistic) for end in (min, max))
-    return low, high
-
-
 def _compare_flags(
-    values: Sequence[Any],
-    twins: Sequence[Any],
+    rows: Sequence[tables.Row],
+    column: str,
     statistic: str,
     accept: Mapping[str, Any],
     where: str,
@@ -422,18 +414,17 @@ def _compare_flags(
     surrogate: bool,
 ) -> _Finding:
     """Hold a column of booleans against the one value that all must have."""
-    for value in (*values, *twins):
+    values: list[Any] = [row[column] for row in rows]
+    exchanges = _exchanges(rows, column)
+    for value in (*values, *chain(*exchanges)):
         if not (value is None or isinstance(value, bool)):
             raise ConfigError(
                 f"{where} holds {tables.show(value)!r}: 'is' accepts only true and false"
             )
     word, right = tables.show(accept["is"]), [value is accept["is"] for value in values]
-    turned = [
-        here if twin is None else twin is accept["is"]
-        for here, twin in zip(right, twins, strict=True)
-    ]
-    safe = [a and b for a, b in zip(right, turned, strict=True)]
-    possible = [a or b for a, b in zip(right, turned, strict=True)]
+    turned = [[twin is accept["is"] for twin in twins] for twins in exchanges]
+    safe = [a and all(b) for a, b in zip(right, turned, strict=True)]
+    possible = [a or any(b) for a, b in zip(right, turned, strict=True)]
     least, most = sum(safe), sum(possible)
     return _Finding(
         measured=f"{sum(right)} of {len(values)} {word}",

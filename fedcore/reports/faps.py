@@ -383,8 +383,10 @@ def orderings(rows: Rows) -> Rows:
 
     `rows` are those of `counts`. A row per stop, problem, and pair of methods; FAPS once in every
     variant. ``ratio`` is that of the medians, and ``holds`` says that it is below 1, or at most 1
-    for LocalPower against SSI, which it becomes. ``twin_…`` is the same with the counts of twins
-    in the place of their runs', None where neither method has twins.
+    for LocalPower against SSI, which it becomes. ``twin_least_…`` and ``twin_most_…`` are the ends
+    of what both come to when any runs are exchanged for their twins, and ``twin_change_ratio`` is
+    the largest change of a single run's rounds over the other method's median (or of the median
+    over them); None where neither method has twins.
     """
     found: Rows = []
     medians: dict[tuple[Any, ...], dict[tuple[str, str], Rows]] = {}
@@ -413,25 +415,56 @@ def orderings(rows: Rows) -> Rows:
 
 
 def _compared(one: Rows, other: Rows, *, tie: bool) -> dict[str, Any]:
-    """Medians of the rounds of two methods against each other, and those of their twins."""
-
-    def compare(column: str) -> dict[str, Any]:
-        # A run without a twin stands for it.
-        counts = [
-            [row["rounds"] if row[column] is None else row[column] for row in rows]
-            for rows in (one, other)
-        ]
-        first_, second = (tables.statistic(c) if c else np.nan for c in counts)
-        return {
-            "ratio": first_ / second,
-            "holds": bool(first_ < second or (first_ == second and tie)),
-        }
-
+    """Medians of the rounds of two methods against each other, and what twins make of them."""
     column = f"{tables.TWIN}rounds"
-    mine = compare("rounds")
-    twinned = any(row[column] is not None for row in (*one, *other))
-    twin = compare(column) if twinned else dict.fromkeys(mine)
-    return mine | {f"{tables.TWIN}{name}": value for name, value in twin.items()}
+
+    def before(rounds: float, others: float) -> bool:
+        return bool(rounds < others or (rounds == others and tie))
+
+    first_, second = (
+        tables.statistic([row["rounds"] for row in rows]) if rows else np.nan
+        for rows in (one, other)
+    )
+    found = {"ratio": _over(first_, second), "holds": before(first_, second)}
+    names = ("least_ratio", "most_ratio", "change_ratio", "least_holds", "most_holds")
+    twins: dict[str, Any] = dict.fromkeys(names)
+    if any(row[column] is not None for row in (*one, *other)):
+        (least, most), (least_, most_) = (
+            tables.exchanged(
+                [row["rounds"] for row in rows],
+                [[] if row[column] is None else [row[column]] for row in rows],
+            )
+            if rows
+            else (np.nan, np.nan)
+            for rows in (one, other)
+        )
+        # One repeat alone against the median of the other method, as run and as its twin.
+        alone = [
+            tables.rounding(
+                [_over(row["rounds"], second) for row in one],
+                [_over(row[column], second) for row in one],
+            ),
+            tables.rounding(
+                [_over(first_, row["rounds"]) for row in other],
+                [_over(first_, row[column]) for row in other],
+            ),
+        ]
+        twins = {
+            "least_ratio": _over(least, most_),
+            "most_ratio": _over(most, least_),
+            "change_ratio": max(change or 0.0 for change in alone),
+            "least_holds": bool(np.isfinite(most_)) and before(most, least_),
+            "most_holds": bool(np.isfinite([least, least_]).all()) and before(least, most_),
+        }
+    return found | {f"{tables.TWIN}{name}": value for name, value in twins.items()}
+
+
+def _over(rounds: float | None, others: float | None) -> float | None:
+    """Ratio of two numbers of rounds: NaN when one was not reached, None without the twin."""
+    if rounds is None or others is None:
+        return None
+    known = np.isfinite([rounds, others]).all() and others
+    return float(rounds / others) if known else np.nan
 
 
 def _cells(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 
 import numpy as np
 import pytest
 
-from fedcore import problems
+from fedcore import problems, tables, verdicts
 from fedcore.cells import run_cell
 from fedcore.history import History
 from fedcore.problems import Problem
@@ -159,10 +160,109 @@ def test_orderings_are_also_those_of_the_twins(folder):
     folder.add("fig4", "ssi", kkt_residual=[[1, 1, 1e-5]])
     rows = [r for r in report.orderings(report.counts(folder.results())) if r["rule"] == "kkt"]
     row = only(rows, claim="faps-before-ssi")
-    assert (row["ratio"], row["twin_ratio"]) == (1.5, 0.5)
-    assert (row["holds"], row["twin_holds"]) == (False, True)
+    assert (row["ratio"], row["twin_least_ratio"], row["twin_most_ratio"]) == (1.5, 0.5, 1.5)
+    assert row["twin_change_ratio"] == 1
+    assert (row["holds"], row["twin_least_holds"], row["twin_most_holds"]) == (False, False, True)
     row = only(rows, claim="local-power-before-ssi")
-    assert (row["twin_ratio"], row["twin_holds"]) == (None, None)
+    assert {v for k, v in row.items() if k.startswith("twin")} == {None}
+
+
+def stopping(*rounds, records=400):
+    """KKT violations that come to the stop after so many rounds; None for never."""
+    ends = [records if n is None else n for n in rounds]
+    return [[1.0] * end + [1e-5] * (records - end) for end in ends]
+
+
+RITZ, TWINS, LOCAL = (67, 70, 52), (85, 62, 74), (200, 220, 241, 300, 337)
+
+
+def race(folder, *, faps=RITZ, twins=TWINS, local=LOCAL, experiment="table4"):
+    """Write the histories of FAPS, with twins, and LocalPower; return the row that compares."""
+    folder.add(experiment, "faps", kkt_residual=stopping(*faps), twin=stopping(*twins),
+               inner_products=np.zeros((len(faps), 400)),
+               twin_distance=np.zeros((len(faps), 400)))  # fmt: skip
+    folder.add(experiment, "local_power", kkt_residual=stopping(*local))
+    rows = report.orderings(report.counts(folder.results()))
+    return only(rows, claim="faps-before-local-power", rule="kkt")
+
+
+def judged(row, root, column, accept):
+    """Return the verdict on a column of the one row of a table of orderings."""
+    tables.write([row], root / "tables" / "faps" / "orderings.tsv")
+    line = {
+        "id": "line", "quantity": "q", "source": "s", "kind": "text", "printed": "p",
+        "select": {"table": "orderings", "column": column}, "accept": accept, "because": "b",
+    }  # fmt: skip
+    (found,) = verdicts.judge("faps", [line], root / "tables", unavailable={}, surrogate=False)
+    return found
+
+
+THIRD = {"between": [0.25, 0.42]}
+
+
+def test_a_ratio_ranges_over_every_exchange_and_not_over_all_twins_at_once(folder):
+    """Medians of all eight exchanges, by brute force: 62 to 74; the twins alone: 74."""
+    row = race(folder)
+    every = [
+        np.median(choice) / 241 for choice in itertools.product(*zip(RITZ, TWINS, strict=True))
+    ]
+    assert row["ratio"] == pytest.approx(67 / 241)
+    assert row["twin_least_ratio"] == pytest.approx(min(every)) == pytest.approx(62 / 241)
+    assert row["twin_most_ratio"] == pytest.approx(max(every)) == pytest.approx(74 / 241)
+    assert row["twin_change_ratio"] == pytest.approx(22 / 241)
+
+
+def test_a_ratio_of_a_chaotic_method_is_no_agreement(folder):
+    """The medians all lie in 0.25 to 0.42, but a repeat moves by 0.091, more than 0.085."""
+    row = race(folder)
+    found = judged(row, folder.root, "ratio", THIRD)
+    assert (found.verdict, found.measured) == ("rounding decides", "0.278")
+    assert found.rounding == "0.2573 to 0.3071"
+    assert "changes a repeat by up to 0.09129" in found.reason
+    # Without what the twins say it would have passed, and so does what they hardly change.
+    plain = {k: v for k, v in row.items() if not k.startswith("twin")}
+    assert judged(plain, folder.root, "ratio", THIRD).verdict == "reproduced"
+
+
+def test_a_ratio_of_a_stable_method_is_judged_as_ever(folder):
+    found = judged(race(folder, twins=(67, 71, 52)), folder.root, "ratio", THIRD)
+    assert (found.verdict, found.rounding) == ("reproduced", "")
+
+
+def test_a_ratio_that_fails_whatever_is_exchanged_deviates(folder):
+    row = race(folder, faps=(344, 201, 390), twins=(299, 372, 205))
+    assert judged(row, folder.root, "ratio", THIRD).verdict == "deviates"
+
+
+@pytest.mark.parametrize(
+    ("twins", "verdict"),
+    [
+        ((67, 70, 52), "reproduced"),  # nothing changes
+        ((150, 70, 52), "reproduced"),  # 52, 70, 150: below LocalPower's 100 all the same
+        ((150, 150, 52), "rounding decides"),
+        ((None, None, 52), "rounding decides"),
+        ((150, 52, 150), "rounding decides"),  # not by all twins, of median 150, alone
+    ],
+)
+def test_an_ordering_that_an_exchange_turns_round_is_decided_by_rounding(folder, twins, verdict):
+    row = race(folder, twins=twins, local=(90, 100, 110), experiment="fig4")
+    assert row["holds"]
+    assert judged(row, folder.root, "holds", {"is": True}).verdict == verdict
+
+
+def test_an_exchange_counts_even_where_all_twins_together_agree(folder):
+    """FAPS 50, 60, 120 and twins 120, 60, 50: both of median 60, but 120, 60, 120 of 120."""
+    row = race(folder, faps=(50, 60, 120), twins=(120, 60, 50), local=(90, 100, 110))
+    assert (row["holds"], row["twin_least_holds"], row["twin_most_holds"]) == (True, False, True)
+    assert judged(row, folder.root, "holds", {"is": True}).verdict == "rounding decides"
+
+
+def test_an_ordering_that_no_exchange_gives_deviates(folder):
+    row = race(folder, faps=(120, 150, 130), twins=(110, 180, 140), local=(90, 100, 105))
+    assert judged(row, folder.root, "holds", {"is": True}).verdict == "deviates"
+    row = race(folder, faps=(None, None, 50), twins=(None, None, 40), local=(90, 100, 105))
+    assert math.isnan(row["ratio"]) and not row["twin_most_holds"]
+    assert judged(row, folder.root, "ratio", THIRD).verdict == "deviates"
 
 
 def test_averages_are_over_problems_and_starts(folder):
