@@ -1,6 +1,7 @@
 # `make` lists the targets. Each of them first makes the environment it needs in $(VENV), once.
 
-CORES  ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+# nproc heeds OpenMP's variables, which say how many threads a process has and not how many cores there are.
+CORES  ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 VENV   ?= .venv
 PYTHON ?=
 UV     ?= uv

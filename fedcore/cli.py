@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedcore import __version__
-from fedcore.errors import FedcoreError, InputError
+from fedcore.errors import ConfigError, DataError, FedcoreError, InputError
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
@@ -54,7 +54,7 @@ def main() -> None:
 
     \b
     Try it without any data:
-      fedcore run power_exact w8a --components 5 --surrogate
+      fedcore run block_krylov w8a --components 5 --surrogate --set tol=1e-8
     """
 
 
@@ -65,7 +65,7 @@ def algorithms(name: str | None) -> None:
 
     \b
     Example:
-      fedcore algorithms power_gd
+      fedcore algorithms block_krylov
     """
     from fedcore.algorithms import get, names
 
@@ -74,7 +74,7 @@ def algorithms(name: str | None) -> None:
         return
     algorithm = get(name)
     click.echo(f"{name}, of the paper '{algorithm.paper}'\n\n{(algorithm.module.__doc__ or '')}")
-    rows = [(f"  {field.name}", str(field.type), _default(field)) for field in _fields(algorithm)]
+    rows = [(f"  {field.name}", _type(field), _default(field)) for field in _fields(algorithm)]
     click.echo(f"Parameters, with --set NAME=VALUE:\n{_columns(rows)}")
 
 
@@ -175,8 +175,8 @@ def run(
 
     \b
     Examples:
-      fedcore run power_gd w8a -r 5 --surrogate --set power=1 --repeats 5
-      fedcore run power_exact mnist -r 20 --partition by=label --out mnist.h5
+      fedcore run block_krylov w8a -r 5 --surrogate --set tol=1e-8 --repeats 5
+      fedcore run ssi mnist -r 20 --set tol=1e-6 --partition by=label --out mnist.h5
     """
     from fedcore import algorithms as registry
     from fedcore import datasets, metrics, problems, sources
@@ -191,8 +191,15 @@ def run(
         metrics.get(name)
     parts = _partition(partition, clients)
     spec = {"dataset": dataset, "partition": parts}
+    try:
+        datasets.describe(dataset)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; own data go through Python: fedcore.run") from error
     if not surrogate:
-        datasets.fetch(dataset, raw)  # what is there is only checked
+        try:
+            datasets.fetch(dataset, raw)  # what is there is only checked
+        except DataError as error:
+            raise DataError(f"{error}; or try it on a stand-in with --surrogate") from error
     problem = sources.build(dataset, spec, raw=raw, seed=seed, surrogate=surrogate)
     require_rank(components, problem.n_samples, problem.n_features)
 
@@ -221,6 +228,8 @@ def show(file: str) -> None:
     """
     from fedcore.history import History
 
+    if not Path(file).exists():
+        raise InputError(f"there is no file {file}")
     history = History.load(file)
     click.echo(_outcome(history))
     about = history.about
@@ -300,6 +309,13 @@ def _fields(algorithm: Algorithm) -> list[dataclasses.Field[Any]]:
     return [field for field in fields if field.name not in ("n_components", "start")]
 
 
+def _type(field: dataclasses.Field[Any]) -> str:
+    """Type as it is written; a module without postponed annotations has the class itself."""
+    import inspect
+
+    return field.type if isinstance(field.type, str) else inspect.formatannotation(field.type)
+
+
 def _default(field: dataclasses.Field[Any]) -> str:
     if field.default is not dataclasses.MISSING:
         return f"default {field.default!r}"
@@ -344,7 +360,6 @@ def _partition(text: str | None, clients: int | None) -> dict[str, Any]:
 
 def _value(text: str) -> Any:
     """Read a value as YAML does, and 1e-6 as the number that it is."""
-    from fedcore.errors import ConfigError
     from fedcore.strict_yaml import parse_yaml
 
     try:
@@ -399,8 +414,9 @@ def _outcome(history: History) -> str:
     ]
     rows = [("  rounds", f"{total['round']:,.0f}", "", ""), *crossed]
     if "epsilon" in total:
-        delta = history.about["privacy"]["delta"]
-        rows.append(("  epsilon", show(total["epsilon"]), f"at delta = {delta:g}", ""))
+        privacy = history.about["privacy"]
+        terms = f"at delta = {privacy['delta']:g}, neighbours = {privacy['neighbours']}"
+        rows.append(("  epsilon", show(total["epsilon"]), terms, ""))
     lines.append(f"ledger, all clients together{', median of the repeats' if several else ''}")
     about = history.about
     notes = [about.get("privacy", {}).get("noise"), about.get("tuning", {}).get("note")]

@@ -43,6 +43,7 @@ def write(
     path: str | os.PathLike[str],
     *,
     caption: str = "",
+    head: str = "",
     shown: Sequence[Mapping[str, Any]] | None = None,
     below: Sequence[str] = (),
 ) -> None:
@@ -56,6 +57,8 @@ def write(
         Ends in ``.tsv``; the Markdown has the same stem and ends in ``.md``.
     caption : str
         Paragraph above the table, in the Markdown only.
+    head : str
+        Markdown that stands above all that, as it is.
     shown : sequence of mapping, optional
         What the Markdown shows instead of `rows`.
     below : sequence of str
@@ -78,7 +81,7 @@ def write(
         atomic.replace(final, summed=True) as exact,
     ):
         exact.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
-        text = markdown(visible, caption=caption)
+        text = head + markdown(visible, caption=caption)
         text += "".join(f"\n- {_escape(point)}\n" for point in below)
         readable.write_text(text, encoding="utf-8", newline="\n")
 

@@ -36,6 +36,18 @@ VERDICTS = {
     "surrogate data": ("on surrogate data", "on surrogate data"),
     "not run": ("not run", "not run"),
 }
+# What each means, for who reads a verdict; README says the same.
+MEANINGS = {
+    "reproduced": "the measured value is within the tolerance set for it, whatever rounding does.",
+    "deviates": "the value is outside its tolerance, and no other reading of the paper that was "
+    "tried brings it within.",
+    "not as printed": "done as the paper prints it, the value is outside its tolerance; in another "
+    "reading, which is named, such as that of the authors' code, it is within.",
+    "rounding decides": "whether the value is within its tolerance hangs on the last bit of the "
+    "starting values, so that it counts for neither side.",
+    "surrogate data": "measured on stand-ins for the data, so not compared.",
+    "not run": "the data cannot be had, or something that the comparison needs is missing.",
+}
 STATUSES = ("official", "rebuilt", "surrogate", "synthetic")
 
 
@@ -165,8 +177,9 @@ def judge(
 def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str]) -> None:
     """Write verdicts as a TSV of all fields, and beside it as Markdown for reading.
 
-    The Markdown gives the reason of every verdict but "reproduced" below the table, equal reasons
-    once; the tolerances and why they are what they are stand in the TSV.
+    The Markdown begins with how many there are of each verdict and what each means. It gives the
+    reason of every verdict but "reproduced" below the table, equal reasons once; the tolerances and
+    why they are what they are stand in the TSV.
     """
     several = len({verdict.paper for verdict in verdicts}) > 1
     shown = [
@@ -180,9 +193,19 @@ def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str]) -> None:
         }
         for v in verdicts
     ]
-    caption = "; ".join(summary(verdicts).splitlines())
     rows = [asdict(verdict) for verdict in verdicts]
-    tables.write(rows, path, caption=caption, shown=shown, below=_reasons(verdicts))
+    tables.write(rows, path, head=_head(verdicts), shown=shown, below=_reasons(verdicts))
+
+
+def _head(verdicts: Sequence[Verdict]) -> str:
+    """Return, in Markdown, a table that counts the verdicts, and what those in it mean."""
+    there = [name for name in VERDICTS if any(v.verdict == name for v in verdicts)]
+    counts: list[tables.Row] = [
+        {"paper": paper, "published values": len(names), **{n: names.count(n) for n in there}}
+        for paper, names in _by_paper(verdicts).items()
+    ]
+    meanings = "".join(f"- **{name}**: {MEANINGS[name]}\n" for name in there)
+    return f"{tables.markdown(counts)}\n{meanings}\n" if there else ""
 
 
 def _reasons(verdicts: Sequence[Verdict]) -> list[str]:
@@ -251,14 +274,20 @@ def combine(
 
 def summary(verdicts: Iterable[Verdict]) -> str:
     """Return one line that counts the verdicts; for several papers, a line each and a total."""
+    papers = _by_paper(verdicts)
+    if not papers:
+        return "no published values"
+    return "\n".join(f"{paper}: {_counts(names)}" for paper, names in papers.items())
+
+
+def _by_paper(verdicts: Iterable[Verdict]) -> dict[str, list[str]]:
+    """Return what became of every value of each paper, and of several together as "total"."""
     papers: dict[str, list[str]] = {}
     for verdict in verdicts:
         papers.setdefault(verdict.paper, []).append(verdict.verdict)
-    if not papers:
-        return "no published values"
     if len(papers) > 1:
         papers["total"] = [name for names in papers.values() for name in names]
-    return "\n".join(f"{paper}: {_counts(names)}" for paper, names in papers.items())
+    return papers
 
 
 class _Desk:
@@ -390,7 +419,9 @@ def _compare_numbers(
     shown = [tables.show(end if math.isfinite(end) else math.nan) for end in ends]
     safe = all(low <= end <= high for end in ends) and change <= (high - low) / 2
     return _Finding(
-        measured=tables.show(measured) + ("" if statistic == "median" else f" ({statistic})"),
+        measured=f"{gaps} of {len(values)} did not arrive"
+        if math.isnan(measured)
+        else tables.show(measured) + ("" if statistic == "median" else f" ({statistic})"),
         low=min(known, default=None),
         high=max(known, default=None),
         count=len(values),
@@ -471,9 +502,8 @@ def _same(value: tables.Value, wanted: Any) -> bool:
 
 
 def _range(verdict: Verdict) -> str:
-    if verdict.low is None or verdict.high is None or verdict.low == verdict.high:
-        return ""
-    return f" [{tables.show(verdict.low)}, {tables.show(verdict.high)}]"
+    low, high = tables.show(verdict.low), tables.show(verdict.high)
+    return "" if low == high else f" [{low}, {high}]"
 
 
 def _rounding(text: str) -> str:

@@ -1,15 +1,18 @@
 """The command line, on a stand-in that needs neither files nor scikit-learn."""
 
+import dataclasses
 import os
+import shlex
 import subprocess
 import sys
+import types
 
 import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import fedcore
+import fedcore.algorithms
 from fedcore import verdicts
 from fedcore.cli import _bytes, _partition, _value, main
 from fedcore.errors import DataError
@@ -40,11 +43,23 @@ def history_file(tmp_path):
 
 
 def test_help_and_version():
-    assert "fedcore run power_exact w8a" in call("--help").output
+    assert "fedcore run block_krylov w8a" in call("--help").output
     assert call("--version").output == f"fedcore, version {fedcore.__version__}\n"
     for name in main.commands:
         text = call(name, "--help").output
         assert "Example" in text and f"fedcore {name}" in text
+
+
+@pytest.mark.parametrize("command", [(), ("run",)])
+def test_the_runs_that_help_proposes_converge(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = call(*command, "--help").output
+    typed = [shlex.split(line) for line in text.splitlines() if " fedcore run " in f" {line} "]
+    typed = [words for words in typed if words[:2] == ["fedcore", "run"]]
+    assert len(typed) == (2 if command else 1)
+    for words in typed:
+        done = call(*words[1:], *([] if "--surrogate" in words else ["--surrogate"]))
+        assert done.exit_code == 0 and "\nconverged" in done.output, done.output
 
 
 def test_help_imports_nothing_heavy():
@@ -61,6 +76,20 @@ def test_algorithms():
     assert "local_steps     int   default 500" in one
     assert "sigma_max  float  required" in call("algorithms", "yd2021").output
     assert "did you mean 'power_gd'" in refused("algorithms", "pover_gd")
+
+
+def test_types_of_parameters_are_shown_as_they_are_written(monkeypatch):
+    module = types.SimpleNamespace(
+        __doc__="Theirs.", PAPER="theirs", run=None, communication=None,
+        Params=dataclasses.make_dataclass(
+            "Params", [("n_components", int), ("rounds", int, 3), ("tol", float | None, None)]
+        ),
+    )  # fmt: skip
+    theirs = fedcore.algorithms.Algorithm("theirs", module)
+    monkeypatch.setattr("fedcore.algorithms.get", lambda name: theirs)
+    shown = call("algorithms", "theirs").output
+    assert "  rounds  int           default 3" in shown
+    assert "  tol     float | None  default None" in shown
 
 
 BROKEN = {
@@ -207,7 +236,8 @@ def test_show(history_file):
 
 
 def test_show_refuses_what_is_no_history(history_file, tmp_path):
-    assert "missing.h5" in refused("show", str(tmp_path / "missing.h5"))
+    missing = tmp_path / "missing.h5"
+    assert refused("show", str(missing)) == f"Error: there is no file {missing}\n"
     cut = tmp_path / "cut.h5"
     cut.write_bytes(history_file.read_bytes()[:3000])
     assert "delete it and run again" in refused("show", str(cut))
@@ -239,6 +269,13 @@ def test_run_refuses_names():
     assert "did you mean 'w8a'" in refused("run", "power_gd", "w8aa", "-r", "3")
 
 
+def test_data_of_ones_own_are_sent_to_python():
+    for flags in ((), ("--surrogate",)):
+        says = refused("run", "block_krylov", "own.csv", "-r", "3", *flags)
+        assert "unknown data set 'own.csv'" in says
+        assert says.endswith("own data go through Python: fedcore.run\n")
+
+
 def test_run_fetches_what_is_not_there(tmp_path, monkeypatch):
     asked = []
 
@@ -249,6 +286,7 @@ def test_run_fetches_what_is_not_there(tmp_path, monkeypatch):
     monkeypatch.setattr("fedcore.datasets.fetch", fetch)
     says = refused("run", "power_gd", "w8a", "-r", "3", "--raw", str(tmp_path))
     assert asked == [("w8a", str(tmp_path))] and "no answer" in says
+    assert says.endswith("; or try it on a stand-in with --surrogate\n")
     assert call(*RUN).exit_code == 0
     assert len(asked) == 1  # a stand-in needs no file
 
@@ -354,7 +392,10 @@ def test_a_private_run_is_repeated_to_the_byte_only_as_a_simulation(tmp_path):
         for file in files:
             result = call(*command, *flags, "--out", str(file))
             assert result.exit_code == 0 and words in result.output
-        assert words in call("show", str(files[0])).output
+        shown = call("show", str(files[0])).output
+        assert words in shown
+        for text in (result.output, shown):
+            assert "at delta = 1e-06, neighbours = add_or_remove_one\n" in text
         assert (files[0].read_bytes() == files[1].read_bytes()) == bool(flags)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
+import subprocess
 import warnings
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from fedcore.cli import main
 from fedcore.history import History
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+LIMITS = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")
 
 
 def blocks(language: str) -> list[str]:
@@ -61,7 +65,7 @@ def test_the_commands_work_in_the_order_in_which_they_stand(tmp_path, monkeypatc
         stand_in = ["--surrogate"] if words[0] == "run" else []
         done = CliRunner().invoke(main, [*words, *stand_in])
         assert done.exit_code == 0, (words, done.output)
-    history = History.load("run.h5")
+    history = History.load("results/run.h5")
     assert history.final["converged"].all()
     sigma, rank = history.reference["singular_values"], history.about["params"]["n_components"]
     floor = 0.5 * np.sum(sigma[rank:] ** 2)
@@ -72,3 +76,30 @@ def test_the_make_targets_exist():
     makefile = (Path(__file__).parents[1] / "Makefile").read_text(encoding="utf-8")
     for words in commands("make"):
         assert re.search(rf"^{words[0]}:", makefile, re.MULTILINE), words
+
+
+def test_the_verdicts_mean_what_they_mean_in_the_code():
+    text = " ".join(README.split())
+    for name in ("reproduced", "deviates", "not as printed", "rounding decides", "not run"):
+        assert f"*{name.capitalize()}*: {verdicts.MEANINGS[name]}" in text
+
+
+def test_the_commands_leave_nothing_that_git_would_ask_about():
+    ignored = (Path(__file__).parents[1] / ".gitignore").read_text(encoding="utf-8").split()
+    for words in commands("fedcore"):
+        if "--out" in words:
+            assert f"{Path(words[words.index('--out') + 1]).parts[0]}/" in ignored
+
+
+@pytest.mark.skipif(not shutil.which("make") or not shutil.which("nproc"), reason="needs both")
+def test_cores_are_counted_whatever_openmp_is_told():
+    def cores(**told):
+        plain = {k: v for k, v in os.environ.items() if k not in ("CORES", *LIMITS)}
+        done = subprocess.run(
+            ["make", "-s", "help"], cwd=Path(__file__).parents[1],
+            capture_output=True, text=True, env=plain | told, check=True,
+        )  # fmt: skip
+        return int(re.search(r"CORES=(\d+)", done.stdout)[1])
+
+    assert cores() == cores(OMP_NUM_THREADS="1") == cores(OMP_NUM_THREADS="77")
+    assert cores() == cores(OMP_THREAD_LIMIT="1")

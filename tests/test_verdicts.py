@@ -92,8 +92,11 @@ def test_a_repeat_that_never_got_there_counts_as_failed(judge, gap):
     assert (found.verdict, found.count) == ("reproduced", 3)
     assert "1 of 3 repeats never reached it" in found.reason
     (found,) = judge(rows(6.0, gap, gap), line())
-    assert (found.verdict, found.measured, found.low) == ("deviates", "–", 6.0)
+    assert (found.verdict, found.low) == ("deviates", 6.0)
+    assert found.measured == "2 of 3 did not arrive"
     assert "2 of 3 repeats never reached it" in found.reason
+    (found,) = judge(rows(6.0, gap), line(statistic="mean"))
+    assert (found.verdict, found.measured) == ("deviates", "1 of 2 did not arrive")
     (found,) = judge(rows(gap), line())
     assert (found.verdict, found.low, found.high) == ("deviates", None, None)
 
@@ -375,7 +378,13 @@ def test_the_markdown_is_for_reading(tmp_path):
     several = [made(), *(made("mf", "deviates", name, low=6.0, high=6.0) for name in "bc")]
     verdicts.write(several, tmp_path / "v.tsv")
     assert (tmp_path / "v.md").read_text() == (
-        "mf: 1 reproduced, 2 deviate (of 3 published values)\n\n"
+        "| paper | published values | reproduced | deviates |\n"
+        "| :-- | --: | --: | --: |\n"
+        "| mf | 3 | 1 | 2 |\n"
+        "\n"
+        f"- **reproduced**: {verdicts.MEANINGS['reproduced']}\n"
+        f"- **deviates**: {verdicts.MEANINGS['deviates']}\n"
+        "\n"
         "| source | quantity | printed | measured [min, max] | verdict |\n"
         "| :-- | :-- | :-- | :-- | :-- |\n"
         "| Table 1 | q | 6 | 6 [5, 7] | reproduced |\n"
@@ -383,6 +392,26 @@ def test_the_markdown_is_for_reading(tmp_path):
         "| Table 1 | q | 6 | 6 | **deviates** |\n"
         "\n- **deviates**, q; q: why \\| not\n"
     )
+
+
+def test_a_range_that_reads_as_one_number_is_none(tmp_path):
+    near = [made(low=1.5720001e-5, high=1.5720002e-5), made(name="none", low=None, high=None)]
+    verdicts.write([*near, made(name="far", low=1.571e-5, high=1.572e-5)], tmp_path / "v.tsv")
+    text = (tmp_path / "v.md").read_text()
+    assert text.count("| 6 | 6 | reproduced |") == 2
+    assert "| 6 [1.571e-5, 1.572e-5] |" in text
+
+
+def test_every_verdict_has_a_meaning_and_the_top_of_the_markdown_says_it(tmp_path):
+    assert list(verdicts.MEANINGS) == list(verdicts.VERDICTS)
+    found = [made(verdict=v, name=f"n{i}") for i, v in enumerate(verdicts.VERDICTS)]
+    verdicts.write(found, tmp_path / "v.tsv")
+    top = (tmp_path / "v.md").read_text().partition("| source |")[0]
+    for name, meaning in verdicts.MEANINGS.items():
+        assert f"- **{name}**: {meaning}\n" in top
+    assert max(map(len, top.splitlines())) < 200
+    verdicts.write([], tmp_path / "none.tsv")
+    assert (tmp_path / "none.md").read_text() == "No rows.\n"
 
 
 def test_a_table_of_something_else_is_refused(tmp_path):
@@ -400,7 +429,7 @@ def test_papers_are_combined_in_order_of_their_names(tmp_path):
     found = verdicts.combine(tmp_path / "verdicts", tmp_path / "verdicts.tsv")
     assert found == [made("a"), made("b")] == verdicts.read(tmp_path / "verdicts.tsv")
     text = (tmp_path / "verdicts.md").read_text()
-    assert "| paper | source |" in text and "total: 2 reproduced" in text
+    assert "| paper | source |" in text and "| total | 2 | 2 |\n" in text
     inside = tmp_path / "verdicts" / "all.tsv"
     assert verdicts.combine(tmp_path / "verdicts", inside) == found
     assert verdicts.combine(tmp_path / "verdicts", inside) == found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -27,7 +28,11 @@ def _lacking(source: Mapping[str, Any], *folders: Path | None) -> list[dict[str,
 
 
 def _sentence(
-    name: str, source: Mapping[str, Any], lacking: list[dict[str, Any]], raw: Path
+    name: str,
+    source: Mapping[str, Any],
+    lacking: list[dict[str, Any]],
+    raw: Path,
+    mirror: Path | None,
 ) -> str:
     """Return what a person must do to provide the files that are lacking."""
     sums = {
@@ -40,7 +45,10 @@ def _sentence(
     how = source.get("manual") or (
         f"get it from {' and '.join(urls)}" if urls else "no address is known"
     )
-    return f"data set '{name}' needs {files} in {raw} or in $FEDCORE_MIRROR/{name}: {how}"
+    gone = mirror is not None and not checksums.exists(mirror.parent)
+    return f"data set '{name}' needs {files} in {raw} or in $FEDCORE_MIRROR/{name}: {how}" + (
+        f"; the mirror's folder {mirror.parent} does not exist" if mirror and gone else ""
+    )
 
 
 def missing(
@@ -74,17 +82,19 @@ def missing(
     entry, _ = find(name, registry)
     if entry is None:
         return None
-    raw = Path(raw_dir) / name
+    raw, there = Path(raw_dir) / name, _mirror_folder(name, mirror)
     for source in entry["sources"]:
-        lacking = _lacking(source, raw, _mirror_folder(name, mirror))
+        lacking = _lacking(source, raw, there)
         if all(
             any(answers is None or answers(u) for u in item.get("urls", ())) for item in lacking
         ):
             return None
     first = entry["sources"][0]
-    lacking = _lacking(first, raw, _mirror_folder(name, mirror))
+    lacking = _lacking(first, raw, there)
     silent = answers is not None and all(item.get("urls") for item in lacking)
-    return _sentence(name, first, lacking, raw) + ("; no answer from there now" if silent else "")
+    return _sentence(name, first, lacking, raw, there) + (
+        "; no answer from there now" if silent else ""
+    )
 
 
 def _copy(origin: Path, path: Path, file: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,13 +109,27 @@ def _copy(origin: Path, path: Path, file: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _collect(
-    name: str, source: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool
+    source: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool
 ) -> list[Path]:
-    """Bring every file and folder of one variant below `raw` and record the checksums."""
+    """Bring every file and folder of one variant below `raw` and record the checksums.
+
+    Folders that it made and that stayed empty are removed when it fails.
+    """
+    made = [folder for folder in (raw, *raw.parents) if not checksums.exists(folder)]
     try:
         raw.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"the folder {raw} cannot be made: {error.strerror}") from error
+    try:
+        return _bring(source, raw, mirror, progress)
+    except BaseException:
+        with contextlib.suppress(OSError):  # one that is not empty ends it
+            for folder in made:
+                folder.rmdir()
+        raise
+
+
+def _bring(source: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool) -> list[Path]:
     paths = []
     for file in source["files"]:
         path = raw / file["name"]
@@ -190,7 +214,7 @@ def fetch(
     for folders in ((raw,), (raw, there)):
         for source in entry["sources"]:
             if not _lacking(source, *folders):
-                return _collect(name, source, raw, there, progress)
+                return _collect(source, raw, there, progress)
     problem = missing(name, raw_dir, mirror=mirror, registry=registry)
     if problem:
         raise DataError(problem)
@@ -198,10 +222,10 @@ def fetch(
     for source in entry["sources"]:
         if all(item.get("urls") for item in _lacking(source, raw, there)):
             try:
-                return _collect(name, source, raw, there, progress)
+                return _collect(source, raw, there, progress)
             except DownloadError as error:
                 failures.append(f"{error}")
     first = entry["sources"][0]
     raise DataError(
-        f"{'; '.join(failures)}; {_sentence(name, first, _lacking(first, raw, there), raw)}"
+        f"{'; '.join(failures)}; {_sentence(name, first, _lacking(first, raw, there), raw, there)}"
     )

@@ -64,10 +64,6 @@ def server(monkeypatch):
     thread.join()
 
 
-def names_in(folder):
-    return sorted(path.name for path in folder.iterdir())
-
-
 def test_drop_in_needs_no_mirror_and_no_network(source, registry, place):
     reg = registry(source("idx", SPLITS, FILES), n_features=4)
     raw = place("raw", FILES)
@@ -119,7 +115,7 @@ def test_wrong_file_in_the_mirror(source, registry, place, tmp_path):
     with pytest.raises(DataError, match="replace it") as error:
         datasets.fetch("toy", tmp_path / "raw", mirror=mirror, registry=reg, progress=False)
     assert str(mirror / "toy" / "images") in str(error.value)
-    assert names_in(tmp_path / "raw" / "toy") == []
+    assert not (tmp_path / "raw").exists()
 
 
 def test_address_is_tried_three_times(source, registry, server, tmp_path):
@@ -154,7 +150,36 @@ def test_address_that_never_works_leaves_nothing(source, registry, server, tmp_p
         assert part in text
     assert "\n" not in text
     assert server.seen["images"] == calls
-    assert names_in(tmp_path / "toy") == []
+    assert not (tmp_path / "toy").exists()
+
+
+def test_folders_that_were_there_or_hold_a_file_stay(source, registry, server, tmp_path):
+    urls = {name: [f"{server.base}/{name}"] for name in FILES}
+    reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
+    server.fail["labels"], server.how["code"] = 99, 404
+    (tmp_path / "there").mkdir()
+    for raw in (tmp_path / "there", tmp_path / "new"):
+        with pytest.raises(DataError):
+            datasets.fetch("toy", raw, registry=reg, progress=False)
+        assert (raw / "toy" / "images").read_bytes() == IMAGES  # it came before the other failed
+    server.fail["images"] = 99
+    (tmp_path / "empty" / "toy").mkdir(parents=True)
+    with pytest.raises(DataError):
+        datasets.fetch("toy", tmp_path / "empty", registry=reg, progress=False)
+    assert (tmp_path / "empty" / "toy").is_dir()
+
+
+def test_a_mirror_that_is_not_there_is_named(source, registry, tmp_path, monkeypatch):
+    reg = registry(source("idx", SPLITS, FILES, manual="ask the librarian"), n_features=4)
+    gone = tmp_path / "nowhere"
+    says = f"the mirror's folder {gone} does not exist"
+    monkeypatch.setenv("FEDCORE_MIRROR", str(gone))
+    with pytest.raises(DataError, match=says):
+        datasets.fetch("toy", tmp_path / "raw", registry=reg)
+    gone.mkdir()
+    assert "does not exist" not in datasets.missing("toy", tmp_path / "raw", registry=reg)
+    monkeypatch.delenv("FEDCORE_MIRROR")
+    assert "does not exist" not in datasets.missing("toy", tmp_path / "raw", registry=reg)
 
 
 def test_second_address_and_second_variant(source, registry, server, tmp_path):
@@ -343,7 +368,7 @@ def test_a_server_that_drips_is_left_after_the_time_of_an_attempt(
         datasets.fetch("toy", tmp_path, registry=registry(entry, n_features=3), progress=False)
     assert time.monotonic() - start < 60.0  # on a loaded machine, too
     assert endless["base"] in str(error.value)
-    assert names_in(tmp_path / "toy") == []
+    assert not (tmp_path / "toy").exists()
 
 
 def test_a_server_that_sends_on_is_left_at_the_registered_size(source, registry, tmp_path, endless):
@@ -353,7 +378,7 @@ def test_a_server_that_sends_on_is_left_at_the_registered_size(source, registry,
     entry = source("libsvm", {"train": {"table": "table"}}, {"table": b"1 1:1\n"}, urls=urls)
     with pytest.raises(DataError, match="more than the 6 bytes of the registry"):
         datasets.fetch("toy", tmp_path, registry=registry(entry, n_features=3), progress=False)
-    assert names_in(tmp_path / "toy") == []
+    assert not (tmp_path / "toy").exists()
     sent = -1
     for _ in range(100):  # what is on its way may take a while on a loaded machine
         if endless["sent"] == sent:
