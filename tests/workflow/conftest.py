@@ -47,16 +47,17 @@ class Checkout:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("FEDCORE_", "SNAKEMAKE_"))}
         return kept | {"PYTHONPATH": str(self.root)} | {f"{k}_NUM_THREADS": "1" for k in THREADS}
 
-    def python(self, *args: str) -> subprocess.CompletedProcess[str]:
+    def python(self, *args: str, stderr: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, *args],
-            cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=600,
+            cwd=self.root, env=self.environment, text=True, timeout=1200,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
         )  # fmt: skip
 
     def snakemake(self, *args: str, config: str = CONFIG, cores: int = 1) -> Finished:
         call = ["-m", "snakemake", *args, "--cores", str(cores), "--configfile", config]
-        done = self.python(*call)
-        return Finished(done.returncode, done.stdout + done.stderr)
+        done = self.python(*call, stderr=subprocess.STDOUT)  # in the order of a terminal
+        return Finished(done.returncode, done.stdout)
 
     def planned(self, *args: str) -> dict[str, str]:
         """What a run would make: first output of every job, below the folder of results -> rule."""

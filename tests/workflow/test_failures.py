@@ -12,9 +12,9 @@ from fedcore import verdicts
 # Of each rule: a file of code that its job runs, and what is put at the end of it.
 BUGS = {
     "fetch": ("fedcore/datasets/fetching.py", "def fetch(*args, **options):"),
-    "problem": (
+    "problem": (  # once it draws: its parameters are checked before any job runs
         "fedcore/generators/low_rank.py",
-        "def generate(rng, n_clients, samples, n_features, rank, noise=0):",
+        "def generate(rng, n_clients, samples, n_features, rank, noise=0): rng.random();",
     ),
     "run_power_gd": ("fedcore/algorithms/power_gd.py", "def run(*args):"),
     "plan": ("workflow/scripts/plan.py", ""),

@@ -46,7 +46,7 @@ def hook(event, args):
     os.mkdir(mark)
     with open(mark + "/pid", "w") as file:
         file.write(str(os.getpid()))
-    for _ in range(6000):
+    for _ in range(36000):  # for the longest of runs: the test kills it, or lets it go
         time.sleep(0.05)
         if os.path.exists(mark + "/go"):
             return
@@ -156,7 +156,7 @@ def test_a_job_of_a_killed_run_does_not_replace_a_newer_result(done):
         made = done.payload()
         job = int((done.root / "there/pid").read_text())
         (done.root / "there/go").touch()
-        patience = time.monotonic() + 300
+        patience = time.monotonic() + 600
         while alive(job) and time.monotonic() < patience:
             time.sleep(0.05)
         assert not alive(job)
