@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from fedcore import algorithms, metrics, residuals
-from fedcore.checks import require_flag, require_rank, require_start
+from fedcore.checks import require_flag, require_rank, require_start, require_tall
 from fedcore.client_state import root_of
 from fedcore.clients import Clients, check_clients, check_labels, require_size
 from fedcore.errors import ConvergenceWarning, InputError
 from fedcore.federation import Federation, Observer
-from fedcore.history import Recorder
+from fedcore.history import NOT_RELEASED, Recorder
 from fedcore.ledger import Ledger
 from fedcore.linalg import orth
 from fedcore.privacy.noise import Source, simulated
@@ -53,13 +53,18 @@ class Result:
     released: frozenset[str] | None = None
 
     def __repr__(self) -> str:
-        """Sizes, costs and the names of what is held, in one line; no arrays."""
+        """Sizes, costs, privacy and the names of what is held, in one line; no arrays."""
         r, d = self.components.shape
+        columns = [
+            name if self.released is None or name in self.released else f"{name} ({NOT_RELEASED})"
+            for name in self.history
+        ]
+        privacy = "" if self.ledger.privacy is None else f"{self.ledger.privacy!r}; "
         return (
-            f"Result({r} components of {d} features; {len(self.history['iteration'])} records of "
-            f"{', '.join(self.history)}; {self.ledger.rounds} rounds, "
-            f"{self.ledger.bytes_up:,} bytes up, {self.ledger.bytes_down:,} down; "
-            f"output: {', '.join(self.output)})"
+            f"Result({_count(r, 'component')} of {_count(d, 'feature')}; "
+            f"{_count(len(self.history['iteration']), 'record')} of {', '.join(columns)}; "
+            f"{_count(self.ledger.rounds, 'round')}, {self.ledger.bytes_up:,} bytes up, "
+            f"{self.ledger.bytes_down:,} down; {privacy}output: {', '.join(self.output)})"
         )
 
 
@@ -116,8 +121,9 @@ def run(
         Subtract the mean of all samples first, in one more round (`Federation.center`); it joins
         the output as ``mean``, shape (n_features,). Metrics then refer to the centred data.
     **params
-        Hyper-parameters of the algorithm, by the names of its ``Params``. A ``tol`` that is not met
-        ends in a `fedcore.ConvergenceWarning`.
+        Hyper-parameters of the algorithm, by the names of its ``Params``. The default of ``tol``,
+        where there is one, is 1e-8 here, and 0 makes all rounds; one that is not met ends in a
+        `fedcore.ConvergenceWarning`.
 
     Returns
     -------
@@ -139,7 +145,7 @@ def run(
     """
     chosen = algorithms.get(algorithm)
     given_params = {"n_components": n_components, "start": start, **params}
-    settings = chosen.params(given_params)
+    settings = chosen.params(residuals.with_tolerance(chosen, given_params))
     if isinstance(measure, str):
         raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
     wanted = [metrics.get(name) for name in measure]
@@ -153,7 +159,8 @@ def run(
         threads=threads, stop=stop, finish=finish, transcript=transcript, noise=noise,
         center=center,
     )  # fmt: skip
-    residuals.tell(algorithm, settings, output, recorder.rows[-1]["iteration"])
+    iterations = recorder.rows[-1]["iteration"]
+    residuals.tell(algorithm, settings, output, iterations, recorder.problem.clients)
     _tell_of_zero(algorithm, recorder)
     return Result(
         components=shared_basis(output).T,
@@ -202,7 +209,8 @@ def execute(
     InputError
         When the rank is too large for the data, the data are zero or of a size whose squares leave
         the range of their precision, the starting basis does not fit, or there are no labels to
-        learn from.
+        learn from; or when a private run is to be centred, or the algorithm breaks the rules of
+        `fedcore.algorithms` for what it records and returns.
     """
     require_rank(settings.n_components, problem.n_samples, problem.n_features)
     if not algorithm.private(settings):  # a private run may not tell by a failure
@@ -221,6 +229,13 @@ def execute(
         bare_finish=finish is not None,
         labelled=algorithm.labelled, stack=stack, noise=noise,
     )  # fmt: skip
+    if algorithm.private(settings):
+        federation.require_protectable()
+        if center:
+            raise InputError(
+                "the mean of the samples would cross without noise, which voids the guarantee of "
+                "this algorithm: take center=False, and subtract a mean that is public"
+            )
     added = {}
     if center:
         added["mean"] = federation.center()
@@ -229,17 +244,22 @@ def execute(
         )
         if problem.clients.zero:
             raise InputError("all samples are equal: nothing is left of them but their mean")
-    if algorithm.private(settings):
-        federation.require_protectable()  # before rows that centring has made long are refused
     recorder = Recorder(
         problem, federation.ledger, measure,
-        iterates=iterates, stop=stop, counts_released=algorithm.released,
+        iterates=iterates, stop=stop, counts_released=algorithm.released, algorithm=algorithm.name,
     )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite ends the run, marked
         output = algorithm.run(federation, settings, federation.rng, recorder)
+    if not recorder.rows:
+        raise InputError(f"{algorithm.name} has recorded no iterate: run calls record(0, …) first")
+    _require_found(algorithm.name, output, problem.n_features)
     recorder.end(output)
     output = {**output, **added}
     return recorder, output if finish is None else {**output, **finish(federation, output)}
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _tell_of_zero(algorithm: str, recorder: Recorder) -> None:
@@ -256,6 +276,15 @@ def _tell_of_zero(algorithm: str, recorder: Recorder) -> None:
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _require_found(algorithm: str, output: Any, n_features: int) -> None:
+    """Require of what an algorithm returned that `shared_basis` can read it."""
+    names = output.keys() & {"basis", "V"} if isinstance(output, Mapping) else ()
+    if not names:
+        raise InputError(f"{algorithm} returns no V and no basis: run returns a mapping with one")
+    for name in sorted(names):
+        require_tall(output[name], n_features, f"{algorithm} returns {name}")
 
 
 def shared_basis(output: Mapping[str, Any]) -> np.ndarray:

@@ -103,6 +103,13 @@ def require_start(start: np.ndarray, n_features: int, n_components: int) -> None
         raise InputError(f"start has rank {np.linalg.matrix_rank(start)}, expected {n_components}")
 
 
+def require_tall(matrix: Any, n_features: int, who: str) -> None:
+    """Require a matrix of shape (n_features, ·)."""
+    shape = np.shape(matrix)
+    if len(shape) != 2 or shape[0] != n_features:
+        raise InputError(f"{who} of shape {shape}: it needs one row per feature, {n_features}")
+
+
 def _is_finite(value: Any) -> bool:
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     return real and math.isfinite(value)

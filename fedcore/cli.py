@@ -179,13 +179,14 @@ def run(
       fedcore run ssi mnist -r 20 --set tol=1e-6 --partition by=label --out mnist.h5
     """
     from fedcore import algorithms as registry
-    from fedcore import datasets, metrics, problems, sources
+    from fedcore import datasets, metrics, problems, residuals, sources
     from fedcore.cells import run_cell
     from fedcore.checks import require_rank
     from fedcore.experiments import Cell
 
     chosen = registry.get(algorithm)
     params = _parameters(chosen, settings) | {"n_components": components}
+    params = residuals.with_tolerance(chosen, params)
     chosen.params({k: 1.0 if v == "reference" else v for k, v in params.items()})
     for name in measure:
         metrics.get(name)

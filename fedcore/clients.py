@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
@@ -181,7 +181,7 @@ def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
         contains NaN or infinity, or does not have the number of features of the first client, or
         their names in another order.
     """
-    _require_list(clients)
+    clients = client_list(clients)
     checked: list[np.ndarray] = []
     for i, client in enumerate(clients):
         _require_dense(client, f"client {i}")
@@ -261,17 +261,26 @@ def require_names(
     )
 
 
-def _require_list(clients: Any) -> None:
-    """Refuse what is no sequence of matrices, above all a single matrix."""
+def client_list(clients: Any) -> Sequence[Any]:
+    """Return what holds one matrix per client as a sequence that can be read more than once.
+
+    Raises
+    ------
+    InputError
+        For what is none, above all a single matrix.
+    """
     # Sparse matrices are told by their `toarray`, so that SciPy need not be loaded.
     if hasattr(clients, "toarray"):
         raise InputError("clients is one sparse matrix: pass a list, [matrix.toarray()]")
     if getattr(clients, "ndim", None) == 2:
         raise InputError("clients must be a list of matrices; for one client pass [matrix]")
+    if isinstance(clients, Mapping):
+        raise InputError("clients is a dict: pass list(clients.values())")
     if clients is None or isinstance(clients, str | bytes) or not isinstance(clients, Iterable):
         raise InputError(
             f"clients must be a list with one matrix per client, got {type(clients).__name__}"
         )
+    return clients if isinstance(clients, Sequence) else list(clients)
 
 
 def _require_dense(client: Any, who: str) -> None:

@@ -9,14 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from fedcore import algorithms
 from fedcore.api import run, shared_basis
-from fedcore.clients import check_clients, feature_names, require_names
+from fedcore.clients import check_clients, client_list, feature_names, require_names
 from fedcore.errors import InputError
 from fedcore.federation import Federation
 from fedcore.ledger import Ledger
-
-TOL = 1e-8  # of an angle: components agree with an exact PCA to more digits than data have
 
 _DEFAULTS = {"algorithm": "block_krylov", "center": True, "tol": None, "random_state": 0}
 _TAKEN = {"clients": "fit(clients)", "seed": "random_state=…", "finish": "fedcore.run"}
@@ -190,6 +187,8 @@ class FederatedPCA:
             components in their precision.
         """
         _check_names(self.algorithm, self.params)
+        clients = client_list(clients)
+        tolerance = {} if self.tol is None else {"tol": self.tol}
         result = run(
             self.algorithm,
             clients,
@@ -198,7 +197,7 @@ class FederatedPCA:
             finish=_principal_axes,
             center=self.center,
             # The objective would need the singular values of the pooled data: the answer itself.
-            **{"measure": (), **_with_tolerance(self.algorithm, self.tol, self.params)},
+            **{"measure": (), **self.params, **tolerance},
         )
         output = result.output
         self.components_: np.ndarray = output["principal_axes"]
@@ -242,7 +241,8 @@ class FederatedPCA:
         columns, names = getattr(x, "columns", None), getattr(self, "feature_names_in_", None)
         if columns is not None and names is not None:
             require_names(list(columns), list(names), "x", "the fitted estimator")
-        return (_matrix(x, self.n_features_in_, "features") - self.mean_) @ self.components_.T
+        matrix = _matrix(x, self.n_features_in_, "features", "transform")
+        return (matrix - self.mean_) @ self.components_.T
 
     def inverse_transform(self, x: np.ndarray) -> np.ndarray:
         """Return ``x @ components_ + mean_``: scores back in the space of the data.
@@ -263,7 +263,7 @@ class FederatedPCA:
             When `x` is not a finite numeric matrix with one column per component.
         """
         self._require_fitted()
-        scores = _matrix(x, len(self.components_), "components")
+        scores = _matrix(x, len(self.components_), "components", "inverse_transform")
         return scores @ self.components_ + self.mean_
 
     def _require_fitted(self) -> None:
@@ -302,13 +302,6 @@ def _principal_axes(federation: Federation, output: Mapping[str, Any]) -> dict[s
     }
 
 
-def _with_tolerance(algorithm: str, tol: float | None, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters with `tol`, if it is given or the algorithm has a test that needs one."""
-    if tol is not None:
-        return {**params, "tol": tol}
-    return {**params, "tol": TOL} if algorithms.get(algorithm).takes("tol") else dict(params)
-
-
 def _check_names(algorithm: Any, params: Mapping[str, Any]) -> None:
     if not isinstance(algorithm, str):
         raise InputError(f"algorithm must be the name of one, got {algorithm!r}")
@@ -328,8 +321,13 @@ def _seed(random_state: Any) -> np.random.SeedSequence:
     return np.random.SeedSequence(None if random_state is None else int(random_state))
 
 
-def _matrix(x: Any, n_columns: int, what: str) -> np.ndarray:
+def _matrix(x: Any, n_columns: int, what: str, method: str) -> np.ndarray:
     """Check a matrix as the clients' are checked, in words that fit a single one."""
+    if isinstance(x, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in x):
+        raise InputError(
+            f"x is a list of {len(x)} matrices: {method} takes one client's; "
+            f"[model.{method}(c) for c in clients]"
+        )
     try:
         (matrix,) = check_clients([x])
     except InputError as error:

@@ -29,7 +29,7 @@ import h5py
 import numpy as np
 
 from fedcore import sealed
-from fedcore.checks import require_one_of
+from fedcore.checks import require_one_of, require_tall
 from fedcore.errors import HistoryError, InputError
 from fedcore.ledger import Ledger
 from fedcore.metrics import Metric, shared_matrix
@@ -117,6 +117,8 @@ class Recorder:
         in a private run those of released columns only.
     counts_released : collection of str
         Columns of the algorithm's own that a private run releases.
+    algorithm : str
+        Who calls it, for messages.
     """
 
     def __init__(
@@ -128,10 +130,12 @@ class Recorder:
         iterates: str = "last",
         stop: Callable[[Mapping[str, float]], bool] | None = None,
         counts_released: Collection[str] = (),
+        algorithm: str = "the algorithm",
     ) -> None:
         require_one_of(POLICIES, iterates=iterates)
         self.problem, self.ledger, self._metrics = problem, ledger, metrics
         self._keep, self._stop = POLICIES[iterates], stop
+        self._algorithm = algorithm
         self._released = released_columns(counts_released)
         self.rows: list[dict[str, float]] = []
         self.kept: list[tuple[int, np.ndarray]] = []
@@ -145,7 +149,17 @@ class Recorder:
         not finite is marked as diverged, has no measures, and is the last. So is one of which a
         measure is not finite, unless the run is private: the measures are no part of what it may
         depend on.
+
+        Raises
+        ------
+        InputError
+            Without a basis or factors, or of a shape other than (n_features, ·).
         """
+        if not iterate.keys() & {"basis", "factors"}:
+            given = ", ".join(iterate) or "nothing"
+            raise InputError(f"{self._algorithm} records {given}: record takes basis or factors")
+        who = f"{self._algorithm} records a matrix"
+        require_tall(shared_matrix(iterate), self.problem.n_features, who)
         row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot(), **(counts or {})}
         diverged = not all(np.isfinite(array).all() for array in _shared_arrays(iterate))
         row["diverged"] = int(diverged)

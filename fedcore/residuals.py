@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
@@ -27,7 +27,13 @@ import scipy.linalg
 from fedcore.errors import ConvergenceWarning
 from fedcore.ledger import Shape
 
+if TYPE_CHECKING:
+    from fedcore.algorithms import Algorithm
+    from fedcore.clients import Clients
+
+TOL = 1e-8  # of an angle: components agree with an exact PCA to more digits than data have
 UNDETERMINED = 1e-3  # sine of an angle that rounding alone explains and a user should hear of
+APART = 1e-3  # relative difference of singular values that nobody calls equal
 
 
 class Residual:
@@ -150,7 +156,14 @@ def joined(
     return np.hstack([Z, basis[:, good]]), np.hstack([U, images])
 
 
-def tell(algorithm: str, settings: Any, output: Mapping[str, Any], iterations: float) -> None:
+def with_tolerance(algorithm: Algorithm, params: Mapping[str, Any]) -> dict[str, Any]:
+    """`params`, with `TOL` where the algorithm has this test and no ``tol`` is given."""
+    return {"tol": TOL, **params} if algorithm.takes("tol") else dict(params)
+
+
+def tell(
+    algorithm: str, settings: Any, output: Mapping[str, Any], iterations: float, clients: Clients
+) -> None:
     """Warn when a run with a tolerance ended without having met it, or met what is arbitrary.
 
     Parameters
@@ -162,6 +175,8 @@ def tell(algorithm: str, settings: Any, output: Mapping[str, Any], iterations: f
         With or without what `Residual.output` gives.
     iterations : float
         At which the run ended; one that the caller stopped is not told of.
+    clients : Clients
+        The data.
     """
     if "converged" not in output:
         return
@@ -179,7 +194,18 @@ def tell(algorithm: str, settings: Any, output: Mapping[str, Any], iterations: f
                 ConvergenceWarning,
                 stacklevel=3,
             )
-    elif bound > UNDETERMINED:
+    elif bound <= UNDETERMINED:
+        return
+    elif sigma - following > APART * sigma and sigma**2 > _rounding(clients):
+        dtype = np.result_type(*clients.dtypes)
+        double = "give float64 data or " if dtype == np.float32 else ""
+        warnings.warn(
+            f"rounding of {dtype} data may turn the subspace {angle}, because component 1 is so "
+            f"much larger than the gap between {between}: {double}scale the features",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    else:
         warnings.warn(
             f"{between} are as good as equal in the precision of the data, so that rounding "
             f"turns the subspace {angle}: components are arbitrary to that extent. Choose "
@@ -187,6 +213,12 @@ def tell(algorithm: str, settings: Any, output: Mapping[str, Any], iterations: f
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _rounding(clients: Clients) -> float:
+    """Below which an eigenvalue of Σ SᵢᵀSᵢ may be rounding alone: 16 ε ‖S‖²_F."""
+    squares = sum(float(np.einsum("ij,ij->", c, c, dtype=np.float64)) for c in clients)
+    return 16 * float(np.finfo(np.result_type(*clients.dtypes)).eps) * squares
 
 
 def _ritz(V: np.ndarray, AV: np.ndarray, p: int) -> tuple[float, float]:

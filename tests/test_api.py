@@ -129,12 +129,25 @@ def test_what_is_printed_of_a_result_is_short(clients, tmp_path):
     result = fedcore.run("power_gd", clients, 3, local_steps=50)
     text = repr(result)
     assert len(text) < 400 and "\n" not in text
-    for part in ("3 components of 9 features", "51 records", "objective", "1 rounds", "V, U"):
+    for part in ("3 components of 9 features", "51 records", "objective", "1 round,", "V, U"):
         assert part in text
     history = fedcore.History({"iteration": np.arange(1000)[None], "objective": np.ones((1, 1000))})
     assert repr(history) == (
         "History(? on ?; 1 repeats x 1000 records of iteration, objective; final: –)"
     )
+    assert repr(fedcore.run("one_shot", clients, 1)).startswith(
+        "Result(1 component of 9 features; 1 record of iteration, round, "
+    )
+
+
+def test_what_is_printed_of_a_private_result_says_what_it_claims(clients):
+    result = fedcore.run("analyze_gauss", clients, 2, clip=True, epsilon=0.5, delta=1e-5)
+    text = repr(result)
+    assert repr(result.ledger.privacy) in text
+    assert "epsilon = 0.5" in text and "delta = 1e-05, neighbours = " in text
+    assert "objective (not released)" in text and "round (not released)" not in text
+    public = repr(fedcore.run("analyze_gauss", clients, 2, epsilon=None))
+    assert "epsilon" not in public and "released" not in public
 
 
 def test_a_type_checker_sees_the_public_names(tmp_path):

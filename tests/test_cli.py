@@ -17,6 +17,7 @@ from fedcore import verdicts
 from fedcore.cli import _bytes, _partition, _value, main
 from fedcore.errors import DataError
 from fedcore.history import History
+from fedcore.residuals import TOL
 
 RUN = ["run", "power_gd", "w8a", "--surrogate", "--components", "3", "--set", "local_steps=4"]
 
@@ -222,6 +223,18 @@ def test_partition_and_metric_and_reference(tmp_path):
     assert history.about["problem"]["n_clients"] == 2
     assert history.about["name"] == "w8a by=label"
     assert "kappa" in history.columns and "objective" not in history.columns
+
+
+def test_run_ends_where_the_default_tolerance_is_met(tmp_path):
+    command = ("run", "block_krylov", "w8a", "--surrogate", "-r", "5", "--clients", "3")
+    out = tmp_path / "h.h5"
+    result = call(*command, "--set", "rounds=200", "--out", str(out))
+    assert result.exit_code == 0 and "converged (1 of 1 within the tolerance)" in result.output
+    history = History.load(out)
+    assert history.about["params"]["tol"] == TOL and history.last("round")[0] < 60
+    whole = call(*command, "--set", "tol=0", "--set", "rounds=9", "--out", str(out))
+    assert whole.exit_code == 0 and "converged" not in whole.output
+    assert History.load(out).last("round")[0] == 9
 
 
 def test_show(history_file):

@@ -144,8 +144,13 @@ def test_what_cannot_be_centred_is_refused(clients):
 
 
 def test_a_private_algorithm_is_not_centred_bare(clients):
-    with pytest.raises(InputError, match="mean of the samples has crossed without noise"):
-        fedcore.run("analyze_gauss", clients, 2, center=True, clip=True)
+    seen = Transcript()
+    with pytest.raises(InputError, match="mean of the samples would cross without noise"):
+        fedcore.run("analyze_gauss", clients, 2, center=True, clip=True, transcript=seen)
+    assert not seen.exchanges  # nothing has crossed yet
+    with pytest.raises(InputError, match=r"use fedcore\.run"):
+        FederatedPCA(2, algorithm="analyze_gauss", clip=True, transcript=seen).fit(clients)
+    assert not seen.exchanges
 
 
 def test_run_centres_and_measures_the_centred_data(clients):
@@ -160,7 +165,7 @@ def test_run_centres_and_measures_the_centred_data(clients):
 def test_the_server_sees_the_mean_of_a_client_or_that_of_all(clients):
     every, summed = Transcript(clients=[1]), Transcript(sums_only=True)
     for transcript in (every, summed):
-        fedcore.run("ssi", clients, 2, rounds=1, center=True, transcript=transcript)
+        fedcore.run("ssi", clients, 2, rounds=1, tol=0, center=True, transcript=transcript)
     first = every.exchanges[0]
     assert (first.round, first.client) == (1, 1)
     np.testing.assert_allclose(first.sent, [*clients[1].sum(axis=0), len(clients[1])], rtol=1e-12)
@@ -265,6 +270,46 @@ def test_float32_clients(clients):
     single = [client.astype(np.float32) for client in clients]
     pca = FederatedPCA(2, center=False).fit(single)
     np.testing.assert_allclose(pca.singular_values_, SIGMA[:2], rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("error::fedcore.ConvergenceWarning")
+@pytest.mark.parametrize("algorithm", ["block_krylov", "momentum_power", "ssi"])
+@pytest.mark.parametrize("scale", [1e-100, 1e-90, 1e90, 1e100])
+def test_data_of_any_size_converge_alike(clients, algorithm, scale):
+    pca = FederatedPCA(3, algorithm=algorithm).fit([scale * client for client in clients])
+    S = np.vstack(clients)
+    sigma = np.linalg.svd(S - S.mean(axis=0), compute_uv=False)
+    assert pca.converged_
+    np.testing.assert_allclose(pca.singular_values_ / scale, sigma[:3], rtol=1e-10)
+
+
+def test_clients_may_come_from_an_iterator_but_not_as_a_dict(clients):
+    expected = FederatedPCA(2).fit(clients)
+    found = FederatedPCA(2).fit(client for client in clients)
+    np.testing.assert_array_equal(found.components_, expected.components_)
+    ran = [fedcore.run("ssi", give(clients), 2).components for give in (iter, list)]
+    np.testing.assert_array_equal(*ran)
+    named = dict(zip("abcd", clients, strict=True))
+    np.testing.assert_array_equal(
+        FederatedPCA(2).fit(named.values()).components_, expected.components_
+    )
+    for call in (FederatedPCA(2).fit, lambda given: fedcore.run("ssi", given, 2)):
+        with pytest.raises(InputError, match=r"is a dict: pass list\(clients.values\(\)\)"):
+            call(named)
+
+
+def test_a_list_of_matrices_is_transformed_one_by_one(clients):
+    pca = FederatedPCA(2).fit(clients)
+    with pytest.raises(
+        InputError,
+        match=r"x is a list of 4 matrices: transform takes one client's; "
+        r"\[model.transform\(c\) for c in clients\]",
+    ):
+        pca.transform(clients)
+    scores = [pca.transform(c) for c in clients]
+    with pytest.raises(InputError, match=r"inverse_transform takes one client's"):
+        pca.inverse_transform(scores)
+    np.testing.assert_array_equal(pca.transform(clients[0].tolist()), scores[0])
 
 
 def test_params_go_round():

@@ -3,10 +3,13 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import fedcore
 from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.plugins import Registry
@@ -58,6 +61,9 @@ cell = experiments.Cell("p", "e", "first_coordinates", "n", "q", {}, 1, ["object
 assert len(cell.code) == 16
 print("fine")
 """
+
+
+TALL = np.eye(3, 1)
 
 
 def install(folder: Path, entries: str) -> None:
@@ -146,3 +152,44 @@ def test_importing_the_registry_imports_no_algorithm():
 
 def test_the_papers_methods_are_registered():
     assert {"centralized_svd", "power_gd", "wk2023", "yd2021"} <= set(algorithms.names())
+
+
+def test_an_algorithm_whose_params_lack_a_field_is_refused_by_name(monkeypatch):
+    @dataclass(frozen=True)
+    class Params:
+        n_components: int
+
+    monkeypatch.setattr(algorithms.get("one_shot").module, "Params", Params)
+    says = "algorithm 'one_shot': Params of .* has no start"
+    with pytest.raises(InputError, match=says):
+        fedcore.run("one_shot", [np.eye(3)], 1)
+    monkeypatch.setattr("fedcore.algorithms.one_shot.Params", object)
+    with pytest.raises(InputError, match="has no n_components and no start"):
+        algorithms.get("one_shot")
+
+
+@pytest.mark.parametrize(
+    ("iterate", "output", "says"),
+    [
+        ({"bassis": TALL}, {"basis": TALL}, "one_shot records bassis: record takes basis or fac"),
+        ({"basis": TALL.T}, {"basis": TALL}, r"one_shot records a matrix of shape \(1, 3\): it "),
+        ({"basis": TALL[:, 0]}, {"basis": TALL}, r"one_shot records a matrix of shape \(3,\): it "),
+        (None, {"basis": TALL}, r"one_shot has recorded no iterate: run calls record\(0, "),
+        ({"basis": TALL}, {"U": [TALL]}, "one_shot returns no V and no basis: "),
+        ({"basis": TALL}, TALL, "one_shot returns no V and no basis: "),
+        ({"basis": TALL}, None, "one_shot returns no V and no basis: "),
+        ({"basis": TALL}, {"V": TALL.T}, r"one_shot returns V of shape \(1, 3\): .* feature, 3"),
+    ],
+)
+def test_an_algorithm_that_records_or_returns_what_it_should_not_is_refused_by_name(
+    monkeypatch, iterate, output, says
+):
+    def run(federation, params, rng, record):
+        if iterate is not None:
+            record(0, **iterate)
+        return output
+
+    monkeypatch.setattr(algorithms.get("one_shot").module, "run", run)
+    for measure in (["objective"], []):
+        with pytest.raises(InputError, match=says):
+            fedcore.run("one_shot", [np.eye(3)], 1, measure=measure)

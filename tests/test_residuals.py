@@ -10,7 +10,7 @@ import pytest
 
 import fedcore
 from fedcore import algorithms
-from fedcore.residuals import joined
+from fedcore.residuals import TOL, joined
 
 TESTED = ["block_krylov", "momentum_power", "ssi"]
 with_a_test = pytest.mark.parametrize("name", TESTED)
@@ -58,7 +58,7 @@ def test_a_run_ends_when_the_angle_is_below_the_tolerance(name, tol, sigma, matr
 @with_a_test
 def test_a_tolerance_changes_the_end_and_nothing_else(name, clients):
     S = np.vstack(clients)
-    whole = fedcore.run(name, clients, 3, rounds=30, measure=["subspace_distance"])
+    whole = fedcore.run(name, clients, 3, rounds=30, measure=["subspace_distance"], tol=0)
     cut = fedcore.run(name, clients, 3, rounds=30, measure=["subspace_distance"], tol=1e-6)
     records = len(cut.history["round"])
     assert records < len(whole.history["round"])
@@ -78,7 +78,7 @@ def test_rounds_that_run_out_are_told_of(name, matrix_with):
     with warnings.catch_warnings():  # who stops a run, or asks for no test, is not told
         warnings.simplefilter("error")
         fedcore.run(name, split(S), 3, tol=1e-8, rounds=9, stop=lambda row: row["round"] == 2)
-        fedcore.run(name, split(S), 3, rounds=3)
+        fedcore.run(name, split(S), 3, tol=0, rounds=3)
 
 
 @with_a_test
@@ -97,6 +97,31 @@ def test_a_subspace_that_the_data_do_not_determine_is_told_of(name, sigma, matri
     # Where nothing better is to be had; momentum's rate is that of 1/k where λ₂ = λ₃ > 0.
     assert found.output["converged"] == ("as good as equal" in str(told[0].message))
     assert found.output["converged"] or (name == "momentum_power" and sigma[1])
+
+
+def test_values_apart_are_not_called_equal_where_float32_is_what_lacks(matrix_with):
+    """A gap of a fifth, and a leading value beside which float32 hardly sees it."""
+    S = matrix_with(80, 20, np.r_[1e3, 5, 4, np.linspace(1, 0.1, 17)], seed=5)
+    single = split(S.astype(np.float32))
+    with pytest.warns(fedcore.ConvergenceWarning, match="rounding of float32 data may") as told:
+        found = fedcore.run("block_krylov", single, 2, tol=1e-8)
+    text = str(told[0].message)
+    assert "component 1 is so much larger than the gap between singular values 2 and 3 (" in text
+    assert text.endswith(": give float64 data or scale the features") and "equal" not in text
+    assert 1e-3 < found.output["angle_bound"] < 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fedcore.run("block_krylov", split(S), 2, tol=1e-8)
+
+
+@with_a_test
+def test_a_run_ends_by_itself_and_a_tolerance_of_zero_makes_all_rounds(name, clients):
+    assert fedcore.run(name, clients, 3, rounds=500).ledger.rounds < 200
+    given = fedcore.run(name, clients, 3, rounds=500, tol=TOL)
+    np.testing.assert_array_equal(
+        fedcore.run(name, clients, 3, rounds=500).components, given.components
+    )
+    assert fedcore.run(name, clients, 3, rounds=40, tol=0, measure=()).ledger.rounds == 40
 
 
 @with_a_test
@@ -122,7 +147,7 @@ def test_block_krylov_is_exact_once_its_blocks_are_the_whole_space(rank, clients
     # Rounding of products, relative to the smallest gap of σ² at these ranks, 0.01 of 25.
     assert angle(found.components.T, S) < 1e-12
     assert found.ledger.scalars_down == rounds * 4 * 9 * rank
-    longer = fedcore.run("block_krylov", clients, rank, rounds=rounds + 5)
+    longer = fedcore.run("block_krylov", clients, rank, rounds=rounds + 5, tol=0)
     assert angle(longer.components.T, S) < 1e-12
 
 

@@ -42,6 +42,7 @@ from fedcore.plugins import Registry
 REGISTRY = Registry(__name__, __path__, "algorithm")
 names = REGISTRY.names
 PARTS = ("PAPER", "Params", "run", "communication")  # without which a module is no algorithm
+FIELDS = ("n_components", "start")  # that Params has at least
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def get(name: str) -> Algorithm:
     ------
     InputError
         When there is no such algorithm (the message suggests the nearest name), its module cannot
-        be imported, or the module lacks a part.
+        be imported, or the module lacks a part, or its ``Params`` a field.
     """
     module = REGISTRY.module(name)
     lacking = [part for part in PARTS if not hasattr(module, part)]
@@ -140,5 +141,12 @@ def get(name: str) -> Algorithm:
         raise InputError(
             f"algorithm '{name}': {module.__name__} has no {' and no '.join(lacking)}; "
             "fedcore.algorithms says what a module holds"
+        )
+    fields = getattr(module.Params, "__dataclass_fields__", {})
+    missing = [field for field in FIELDS if field not in fields]
+    if missing:
+        raise InputError(
+            f"algorithm '{name}': Params of {module.__name__} has no {' and no '.join(missing)}; "
+            "it is a dataclass with at least these"
         )
     return Algorithm(name, module)

@@ -111,9 +111,9 @@ def _arrived(
     """Whether the leading Ritz vectors have arrived; the residual of each is F times its S."""
     if not np.isfinite(F).all():
         return False
-    errors = np.linalg.norm(F @ S[:, p : p + 1], axis=0)
-    following = (float(theta[p]), float(errors[0])) if len(theta) > p else None
-    residual = float(np.linalg.norm(F @ S[:, :p], 2))
+    residual, following = float(np.linalg.norm(F @ S[:, :p], 2)), None
+    if len(theta) > p:  # a matrix of one column: the norm of a vector would leave the range
+        following = float(theta[p]), float(np.linalg.norm(F @ S[:, p : p + 1], 2))
     return test.met(residual, theta[:p], following, dtype, final=len(theta) == len(F))
 
 
