@@ -12,7 +12,9 @@ from __future__ import annotations
 import dataclasses
 import errno
 import functools
+import os
 import re
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,8 +45,17 @@ class Sentences(click.Group):
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
+            _drop_unwritten_output()
             where = "the output cannot be written" if error.filename is None else error.filename
             raise click.ClickException(f"{where}: {error.strerror or error}") from error
+
+
+def _drop_unwritten_output() -> None:
+    """Let go of what standard output cannot take; Python would try again, and fail, at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=Sentences, context_settings={"help_option_names": ["-h", "--help"]})

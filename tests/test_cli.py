@@ -414,11 +414,13 @@ def test_a_private_run_is_repeated_to_the_byte_only_as_a_simulation(tmp_path):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 @pytest.mark.parametrize("command", [["algorithms"], ["algorithms", "faps"]])
-def test_output_that_cannot_be_written_is_one_sentence(command):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_one_sentence(command, unbuffered):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "fedcore", *command],
             stdout=full, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr == "Error: the output cannot be written: No space left on device\n"
