@@ -9,14 +9,13 @@ from __future__ import annotations
 import copy
 import keyword
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fedcore import algorithms, metrics, sources
+from fedcore import algorithms, metrics, sources, verdicts
 from fedcore.cells import AUDITS, KNOWN
 from fedcore.errors import ConfigError, nearest
 from fedcore.fingerprint import fingerprint
@@ -270,23 +269,15 @@ def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
             if isinstance(part.get("twin"), list):
                 where = f"{path}, experiment {name}: twin names the unknown problem"
                 _check_names(part["twin"], checked["problems"], where)
-    for i, line in enumerate(checked["published"]):
-        where = f"{path}, published {line.get('id', i)}"
-        checked["published"][i] = check(line, "published", where)
-        line = checked["published"][i]
+    checked["published"] = verdicts.checked(checked["published"], f"{path}, published")
+    for line in checked["published"]:
+        where = f"{path}, published {line['id']}"
         _check_names(line["needs"], checked["problems"], f"{where}: needs the unknown problem")
         selections = [
             part["select"] for part in (line, line.get("otherwise", {})) if "select" in part
         ]
         tables = [selection["table"] for selection in selections]
         _check_names(tables, checked["tables"], f"{where}: selects from the unknown table")
-        for part in (line, line.get("otherwise", {})):
-            low, high = part.get("accept", {}).get("between", (0, 0))
-            if low > high:
-                raise ConfigError(f"{where}: between [{low}, {high}] is empty; swap the two")
-    ids = Counter(line["id"] for line in checked["published"])
-    if twice := [name for name, count in ids.items() if count > 1]:
-        raise ConfigError(f"{path}: two published values are called '{twice[0]}'")
     return checked
 
 

@@ -142,18 +142,11 @@ def judge(
     Raises
     ------
     ConfigError
-        On an item that is malformed, two with one id, an unknown column, or a tolerance that does
-        not fit the type of the column.
+        As `checked`, and on an unknown column or a tolerance that does not fit its type.
     DataError
         When a table is there but damaged.
     """
-    lines = [
-        check(item, "published", f"{paper}, published value {item.get('id', number)}")
-        for number, item in enumerate(published, start=1)
-    ]
-    twice = [name for name, n in Counter(line["id"] for line in lines).items() if n > 1]
-    if twice:
-        raise ConfigError(f"{paper}: two published values are called '{twice[0]}'")
+    lines = checked(published, f"{paper}, published value")
     desk = _Desk(Path(tables_dir) / paper, surrogate)
     verdicts = []
     for line in lines:
@@ -172,6 +165,34 @@ def judge(
             )
         )  # fmt: skip
     return verdicts
+
+
+def checked(published: Iterable[Mapping[str, Any]], what: str) -> list[dict[str, Any]]:
+    """Return the items of ``published`` with the schema's defaults filled in.
+
+    Parameters
+    ----------
+    published : iterable of mapping
+    what : str
+        What the error message calls an item, before its id or, without one, its number.
+
+    Raises
+    ------
+    ConfigError
+        On an item that is malformed, accepts an empty interval, or has the id of another.
+    """
+    lines: list[dict[str, Any]] = []
+    for number, item in enumerate(published, start=1):
+        where = f"{what} {item.get('id', number)}"
+        line = check(item, "published", where)
+        for part in (line, line.get("provided", {}), line.get("otherwise", {})):
+            low, high = part.get("accept", {}).get("between", (0, 0))
+            if low > high:
+                raise ConfigError(f"{where}: between [{low}, {high}] is empty; swap the two")
+        if any(line["id"] == other["id"] for other in lines):
+            raise ConfigError(f"{where}: two published values are called '{line['id']}'")
+        lines.append(line)
+    return lines
 
 
 def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str]) -> None:
@@ -406,7 +427,7 @@ def _compare_numbers(
         if isinstance(value, str | bool):
             hint = "accept it with 'is'" if isinstance(value, bool) else "it must hold numbers"
             raise ConfigError(f"{where} holds {tables.show(value)!r}: {hint}")
-    low, high, wanted = _interval(accept, where)
+    low, high, wanted = _interval(accept)
     # A missing value stands at the end where the tolerance refuses it.
     missing = "first" if math.isinf(high) else "last"
     measured = tables.statistic(values, statistic, missing=missing)
@@ -469,7 +490,7 @@ def _compare_flags(
     )
 
 
-def _interval(accept: Mapping[str, Any], where: str) -> tuple[float, float, str]:
+def _interval(accept: Mapping[str, Any]) -> tuple[float, float, str]:
     """Return the ends of the accepted interval, and what it is called."""
     ((kind, value),) = accept.items()
     if kind == "equals":
@@ -480,8 +501,6 @@ def _interval(accept: Mapping[str, Any], where: str) -> tuple[float, float, str]
         return value, math.inf, f"at least {tables.show(value)}"
     if kind == "between":
         low, high = value
-        if low > high:
-            raise ConfigError(f"{where}: between [{low}, {high}] is empty; swap the two")
         return low, high, f"between {tables.show(low)} and {tables.show(high)}"
     middle = value["of"]
     if "absolute" in value:
