@@ -21,12 +21,12 @@ from fedcore.errors import ConfigError, nearest
 from fedcore.fingerprint import fingerprint
 from fedcore.grids import combinations
 from fedcore.history import COLUMNS, released_columns, require_released
+from fedcore.results import WEAKENED
 from fedcore.schemas import check
 from fedcore.stopping import Stop
 from fedcore.strict_yaml import read_yaml
 
 PAPERS = Path("config/papers")
-WEAKENED = "weakened"  # ends the name of a cell whose noise is, for an audit
 # Names of rules, which are targets of Snakemake as the papers are.
 TARGETS = ("all", "fetch", "problem", "plan", "verdicts", "summary")
 

@@ -13,6 +13,8 @@ from fedcore import sums
 from fedcore.errors import DataError
 from fedcore.history import History
 
+WEAKENED = "weakened"  # ends the name of a cell whose noise is, for an audit
+
 
 class Results:
     """Histories of one paper, read when first asked for.

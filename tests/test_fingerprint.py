@@ -329,6 +329,8 @@ def test_every_notebook_depends_on_its_report_and_on_what_writes_tables(paper):
     modules = closure(module.notebook(ROOT / f"notebooks/{paper}.ipynb"))
     written = {"fedcore.tables", "fedcore.plotting", "fedcore.results", "fedcore.history"}
     assert {f"fedcore.reports.{paper}", *written} <= modules
+    planned = ("fedcore.experiments", "fedcore.sources", "fedcore.datasets")
+    assert [name for name in modules if name.startswith(planned)] == []
 
 
 def test_a_problem_depends_on_its_own_loader_or_stand_in_alone():

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from fedcore.errors import DataError
-from fedcore.experiments import WEAKENED
 from fedcore.generators import canary
 from fedcore.history import History
 from fedcore.privacy import audit
 from fedcore.reports import status
-from fedcore.results import Results
+from fedcore.results import WEAKENED, Results
 
 
 def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[History, History]]:

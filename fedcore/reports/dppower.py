@@ -17,7 +17,6 @@ from fedcore.generators.spiked_rows import top_share
 from fedcore.history import History
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Bounded, Event, Gaussian
-from fedcore.reports import audits as audits  # for the notebook
 from fedcore.reports import status
 from fedcore.results import Results
 

@@ -18,7 +18,6 @@ from fedcore.history import History
 from fedcore.privacy import accounting
 from fedcore.privacy.calibration import sensitivity, standard_deviation, theorem_6
 from fedcore.privacy.events import Gaussian
-from fedcore.reports import audits as audits  # for the notebook
 from fedcore.reports import status
 from fedcore.results import Results
 
