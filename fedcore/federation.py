@@ -254,10 +254,7 @@ class Federation:
             self._transcript.saw(1, alone if self._transcript.sums_only else every)
         self._mean = mean_of(total)
         self.ledger.download(self._mean, len(self._data))
-        matrices = [centred(data, self._mean) for data in self._data]
-        self._data = Clients(matrices, labels=self._data.labels)
-        for state, kept in zip(self._state, self._data.kept_of, strict=True):
-            state.kept = kept  # nothing derived from the samples as they were
+        self._go_on_with([centred(data, self._mean) for data in self._data])
         return self._mean
 
     def require_protectable(self) -> None:
@@ -295,9 +292,7 @@ class Federation:
         if reduction is not None:
             require_norm(reduction.largest_row, bound, "the longest row", advice="")
         elif clip:
-            self._data = Clients([clip_rows(data, bound) for data in self._data])
-            for state, kept in zip(self._state, self._data.kept_of, strict=True):
-                state.kept = kept  # nothing derived from the longer rows
+            self._go_on_with([clip_rows(data, bound) for data in self._data])
         else:
             for i, data in enumerate(self._data):
                 require_rows(data, i, bound)
@@ -376,6 +371,12 @@ class Federation:
             whole = self._arrays[name]
             return whole if of is None else whole[list(of)]  # type: ignore[return-value]
         return [getattr(self._state[i], name) for i in chosen]
+
+    def _go_on_with(self, matrices: list[np.ndarray]) -> None:
+        """Replace the clients' samples, and forget what was derived from those before."""
+        self._data = Clients(matrices, labels=self._data.labels)
+        for state, kept in zip(self._state, self._data.kept_of, strict=True):
+            state.kept = kept
 
     def _total(self, step: Step, of: Sequence[int] | None) -> Any:
         """Upload the replies of `step` and return their sum, by its twin if that is possible."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from fedcore.clients import check_clients
+from fedcore.clients import Clients, Labelled, check_clients
 from fedcore.errors import InputError
 from fedcore.federation import Federation, stacked
 
@@ -156,6 +156,20 @@ def test_a_sum_of_nobody_and_too_few_stacked_rows_are_refused():
         federation.sum(rows, of=[])
     with pytest.raises(InputError, match="1 rows for 3 clients"):
         federation.sum(stacked(lambda data, state, message: np.ones((1, 1))))
+
+
+@pytest.mark.parametrize(
+    "change", [Federation.center, lambda federation: federation.bound_rows(clip=True)]
+)
+def test_samples_that_are_centred_or_clipped_keep_their_labels(change):
+    labels = [np.array([1.0, 2.0]), np.array([3.0])]
+    federation = Federation(Clients(blocks(2, 1), labels=labels), check=False, labelled=True)
+    change(federation)
+
+    def step(data: Labelled, state: Any, message: Any) -> float:
+        return float(data.y.sum())
+
+    assert federation.gather(step) == [3.0, 3.0]
 
 
 def test_state_stays_with_its_client_between_rounds():
