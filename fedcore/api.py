@@ -230,12 +230,7 @@ def execute(
         labelled=algorithm.labelled, stack=stack, noise=noise,
     )  # fmt: skip
     if algorithm.private(settings):
-        federation.require_protectable()
-        if center:
-            raise InputError(
-                "the mean of the samples would cross without noise, which voids the guarantee of "
-                "this algorithm: take center=False, and subtract a mean that is public"
-            )
+        federation.require_protectable(center=center)
     added = {}
     if center:
         added["mean"] = federation.center()

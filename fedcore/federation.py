@@ -246,19 +246,19 @@ class Federation:
         replies = [sum_and_count(data) for data in self._data]
         self.ledger.upload(replies)
         total = reduce(np.add, replies)
-        if self._transcript is not None:
-            watched = self._transcript.clients
-            seen = range(len(replies)) if watched is None else watched
-            every = [(i, None, replies[i]) for i in seen]
-            alone = [(None, None, total)]
-            self._transcript.saw(1, alone if self._transcript.sums_only else every)
+        self._show_total(None, None, replies, total)
         self._mean = mean_of(total)
         self.ledger.download(self._mean, len(self._data))
         self._go_on_with([centred(data, self._mean) for data in self._data])
         return self._mean
 
-    def require_protectable(self) -> None:
+    def require_protectable(self, *, center: bool = False) -> None:
         """Refuse a private run with an exchange without noise before or after it; see `protect`.
+
+        Parameters
+        ----------
+        center : bool, default=False
+            Whether `center` is to come before the run.
 
         Raises
         ------
@@ -269,9 +269,10 @@ class Federation:
                 "an exchange without noise is to follow this algorithm (FederatedPCA's last round) "
                 "and would void its guarantee: use fedcore.run"
             )
-        if self._mean is not None:
+        if center or self._mean is not None:
+            crossing = "would cross" if self._mean is None else "has crossed"
             raise InputError(
-                "the mean of the samples has crossed without noise, which voids the guarantee of "
+                f"the mean of the samples {crossing} without noise, which voids the guarantee of "
                 "this algorithm: take center=False, and subtract a mean that is public"
             )
         if self.ledger.rounds or self.ledger.privacy is not None:
@@ -388,13 +389,24 @@ class Federation:
         else:
             self._expose(step, range(len(self._data)))
             self.ledger.upload([total] * len(self._data))
-        if self._transcript is not None:
-            if self._transcript.sums_only:
-                number, message = self.ledger.rounds, self._common_message(of)
-                self._transcript.saw(number, [(None, message, total)])
-            else:
-                self._show(self._transcript, step, of, replies)
+        self._show_total(step, of, replies, total)
         return total
+
+    def _show_total(
+        self,
+        step: Step | None,
+        of: Sequence[int] | None,
+        replies: Sequence[Any] | None,
+        total: Any,
+    ) -> None:
+        """Show an upload of which the sum is asked for; see `_show`."""
+        if self._transcript is None:
+            return
+        if self._transcript.sums_only:
+            number, message = self.ledger.rounds, self._common_message(of)
+            self._transcript.saw(number, [(None, message, total)])
+        else:
+            self._show(self._transcript, step, of, replies)
 
     def _at_once(self, step: Step, of: Sequence[int] | None) -> Any:
         """Sum of all clients' replies by the twin of `step`; None when it does not apply."""
@@ -432,15 +444,16 @@ class Federation:
     def _show(
         self,
         observer: Observer,
-        step: Step,
+        step: Step | None,
         of: Sequence[int] | None,
         replies: Sequence[Any] | None,
     ) -> None:
-        """Show an upload; `replies` is None when only their sum has been computed."""
+        """Show an upload; `replies` or, when only their sum has been computed, `step` is given."""
         positions = range(len(self._data)) if of is None else of
         watched = range(len(self._data)) if observer.clients is None else observer.clients
         seen = [i for i in positions if i in watched]
         if replies is None:  # the step is a pure function: its replies may be asked for again
+            assert step is not None
             shown = list(zip(seen, self._replies(step, seen), strict=True))
         else:
             shown = [pair for pair in zip(positions, replies, strict=True) if pair[0] in watched]
