@@ -274,13 +274,17 @@ def client_list(clients: Any) -> Sequence[Any]:
         raise InputError("clients is one sparse matrix: pass a list, [matrix.toarray()]")
     if getattr(clients, "ndim", None) == 2:
         raise InputError("clients must be a list of matrices; for one client pass [matrix]")
-    if isinstance(clients, Mapping):
-        raise InputError("clients is a dict: pass list(clients.values())")
-    if clients is None or isinstance(clients, str | bytes) or not isinstance(clients, Iterable):
+    return _one_per_client(clients, "clients", "matrix")
+
+
+def _one_per_client(values: Any, name: str, noun: str) -> Sequence[Any]:
+    if isinstance(values, Mapping):
+        raise InputError(f"{name} is a dict: pass list({name}.values())")
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InputError(
-            f"clients must be a list with one matrix per client, got {type(clients).__name__}"
+            f"{name} must be a list with one {noun} per client, got {type(values).__name__}"
         )
-    return clients if isinstance(clients, Sequence) else list(clients)
+    return values if isinstance(values, Sequence) else list(values)
 
 
 def _require_dense(client: Any, who: str) -> None:
@@ -339,6 +343,7 @@ def check_labels(labels: Sequence[np.ndarray], clients: Sequence[np.ndarray]) ->
     InputError
         When a client's labels are missing, too few or too many, not numbers, or not finite.
     """
+    labels = _one_per_client(labels, "labels", "vector")
     if len(labels) != len(clients):
         raise InputError(
             f"{len(clients)} clients need as many vectors of labels; got {len(labels)}"

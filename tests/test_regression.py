@@ -326,6 +326,8 @@ def test_samples_that_run_out_are_refused():
         ([np.zeros(3), np.zeros(16), np.zeros(8), np.zeros(12)], "client 1 has 17 samples"),
         ([np.zeros(3), np.full(17, np.nan), np.zeros(8), np.zeros(12)], "client 1 have nan at row"),
         ([np.array(["a"] * 3), np.zeros(17), np.zeros(8), np.zeros(12)], "not numeric"),
+        (7, "labels must be a list with one vector per client, got int"),
+        ({"a": np.zeros(3)}, r"labels is a dict: pass list\(labels.values\(\)\)"),
     ],
 )
 def test_unfit_labels_are_refused_with_their_place(clients, labels, words):
@@ -339,3 +341,5 @@ def test_the_library_takes_labels(clients):
     assert result.components.shape == (2, 9)
     loss = result.history["training_loss"]
     assert loss[-1] < loss[0]
+    again = fedcore.run("fedrep_linear", clients, 2, labels=iter(labels))
+    np.testing.assert_array_equal(again.components, result.components)
