@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.checks import require_at_least
+from fedcore.errors import InputError
 
 SERVER, CLIENT = 0, 1  # first element of the spawn keys below the seed of a run
 
@@ -38,7 +39,13 @@ class StackedState:
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name not in self._arrays:
-            self._share(name, np.stack([getattr(state, name) for state in self._states]))
+            stack = np.stack([getattr(state, name) for state in self._states])
+            if stack.dtype == object:
+                raise InputError(
+                    f"a stacked step asks for state.{name}, which is no array: what draws, adds "
+                    "noise or keeps anything else is a plain step, without @stacked"
+                )
+            self._share(name, stack)
         whole = self._arrays[name]
         return whole if self._rows is None else whole[self._rows]
 

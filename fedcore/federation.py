@@ -71,10 +71,10 @@ def stacked(step: AnyStep) -> AnyStep:
     """Declare that a client step also works on many clients of equal shape at once.
 
     Its data, the arrays in its state and its reply then have a leading axis of clients: one array
-    operation in the place of ten thousand calls. So the step indexes axes from the end, does not
-    draw from ``state.rng``, keeps nothing but arrays of equal shape in its state, and replies with
-    one array. Plain and stacked form agree to rounding; which one is taken depends on the clients'
-    shapes and messages alone.
+    operation in the place of ten thousand calls. So the step indexes axes from the end, uses
+    neither ``state.rng`` nor ``state.privacy``, keeps nothing but arrays of equal shape in its
+    state, and replies with one array. Plain and stacked form agree to rounding; which one is taken
+    depends on the clients' shapes and messages alone.
     """
     step.stacked = True  # type: ignore[attr-defined]
     return step

@@ -438,3 +438,19 @@ def test_what_cannot_be_stacked_runs_one_by_one(clients, messages, monkeypatch):
     replies = federation.gather(add_up)
     expected = [messages[i % len(messages)] * c.sum() for i, c in enumerate(clients)]
     np.testing.assert_allclose(np.ravel(replies), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["rng", "privacy", "kept"])
+def test_a_stacked_step_is_refused_what_is_no_array_and_leaves_it_as_it_is(name):
+    federation = Federation(alike())
+    federation.protect(delta=1e-6, neighbours="replace_one")
+    held = list(federation.client_state(name))
+
+    @stacked
+    def step(data, state, message):
+        getattr(state, name)
+        return data.sum(axis=(-2, -1))
+
+    with pytest.raises(InputError, match=f"stacked step asks for state.{name}, which is no array"):
+        federation.gather(step)
+    assert all(a is b for a, b in zip(held, federation.client_state(name), strict=True))
