@@ -11,7 +11,7 @@ the server sums and steps on V. One iteration is one communication.
 
 After the authors' code of the comparison, Φ_U and Φ_V have *standard deviations* 1/d and 1/r; Ward
 and Kolda write variances. σ₁ is taken as known (``sigma_max``); when it is not given, the clients
-report theirs and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ stands in, at one more upload of one number.
+report theirs and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ stands in, at one more number up and one down.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``V`` of shape (n_features, n_components) and ``U``, one (n_i, n_components) per client.
     """
     d, r = federation.shape.n_features, params.n_components
-    sigma = spectral_norm_bound(federation) if params.sigma_max is None else params.sigma_max
+    sigma = params.sigma_max
+    if sigma is None:
+        sigma = spectral_norm_bound(federation)
+        federation.broadcast(sigma)  # by which the clients step
     step = 9.0 / (4.0 * params.C * params.mu * sigma)
     D = params.C * params.mu / 9.0
 
@@ -99,13 +102,13 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """One d×r block down and up per iteration and client, Φ_U before, and maybe ‖Sⁱ‖₂² once."""
+    """One d×r block down and up per iteration and client, Φ_U before, and maybe ‖Sⁱ‖₂² and σ."""
     block = shape.n_clients * shape.n_features * params.n_components
     scalar = params.sigma_max is None
     return Cost(
         rounds=params.rounds + scalar,
         scalars_up=params.rounds * block + scalar * shape.n_clients,
-        scalars_down=(params.rounds + 1) * block,
+        scalars_down=(params.rounds + 1) * block + scalar * shape.n_clients,
     )
 
 

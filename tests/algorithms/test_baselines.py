@@ -47,6 +47,16 @@ def test_the_bound_from_the_clients_is_one_and_costs_one_number_each(clients):
     assert federation.ledger.cost() == fedcore.ledger.Cost(1, len(clients), 0)
 
 
+def test_the_bound_goes_to_the_clients_that_step_by_it(clients):
+    given, bound = (
+        fedcore.run("wk2023", clients, RANK, rounds=4, sigma_max=sigma).ledger
+        for sigma in (5.0, None)
+    )
+    assert bound.rounds == given.rounds + 1
+    assert bound.scalars_up == given.scalars_up + len(clients)
+    assert bound.scalars_down == given.scalars_down + len(clients)
+
+
 def test_the_start_of_ward_and_kolda_has_the_scales_of_the_authors_code():
     rng = np.random.default_rng(0)
     S = rng.standard_normal((300, 60))
