@@ -239,6 +239,7 @@ def execute(
         )
         if problem.clients.zero:
             raise InputError("all samples are equal: nothing is left of them but their mean")
+        require_size(problem.clients, "the data less their mean")
     recorder = Recorder(
         problem, federation.ledger, measure,
         iterates=iterates, stop=stop, counts_released=algorithm.released, algorithm=algorithm.name,

@@ -308,11 +308,17 @@ def _not_numeric(client: Any, data: np.ndarray) -> str:
     return f"dtype {data.dtype} is not numeric"
 
 
-def require_size(clients: Clients) -> None:
+def require_size(clients: Clients, what: str = "the data") -> None:
     """Require data whose products neither overflow nor vanish.
 
     Every method multiplies by SᵀS: the square of the largest entry must be a normal number, and
     that times the number of entries, a bound of ‖S‖_F², finite.
+
+    Parameters
+    ----------
+    clients : Clients
+    what : str
+        What they are called in the message.
 
     Raises
     ------
@@ -324,7 +330,7 @@ def require_size(clients: Clients) -> None:
     low, high = np.sqrt(float(limits.tiny)), np.sqrt(float(limits.max) / entries)
     if not low <= largest <= high:
         raise InputError(
-            f"the largest entry of the data is {largest:.3g}: in {dtype}, squares and sums of "
+            f"the largest entry of {what} is {largest:.3g}: in {dtype}, squares and sums of "
             f"squares leave the range; divide the data by {10.0 ** round(np.log10(largest)):g}"
         )
 

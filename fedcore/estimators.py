@@ -274,6 +274,11 @@ class FederatedPCA:
 def _principal_axes(federation: Federation, output: Mapping[str, Any]) -> dict[str, Any]:
     """Turn the basis that was found into principal axes, in one round of r·r + 1 numbers each."""
     basis = shared_basis(output)
+    if not np.isfinite(basis).all():
+        raise InputError(
+            "the run has diverged, and its subspace is not finite: take smaller steps, or another "
+            "algorithm"
+        )
     r = basis.shape[1]
 
     def moments(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
@@ -284,11 +289,10 @@ def _principal_axes(federation: Federation, output: Mapping[str, Any]) -> dict[s
     federation.broadcast(basis)
     reply = federation.sum(moments)
     size, total = np.finfo(reply.dtype), reply.astype(np.float64)
-    fits = size.tiny / size.eps <= total[-1] <= size.max
-    if not fits or not np.isfinite(basis).all():
+    if total[-1] < size.tiny / size.eps:
         raise InputError(
-            f"squares of data this {'small' if total[-1] < 1 else 'large'} do not fit into numbers "
-            f"of {8 * size.dtype.itemsize} bits: divide all data by one scale"
+            f"squares of data this small do not fit into numbers of {8 * size.dtype.itemsize} "
+            "bits: divide all data by one scale"
         )
     squares, rotation = np.linalg.eigh(total[:-1].reshape(r, r))
     axes = np.ascontiguousarray((basis @ rotation[:, ::-1]).T)

@@ -139,8 +139,18 @@ def test_what_cannot_be_centred_is_refused(clients):
     single = [(client * 1e-20).astype(np.float32) for client in clients]
     with pytest.raises(InputError, match=r"largest entry .* in float32"):
         FederatedPCA(2).fit(single)
+    near = [1e-150 + 1e-165 * client for client in clients]  # whose squares are no numbers
+    for call in (FederatedPCA(2).fit, lambda c: fedcore.run("ssi", c, 2, center=True)):
+        with pytest.raises(InputError, match=r"entry of the data less their mean .* divide"):
+            call(near)
     with pytest.raises(InputError, match="center must be true or false"):
         FederatedPCA(2, center="yes").fit(clients)
+
+
+def test_a_run_that_diverges_is_not_blamed_on_the_size_of_the_data(clients):
+    pca = FederatedPCA(2, algorithm="wk2023", C=1e-9, rounds=300)
+    with pytest.raises(InputError, match=r"the run has diverged.*: take smaller steps"):
+        pca.fit(clients)
 
 
 def test_a_private_algorithm_is_not_centred_bare(clients):
