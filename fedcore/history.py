@@ -326,8 +326,8 @@ class History:
             schema = int(file.attrs["schema"])
             if schema != SCHEMA:
                 raise HistoryError(
-                    f"{path}: history of schema {schema}, this version reads {SCHEMA}; "
-                    "delete it and run again"
+                    f"{path}: history of schema {schema}, this version reads {SCHEMA}; run its "
+                    "cell again, or read it with the fedcore that wrote it"
                 )
             return cls._decode(file)
 

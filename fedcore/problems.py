@@ -152,7 +152,10 @@ def load_draws(path: str | os.PathLike[str]) -> list[Problem]:
 
     def decode(file: h5py.File) -> list[Problem]:
         if file.attrs["schema"] != SCHEMA:
-            raise DataError(f"{path}: schema {file.attrs['schema']}, expected {SCHEMA}; delete it")
+            raise DataError(
+                f"{path}: problem of schema {file.attrs['schema']}, this version reads {SCHEMA}; "
+                "make it again"
+            )
         return [_read(path, group) for group in file.get("draws", {"": file}).values()]
 
     return sealed.load(
