@@ -68,7 +68,7 @@ def run_cell(
     progress : callable
         Wraps the iteration over the repeats, for instance in a progress bar.
     simulate : bool, default=True
-        Draw privacy noise from the seed, so that the same cell gives the same bytes; False for the
+        Draw privacy noise from the seed as well, so that the cell can be repeated; False for the
         operating system's entropy.
 
     Returns

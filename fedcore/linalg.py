@@ -1,7 +1,7 @@
 """Linear algebra that several algorithms and metrics share.
 
-Every basis has orthonormal columns, and every QR factorisation has a positive diagonal in R, so
-that equal inputs give equal bytes whatever LAPACK's own sign convention is.
+Every basis has orthonormal columns, and every QR factorisation has a non-negative diagonal in R, so
+that signs do not depend on LAPACK's own convention.
 """
 
 from __future__ import annotations
