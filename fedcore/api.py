@@ -263,8 +263,7 @@ def _tell_of_zero(algorithm: str, recorder: Recorder) -> None:
     reached = recorder.rows[-1].get("objective")
     if reached is None:
         return
-    squares = [np.einsum("ij,ij->", c, c, dtype=np.float64) for c in recorder.problem.clients]
-    zero = 0.5 * float(sum(squares))
+    zero = 0.5 * recorder.problem.clients.squares
     if reached > zero * (1 + 1e-9):
         warnings.warn(
             f"{algorithm} ends at an objective of {reached:.3g}, and a model that is zero "

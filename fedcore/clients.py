@@ -160,6 +160,11 @@ class Clients(Sequence[np.ndarray]):
             return float(np.sqrt(np.diagonal(self.gram).max()))
         return max(float(max(matrix.max(), -matrix.min())) for matrix in self)
 
+    @cached_property
+    def squares(self) -> float:
+        """Sum of the squares of all entries, ‖S‖²_F, in double precision."""
+        return float(sum(np.einsum("ij,ij->", m, m, dtype=np.float64) for m in self))
+
 
 def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Check client matrices and return them as C-contiguous float arrays.

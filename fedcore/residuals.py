@@ -217,8 +217,7 @@ def tell(
 
 def _rounding(clients: Clients) -> float:
     """Below which an eigenvalue of Σ SᵢᵀSᵢ may be rounding alone: 16 ε ‖S‖²_F."""
-    squares = sum(float(np.einsum("ij,ij->", c, c, dtype=np.float64)) for c in clients)
-    return 16 * float(np.finfo(np.result_type(*clients.dtypes)).eps) * squares
+    return 16 * float(np.finfo(np.result_type(*clients.dtypes)).eps) * clients.squares
 
 
 def _ritz(V: np.ndarray, AV: np.ndarray, p: int) -> tuple[float, float]:
