@@ -2,7 +2,9 @@
 
 The fingerprint of a module is the sha256 of its syntax tree without comments and docstrings,
 together with those of all modules that it imports, directly or not, from its own package and from
-fedcore. One function of a module, ``module:function``, stands for those of the module's statements
+fedcore. Where these lie does not count: such an import stands for the names that it binds and for
+what is in the module, so that moving a module, and naming its new place, changes nothing. One
+function of a module, ``module:function``, stands for those of the module's statements
 that the function uses, and for what these import. Snakemake gets the fingerprint as a parameter of
 a job, so that a change of code, and only that, makes the job run again.
 """
@@ -17,6 +19,7 @@ import os
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 OWN = __name__.split(".")[0]
 
@@ -42,8 +45,9 @@ def fingerprint(*code: str, words: Iterable[str] = ()) -> str:
         When there is no source of a module, or no such function in it.
     """
     digest = hashlib.sha256()
-    for name in sorted(closure(code)):
-        digest.update(f"{name}:{_tree(name)[0]}\n".encode())
+    trees = [_tree(name) for name in closure(code)]
+    for text in sorted(f"{tree} {[_content(m) for m in imported]}" for tree, imported in trees):
+        digest.update(f"{text}\n".encode())
     for word in words:
         digest.update(f"{word!r}\n".encode())
     return digest.hexdigest()[:16]
@@ -69,7 +73,8 @@ def notebook(path: str | os.PathLike[str]) -> list[str]:
         for line in "".join(cell["source"]).splitlines()
         if not line.lstrip().startswith(("%", "!"))  # commands to Jupyter are no Python
     ]
-    return sorted(_imports(ast.parse("\n".join(lines)), "", is_package=False))
+    imported = _imports(ast.parse("\n".join(lines)), "", is_package=False)
+    return sorted(set(_modules(imported)))
 
 
 def data_files(module: str) -> list[str]:
@@ -87,7 +92,10 @@ def data_files(module: str) -> list[str]:
 
 @cache
 def _tree(code: str) -> tuple[str, tuple[str, ...]]:
-    """Canonical dump of a module's or a function's syntax tree, and the modules that it imports."""
+    """Canonical dump of a module's or a function's syntax tree, and the modules that it imports.
+
+    The dump has of an import the names; the module of each is in the second part, in their order.
+    """
     module, _, function = code.partition(":")
     source = _source(module)
     if source is None:
@@ -102,25 +110,70 @@ def _tree(code: str) -> tuple[str, tuple[str, ...]]:
     imported = _imports(tree, module, is_package=source.name == "__init__.py")
     for node in ast.walk(tree):
         _drop_docstring(node)
-    return _canonical(tree), tuple(sorted(imported))
+    return _canonical(_Pathless(imported).visit(tree)), tuple(_modules(imported))
 
 
-def _imports(tree: ast.AST, module: str, *, is_package: bool) -> set[str]:
-    """Modules of fedcore and of the module's own package that a syntax tree imports."""
+@cache
+def _content(module: str) -> str:
+    """Hash of a module by itself, without what it imports."""
+    return hashlib.sha256(_tree(module)[0].encode()).hexdigest()
+
+
+class Origin(NamedTuple):
+    """Where an imported name comes from, in fedcore or the importing module's own package."""
+
+    module: str
+    itself: bool  # the name is the module's, not of something in it
+
+
+Imports = dict[ast.AST, list[Origin | None]]  # of each name of a statement; None from elsewhere
+
+
+def _modules(imported: Imports) -> list[str]:
+    return [origin.module for origins in imported.values() for origin in origins if origin]
+
+
+def _imports(tree: ast.AST, module: str, *, is_package: bool) -> Imports:
+    """Return the import statements of a syntax tree."""
     packages = {OWN, module.split(".")[0]}
-    imported: set[str] = set()
+    imported: Imports = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            imported |= {a.name for a in node.names if a.name.split(".")[0] in packages}
+            found = [Origin(alias.name, itself=True) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = _imported_from(node, module, is_package=is_package)
-            if base.split(".")[0] not in packages:
-                continue
-            for alias in node.names:
-                # ``from package import module`` depends on the module, not on the package.
-                inner = f"{base}.{alias.name}"
-                imported.add(inner if _source(inner) else base)
-    return {name for name in imported if _source(name)}
+            # ``from package import module`` depends on the module, not on the package.
+            inner = [f"{base}.{alias.name}" for alias in node.names]
+            found = [
+                Origin(name, itself=True) if _is_own(name, packages) else Origin(base, itself=False)
+                for name in inner
+            ]
+        else:
+            continue
+        imported[node] = [origin if _is_own(origin.module, packages) else None for origin in found]
+    return imported
+
+
+def _is_own(module: str, packages: set[str]) -> bool:
+    return module.split(".")[0] in packages and _source(module) is not None
+
+
+class _Pathless(ast.NodeTransformer):
+    """Puts the names of an import in the place of an import statement that names own modules."""
+
+    def __init__(self, imported: Imports) -> None:
+        self.imported = imported
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        """Keep what each name is called here and where it comes from; a module only the first."""
+        origins = self.imported[node]
+        if not any(origins):
+            return node
+        names = [
+            (alias.asname or alias.name, None if origin and origin.itself else alias.name)
+            for alias, origin in zip(node.names, origins, strict=True)
+        ]
+        return ast.Constant(repr(names))
 
 
 def _used(body: list[ast.stmt], name: str) -> list[ast.stmt]:

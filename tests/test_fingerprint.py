@@ -54,6 +54,7 @@ def write(root: Path, name: str, text: str) -> None:
 def forget() -> None:
     """A new process would start with empty caches."""
     module._tree.cache_clear()
+    module._content.cache_clear()
     module._source.cache_clear()
 
 
@@ -177,6 +178,57 @@ def test_imports_are_followed_through_subpackages_and_circles(toy):
     assert closure(["toy.method"]) == {
         "toy.method", "toy.sub", "toy.sub.leaf", "toy.tools", "toy.other",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("from toy.tools import helper", "from toy.deep.instruments import helper"),
+        ("from .tools import helper", "from .instruments import helper"),
+        ("from toy import tools", "from toy.deep import instruments as tools"),
+        ("from toy.tools import *", "from .instruments import *"),
+        (
+            "def run():\n    from . import tools",
+            "def run():\n    from . import instruments as tools",
+        ),
+    ],
+)
+def test_a_module_may_move(toy, before, after):
+    write(toy, "tools", "from toy.other import run\n\ndef helper(x):\n    return 2 * run(x)\n")
+    write(toy, "method", f"{before}\nvalue = 1\n")
+    names = "toy.method", "toy.method:value"
+    prints = [fresh(name) for name in names]
+    write(toy, "deep/__init__", "")
+    (toy / "toy" / "tools.py").rename(toy / "toy" / "deep" / "instruments.py")
+    (toy / "toy" / "method.py").rename(toy / "toy" / "deep" / "way.py")
+    write(
+        toy,
+        "deep/way",
+        f"{after}\nvalue = 1\n",
+    )
+    assert [fresh(name.replace("method", "deep.way")) for name in names] == prints
+    write(toy, "deep/instruments", "def helper(x):\n    return 2 * x\n")
+    assert fresh("toy.deep.way") != prints[0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("from toy.tools import helper", "from toy.other import helper"),
+        ("from toy.tools import helper", "from toy.tools import other as helper"),
+        ("from toy import tools", "from toy import other as tools"),
+        ("from toy import helper as h", "from toy.helper import helper as h"),
+        ("from numpy import array", "from scipy import array"),
+    ],
+)
+def test_where_a_name_comes_from_counts(toy, before, after):
+    for name, text in {"tools": "other = 0", "other": "", "helper": "run = 0"}.items():
+        write(toy, name, f"def helper(x):\n    return '{name}'\n\n{text}\n")
+    every = "import toy.tools\nimport toy.other\nimport toy.helper\n"  # all in the closure
+    write(toy, "method", every + before)
+    known = fresh("toy.method")
+    write(toy, "method", every + after)
+    assert fresh("toy.method") != known
 
 
 def test_other_packages_are_left_out_even_if_their_name_begins_alike(toy):
