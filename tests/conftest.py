@@ -45,6 +45,19 @@ def matrix_with() -> Callable[..., np.ndarray]:
 
 
 @pytest.fixture
+def installed() -> Callable[[Path, str, str], None]:
+    """Return a function that leaves in a folder what an installer does: name and entry points."""
+
+    def install(folder: Path, package: str, entries: str) -> None:
+        info = folder / f"{package}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(entries)
+
+    return install
+
+
+@pytest.fixture
 def resealed() -> Callable[[Path, Callable[[h5py.File], None]], None]:
     """Return a function that edits a sealed file and seals it again, as another program might."""
 

@@ -102,14 +102,10 @@ BROKEN = {
 }
 
 
-def test_broken_plug_ins_are_listed_and_take_nothing_else_down(tmp_path):
-    info = tmp_path / "theirs-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    entries = [f"[fedcore.{group}]" for group in ("algorithms", "metrics", "datasets")]
-    for i, group in enumerate(entries):
-        entries[i] = "\n".join([group, *(f"{name} = their_{name}" for name in BROKEN)])
-    (info / "entry_points.txt").write_text("\n".join(entries) + "\n")
+def test_broken_plug_ins_are_listed_and_take_nothing_else_down(tmp_path, installed):
+    lines = "".join(f"{name} = their_{name}\n" for name in BROKEN)
+    groups = ("algorithms", "metrics", "datasets")
+    installed(tmp_path, "theirs", "".join(f"[fedcore.{group}]\n{lines}" for group in groups))
     for name, (source, _) in BROKEN.items():
         (tmp_path / f"their_{name}.py").write_text(source + "\n")
 

@@ -66,17 +66,19 @@ print("fine")
 TALL = np.eye(3, 1)
 
 
-def install(folder: Path, entries: str) -> None:
-    """Make what an installer leaves behind: a module and a dist-info with entry points."""
-    (folder / "their_package.py").write_text(MODULE)
-    info = folder / "their_package-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(entries)
+@pytest.fixture
+def their_package(tmp_path, installed):
+    """Return a function that makes a package in the test's folder, given its entry points."""
+
+    def make(entries):
+        (tmp_path / "their_package.py").write_text(MODULE)
+        installed(tmp_path, "their_package", entries)
+
+    return make
 
 
 @pytest.fixture
-def registry(tmp_path, monkeypatch):
+def registry(tmp_path, monkeypatch, their_package):
     """Return a registry over a package of one folder, with two entries from elsewhere."""
     package = tmp_path / "zoo"
     package.mkdir()
@@ -85,7 +87,7 @@ def registry(tmp_path, monkeypatch):
     (package / "_keeper.py").write_text("")
     (package / "broken.py").write_text("raise SystemExit('imported without need')\n")
     zoo = "[zoo]\nostrich = their_package\nlion = their_package\n"
-    install(tmp_path, zoo + "[other.group]\ncat = their_package\n")
+    their_package(zoo + "[other.group]\ncat = their_package\n")
     monkeypatch.syspath_prepend(tmp_path)
     importlib.invalidate_caches()
     yield Registry("zoo", [str(package)], "animal")
@@ -131,8 +133,8 @@ def test_private_modules_and_other_groups_are_no_entries(registry, name):
         registry.module(name)
 
 
-def test_an_algorithm_of_another_package_runs_like_our_own(tmp_path):
-    install(tmp_path, "[fedcore.algorithms]\nfirst_coordinates = their_package\n")
+def test_an_algorithm_of_another_package_runs_like_our_own(tmp_path, their_package):
+    their_package("[fedcore.algorithms]\nfirst_coordinates = their_package\n")
     script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + SCRIPT
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path.cwd())

@@ -25,21 +25,19 @@ FILES = {
     "elsewhere/__init__.py": "",
     "elsewhere/data/__init__.py": LOADER,
     "elsewhere/data/rows.txt": "1 0 0\n0 2 0\n0 0 3\n4 4 4\n",
-    "elsewhere-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: elsewhere\nVersion: 1.0\n",
-    "elsewhere-1.0.dist-info/entry_points.txt": "[fedcore.datasets]\n"
-    "outside = elsewhere.data:make\n",
 }
 PROBLEM = "data/clients/tiny/tiny/little.h5"
 HISTORY = "results/tiny/histories/tiny/first/wk2023/little-default.h5"
 
 
 @pytest.fixture
-def plugged(done):
+def plugged(done, installed):
     """Copy in which a package adds a data set, and the paper uses it."""
     for name, text in FILES.items():
         file = done.root / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
+    installed(done.root, "elsewhere", "[fedcore.datasets]\noutside = elsewhere.data:make\n")
     paper = "config/papers/tiny.yaml"
     done.edit(paper, "dataset: little", "dataset: outside")
     done.edit(paper, "scale: unit", "scale: none")
