@@ -70,12 +70,11 @@ def content(path: Path) -> bytes:
 
 def opened(path: Path) -> IO[bytes]:
     """Open a file for reading, to be decompressed if it begins like a gzip or an xz file."""
-    file = open(path, "rb")
-    head = file.read(6)
-    file.seek(0)
+    with open(path, "rb") as file:
+        head = file.read(6)
     if head.startswith(b"\x1f\x8b"):
-        return cast(IO[bytes], gzip.GzipFile(fileobj=file))
-    return lzma.LZMAFile(file) if head == b"\xfd7zXZ\0" else file
+        return cast(IO[bytes], gzip.open(path))
+    return lzma.open(path) if head == b"\xfd7zXZ\0" else open(path, "rb")
 
 
 def unreadable(path: Path, error: Exception) -> DataError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import hashlib
 import io
@@ -355,6 +356,14 @@ def test_celeba_bad_identity_line(faces):
     (folder / "id.txt").write_text("000001.jpg 1\n000002.jpg\n")
     with pytest.raises(DataError, match=r"id\.txt, line 2: "):
         celeba.read(folder, {"images": "folder", "labels": "id.txt"}, 3072)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
+def test_a_file_that_was_read_is_closed(tmp_path, recwarn, pack):
+    (tmp_path / "x").write_bytes(pack(b"content"))
+    assert bounded.content(tmp_path / "x") == b"content"
+    gc.collect()
+    assert not [warning for warning in recwarn if warning.category is ResourceWarning]
 
 
 # ------------------------------------------------------ hostile files
