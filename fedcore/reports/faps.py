@@ -65,22 +65,15 @@ def counts(results: Results) -> Rows:
     """
     rows = []
     for experiment, problem, algorithm, variant, history in _cells(results, EXPERIMENTS):
+        cell = _described(experiment, problem, algorithm, variant, history)
         for rule in RULES:
             found = _stops(algorithm, history, rule)
             twins = _stops(algorithm, history.twins, rule) if history.twins else []
             for repeat, stop in enumerate(found):
                 twin = twins[repeat] if twins else dict.fromkeys(stop)
                 rows.append(
-                    {
-                        "experiment": experiment,
-                        "problem": problem,
-                        "status": status(history),
-                        "algorithm": algorithm,
-                        "variant": variant,
-                        "p": history.about["params"]["n_components"],
-                        "repeat": repeat,
-                        "rule": rule,
-                    }
+                    cell
+                    | {"repeat": repeat, "rule": rule}
                     | stop
                     | {f"{tables.TWIN}{name}": value for name, value in twin.items()}
                 )
@@ -120,13 +113,8 @@ def amplification(results: Results) -> Rows:
             for one in (history, history.twins)
         )
         rows.append(
-            {
-                "experiment": experiment,
-                "problem": problem,
-                "status": status(history),
-                "algorithm": algorithm,
-                "variant": variant,
-                "p": history.about["params"]["n_components"],
+            _described(experiment, problem, algorithm, variant, history)
+            | {
                 "at_start": float(np.median(distance[:, 0])),
                 "after_one": float(np.median(distance[:, 1])),
                 "largest": float(np.median(np.nanmax(distance, axis=1))),
@@ -190,13 +178,7 @@ def rates(results: Results) -> Rows:
             begin, end = first(residual <= RATE_FROM), first(residual <= KKT_LIMIT)
             if begin is None or end is None or begin == end:
                 continue
-            row = {
-                "experiment": experiment,
-                "problem": problem,
-                "status": status(history),
-                "algorithm": algorithm,
-                "variant": variant,
-                "p": p,
+            row = _described(experiment, problem, algorithm, variant, history) | {
                 "repeat": repeat,
                 "measured": float((residual[end] / residual[begin]) ** (1 / (end - begin))),
                 "ssi": float(next_ / last),
@@ -474,6 +456,20 @@ def _cells(
     for experiment in experiments:
         for cell in results.select(experiment):
             yield experiment, *cell
+
+
+def _described(
+    experiment: str, problem: str, algorithm: str, variant: str, history: History
+) -> dict[str, Any]:
+    """First columns of the tables of cells."""
+    return {
+        "experiment": experiment,
+        "problem": problem,
+        "status": status(history),
+        "algorithm": algorithm,
+        "variant": variant,
+        "p": history.about["params"]["n_components"],
+    }
 
 
 def _medians(rows: Rows, by: list[str], columns: tuple[str, ...]) -> Rows:
