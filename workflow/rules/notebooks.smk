@@ -46,6 +46,10 @@ for paper, settings in PLAN.papers.items():
         resources:
             mem_mb=2000,
         params:
-            code=fingerprint(*imported_by_notebook(f"notebooks/{paper}.ipynb")),
+            # Not before it is asked for: on a cluster every job reads these rules again. Snakemake
+            # does not run a job again for a parameter that hangs on `input`.
+            code=lambda wildcards: fingerprint(
+                *imported_by_notebook(f"notebooks/{wildcards.paper}.ipynb")
+            ),
         script:
             "../scripts/notebook.py"
