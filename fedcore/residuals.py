@@ -54,7 +54,9 @@ class Residual:
         self._last = np.inf
         self._bound, self._edge, self._met = np.nan, (np.nan, np.nan), False
 
-    def blocks(self, Z: np.ndarray, U: np.ndarray) -> bool:
+    def blocks(
+        self, Z: np.ndarray, U: np.ndarray, span: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> bool:
         """Whether range(Z) has arrived, given U = G Z; remembers the pair for λ_{p+1}.
 
         Parameters
@@ -62,13 +64,15 @@ class Residual:
         Z : ndarray of shape (n_features, p)
             Orthonormal columns.
         U : ndarray of shape (n_features, p)
+        span : (ndarray, ndarray), optional
+            What `joined` makes of this pair and the one before, where the caller has it.
         """
         if not self._tol or not np.isfinite(U).all():
             return False
         p, inner = Z.shape[1], Z.T @ U
         theta = np.linalg.eigvalsh((inner + inner.T) / 2)[::-1]
         if self._before is not None:
-            V, AV = joined(Z, U, *self._before)
+            V, AV = span or joined(Z, U, *self._before)
             if V.shape[1] > p:
                 found = _ritz(V, AV, p)
                 # Less and less is new as the blocks converge: the best that was seen is kept. A

@@ -72,9 +72,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             break
         federation.broadcast(Z)
         U = federation.sum(gram_product)  # AAᵀ Z
-        if known is None and k > 1:
-            eigenvalue = max(eigenvalue, next_ritz_value(Z, U, Z_old, U_old))
-        arrived = test.blocks(Z, U)
+        span = joined(Z, U, Z_old, U_old) if known is None and k > 1 else None
+        if span is not None:
+            eigenvalue = max(eigenvalue, next_ritz_value(*span, Z.shape[1]))
+        arrived = test.blocks(Z, U, span)
         Z_old, U_old = Z, U
         # β R⁻¹ by parts: a square of λ/2 may leave the range where this product does not.
         half, e = math.frexp(eigenvalue / 2)
@@ -84,16 +85,12 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     return {"basis": Z, "beta": np.float64(eigenvalue / 2) ** 2, **test.output()}
 
 
-def next_ritz_value(Z: np.ndarray, U: np.ndarray, Z_old: np.ndarray, U_old: np.ndarray) -> float:
-    """Return the (p+1)-st Ritz value of AAᵀ in span[Z Z_old], given U = AAᵀ Z and U_old.
-
-    0 where Z_old adds nothing to Z, see `fedcore.residuals.joined`.
-    """
-    V, AV = joined(Z, U, Z_old, U_old)
-    if V.shape[1] == Z.shape[1]:
+def next_ritz_value(V: np.ndarray, AV: np.ndarray, p: int) -> float:
+    """Return the (p+1)-st Ritz value in range(V), given AV = AAᵀ V; 0 where V has p columns."""
+    if V.shape[1] == p:
         return 0.0
     T = V.T @ AV
-    return float(np.linalg.eigvalsh((T + T.T) / 2)[-Z.shape[1] - 1])
+    return float(np.linalg.eigvalsh((T + T.T) / 2)[-p - 1])
 
 
 def _inverse(R: np.ndarray) -> np.ndarray:
