@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 TOL = 1e-8  # of an angle: components agree with an exact PCA to more digits than data have
 UNDETERMINED = 1e-3  # sine of an angle that rounding alone explains and a user should hear of
+OUTPUT = {"converged", "angle_bound", "ritz_edge"}  # names that `Residual.output` has
 APART = 1e-3  # relative difference of singular values that nobody calls equal
 
 
@@ -182,7 +183,7 @@ def tell(
     clients : Clients
         The data.
     """
-    if "converged" not in output:
+    if not output.keys() >= OUTPUT:  # "converged" alone may be of a plug-in with a test of its own
         return
     p, bound = settings.n_components, float(output["angle_bound"])
     sigma, following = np.sqrt(np.maximum(output["ritz_edge"], 0.0))

@@ -195,3 +195,13 @@ def test_an_algorithm_that_records_or_returns_what_it_should_not_is_refused_by_n
     for measure in (["objective"], []):
         with pytest.raises(InputError, match=says):
             fedcore.run("one_shot", [np.eye(3)], 1, measure=measure)
+
+
+def test_an_algorithm_may_say_by_a_test_of_its_own_that_it_has_converged(monkeypatch):
+    def run(federation, params, rng, record):
+        record(0, basis=TALL)
+        return {"basis": TALL, "converged": True}
+
+    monkeypatch.setattr(algorithms.get("one_shot").module, "run", run)
+    assert fedcore.run("one_shot", [np.eye(3)], 1).output["converged"]
+    assert fedcore.FederatedPCA(1, algorithm="one_shot").fit([np.eye(3)]).converged_ is True
