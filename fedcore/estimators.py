@@ -178,7 +178,8 @@ class FederatedPCA:
         Raises
         ------
         InputError
-            For an unknown algorithm or parameter, unfit client data, or a rank that is too large.
+            For an unknown algorithm or parameter, unfit client data, or a rank that is too large,
+            and when the run diverges.
 
         Warns
         -----
