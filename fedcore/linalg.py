@@ -73,8 +73,7 @@ def column_space(v: np.ndarray) -> np.ndarray:
     rank = _rank(factor)
     if rank == r:
         return q
-    lengths = np.linalg.norm(columns, axis=0)
-    unit = columns / np.where(lengths > 0, lengths, 1)
+    unit = _unit_columns(columns)
     q = scipy.linalg.qr(unit, mode="economic", pivoting=True, check_finite=False)[0]
     return np.ascontiguousarray(q[:, :rank])
 
@@ -149,6 +148,12 @@ def _exponents(v: np.ndarray) -> np.ndarray:
     return np.frexp(np.abs(v).max(axis=0))[1]
 
 
+def _unit_columns(matrix: np.ndarray) -> np.ndarray:
+    """Columns scaled to length one; those of zeros stay."""
+    lengths = np.linalg.norm(matrix, axis=0)
+    return matrix / np.where(lengths > 0, lengths, 1)
+
+
 def _rank(factor: np.ndarray, margin: float = 0.0) -> int:
     """Singular values of the columns of R, scaled to length one, above margin · eps and QR's own.
 
@@ -157,9 +162,7 @@ def _rank(factor: np.ndarray, margin: float = 0.0) -> int:
     factor : ndarray of shape (k, r)
         R of a QR factorisation of columns of a sound scale.
     """
-    lengths = np.linalg.norm(factor, axis=0)
-    unit = factor / np.where(lengths > 0, lengths, 1)
-    values = scipy.linalg.svdvals(unit, check_finite=False)
+    values = scipy.linalg.svdvals(_unit_columns(factor), check_finite=False)
     tolerance = max(margin, 2 + factor.shape[1] / 2) * np.finfo(factor.dtype).eps
     return int(np.count_nonzero(values > tolerance))
 
