@@ -21,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from fedcore import sums
+
 OWN = __name__.split(".")[0]
 
 
@@ -84,7 +86,7 @@ def data_files(module: str) -> list[str]:
         return []  # a module by itself shares its folder with everybody
     found = sorted(file for file in source.parent.rglob("*") if file.is_file())
     return [
-        f"{file.relative_to(source.parent)} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+        f"{file.relative_to(source.parent)} {sums.of(file)}"
         for file in found
         if file.suffix not in (".py", ".pyc")
     ]
@@ -101,7 +103,7 @@ def _tree(code: str) -> tuple[str, tuple[str, ...]]:
     if source is None:
         raise ModuleNotFoundError(f"no Python source for module {module}")
     if source.suffix != ".py":  # a compiled module
-        return hashlib.sha256(source.read_bytes()).hexdigest(), ()
+        return sums.of(source), ()
     tree = ast.parse(source.read_text(encoding="utf-8"))
     if function:
         tree.body = _used(tree.body, function)
