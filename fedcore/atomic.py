@@ -1,13 +1,14 @@
 """Files that appear under their final name whole or not at all.
 
 The temporary file beside ``<stem><suffix>`` is ``.<stem>.<16 random digits>.tmp<suffix>``. A
-process that is killed leaves it behind; `LEFT_OVER` is the pattern that finds it.
+process that is killed leaves it behind; `LEFT_OVER` is the pattern of its name.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 from fedcore import sums
 from fedcore.errors import SupersededError
 
-LEFT_OVER = ".*.tmp*"
+LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp(\..+)?")
 
 # Environment variable of a job of the workflow: the first line of its log, and the log's path.
 JOB = "FEDCORE_JOB"

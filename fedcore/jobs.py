@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import platform
-import re
 import secrets
 import sys
 import time
@@ -19,8 +18,6 @@ from fedcore import atomic
 from fedcore.errors import FedcoreError, SupersededError
 from fedcore.last_words import last_words
 
-# What `atomic.replace` calls a file until it is whole.
-LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp(\..+)?")
 DAY = 86400.0  # seconds
 
 
@@ -151,8 +148,10 @@ def _left_overs(folders: Iterable[Path], depth: str, age: float) -> list[Path]:
     return [
         path
         for folder in folders
-        for path in folder.glob(f"{depth}/{atomic.LEFT_OVER}")
-        if LEFT_OVER.fullmatch(path.name) and path.is_file() and path.stat().st_mtime <= before
+        for path in folder.glob(f"{depth}/.*")
+        if atomic.LEFT_OVER.fullmatch(path.name)
+        and path.is_file()
+        and path.stat().st_mtime <= before
     ]
 
 

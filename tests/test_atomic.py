@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 
 import pytest
@@ -30,8 +29,8 @@ def test_the_temporary_name(tmp_path):
     with atomic.replace(tmp_path / "a" / "table.tsv") as temporary:
         temporary.touch()
         assert temporary.parent == tmp_path / "a" and temporary.suffix == ".tsv"
-        assert fnmatch.fnmatch(temporary.name, atomic.LEFT_OVER)
-    assert not fnmatch.fnmatch("table.tsv", atomic.LEFT_OVER)
+        assert atomic.LEFT_OVER.fullmatch(temporary.name)
+    assert not atomic.LEFT_OVER.fullmatch("table.tsv")
 
 
 def test_an_error_leaves_nothing(tmp_path):
