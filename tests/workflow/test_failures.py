@@ -90,6 +90,8 @@ def test_whatever_is_damaged_is_made_again_though_its_time_says_nothing(first_ru
     for text in (dry.text, run.text):
         for name in DERIVED:
             assert f"{name} is damaged or was edited: it is made again." in text
+    assert "The jobs that make damaged files again are not listed here." in dry.text
+    assert "not listed" not in run.text
     assert run.status == 0, run.text
     aside = {f"{name}.damaged" for name in DERIVED}
     assert set(done.files("results/tiny/**/*.damaged")) == aside

@@ -27,8 +27,11 @@ RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients",
 if workflow.is_main_process:
     ALIVE = forget_killed_run(Path(".snakemake"))
     dry = workflow.output_settings.dryrun
-    for path in list(sums.damaged(RESULTS)) if dry else sums.put_aside(RESULTS):
+    damaged = list(sums.damaged(RESULTS)) if dry else sums.put_aside(RESULTS)
+    for path in damaged:
         print(f"{path} is damaged or was edited: it is made again.", file=sys.stderr)
+    if dry and damaged:  # they lie where they did, and Snakemake sees nothing wrong with them
+        print("The jobs that make damaged files again are not listed here.", file=sys.stderr)
     for problem, reason in PLAN.unavailable.items():
         print(f"Not run, for want of data: {problem}. {reason}", file=sys.stderr)
     for problem, reason in PLAN.kept.items():
