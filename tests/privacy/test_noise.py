@@ -18,8 +18,7 @@ from fedcore.privacy.noise import SECRET, SIMULATED, simulated
 from fedcore.problems import Problem
 from fedcore.transcript import Transcript
 
-D = 5
-UPPER = np.triu_indices(D)
+UPPER = np.triu_indices(5)
 # Every private algorithm, with parameters that fit 60 rows and that make it draw.
 PRIVATE = {
     "adaptive_power": {"rounds": 2},
@@ -31,12 +30,6 @@ PRIVATE = {
     "noisy_power": {"rounds": 2},
     "private_oja": {"batch": 20},
 }
-
-
-@pytest.fixture
-def rows() -> np.ndarray:
-    rows = np.random.default_rng(8).standard_normal((60, D)) * [3, 2, 1, 1, 1]
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def release(rows: np.ndarray, *, seed: int = 0, epsilon: float = 0.1, **options) -> np.ndarray:

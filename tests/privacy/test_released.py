@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import h5py
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -18,12 +17,6 @@ from fedcore.problems import Problem
 from fedcore.stopping import Stop
 
 COUNTS = {"iteration", "round", "scalars_up", "scalars_down", "bytes_up", "bytes_down", "diverged"}
-
-
-@pytest.fixture
-def rows() -> np.ndarray:
-    rows = np.random.default_rng(8).standard_normal((60, 5)) * [3, 2, 1, 1, 1]
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def cell(**changes) -> dict:
