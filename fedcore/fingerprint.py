@@ -161,10 +161,18 @@ def _is_own(module: str, packages: set[str]) -> bool:
 
 
 class _Pathless(ast.NodeTransformer):
-    """Puts the names of an import in the place of an import statement that names own modules."""
+    """Leaves of imports of own modules the names, of strings that are own paths the last part."""
 
     def __init__(self, imported: Imports) -> None:
         self.imported = imported
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        """A string such as ``"fedcore.linalg:orth"``: whoever follows it has its code hashed."""
+        if isinstance(node.value, str) and node.value.startswith(f"{OWN}."):
+            path, colon, function = node.value.partition(":")
+            if path.replace(".", "").isidentifier() and _source(path):
+                return ast.Constant(path.rpartition(".")[2] + colon + function)
+        return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
         """Keep what each name is called here and where it comes from; a module only the first."""

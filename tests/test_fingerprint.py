@@ -212,6 +212,29 @@ def test_a_module_may_move(toy, before, after):
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "counts"),
+    [
+        ("fedcore.datasets.idx:read", "fedcore.idx:read", False),
+        ("fedcore.datasets.idx:read", "fedcore.idx:write", True),
+        ("fedcore.datasets.idx", "fedcore.datasets.libsvm", True),
+        ("fedcore.datasets.idx is read", "fedcore.idx is read", True),
+        ("fedcore.nothing.idx", "fedcore.idx", True),
+    ],
+)
+def test_a_string_that_is_a_path_of_a_module_may_follow_it(toy, monkeypatch, before, after, counts):
+    known = module._source
+    moved = {"fedcore.idx": known("fedcore.datasets.idx")}
+    found = lambda name: moved.get(name) or known(name)  # noqa: E731
+    found.cache_clear = known.cache_clear
+    monkeypatch.setattr(module, "_source", found)
+    write(toy, "method", f"way = {before!r}\n")
+    prints = [fresh("toy.method")]
+    write(toy, "method", f"way = {after!r}\n")
+    prints.append(fresh("toy.method"))
+    assert (prints[0] != prints[1]) == counts
+
+
+@pytest.mark.parametrize(
     ("before", "after"),
     [
         ("from toy.tools import helper", "from toy.other import helper"),
