@@ -212,16 +212,20 @@ def test_registry(tmp_path, mutate):
 # ------------------------------------------------------ reading YAML
 
 
-@pytest.mark.parametrize("number", range(1, 1 + len(TINY.read_text().splitlines())))
+LINES = TINY.read_text().splitlines()
+KEYED = [
+    number
+    for number, line in enumerate(LINES, start=1)
+    if ": " in line and not line.rstrip().endswith(":") and not line.strip().startswith(("#", "-"))
+]
+
+
+@pytest.mark.parametrize("number", KEYED)
 def test_a_key_said_twice(tmp_path, number):
     """Every line of the tiny paper that is a key and a value, written twice."""
-    lines = TINY.read_text().splitlines()
-    line = lines[number - 1]
-    if line.rstrip().endswith(":") or line.strip().startswith(("#", "-")) or ": " not in line:
-        return
     path = tmp_path / "p.yaml"
-    path.write_text("\n".join([*lines[:number], *lines[number - 1 :]]))
-    key = line.split(":")[0].strip()
+    path.write_text("\n".join([*LINES[:number], *LINES[number - 1 :]]))
+    key = LINES[number - 1].split(":")[0].strip()
     with pytest.raises(ConfigError) as error:
         read_yaml(path)
     text = f"{path}, line {number + 1}: the key '{key}' was already given in line {number}"
