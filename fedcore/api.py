@@ -15,11 +15,11 @@ from fedcore.client_state import root_of
 from fedcore.clients import Clients, check_clients, check_labels, require_size
 from fedcore.errors import ConvergenceWarning, InputError
 from fedcore.federation import Federation, Observer
-from fedcore.history import NOT_RELEASED, Recorder
 from fedcore.ledger import Ledger
 from fedcore.linalg import orth
 from fedcore.privacy.noise import Source, simulated
 from fedcore.problems import Problem
+from fedcore.recorder import NOT_RELEASED, Recorder
 
 StopRule = Callable[[Mapping[str, float]], bool]
 Finish = Callable[[Federation, Mapping[str, Any]], Mapping[str, Any]]

@@ -24,9 +24,10 @@ import numpy as np
 from fedcore import algorithms, lockstep, metrics, problems, tuning, twins
 from fedcore.api import execute
 from fedcore.errors import ConfigError, nearest
-from fedcore.history import History, Recorder
+from fedcore.history import History
 from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import Problem, name_key
+from fedcore.recorder import Recorder
 from fedcore.regression import Truth
 from fedcore.stopping import Stop
 

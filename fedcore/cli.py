@@ -395,7 +395,7 @@ def _outcome(history: History) -> str:
     """What was run on what, the last value of every metric, and the ledger."""
     import numpy as np
 
-    from fedcore.history import COLUMNS
+    from fedcore.recorder import COLUMNS
     from fedcore.tables import show
 
     problem = history.about.get("problem", {})
@@ -439,14 +439,14 @@ def _outcome(history: History) -> str:
 
 def _mark(history: History, name: str) -> str:
     """Say of a private run's column that it was not released."""
-    from fedcore.history import NOT_RELEASED
+    from fedcore.recorder import NOT_RELEASED
 
     return "" if history.released is None or name in history.released else NOT_RELEASED
 
 
 def _exact(history: History, text: str, exact: bool = True) -> str:
     """Mark a text about something exact, where the run was private."""
-    from fedcore.history import NOT_RELEASED
+    from fedcore.recorder import NOT_RELEASED
 
     return text if history.released is None or not exact else f"{text}  {NOT_RELEASED}"
 

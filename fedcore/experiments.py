@@ -20,7 +20,7 @@ from fedcore.cells import AUDITS, KNOWN
 from fedcore.errors import ConfigError, nearest
 from fedcore.fingerprint import fingerprint
 from fedcore.grids import combinations
-from fedcore.history import COLUMNS, released_columns, require_released
+from fedcore.recorder import COLUMNS, released_columns, require_released
 from fedcore.results import WEAKENED
 from fedcore.schemas import check
 from fedcore.stopping import Stop

@@ -1,4 +1,4 @@
-"""Recording a run, and its HDF5 file.
+"""History of a cell: what its runs recorded, and the HDF5 file.
 
 One file per cell, all repeats on the leading axis:
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,171 +29,12 @@ import h5py
 import numpy as np
 
 from fedcore import sealed
-from fedcore.checks import require_one_of, require_tall
 from fedcore.errors import HistoryError, InputError
-from fedcore.ledger import Ledger
-from fedcore.metrics import Metric, shared_matrix
-from fedcore.problems import Problem
+from fedcore.metrics import Metric
+from fedcore.recorder import COLUMNS, NOT_RELEASED, Recorder
 
 SCHEMA = 1
 _PARTS = ("params", "problem", "seed", "versions", "privacy")  # of the provenance
-
-POLICIES: dict[str, Callable[[int], bool]] = {
-    "none": lambda iteration: False,
-    "last": lambda iteration: False,  # the final arrays are always kept
-    "log": lambda iteration: iteration & (iteration - 1) == 0,  # 0, 1, 2, 4, 8, …
-    "all": lambda iteration: True,
-}
-
-COLUMNS = {
-    "iteration": ("iterations", "steps of the algorithm, local ones included"),
-    "round": ("communication rounds", "uploads by the clients so far"),
-    "scalars_up": ("scalars", "sent from all clients to the server so far"),
-    "scalars_down": ("scalars", "sent from the server to all clients so far"),
-    "bytes_up": ("bytes", "sent from all clients to the server so far"),
-    "bytes_down": ("bytes", "sent from the server to all clients so far"),
-    "epsilon": ("1", "privacy loss so far at the run's δ, the largest of any client's record"),
-    "diverged": ("0 or 1", "whether the iterate, a measure or what came out is not finite"),
-}
-
-
-NOT_RELEASED = "not released"
-
-
-def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
-    """Columns that a private run releases: what follows from messages, and what its algorithm says.
-
-    Whoever sees the messages counts rounds and bytes, and knows from the released iterates whether
-    one is not finite; ε follows from the parameters and from what was released before.
-    """
-    return frozenset(COLUMNS) | frozenset(of_algorithm)
-
-
-def require_released(columns: Iterable[str], released: Collection[str]) -> None:
-    """Refuse that a stop rule of a private run reads what was not released.
-
-    Raises
-    ------
-    InputError
-    """
-    for name in columns:
-        if name not in released:
-            raise InputError(
-                f"stop: '{name}' is not released in a private run, and a run that ends by it gives "
-                f"it away unpaid: a rule may read {', '.join(sorted(released))}"
-            )
-
-
-class _Readable(dict[str, float]):
-    """Row of a private run as its stop rule sees it: asking for another column is refused."""
-
-    def __init__(self, row: Mapping[str, float], released: Collection[str]) -> None:
-        super().__init__({name: value for name, value in row.items() if name in released})
-        self._hidden = row.keys() - self.keys()
-
-    def __missing__(self, name: str) -> float:
-        require_released({name} & self._hidden, self.keys())
-        raise KeyError(name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """As of a dictionary; a hidden column is refused, not absent."""
-        return self[name] if name in self or name in self._hidden else default
-
-
-class Recorder:
-    """What an algorithm calls with every new iterate.
-
-    Parameters
-    ----------
-    problem : Problem
-        What the metrics are evaluated against.
-    ledger : Ledger
-        The federation's.
-    metrics : sequence of Metric
-    iterates : {"none", "last", "log", "all"}
-        Which of the shared matrices to keep.
-    stop : callable, optional
-        ``row -> bool``; the run ends when it is true. `row` maps column names to the newest values,
-        in a private run those of released columns only.
-    counts_released : collection of str
-        Columns of the algorithm's own that a private run releases.
-    algorithm : str
-        Who calls it, for messages.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        ledger: Ledger,
-        metrics: Sequence[Metric],
-        *,
-        iterates: str = "last",
-        stop: Callable[[Mapping[str, float]], bool] | None = None,
-        counts_released: Collection[str] = (),
-        algorithm: str = "the algorithm",
-    ) -> None:
-        require_one_of(POLICIES, iterates=iterates)
-        self.problem, self.ledger, self._metrics = problem, ledger, metrics
-        self._keep, self._stop = POLICIES[iterates], stop
-        self._algorithm = algorithm
-        self._released = released_columns(counts_released)
-        self.rows: list[dict[str, float]] = []
-        self.kept: list[tuple[int, np.ndarray]] = []
-
-    def __call__(
-        self, iteration: int, *, counts: Mapping[str, int] | None = None, **iterate: Any
-    ) -> bool:
-        """Record one iterate; return True when the run should end.
-
-        `counts` are columns of the algorithm's own, the same ones in every call. An iterate that is
-        not finite is marked as diverged, has no measures, and is the last. So is one of which a
-        measure is not finite, unless the run is private: the measures are no part of what it may
-        depend on.
-
-        Raises
-        ------
-        InputError
-            Without a basis or factors, or of a shape other than (n_features, ·).
-        """
-        if not iterate.keys() & {"basis", "factors"}:
-            given = ", ".join(iterate) or "nothing"
-            raise InputError(f"{self._algorithm} records {given}: record takes basis or factors")
-        who = f"{self._algorithm} records a matrix"
-        require_tall(shared_matrix(iterate), self.problem.n_features, who)
-        row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot(), **(counts or {})}
-        diverged = not all(np.isfinite(array).all() for array in _shared_arrays(iterate))
-        row["diverged"] = int(diverged)
-        for metric in self._metrics:
-            row[metric.name] = np.nan if diverged else metric.function(iterate, self.problem)
-        if self.ledger.privacy is None:
-            diverged = diverged or any(m.fails(row[m.name]) for m in self._metrics)
-            row["diverged"] = int(diverged)
-        self.rows.append(row)
-        if self._keep(iteration):
-            self.kept.append((iteration, np.array(shared_matrix(iterate))))
-        if diverged or self._stop is None:
-            return diverged
-        return self._stop(row if self.ledger.privacy is None else _Readable(row, self._released))
-
-    def end(self, output: Mapping[str, Any]) -> None:
-        """Mark the last record as diverged when a matrix that the run returned is not finite."""
-        matrices = [a for a in output.values() if isinstance(a, np.ndarray) and a.ndim > 1]
-        if self.rows and not all(np.isfinite(a).all() for a in matrices if a.dtype.kind in "fc"):
-            self.rows[-1]["diverged"] = 1
-
-    def add(self, name: str, values: Sequence[float]) -> None:
-        """Add a column, one value per row, that was found out after the run."""
-        for row, value in zip(self.rows, values, strict=True):
-            row[name] = value
-
-    @property
-    def released(self) -> frozenset[str] | None:
-        """Columns that were released; None of a run without privacy, where nothing is protected."""
-        return None if self.ledger.privacy is None else self._released & self.rows[0].keys()
-
-    def columns(self) -> dict[str, np.ndarray]:
-        """Return what was recorded, one array of shape (records,) per column."""
-        return {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
 
 
 @dataclass
@@ -256,7 +97,7 @@ class History:
         columns, twin = _stack_columns(recorders), _stack_columns(twins)
         # Per-client matrices (lists) are results of a run, not of a cell: too large to keep.
         arrays = [k for k, v in finals[0].items() if isinstance(v, np.ndarray | np.generic)]
-        # Nor do those stack that draws of different sizes give.
+        # Draws of different sizes give arrays of different shapes; leave them out.
         arrays = [name for name in arrays if len({np.shape(run[name]) for run in finals}) == 1]
         final = {name: np.stack([np.asarray(run[name]) for run in finals]) for name in arrays}
         iterates: dict[str, np.ndarray] = {}
@@ -377,12 +218,6 @@ class History:
             "reference": self.reference,
             "twin": self.twin,
         }
-
-
-def _shared_arrays(iterate: Mapping[str, Any]) -> list[np.ndarray]:
-    """What all clients share of an iterate, and their models where it holds these."""
-    models = [iterate["models"]] if "models" in iterate else []
-    return [shared_matrix(iterate), *models]  # type: ignore[arg-type]
 
 
 def _stack_columns(recorders: Sequence[Recorder]) -> dict[str, np.ndarray]:

@@ -32,7 +32,8 @@ from matplotlib.ticker import EngFormatter, LogFormatterSciNotation, LogLocator,
 
 from fedcore import atomic
 from fedcore.errors import InputError, nearest
-from fedcore.history import NOT_RELEASED, History
+from fedcore.history import History
+from fedcore.recorder import NOT_RELEASED
 
 # Okabe and Ito's colours, told apart with any colour vision; without yellow, too faint on white.
 COLOURS = {

@@ -20,8 +20,9 @@ import numpy as np
 
 from fedcore import metrics
 from fedcore.grids import combinations
-from fedcore.history import Recorder
+from fedcore.iterates import Iterate
 from fedcore.problems import Problem
+from fedcore.recorder import Recorder
 
 UNPAID = "tuned on exact measures: not paid for"
 
@@ -74,7 +75,7 @@ def _sampled(metric: metrics.Metric, every: int) -> metrics.Metric:
     """Return the metric evaluated on every so many records after the first, else NaN."""
     count = itertools.count()
 
-    def function(iterate: metrics.Iterate, problem: Problem) -> float:
+    def function(iterate: Iterate, problem: Problem) -> float:
         number = next(count)
         return metric.function(iterate, problem) if number and number % every == 0 else np.nan
 

@@ -22,8 +22,8 @@ import numpy as np
 from fedcore.algorithms import Algorithm
 from fedcore.errors import ConfigError
 from fedcore.federation import Federation
+from fedcore.iterates import Iterate
 from fedcore.linalg import orth, sin_theta
-from fedcore.metrics import shared_matrix
 
 KINDS = ("none", "rounding")
 DISTANCE = "twin_distance"
@@ -129,11 +129,12 @@ class _Watched(Algorithm):
         def run(federation: Federation, params: Any, rng: Any, record: Any) -> dict[str, Any]:
             records = 0
 
-            def seen(iteration: int, **iterate: Any) -> bool:
+            def seen(iteration: int, **shown: Any) -> bool:
                 nonlocal records
-                self.see(records, shared_matrix(iterate))
+                iterate = Iterate(basis=shown.get("basis"), factors=shown.get("factors"))
+                self.see(records, iterate.shared)
                 records += 1
-                return record(iteration, **iterate)
+                return record(iteration, **shown)
 
             return self.module.run(federation, params, rng, seen)
 

@@ -7,16 +7,17 @@ import pytest
 from conftest import FEATURES, RANK
 
 from fedcore import metrics
-from fedcore.history import Recorder
+from fedcore.iterates import Iterate
 from fedcore.ledger import Ledger
 from fedcore.metrics import eigenspace
 from fedcore.problems import Problem
+from fedcore.recorder import Recorder
 
 NAMES = [metric.name for metric in eigenspace.METRICS]
 
 
 def value(name, basis, problem):
-    return metrics.get(name).function({"basis": basis}, problem)
+    return metrics.get(name).function(Iterate(basis=basis), problem)
 
 
 @pytest.fixture(params=["more samples than features", "fewer"])

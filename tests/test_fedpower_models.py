@@ -13,6 +13,7 @@ from fedcore.clients import Clients, Reduction
 from fedcore.errors import InputError
 from fedcore.federation import Federation
 from fedcore.generators import spiked
+from fedcore.iterates import Iterate
 from fedcore.problems import Problem
 
 SMALL = {"n_clients": 3, "samples": 700, "n_features": 9, "rank": 2}
@@ -137,16 +138,16 @@ def test_projection_distance_asks_for_the_target_only(clients):
     measure = metrics.get("projection_distance").function
     for k in (1, 2, 4):
         angles = subspace_angles(Z, top[:, :k])
-        assert measure({"basis": Z, "target": k}, problem) == pytest.approx(np.sin(angles.max()))
-    assert measure({"basis": Z}, problem) == measure({"basis": Z, "target": 4}, problem)
+        assert measure(Iterate(basis=Z, target=k), problem) == pytest.approx(np.sin(angles.max()))
+    assert measure(Iterate(basis=Z), problem) == measure(Iterate(basis=Z, target=4), problem)
 
 
 def test_misalignment_is_the_largest_distance_to_the_first(clients):
     measure = metrics.get("misalignment").function
     Z, W = np.eye(5)[:, :2], np.eye(5)[:, 2:4]
-    assert measure({"basis": Z}, None) == 0.0
-    assert measure({"basis": Z, "local": [Z, Z, -Z]}, None) == pytest.approx(2.0)
-    assert measure({"basis": Z, "local": [Z, W]}, None) == pytest.approx(np.sqrt(2))
+    assert measure(Iterate(basis=Z), None) == 0.0
+    assert measure(Iterate(basis=Z, local=[Z, Z, -Z]), None) == pytest.approx(2.0)
+    assert measure(Iterate(basis=Z, local=[Z, W]), None) == pytest.approx(np.sqrt(2))
 
 
 def test_dissimilarity_is_that_of_definition_4():

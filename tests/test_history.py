@@ -10,9 +10,10 @@ import pytest
 from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.errors import HistoryError, InputError
-from fedcore.history import SCHEMA, History, Recorder
+from fedcore.history import SCHEMA, History
 from fedcore.ledger import Ledger
 from fedcore.privacy.mechanisms import Privacy
+from fedcore.recorder import Recorder
 
 MEASURES = [metrics.get("objective"), metrics.get("kappa")]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcore.factors import ExactFactors
+from fedcore.iterates import ExactFactors, Iterate
 from fedcore.metrics import get
 from fedcore.problems import Problem
 
@@ -15,7 +15,7 @@ SIGMA = np.array([5.0, 4.0, 3.0, 2.0, 1.0, 0.5])
 
 
 def excess(problem, V):
-    return get("exact_excess").function({"factors": ExactFactors(V)}, problem)
+    return get("exact_excess").function(Iterate(factors=ExactFactors(V)), problem)
 
 
 def mixed(V, seed=0):

@@ -11,6 +11,7 @@ from fedcore.api import execute
 from fedcore.clients import Clients
 from fedcore.errors import InputError
 from fedcore.generators import generate
+from fedcore.iterates import Iterate
 from fedcore.problems import Problem
 from fedcore.regression import least_squares
 
@@ -30,7 +31,7 @@ def run(name, problem, measure=(DISTANCE,), seed=0, **params):
 
 
 def measured(problem, name, **iterate):
-    return metrics.get(name).function(iterate, problem)
+    return metrics.get(name).function(Iterate(**iterate), problem)
 
 
 # --- least squares ------------------------------------------------------------------------------

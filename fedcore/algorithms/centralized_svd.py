@@ -14,8 +14,8 @@ import numpy as np
 import scipy.linalg
 
 from fedcore.checks import require_at_least
-from fedcore.factors import ExactFactors
 from fedcore.federation import Federation
+from fedcore.iterates import ExactFactors
 from fedcore.ledger import Cost, Shape
 from fedcore.linalg import triangular_factor
 

@@ -19,8 +19,8 @@ from fedcore.algorithms.power_iteration import (
     communication,
     power_initialisation,
 )
-from fedcore.factors import ExactFactors
 from fedcore.federation import Federation
+from fedcore.iterates import ExactFactors
 from fedcore.linalg import range_basis
 
 PAPER = "factorization"

@@ -28,8 +28,8 @@ from fedcore.algorithms import power_iteration
 from fedcore.algorithms.power_iteration import COLUMNS as COLUMNS
 from fedcore.algorithms.power_iteration import Scaled, power_initialisation
 from fedcore.checks import require_at_least, require_flag
-from fedcore.factors import SpectralFactors
 from fedcore.federation import Federation
+from fedcore.iterates import SpectralFactors
 from fedcore.linalg import orth, range_basis
 
 PAPER = "factorization"

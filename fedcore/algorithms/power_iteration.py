@@ -28,8 +28,8 @@ import numpy as np
 
 from fedcore.checks import require_at_least, require_one_of
 from fedcore.errors import InputError, RoundingWarning
-from fedcore.factors import ExactFactors
 from fedcore.federation import Federation
+from fedcore.iterates import ExactFactors
 from fedcore.ledger import Cost, Shape
 from fedcore.linalg import condition_number, lost_directions
 

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from fedcore.checks import require_at_least, require_positive
-from fedcore.factors import ExplicitFactors
 from fedcore.federation import Federation
+from fedcore.iterates import ExplicitFactors
 from fedcore.ledger import Cost, Shape
 
 PAPER = "factorization"

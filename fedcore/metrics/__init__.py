@@ -1,9 +1,7 @@
 """Measures of an iterate, evaluated outside the protocol and free of charge.
 
-A metric is a function ``(iterate, problem) -> float``. An iterate holds either ``factors`` (see
-`fedcore.factors`) or ``basis``, a (d, r) matrix whose columns span the subspace; a metric that
-needs V only takes either, so that methods of different papers can be measured by the same
-yardstick.
+A metric is a function ``(iterate, problem) -> float`` of an `Iterate`. Most need its shared matrix
+only, so that methods of different papers can be measured by the same yardstick.
 
 Each module of this package is a family and lists its metrics in ``METRICS``.
 """
@@ -12,20 +10,20 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from fedcore.errors import ConfigError, InputError, nearest
+from fedcore.iterates import Iterate
 from fedcore.plugins import Registry
 from fedcore.problems import Problem
 
 REGISTRY = Registry(__name__, __path__, "family of metrics")
 
-Iterate = MutableMapping[Any, Any]
 Value = TypeVar("Value")
 
 
@@ -71,21 +69,16 @@ def intermediate(
 ) -> Callable[[Iterate, Problem], Value]:
     """Decorate what several metrics need of the same iterate: it is computed once, and kept in it.
 
-    A recorded iterate is a new mapping in every call of the recorder, and belongs to one problem.
+    An iterate is new in every call of the recorder, and belongs to one problem.
     """
 
     @wraps(function)
     def once(iterate: Iterate, problem: Problem) -> Value:
-        if function not in iterate:
-            iterate[function] = function(iterate, problem)
-        return iterate[function]
+        if function not in iterate.derived:
+            iterate.derived[function] = function(iterate, problem)
+        return iterate.derived[function]
 
     return once
-
-
-def shared_matrix(iterate: Iterate) -> np.ndarray:
-    """Return V, or the basis, of an iterate: the (d, r) matrix that all clients share."""
-    return iterate["factors"].V if "factors" in iterate else iterate["basis"]
 
 
 def get(name: str) -> Metric:

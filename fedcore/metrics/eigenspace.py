@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
+from fedcore.iterates import Iterate
 from fedcore.linalg import column_space
-from fedcore.metrics import Iterate, Metric, intermediate, shared_matrix
+from fedcore.metrics import Metric, intermediate
 from fedcore.problems import Problem
 
 
@@ -38,7 +39,7 @@ def singular_value_error(iterate: Iterate, problem: Problem) -> float:
     """
     _, weighted = _projected(iterate, problem)
     found = scipy.linalg.svdvals(weighted, check_finite=False)
-    exact = _spectrum(problem)[0][: shared_matrix(iterate).shape[1]]
+    exact = _spectrum(problem)[0][: iterate.shared.shape[1]]
     found = np.pad(found, (0, len(exact) - len(found)))
     return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
 
@@ -60,7 +61,7 @@ def _residual(iterate: Iterate, problem: Problem) -> float:
 @intermediate
 def _projected(iterate: Iterate, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Z, and Σ Wᵀ Z / 2^e, which has the norms of AᵀZ / 2^e."""
-    Z = column_space(shared_matrix(iterate))
+    Z = column_space(iterate.shared)
     return Z, _spectrum(problem)[0][:, None] * (problem.right_vectors.T @ Z)
 
 

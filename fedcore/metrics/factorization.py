@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
+from fedcore.iterates import Iterate
 from fedcore.linalg import column_space, condition_number
-from fedcore.metrics import Iterate, Metric, shared_matrix
+from fedcore.metrics import Metric
 from fedcore.problems import Problem
 
 
 def objective(iterate: Iterate, problem: Problem) -> float:
     """Return ``F = ½‖S − U Vᵀ‖²_F`` (for a basis, with the exact U), in the form of `factors`."""
-    excess = iterate["factors"].excess(problem.clients) if "factors" in iterate else 0.0
-    return problem.exact_loss(shared_matrix(iterate)) + excess
+    excess = 0.0 if iterate.factors is None else iterate.factors.excess(problem.clients)
+    return problem.exact_loss(iterate.shared) + excess
 
 
 def exact_objective(iterate: Iterate, problem: Problem) -> float:
     """Return ``min_U ½‖S − U Vᵀ‖²_F`` for the iterate's V."""
-    return problem.exact_loss(shared_matrix(iterate))
+    return problem.exact_loss(iterate.shared)
 
 
 def exact_excess(iterate: Iterate, problem: Problem) -> float:
@@ -29,7 +30,7 @@ def exact_excess(iterate: Iterate, problem: Problem) -> float:
     factor P, and M = Q − W₁A, small when V is good, I − AAᵀ = P MᵀM Pᵀ (and I − PPᵀ more where V is
     rank-deficient), so that the difference is ``½ (‖Σ₁ P Mᵀ‖²_F − ‖Σ₂ W₂ᵀQ‖²_F)``.
     """
-    v = shared_matrix(iterate)
+    v = iterate.shared
     q, rank = column_space(v), v.shape[1]
     leading, others = np.split(problem.right_vectors, [rank], axis=1)
     sigma, tail = np.split(problem.singular_values[:, None], [rank])
@@ -43,13 +44,13 @@ def exact_excess(iterate: Iterate, problem: Problem) -> float:
 
 def regularised_objective(iterate: Iterate, problem: Problem) -> float:
     """Return F and what the algorithm adds to it, the iterate's ``penalty()``, if it does."""
-    added = iterate["penalty"]() if "penalty" in iterate else 0.0
+    added = 0.0 if iterate.penalty is None else iterate.penalty()
     return objective(iterate, problem) + added
 
 
 def kappa(iterate: Iterate, problem: Problem) -> float:
     """Return the condition number of V."""
-    return condition_number(shared_matrix(iterate))
+    return condition_number(iterate.shared)
 
 
 METRICS = (

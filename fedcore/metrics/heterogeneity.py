@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedcore.iterates import Iterate
 from fedcore.linalg import spectral_norm
-from fedcore.metrics import Iterate, Metric
+from fedcore.metrics import Metric
 from fedcore.problems import Problem
 
 

@@ -15,8 +15,9 @@ import numpy as np
 
 from fedcore.clients import Labelled
 from fedcore.errors import InputError
+from fedcore.iterates import Iterate
 from fedcore.linalg import column_space, sin_theta
-from fedcore.metrics import Iterate, Metric, intermediate, shared_matrix
+from fedcore.metrics import Metric, intermediate
 from fedcore.problems import Problem
 from fedcore.regression import Truth, least_squares, predict
 
@@ -25,12 +26,12 @@ NEW_SAMPLES = (1, 2, 3, 5, 10, 15, 20, 30, 40)  # of a new client, Figure 4
 
 def representation_distance(iterate: Iterate, problem: Problem) -> float:
     """Return the principal angle distance of Definition 1, the sine of the largest angle."""
-    return sin_theta(column_space(shared_matrix(iterate)), _truth(problem).representation)
+    return sin_theta(column_space(iterate.shared), _truth(problem).representation)
 
 
 def training_loss(iterate: Iterate, problem: Problem) -> float:
     """Return the global loss (8) of the clients' models on their own samples."""
-    return _loss(iterate["models"], problem)
+    return _loss(_models(iterate), problem)
 
 
 def fitted_loss(iterate: Iterate, problem: Problem) -> float:
@@ -43,7 +44,7 @@ def population_error(iterate: Iterate, problem: Problem) -> float:
 
     It is the function value F of the authors' notebook.
     """
-    return _half_mean_square(iterate["models"] - _truth(problem).models)
+    return _half_mean_square(_models(iterate) - _truth(problem).models)
 
 
 def noisy_population_error(iterate: Iterate, problem: Problem) -> float:
@@ -58,12 +59,12 @@ def fitted_error(iterate: Iterate, problem: Problem) -> float:
 
 def test_error(iterate: Iterate, problem: Problem) -> float:
     """Return the error of the clients' models on test samples whose labels have no noise."""
-    return _test_error(iterate["models"], problem, noise=False)
+    return _test_error(_models(iterate), problem, noise=False)
 
 
 def noisy_test_error(iterate: Iterate, problem: Problem) -> float:
     """Return the error of the clients' models on test samples with noise."""
-    return _test_error(iterate["models"], problem, noise=True)
+    return _test_error(_models(iterate), problem, noise=True)
 
 
 def fitted_test_error(iterate: Iterate, problem: Problem) -> float:
@@ -90,12 +91,18 @@ def new_client_error(samples: int) -> Callable[[Iterate, Problem], float]:
                 f"new_client_error_{samples}: problem {problem.name} has "
                 f"{len(truth.new_heads)} new clients with {truth.new_features.shape[1]} samples"
             )
-        features = iterate.get("features", shared_matrix(iterate))
+        features = iterate.shared if iterate.features is None else iterate.features
         X, y = truth.new_features[:, :samples], truth.new_labels[:, :samples]
         found = least_squares(X @ features, y) @ features.T
         return _half_mean_square(found - truth.new_heads @ truth.representation.T)
 
     return measure
+
+
+def _models(iterate: Iterate) -> np.ndarray:
+    if iterate.models is None:
+        raise InputError("the measure needs models of labels, and the algorithm learns none")
+    return iterate.models
 
 
 def _truth(problem: Problem) -> Truth:
@@ -117,7 +124,7 @@ def _samples(problem: Problem) -> list[Labelled]:
 @intermediate
 def _fitted(iterate: Iterate, problem: Problem) -> np.ndarray:
     """Coefficients ``B wᵢ`` with the best head wᵢ for each client's samples, (n_clients, d)."""
-    B = shared_matrix(iterate)
+    B = iterate.shared
     return np.concatenate([least_squares(X @ B, y) for X, y in _samples(problem)]) @ B.T
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedcore.iterates import Iterate
 from fedcore.linalg import column_space, sin_theta
-from fedcore.metrics import Iterate, Metric, shared_matrix
+from fedcore.metrics import Metric
 from fedcore.problems import Problem
 
 
 def subspace_distance(iterate: Iterate, problem: Problem) -> float:
     """Return the sine of the largest angle between range(V) and the top right singular space."""
-    matrix = shared_matrix(iterate)
+    matrix = iterate.shared
     return sin_theta(column_space(matrix), problem.right_vectors[:, : matrix.shape[1]])
 
 
@@ -20,8 +21,8 @@ def projection_distance(iterate: Iterate, problem: Problem) -> float:
 
     k is the ``target`` that the method names with its iterate, or else the number of columns.
     """
-    matrix = shared_matrix(iterate)
-    k = iterate.get("target", matrix.shape[1])
+    matrix = iterate.shared
+    k = matrix.shape[1] if iterate.target is None else iterate.target
     return sin_theta(column_space(matrix), problem.right_vectors[:, :k])
 
 
@@ -30,7 +31,7 @@ def misalignment(iterate: Iterate, problem: Problem) -> float:
 
     It is ρ_t of LocalPower and FedPower (Guo et al., Definition 5); zero when all share one basis.
     """
-    bases = iterate.get("local", [])
+    bases = iterate.local
     return max((float(np.linalg.norm(Z - bases[0], 2)) for Z in bases), default=0.0)
 
 

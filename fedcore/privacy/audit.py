@@ -37,12 +37,13 @@ from fedcore.api import execute
 from fedcore.checks import require_at_least
 from fedcore.errors import InputError
 from fedcore.generators import canary
-from fedcore.history import History, Recorder
+from fedcore.history import History
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Gaussian
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.privacy.noise import Weakened
 from fedcore.problems import Problem
+from fedcore.recorder import Recorder
 from fedcore.transcript import Exchange, Transcript
 
 COLUMN = ("1", "evidence in what the server saw for the data with the canary e₁")

@@ -37,8 +37,8 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from fedcore.errors import InputError
-from fedcore.history import Recorder
 from fedcore.problems import Problem
+from fedcore.recorder import Recorder
 from fedcore.transcript import Transcript
 
 Pair = tuple[np.ndarray, np.ndarray]

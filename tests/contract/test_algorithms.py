@@ -16,9 +16,10 @@ from fedcore.api import execute, shared_basis
 from fedcore.clients import Clients
 from fedcore.errors import InputError
 from fedcore.federation import Federation
-from fedcore.history import History, Recorder
+from fedcore.history import History
 from fedcore.ledger import Shape
 from fedcore.problems import Problem
+from fedcore.recorder import Recorder
 
 RANK = 3
 NAMES = algorithms.names()

@@ -12,8 +12,9 @@ from fedcore.cells import run_cell
 from fedcore.cli import main
 from fedcore.errors import ConfigError, InputError
 from fedcore.experiments import Cell, _check_cell
-from fedcore.history import COLUMNS, History
+from fedcore.history import History
 from fedcore.problems import Problem
+from fedcore.recorder import COLUMNS
 from fedcore.stopping import Stop
 
 COUNTS = {"iteration", "round", "scalars_up", "scalars_down", "bytes_up", "bytes_down", "diverged"}

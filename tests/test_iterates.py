@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcore.factors import ExactFactors, ExplicitFactors, SpectralFactors
+from fedcore.iterates import ExactFactors, ExplicitFactors, Iterate, SpectralFactors
 from fedcore.metrics import factorization, get
 
 
@@ -25,7 +25,7 @@ def test_exact_loss_plus_excess_is_the_direct_residual(problem, clients, rank):
         0.5 * np.linalg.norm(s - u @ V.T) ** 2 for s, u in zip(clients, factors.U, strict=True)
     )
     # Two sums of squares of the same size: rounding.
-    total = factorization.objective({"factors": factors}, problem)
+    total = factorization.objective(Iterate(factors=factors), problem)
     assert total == pytest.approx(direct, rel=1e-13)
     assert total == pytest.approx(problem.exact_loss(V) + factors.excess(clients), rel=1e-15)
 
@@ -51,10 +51,10 @@ def test_noise_free_low_rank_data_give_an_objective_below_1e_25(low_rank_problem
     S = np.vstack(clients)
     V = S.T @ gaussian(len(S), 3, 6)
     U = [s @ np.linalg.pinv(V).T for s in clients]
-    ours = factorization.objective({"factors": ExplicitFactors(V, U)}, low_rank_problem)
+    ours = factorization.objective(Iterate(factors=ExplicitFactors(V, U)), low_rank_problem)
     # An error of eps·‖S‖·κ(V) per entry at most, squared: (2e-16 · 7 · 10)² · 360 ≈ 1e-25.
     assert 0 <= ours <= 1e-25
-    assert factorization.objective({"factors": ExactFactors(V)}, low_rank_problem) <= 1e-25
+    assert factorization.objective(Iterate(factors=ExactFactors(V)), low_rank_problem) <= 1e-25
 
 
 def test_an_excess_of_1e_20_is_measured_where_the_trace_form_cancels(low_rank_problem):
@@ -64,7 +64,7 @@ def test_an_excess_of_1e_20_is_measured_where_the_trace_form_cancels(low_rank_pr
     nudge = [gaussian(len(s), 3, 30 + i) for i, s in enumerate(clients)]
     nudge = [e * 1e-10 / np.linalg.norm(np.vstack(nudge) @ V.T) for e in nudge]
     U = [s @ np.linalg.pinv(V).T + e for s, e in zip(clients, nudge, strict=True)]
-    ours = factorization.objective({"factors": ExplicitFactors(V, U)}, low_rank_problem)
+    ours = factorization.objective(Iterate(factors=ExplicitFactors(V, U)), low_rank_problem)
     # ½ (1e-10)²; some 1e-14 of rounding in S − UVᵀ against its 1e-10.
     assert ours == pytest.approx(0.5e-20, rel=1e-3, abs=0)
     U = np.vstack(U)
@@ -79,7 +79,7 @@ def test_a_rank_deficient_v_is_measured_like_any_other(problem, clients, rank):
     V = gaussian(9, 2, 7) @ gaussian(2, rank, 8)
     factors = explicit(clients, V)
     direct = 0.5 * np.linalg.norm(np.vstack(clients) - np.vstack(factors.U) @ V.T) ** 2
-    total = factorization.objective({"factors": factors}, problem)
+    total = factorization.objective(Iterate(factors=factors), problem)
     assert total == pytest.approx(direct, rel=1e-12)  # rounding
 
 
@@ -110,12 +110,12 @@ def test_metrics_take_a_basis_as_well_as_factors(problem):
     for name, value in (
         ("objective", 0.5 * (0.4**2 + 0.3**2 + 0.25**2 + 0.2**2 + 0.1**2 + 0.05**2)),
     ):
-        for iterate in ({"basis": top}, {"factors": ExactFactors(top * 7)}):
+        for iterate in (Iterate(basis=top), Iterate(factors=ExactFactors(top * 7))):
             assert get(name).function(iterate, problem) == pytest.approx(value, rel=1e-12)
-    assert get("kappa").function({"basis": top}, problem) == pytest.approx(1, rel=1e-14)
-    assert get("subspace_distance").function({"basis": top}, problem) < 1e-14  # rounding
+    assert get("kappa").function(Iterate(basis=top), problem) == pytest.approx(1, rel=1e-14)
+    assert get("subspace_distance").function(Iterate(basis=top), problem) < 1e-14  # rounding
     other = np.linalg.svd(np.vstack(problem.clients))[2][[0, 1, 5]].T
-    distance = get("subspace_distance").function({"basis": other}, problem)
+    distance = get("subspace_distance").function(Iterate(basis=other), problem)
     assert distance == pytest.approx(1, rel=1e-14)  # the third direction is missed entirely
 
 

@@ -1,6 +1,7 @@
-"""Iterates of a factorisation S ≈ U Vᵀ with U kept by the clients, and their excess loss.
+"""Iterates: what an algorithm shows the recorder, and metrics measure.
 
-With V = Q R (Q orthonormal), S − U Vᵀ splits into two orthogonal parts,
+Of a factorisation S ≈ U Vᵀ with U kept by the clients, an iterate knows the excess loss. With
+V = Q R (Q orthonormal), S − U Vᵀ splits into two orthogonal parts,
 
     ½ ‖S − U Vᵀ‖²_F = ½ ‖S − S Q Qᵀ‖²_F + ½ ‖S Q − U Rᵀ‖²_F,
 
@@ -10,9 +11,9 @@ large numbers of each other, so that a loss of 1e−30 can be told from one of 1
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from fedcore.linalg import column_space
 
 
 class Factors(Protocol):
-    """What a recorder is given: V, and U in whatever form the algorithm has it."""
+    """V, and U in whatever form the algorithm has it."""
 
     V: np.ndarray
 
@@ -84,3 +85,45 @@ class SpectralFactors:
     def excess(self, clients: Sequence[np.ndarray]) -> float:
         """Return ``½ Σⱼ remainingⱼ² energyⱼ``; no pass over the data."""
         return 0.5 * float(self.remaining**2 @ self.energy)
+
+
+@dataclass(eq=False)
+class Iterate:
+    """What an algorithm has found so far: ``basis`` or ``factors``, and what else it has of these.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (d, r), optional
+        Its columns span the subspace.
+    factors : Factors, optional
+        V, which stands in the place of a basis, and U.
+    models : ndarray of shape (n_clients, d), optional
+        Coefficients of the clients' regressions.
+    features : ndarray of shape (d, k), optional
+        On what a new client fits its head; the default is the shared matrix.
+    target : int, optional
+        Number of leading directions that are wanted; the default is the number of columns.
+    local : sequence of ndarray of shape (d, r)
+        The clients' own bases, aligned, before a communication.
+    penalty : callable, optional
+        ``() -> float``, what the algorithm adds to the loss.
+    derived : dict
+        What metrics have computed of it, by the function that did.
+    """
+
+    basis: np.ndarray | None = None
+    factors: Factors | None = None
+    models: np.ndarray | None = None
+    features: np.ndarray | None = None
+    target: int | None = None
+    local: Sequence[np.ndarray] = ()
+    penalty: Callable[[], float] | None = None
+    derived: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def shared(self) -> np.ndarray:
+        """V, or the basis: the (d, r) matrix that all clients share."""
+        if self.factors is not None:
+            return self.factors.V
+        assert self.basis is not None
+        return self.basis
