@@ -11,7 +11,6 @@ import numpy as np
 
 from fedcore import algorithms, metrics, residuals
 from fedcore.checks import require_flag, require_rank, require_start, require_tall
-from fedcore.client_state import root_of
 from fedcore.clients import Clients, check_clients, check_labels, require_size
 from fedcore.errors import ConvergenceWarning, InputError
 from fedcore.federation import Federation, Observer
@@ -20,6 +19,7 @@ from fedcore.linalg import orth
 from fedcore.privacy.noise import Source, simulated
 from fedcore.problems import Problem
 from fedcore.recorder import NOT_RELEASED, Recorder
+from fedcore.seeds import root_of
 
 StopRule = Callable[[Mapping[str, float]], bool]
 Finish = Callable[[Federation, Mapping[str, Any]], Mapping[str, Any]]

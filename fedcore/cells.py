@@ -26,9 +26,10 @@ from fedcore.api import execute
 from fedcore.errors import ConfigError, nearest
 from fedcore.history import History
 from fedcore.privacy.noise import Source, Weakened, simulated
-from fedcore.problems import Problem, name_key
+from fedcore.problems import Problem
 from fedcore.recorder import Recorder
 from fedcore.regression import Truth
+from fedcore.seeds import name_key
 from fedcore.stopping import Stop
 
 # Parameters that may be given as "reference": quantities that a theorem or a baseline takes as

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.checks import require_at_least
 from fedcore.errors import InputError
-
-SERVER, CLIENT = 0, 1  # first element of the spawn keys below the seed of a run
+from fedcore.seeds import CLIENT, child
 
 
 class State(SimpleNamespace):
@@ -63,16 +61,3 @@ class StackedState:
         self._arrays[name] = whole
         for i, state in enumerate(self._states):
             setattr(state, name, whole[i, ...])
-
-
-def root_of(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
-    """Return the seed sequence of a run's seed, a whole number of at least 0 or a sequence."""
-    if isinstance(seed, np.random.SeedSequence):
-        return seed
-    require_at_least(0, seed=seed)
-    return np.random.SeedSequence(seed)
-
-
-def child(root: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    """Child of `root` at a fixed key; unlike ``spawn`` it does not depend on earlier calls."""
-    return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *key))

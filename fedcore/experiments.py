@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fedcore import algorithms, metrics, sources, verdicts
+from fedcore import algorithms, metrics, published, sources
 from fedcore.cells import AUDITS, KNOWN
 from fedcore.errors import ConfigError, nearest
 from fedcore.fingerprint import fingerprint
@@ -269,7 +269,7 @@ def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
             if isinstance(part.get("twin"), list):
                 where = f"{path}, experiment {name}: twin names the unknown problem"
                 _check_names(part["twin"], checked["problems"], where)
-    checked["published"] = verdicts.checked(checked["published"], f"{path}, published")
+    checked["published"] = published.checked(checked["published"], f"{path}, published")
     for line in checked["published"]:
         where = f"{path}, published {line['id']}"
         _check_names(line["needs"], checked["problems"], f"{where}: needs the unknown problem")

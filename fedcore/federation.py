@@ -23,7 +23,7 @@ import numpy as np
 
 from fedcore.centring import centred, mean_of, sum_and_count
 from fedcore.checks import require_at_least
-from fedcore.client_state import SERVER, StackedState, State, child, root_of
+from fedcore.client_state import StackedState, State
 from fedcore.clients import Clients, Labelled, check_clients
 from fedcore.errors import InputError
 from fedcore.ledger import Ledger, Shape, payload
@@ -31,6 +31,7 @@ from fedcore.privacy.mechanisms import Mechanisms, Privacy
 from fedcore.privacy.noise import Source, Weakened
 from fedcore.privacy.noise import stream as noise_stream
 from fedcore.privacy.rows import clip_rows, require_norm, require_rows
+from fedcore.seeds import SERVER, child, root_of
 
 Step = Callable[[Any, SimpleNamespace, Any], Any]
 Twin = Callable[[Clients, SimpleNamespace, Any], Any]

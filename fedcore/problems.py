@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zlib
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -246,8 +245,3 @@ def _stored(path: str | os.PathLike[str], group: h5py.Group) -> Clients:
     return Clients(
         read, [c.shape for c in found], [c.dtype for c in found], sealed.array(group["gram"])
     )
-
-
-def name_key(name: str) -> int:
-    """Stable 32-bit key of a name, for seed sequences."""
-    return zlib.crc32(name.encode())

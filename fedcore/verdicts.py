@@ -25,7 +25,7 @@ from typing import Any
 
 from fedcore import tables
 from fedcore.errors import ConfigError, DataError, nearest
-from fedcore.schemas import check
+from fedcore.published import checked
 
 # Each verdict, with the words that count it: for one and for several.
 VERDICTS = {
@@ -142,7 +142,7 @@ def judge(
     Raises
     ------
     ConfigError
-        As `checked`, and on an unknown column or a tolerance that does not fit its type.
+        As `published.checked`, and on an unknown column or a tolerance that does not fit its type.
     DataError
         When a table is there but damaged.
     """
@@ -165,34 +165,6 @@ def judge(
             )
         )  # fmt: skip
     return verdicts
-
-
-def checked(published: Iterable[Mapping[str, Any]], what: str) -> list[dict[str, Any]]:
-    """Return the items of ``published`` with the schema's defaults filled in.
-
-    Parameters
-    ----------
-    published : iterable of mapping
-    what : str
-        What the error message calls an item, before its id or, without one, its number.
-
-    Raises
-    ------
-    ConfigError
-        On an item that is malformed, accepts an empty interval, or has the id of another.
-    """
-    lines: list[dict[str, Any]] = []
-    for number, item in enumerate(published, start=1):
-        where = f"{what} {item.get('id', number)}"
-        line = check(item, "published", where)
-        for part in (line, line.get("provided", {}), line.get("otherwise", {})):
-            low, high = part.get("accept", {}).get("between", (0, 0))
-            if low > high:
-                raise ConfigError(f"{where}: between [{low}, {high}] is empty; swap the two")
-        if any(line["id"] == other["id"] for other in lines):
-            raise ConfigError(f"{where}: two published values are called '{line['id']}'")
-        lines.append(line)
-    return lines
 
 
 def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str]) -> None:

@@ -23,9 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedcore.checks import require_positive
-from fedcore.client_state import child
+from fedcore.seeds import NOISE, child
 
-NOISE = 2  # first element of the spawn keys of noise, after `client_state.SERVER` and CLIENT
 SIMULATED = "simulated noise: no guarantee for these data"
 SECRET = "noise from the operating system's entropy, not kept"
 

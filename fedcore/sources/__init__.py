@@ -14,7 +14,8 @@ import numpy as np
 
 from fedcore.grids import combinations
 from fedcore.linalg import gram_matrix
-from fedcore.problems import Problem, name_key
+from fedcore.problems import Problem
+from fedcore.seeds import name_key
 
 KINDS = {"generator": "fedcore.sources.generated", "dataset": "fedcore.sources.partitioned"}
 

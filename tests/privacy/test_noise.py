@@ -11,12 +11,12 @@ import pytest
 import fedcore
 from fedcore import algorithms, lockstep, problems
 from fedcore.cells import run_cell, trial
-from fedcore.client_state import CLIENT, child
 from fedcore.federation import Federation
 from fedcore.history import History
 from fedcore.privacy.noise import SECRET, SIMULATED, simulated
 from fedcore.problems import Problem
 from fedcore.recorder import Recorder
+from fedcore.seeds import CLIENT, child
 from fedcore.transcript import Transcript
 
 UPPER = np.triu_indices(5)

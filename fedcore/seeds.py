@@ -1,0 +1,52 @@
+"""Every random stream of a run, by the key that it has below a seed.
+
+==========================  ===========================  ==========================================
+stream                      seed                         spawn key
+==========================  ===========================  ==========================================
+a problem's data            the configuration's          key of its name; then, of several draws,
+                            ``seed``                     the number of the draw
+a repeat of a cell          the same                     key of ``paper/experiment/problem``, and
+                                                         the number of the repeat
+the server's draws          the run's: that of           `SERVER`
+                            `fedcore.run`, a repeat
+a client's draws            the run's                    `CLIENT`, the client's id
+privacy noise in earnest    entropy of the operating     none
+                            system, for each client
+privacy noise in a          the run's                    `NOISE`, key of algorithm, cell and
+simulation                                               parameters; then `NOISE`, the client's id
+a run of an audit           the audit's                  0 or 1 (which canary), number of the run
+==========================  ===========================  ==========================================
+
+The algorithm has no part in a repeat's seed, so that competing methods share data and starts. Names
+have: who renames a paper, an experiment or a problem draws other numbers. What is fixed for all
+runs has a seed of its own where it is drawn: stand-ins for data sets, the canary of an audit, the
+pattern of a twin, the starts of Lanczos iterations.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+from fedcore.checks import require_at_least
+
+SERVER, CLIENT, NOISE = 0, 1, 2  # first element of the spawn keys below the seed of a run
+
+
+def root_of(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
+    """Return the seed sequence of a run's seed, a whole number of at least 0 or a sequence."""
+    if isinstance(seed, np.random.SeedSequence):
+        return seed
+    require_at_least(0, seed=seed)
+    return np.random.SeedSequence(seed)
+
+
+def child(root: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
+    """Child of `root` at a fixed key; unlike ``spawn`` it does not depend on earlier calls."""
+    return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *key))
+
+
+def name_key(name: str) -> int:
+    """Stable 32-bit key of a name, for spawn keys."""
+    return zlib.crc32(name.encode())
