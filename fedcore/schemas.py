@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,13 +14,9 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
+from fedcore import shipped
 from fedcore.errors import ConfigError, nearest
 from fedcore.strict_yaml import read_yaml
-
-FOLDERS = (
-    Path(__file__).parent / "schemas",  # in an installed wheel
-    Path(__file__).parents[1] / "workflow" / "schemas",  # in a checkout
-)
 
 # Text that the report's pages would take for a tag; nothing there can be made harmless later.
 MARKUP = re.compile("<[A-Za-z/!?]")
@@ -119,11 +114,8 @@ def _unfit(value: Any, at: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], s
 
 @cache
 def _schema(name: str) -> dict[str, Any]:
-    for folder in FOLDERS:
-        path = folder / f"{name}.schema.yaml"
-        if path.is_file():
-            return read_yaml(path)
-    raise ConfigError(f"schema {name} not found in {' or '.join(map(str, FOLDERS))}")
+    file = f"{name}.schema.yaml"
+    return read_yaml(shipped.find(f"schemas/{file}", f"workflow/schemas/{file}"))
 
 
 def _fill_defaults(value: Any, rules: Mapping[str, Any], root: Mapping[str, Any]) -> None:

@@ -10,20 +10,10 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
+from fedcore import shipped
 from fedcore.errors import ConfigError, nearest
 
 GROUP = "fedcore.datasets"
-_HERE = Path(__file__).resolve().parent
-_REPOSITORY = _HERE.parents[1]
-_REGISTRY = (_HERE / "datasets.yaml", _REPOSITORY / "config" / "datasets.yaml")
-
-
-def _first(candidates: tuple[Path, ...]) -> Path:
-    """Return the first path that exists (the wheel's copy comes before the repository's)."""
-    for path in candidates:
-        if path.is_file():
-            return path
-    raise ConfigError(f"no file at {' or '.join(map(str, candidates))}")
 
 
 @functools.lru_cache(maxsize=8)
@@ -58,7 +48,10 @@ def entries(registry: str | os.PathLike[str] | None = None) -> Mapping[str, dict
     ConfigError
         When the file is missing, is not YAML, or does not fit its schema.
     """
-    path = Path(registry).resolve() if registry is not None else _first(_REGISTRY)
+    if registry is None:
+        path = shipped.find("datasets/datasets.yaml", "config/datasets.yaml")
+    else:
+        path = Path(registry).resolve()
     try:
         stamp = path.stat().st_mtime_ns
     except OSError as error:
