@@ -35,7 +35,7 @@ from fedcore import algorithms, sources
 from fedcore.api import execute
 from fedcore.linalg import gram_matrix
 from fedcore.metrics import eigenspace
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 from fedcore.steps import gram_product, local_gram_product
 from fedcore.stopping import Stop
 

@@ -34,12 +34,13 @@ from unittest import mock
 import click
 import numpy as np
 
-from fedcore import algorithms, api, metrics, problems, sources
+from fedcore import algorithms, api, metrics, sources
 from fedcore.algorithms import power_gd
 from fedcore.errors import DataError
 from fedcore.federation import Federation
 from fedcore.linalg import range_basis
-from fedcore.problems import Problem
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
 
 TOLERANCE = 1e-6
 
@@ -309,7 +310,7 @@ def main(
     """Time the local descent in three forms; by default on a stand-in of w8a's size."""
     if clients_file:
         try:
-            problem = problems.load(clients_file)
+            problem = storage.load(clients_file)
         except DataError as error:
             raise click.BadParameter(str(error)) from error
     else:

@@ -28,7 +28,7 @@ from fedcore.federation import Federation
 from fedcore.generators import generate
 from fedcore.linalg import gram_matrix
 from fedcore.privacy.filtering import Noise, filtered_product
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 
 
 @click.command()

@@ -32,7 +32,7 @@ from fedcore import algorithms, metrics, sources, tables
 from fedcore.api import execute
 from fedcore.federation import Federation
 from fedcore.linalg import orth
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 
 TOLERANCE = 1e-8
 PART, STEP = 0.1, 0.25

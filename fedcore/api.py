@@ -17,7 +17,7 @@ from fedcore.federation import Federation, Observer
 from fedcore.ledger import Ledger
 from fedcore.linalg import orth
 from fedcore.privacy.noise import Source, simulated
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 from fedcore.recorder import NOT_RELEASED, Recorder
 from fedcore.seeds import root_of
 
@@ -112,7 +112,7 @@ def run(
     finish : callable, optional
         ``(federation, output) -> mapping``, a last exchange with the clients; see `execute`.
     transcript : fedcore.transcript.Transcript, optional
-        Keeps what the server sees of the clients, for audits such as `fedcore.privacy.leakage`.
+        Keeps what the server sees of the clients, for audits such as `fedcore.audits.leakage`.
     simulate : bool, default=False
         Draw the noise of a private algorithm from `seed` as well, so that the run can be repeated.
         Who knows the seed can then subtract the noise: the ledger says that nothing is guaranteed.

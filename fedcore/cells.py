@@ -21,12 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from fedcore import algorithms, lockstep, metrics, problems, tuning, twins
+from fedcore import algorithms, lockstep, metrics, tuning, twins
 from fedcore.api import execute
 from fedcore.errors import ConfigError, nearest
 from fedcore.history import History
 from fedcore.privacy.noise import Source, Weakened, simulated
-from fedcore.problems import Problem
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 from fedcore.regression import Truth
 from fedcore.seeds import name_key
@@ -41,7 +42,7 @@ KNOWN: dict[str, Callable[[Problem, int], float]] = {
     "head_sigma": lambda problem, rank: float(_truth(problem).head_singular_values[0]),
 }
 
-AUDITS = {"canary": "fedcore.privacy.audit", "leakage": "fedcore.privacy.leakage"}
+AUDITS = {"canary": "fedcore.audits.canary", "leakage": "fedcore.audits.leakage"}
 
 PACKAGES = ("numpy", "scipy", "h5py")
 
@@ -83,7 +84,7 @@ def run_cell(
     FedcoreError
         When the cell's parameters do not fit the algorithm or the data.
     """
-    draws = problems.load_draws(problem_file)
+    draws = storage.load_draws(problem_file)
     problem = draws[0]
     algorithm = algorithms.get(cell["algorithm"])
     attempt = partial(trial, simulate=simulate)

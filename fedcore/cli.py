@@ -190,10 +190,11 @@ def run(
       fedcore run ssi mnist -r 20 --set tol=1e-6 --partition by=label --out mnist.h5
     """
     from fedcore import algorithms as registry
-    from fedcore import datasets, metrics, problems, residuals, sources
+    from fedcore import datasets, metrics, residuals, sources
     from fedcore.cells import run_cell
     from fedcore.checks import require_rank
     from fedcore.experiments import Cell
+    from fedcore.problems import storage
 
     chosen = registry.get(algorithm)
     params = _parameters(chosen, settings) | {"n_components": components}
@@ -221,7 +222,7 @@ def run(
         params, repeats, list(measure), "last", seed,
     )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="fedcore-") as folder:
-        problems.save(problem, f"{folder}/problem.h5")
+        storage.save(problem, f"{folder}/problem.h5")
         history = run_cell(
             cell.spec(), f"{folder}/problem.h5", out or f"{folder}/history.h5",
             code=cell.code, progress=functools.partial(_progress, algorithm), simulate=simulate,

@@ -39,7 +39,7 @@ class FederatedPCA:
     the client's samples, and the products of its covariance with r more directions in every round,
     which are all of it after n_features / r rounds. With secure aggregation, which all these
     exchanges allow, it sees the same of the pooled data and of no single client. The attack of
-    `fedcore.privacy.leakage` on a client of five, after the default has converged, leaves an error
+    `fedcore.audits.leakage` on a client of five, after the default has converged, leaves an error
     of 2e-15 on digits with r = 10 (7 rounds), of 0.12 with r = 2 (12 rounds); momentum leaves 2e-9
     and 0.09 (32 and 46 rounds), subspace iteration 5e-9 and 0.10 (75 and 139). The slower methods
     tell a server as much on their way, so that the default is the one with the fewest rounds.

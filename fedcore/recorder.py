@@ -13,7 +13,7 @@ from fedcore.errors import InputError, nearest
 from fedcore.iterates import Iterate
 from fedcore.ledger import Ledger
 from fedcore.metrics import Metric
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 
 POLICIES: dict[str, Callable[[int], bool]] = {
     "none": lambda iteration: False,

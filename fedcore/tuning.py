@@ -21,7 +21,7 @@ import numpy as np
 from fedcore import metrics
 from fedcore.grids import combinations
 from fedcore.iterates import Iterate
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 
 UNPAID = "tuned on exact measures: not paid for"

@@ -11,7 +11,7 @@ import hypothesis
 import numpy as np
 import pytest
 
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 
 # Whether an example is quick enough depends on what else the machine does.
 hypothesis.settings.register_profile(

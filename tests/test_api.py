@@ -10,7 +10,7 @@ import fedcore
 from fedcore import algorithms
 from fedcore.api import execute, shared_basis
 from fedcore.errors import ConfigError, FedcoreError, InputError
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 
 
 def test_a_result_holds_components_history_ledger_and_output(clients):

@@ -8,10 +8,11 @@ import pytest
 import yaml
 
 import fedcore
-from fedcore import problems, sources
+from fedcore import sources
 from fedcore.cells import repeat_seed, run_cell
 from fedcore.errors import ConfigError, DataError, FedcoreError, InputError
 from fedcore.history import History
+from fedcore.problems import storage
 
 SPEC = {
     "generator": "low_rank",
@@ -22,7 +23,7 @@ SPEC = {
 @pytest.fixture
 def problem_file(tmp_path):
     problem = sources.build("factorization/tiny", SPEC, raw="nowhere", seed=0, surrogate=False)
-    problems.save(problem, tmp_path / "problem.h5")
+    storage.save(problem, tmp_path / "problem.h5")
     return tmp_path / "problem.h5"
 
 
@@ -46,7 +47,7 @@ def test_a_cell_becomes_one_history_file(problem_file, tmp_path):
     path = tmp_path / "results" / "cell.h5"
     spec = cell(params={"n_components": 2, "local_steps": 4})
     written = run_cell(spec, problem_file, path, code="0123")
-    history, problem = History.load(path), problems.load(problem_file)
+    history, problem = History.load(path), storage.load(problem_file)
     for group in ("columns", "final", "iterates", "reference"):
         ours, theirs = getattr(written, group), getattr(history, group)
         assert ours.keys() == theirs.keys()
@@ -116,7 +117,7 @@ def test_reference_stands_for_the_singular_values_of_the_data(problem_file, tmp_
         spec = cell("yd2021", params={"n_components": 2, "rounds": 2, **params}, iterates="all")
         return run_cell(spec, problem_file, tmp_path / "cell.h5")
 
-    S = np.vstack(problems.load(problem_file).clients)
+    S = np.vstack(storage.load(problem_file).clients)
     sigma = np.linalg.svd(S)[1]
     named = history(sigma_max="reference", sigma_r="reference")
     given = history(sigma_max=float(sigma[0]), sigma_r=float(sigma[1]))
@@ -180,7 +181,7 @@ def test_a_start_may_be_written_as_lists(problem_file, tmp_path):
     params = yaml.safe_load(f"n_components: 2\npower: 1\nstart: {lists}\n")
     path = tmp_path / "cell.h5"
     history = run_cell(cell("power_exact", params=params, repeats=1), problem_file, path)
-    clients = problems.load(problem_file).clients
+    clients = storage.load(problem_file).clients
     expected = fedcore.run("power_exact", clients, 2, power=1, start=np.eye(6, 2)).output["V"]
     np.testing.assert_array_equal(history.final["V"][0], expected)
     assert History.load(path).about["params"]["start"] == lists

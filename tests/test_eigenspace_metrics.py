@@ -10,7 +10,7 @@ from fedcore import metrics
 from fedcore.iterates import Iterate
 from fedcore.ledger import Ledger
 from fedcore.metrics import eigenspace
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 
 NAMES = [metric.name for metric in eigenspace.METRICS]

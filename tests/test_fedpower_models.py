@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 
-from fedcore import generators, metrics, problems, sources
+from fedcore import generators, metrics, sources
 from fedcore.clients import Clients, Reduction
 from fedcore.errors import InputError
 from fedcore.federation import Federation
 from fedcore.generators import spiked
 from fedcore.iterates import Iterate
-from fedcore.problems import Problem
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
 
 SMALL = {"n_clients": 3, "samples": 700, "n_features": 9, "rank": 2}
 SPEC = {"generator": "spiked", "params": SMALL}
@@ -66,8 +67,8 @@ def test_memory_is_that_of_a_chunk_and_not_of_the_rows():
 
 def test_the_reduction_goes_through_the_file(tmp_path):
     problem = build()
-    problems.save(problem, tmp_path / "p.h5")
-    read = problems.load(tmp_path / "p.h5")
+    storage.save(problem, tmp_path / "p.h5")
+    read = storage.load(tmp_path / "p.h5")
     assert read.clients.reduction == problem.clients.reduction
     assert read.n_samples == 2100 and Federation(read.clients, check=False).shape.n_samples == 2100
     rows = np.vstack(model("spiked", 7, **SMALL, reduce=False))

@@ -389,7 +389,7 @@ def test_a_problem_depends_on_its_own_kind_of_source():
     common = {"fedcore.sources", "fedcore.problems", "fedcore.clients"}
     drawn, real = problem_closure("drawn"), problem_closure("real")
     assert common <= drawn & real
-    assert {"fedcore.generators.low_rank", "fedcore.sources.generated"} <= drawn - real
+    assert {"fedcore.generators.low_rank", "fedcore.sources.from_generator"} <= drawn - real
     assert {"fedcore.datasets.reading", "fedcore.datasets.partition"} <= real - drawn
     assert not any(name.startswith("fedcore.datasets") for name in drawn)
     assert not any(name.startswith("fedcore.generators") for name in real)

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedcore
+from fedcore.audits.leakage import Reconstruction, equations, errors, pairs_of, reconstruct
 from fedcore.errors import InputError
-from fedcore.privacy.leakage import Reconstruction, equations, errors, pairs_of, reconstruct
 from fedcore.transcript import Exchange, Transcript
 
 

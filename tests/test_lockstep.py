@@ -12,7 +12,7 @@ import pytest
 from fedcore import algorithms, lockstep, metrics
 from fedcore.api import execute
 from fedcore.clients import Clients
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 
 A = np.diag(np.arange(1.0, 7.0))
 B = np.eye(6)[::-1]

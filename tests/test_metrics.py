@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fedcore.iterates import ExactFactors, Iterate
 from fedcore.metrics import get
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 
 SIGMA = np.array([5.0, 4.0, 3.0, 2.0, 1.0, 0.5])
 

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcore import algorithms, metrics, problems, sources
+from fedcore import algorithms, metrics, sources
 from fedcore.api import execute
 from fedcore.errors import ConfigError, DataError, InputError
-from fedcore.problems import Problem
-from fedcore.sources import partitioned
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
+from fedcore.sources import from_dataset as partitioned
 
 SPEC = {
     "generator": "low_rank",
@@ -24,13 +25,13 @@ def build(name="synthetic", spec=SPEC, seed=0, **changes):
 
 @pytest.fixture
 def file(problem, tmp_path):
-    problems.save(problem, tmp_path / "problem.h5")
+    storage.save(problem, tmp_path / "problem.h5")
     return tmp_path / "problem.h5"
 
 
 def reason(path) -> str:
     with pytest.raises(DataError) as caught:
-        problems.load(path)
+        storage.load(path)
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -103,7 +104,7 @@ def test_the_reference_of_single_precision_data_is_computed_in_double(problem):
 
 def test_what_is_loaded_is_what_was_saved(problem, file):
     problem.note = ""
-    loaded = problems.load(file)
+    loaded = storage.load(file)
     assert (loaded.name, loaded.status, loaded.note) == (problem.name, problem.status, "")
     assert loaded.checksum == problem.checksum
     for ours, theirs in zip(loaded.clients, problem.clients, strict=True):
@@ -118,12 +119,12 @@ def test_a_stored_gram_matrix_serves_sums_without_reading_a_client(tmp_path, mon
     S = np.vstack(plain.clients)
     np.testing.assert_allclose(made.clients.gram, S.T @ S, atol=1e-13)
     assert made.checksum == plain.checksum  # of the data
-    problems.save(made, tmp_path / "problem.h5")
+    storage.save(made, tmp_path / "problem.h5")
     read = []
     monkeypatch.setattr(
-        problems, "_matrices", lambda file, real=problems._matrices: read.append(1) or real(file)
+        storage, "_matrices", lambda file, real=storage._matrices: read.append(1) or real(file)
     )
-    problem = problems.load(tmp_path / "problem.h5")
+    problem = storage.load(tmp_path / "problem.h5")
 
     found = basis_of("ssi", problem, rounds=400)
     assert problem.n_samples == 30 and problem.n_features == 6 and not problem.clients.zero
@@ -146,8 +147,8 @@ def basis_of(algorithm, problem, **params):
 
 def test_more_than_ten_clients_keep_their_order(tmp_path):
     clients = [np.full((1, 2), float(i)) for i in range(1, 25)]
-    problems.save(Problem("many", clients), tmp_path / "many.h5")
-    loaded = problems.load(tmp_path / "many.h5").clients
+    storage.save(Problem("many", clients), tmp_path / "many.h5")
+    loaded = storage.load(tmp_path / "many.h5").clients
     assert [client[0, 0] for client in loaded] == list(range(1, 25))
 
 
@@ -196,15 +197,15 @@ def test_a_missing_attribute_is_a_data_error(file, attribute, resealed):
 
 
 def test_the_seal_stands_for_the_data_which_are_not_hashed_again(file, resealed):
-    stored = problems.load(file).checksum
+    stored = storage.load(file).checksum
     resealed(file, lambda opened: opened["clients/00001"].write_direct(np.ones((17, 9))))
-    assert problems.load(file).checksum == stored
+    assert storage.load(file).checksum == stored
 
 
 def test_a_write_that_fails_leaves_nothing_behind(clients, tmp_path):
     broken = Problem("broken", clients, note=object())
     with pytest.raises(TypeError):
-        problems.save(broken, tmp_path / "problem.h5")
+        storage.save(broken, tmp_path / "problem.h5")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -223,8 +224,8 @@ def test_drawn_data_of_other_sizes_say_that_they_stand_in(tmp_path):
     assert (drawn.status, drawn.note) == ("synthetic", "")
     assert stand_in.status == "surrogate" and "sizes" in stand_in.note
     assert stand_in.checksum == drawn.checksum  # the same draws
-    problems.save(stand_in, tmp_path / "problem.h5")
-    loaded = problems.load(tmp_path / "problem.h5")
+    storage.save(stand_in, tmp_path / "problem.h5")
+    loaded = storage.load(tmp_path / "problem.h5")
     assert (loaded.status, loaded.note) == ("surrogate", stand_in.note)
 
 

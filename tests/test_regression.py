@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import fedcore
-from fedcore import algorithms, metrics, problems, sources
+from fedcore import algorithms, metrics, sources
 from fedcore.api import execute
 from fedcore.clients import Clients
 from fedcore.errors import InputError
 from fedcore.generators import generate
 from fedcore.iterates import Iterate
-from fedcore.problems import Problem
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
 from fedcore.regression import least_squares
 
 DISTANCE = "representation_distance"
@@ -115,8 +116,8 @@ def test_draws_of_a_problem_differ_and_come_back_from_the_file(tmp_path):
     made = sources.build_draws("many", spec, raw="", seed=3, surrogate=False)
     assert [len(p.clients) for p in made] == [5, 5, 7, 7]
     assert len({p.checksum for p in made}) == 4
-    problems.save(made, tmp_path / "many.h5")
-    loaded = problems.load_draws(tmp_path / "many.h5")
+    storage.save(made, tmp_path / "many.h5")
+    loaded = storage.load_draws(tmp_path / "many.h5")
     assert [p.setting for p in loaded] == [{"n_clients": n} for n in (5, 5, 7, 7)]
     for ours, theirs in zip(loaded, made, strict=True):
         assert ours.checksum == theirs.checksum
@@ -137,8 +138,8 @@ def test_labels_of_uneven_clients_come_back_from_the_file(tmp_path, clients):
     truth = Truth(np.eye(9)[:, :2], np.ones((4, 2)), np.array(0.0), np.zeros((4, 0, 9)),
                   np.zeros((4, 0)), nothing, np.zeros((0, 0, 9)), nothing)  # fmt: skip
     problem = Problem("uneven", Clients(clients, labels=labels), truth=truth)
-    problems.save(problem, tmp_path / "uneven.h5")
-    loaded = problems.load(tmp_path / "uneven.h5")
+    storage.save(problem, tmp_path / "uneven.h5")
+    loaded = storage.load(tmp_path / "uneven.h5")
     for ours, theirs in zip(loaded.clients.labels, labels, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert problem.checksum != Problem("uneven", clients).checksum

@@ -11,10 +11,11 @@ import h5py
 import numpy as np
 import pytest
 
-from fedcore import problems, sealed
+from fedcore import sealed
 from fedcore.errors import DataError, HistoryError
 from fedcore.history import History
-from fedcore.problems import Problem
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
 
 # Of a history of 16 kB: HDF5 metadata whose damage has brought the process down.
 CRASHING = (6305, 11155)
@@ -49,7 +50,7 @@ def history_file(tmp_path):
 @pytest.fixture
 def problem_file(clients, tmp_path):
     path = tmp_path / "problem.h5"
-    problems.save(Problem("sealed", clients), path)
+    storage.save(Problem("sealed", clients), path)
     return path
 
 
@@ -57,7 +58,7 @@ def problem_file(clients, tmp_path):
 def refusal(request):
     """Return a whole file and the function that gives the sentence with which it is refused."""
     path = request.getfixturevalue(f"{request.param}_file")
-    load = {"history": History.load, "problem": problems.load}[request.param]
+    load = {"history": History.load, "problem": storage.load}[request.param]
     error = {"history": HistoryError, "problem": DataError}[request.param]
     load(path)
 
@@ -416,7 +417,7 @@ def test_a_problem_is_no_history_and_is_not_to_be_deleted(problem_file, history_
         History.load(problem_file)
     assert "delete" not in str(error.value)
     with pytest.raises(DataError, match="not a whole problem file") as refused:
-        problems.load(history_file)
+        storage.load(history_file)
     assert "delete" not in str(refused.value)
 
 
@@ -431,7 +432,7 @@ def large(monkeypatch, tmp_path):
     problem = Problem("large", [rng.standard_normal((40, 16)) for _ in range(3)])
     problem.clients.gram = sum(c.T @ c for c in problem.clients)
     path = tmp_path / "large.h5"
-    problems.save(problem, path)
+    storage.save(problem, path)
     return problem, path
 
 
@@ -444,7 +445,7 @@ def places(path):
 
 def test_what_is_read_of_a_file_with_arrays_apart_is_what_was_written(large):
     problem, path = large
-    read = problems.load(path)
+    read = storage.load(path)
     np.testing.assert_array_equal(read.clients.gram, problem.clients.gram)
     np.testing.assert_array_equal(read.right_vectors, problem.right_vectors)
     for matrix, expected in zip(read.clients, problem.clients, strict=True):
@@ -458,16 +459,16 @@ def test_every_damage_is_noticed_when_what_it_hit_is_read(large):
     for offset in [*range(0, 700, 7), *range(700, len(whole), 61), len(whole) - 1]:
         path.write_bytes(flipped(whole, offset, 0x01))
         with pytest.raises(DataError, match="is not a whole problem file"):
-            read = problems.load(path)
+            read = storage.load(path)
             assert any(offset in span for span in clients)  # not needed, and so not read yet
             list(read.clients)
     for kept in (*range(0, len(whole), 301), len(whole) - 1):
         path.write_bytes(whole[:kept])
         with pytest.raises(DataError, match="is not a whole problem file"):
-            problems.load(path)
+            storage.load(path)
     path.write_bytes(whole + b"\0")
     with pytest.raises(DataError, match="is not a whole problem file"):
-        problems.load(path)
+        storage.load(path)
 
 
 def test_a_problem_with_a_gram_matrix_is_read_without_its_matrices(large, monkeypatch):
@@ -477,6 +478,6 @@ def test_a_problem_with_a_gram_matrix_is_read_without_its_matrices(large, monkey
     monkeypatch.setattr(
         sealed, "_digest", lambda p, start, end: seen.append((start, end)) or digest(p, start, end)
     )
-    problems.load(path)
+    storage.load(path)
     for name, (at, size) in places(path).items():
         assert not any(start < at + size and at < end for start, end in seen), name

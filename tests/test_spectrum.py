@@ -103,7 +103,7 @@ def test_a_problem_takes_the_reference_that_the_generator_knows(surrogate, monke
         "params": {"n_features": 12, "sizes": [10, 20, 30], "kind": "arithmetic", "condition": 10},
     }
     with monkeypatch.context() as patched:
-        patched.setattr("fedcore.problems.triangular_factor", None)  # no SVD of the data
+        patched.setattr("fedcore.problems.problem.triangular_factor", None)  # no SVD of the data
         problem = sources.build("known", spec, raw="", seed=3, surrogate=surrogate)
         sigma, U = problem.reference
     S = np.vstack(problem.clients)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcore import problems, sources, tuning
+from fedcore import sources, tuning
 from fedcore.cells import run_cell
 from fedcore.history import History
+from fedcore.problems import storage
 
 SPEC = {
     "generator": "shared_heads",
@@ -19,7 +20,7 @@ SPEC = {
 @pytest.fixture
 def file(tmp_path):
     made = sources.build_draws("drawn", SPEC, raw="", seed=1, surrogate=False)
-    problems.save(made, tmp_path / "drawn.h5")
+    storage.save(made, tmp_path / "drawn.h5")
     return tmp_path / "drawn.h5"
 
 
@@ -86,7 +87,7 @@ def test_a_tuned_history_comes_back_whole_and_is_the_same_again(file):
 
 def test_each_repeat_has_a_draw_of_its_own(file):
     history = plain(file, cell({"step": [0.1]}))
-    draws = problems.load_draws(file)
+    draws = storage.load_draws(file)
     for repeat in range(3):
         B = draws[repeat].truth.representation
         found = history.final["V"][repeat]

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import yaml
 
-from fedcore import algorithms, experiments, problems, sources, twins
+from fedcore import algorithms, experiments, sources, twins
 from fedcore.cells import repeat_seed, run_cell
 from fedcore.errors import ConfigError
 from fedcore.history import History
 from fedcore.linalg import sin_theta
+from fedcore.problems import storage
 
 ROOT = Path(__file__).parents[1]
 EPS = np.finfo(float).eps
@@ -27,7 +28,7 @@ P = 3
 def problem_file(tmp_path_factory):
     file = tmp_path_factory.mktemp("twins") / "problem.h5"
     problem = sources.build("faps/tiny", SPEC, raw="nowhere", seed=0, surrogate=False)
-    problems.save(problem, file)
+    storage.save(problem, file)
     return file
 
 
@@ -99,7 +100,7 @@ def test_a_stable_method_moves_by_rounding(problem_file, tmp_path, algorithm, pa
     """
     spec = cell(algorithm, params, together=together)
     history = run_cell(spec, problem_file, tmp_path / "cell.h5")
-    top = problems.load(problem_file).right_vectors[:, :P]
+    top = storage.load(problem_file).right_vectors[:, :P]
     for repeat in range(2):
         distance = history["twin_distance"][repeat]
         distance = distance[~np.isnan(distance)]
@@ -162,7 +163,7 @@ def test_a_given_start_is_changed_too(problem_file, tmp_path):
     start = np.random.default_rng(5).standard_normal((60, P))
     spec = cell("power_exact", {"start": start.tolist(), "power": 1}, stop={}, repeats=1)
     history = run_cell(spec | {"metrics": ["objective"]}, problem_file, tmp_path / "cell.h5")
-    data = np.vstack(problems.load(problem_file).clients)
+    data = np.vstack(storage.load(problem_file).clients)
     ends = [data.T @ (data @ s) for s in (start, twins.nudge(start))]
     expected = sin_theta(*(np.linalg.qr(end)[0] for end in ends))
     # Both are some ten roundings of the same size, in another order.

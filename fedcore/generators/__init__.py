@@ -21,7 +21,7 @@ import numpy as np
 from fedcore.clients import Clients, Reduction
 from fedcore.errors import InputError, nearest
 from fedcore.plugins import Registry
-from fedcore.problems import Reference
+from fedcore.problems.problem import Reference
 from fedcore.regression import Truth
 
 Matrices = list[np.ndarray]

@@ -20,7 +20,7 @@ import scipy.linalg
 from fedcore.checks import require_at_least, require_one_of, require_positive
 from fedcore.errors import InputError
 from fedcore.linalg import gram_matrix, orth, qr_positive
-from fedcore.problems import Reference
+from fedcore.problems.problem import Reference
 
 KINDS = ("geometric", "arithmetic")
 ROWS = 1024  # multiplied at a time

@@ -20,7 +20,7 @@ import numpy as np
 from fedcore.errors import ConfigError, InputError, nearest
 from fedcore.iterates import Iterate
 from fedcore.plugins import Registry
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 
 REGISTRY = Registry(__name__, __path__, "family of metrics")
 

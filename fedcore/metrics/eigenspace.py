@@ -13,7 +13,7 @@ import scipy.linalg
 from fedcore.iterates import Iterate
 from fedcore.linalg import column_space
 from fedcore.metrics import Metric, intermediate
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 
 
 def kkt(iterate: Iterate, problem: Problem) -> float:

@@ -8,7 +8,7 @@ import scipy.linalg
 from fedcore.iterates import Iterate
 from fedcore.linalg import column_space, condition_number
 from fedcore.metrics import Metric
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 
 
 def objective(iterate: Iterate, problem: Problem) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from fedcore.iterates import Iterate
 from fedcore.linalg import spectral_norm
 from fedcore.metrics import Metric
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 
 
 def dissimilarity(iterate: Iterate, problem: Problem) -> float:

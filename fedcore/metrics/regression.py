@@ -18,7 +18,7 @@ from fedcore.errors import InputError
 from fedcore.iterates import Iterate
 from fedcore.linalg import column_space, sin_theta
 from fedcore.metrics import Metric, intermediate
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 from fedcore.regression import Truth, least_squares, predict
 
 NEW_SAMPLES = (1, 2, 3, 5, 10, 15, 20, 30, 40)  # of a new client, Figure 4

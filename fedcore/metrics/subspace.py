@@ -7,7 +7,7 @@ import numpy as np
 from fedcore.iterates import Iterate
 from fedcore.linalg import column_space, sin_theta
 from fedcore.metrics import Metric
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 
 
 def subspace_distance(iterate: Iterate, problem: Problem) -> float:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from fedcore.audits import canary as audit
 from fedcore.errors import DataError
 from fedcore.generators import canary
 from fedcore.history import History
-from fedcore.privacy import audit
-from fedcore.reports import status
+from fedcore.reports.rows import status
 from fedcore.results import WEAKENED, Results
 
 

@@ -17,7 +17,7 @@ from fedcore.generators.spiked_rows import top_share
 from fedcore.history import History
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Bounded, Event, Gaussian
-from fedcore.reports import status
+from fedcore.reports.rows import status
 from fedcore.results import Results
 
 Rows = list[dict[str, Any]]

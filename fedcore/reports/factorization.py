@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 
 from fedcore.algorithms.yd2021 import READINGS, iterations_of_theory
 from fedcore.history import History
-from fedcore.reports import at, first, status
+from fedcore.reports.rows import at, first, status
 from fedcore.results import Results
 
 Rows = list[dict[str, Any]]

@@ -14,7 +14,7 @@ import numpy as np
 from fedcore import tables
 from fedcore.algorithms import local_power
 from fedcore.history import History
-from fedcore.reports import at, first, status
+from fedcore.reports.rows import at, first, status
 from fedcore.results import Results
 
 Rows = list[dict[str, Any]]

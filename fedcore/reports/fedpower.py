@@ -18,7 +18,7 @@ from fedcore.history import History
 from fedcore.privacy import accounting
 from fedcore.privacy.calibration import sensitivity, standard_deviation, theorem_6
 from fedcore.privacy.events import Gaussian
-from fedcore.reports import status
+from fedcore.reports.rows import status
 from fedcore.results import Results
 
 Rows = list[dict[str, Any]]

@@ -18,7 +18,7 @@ import numpy as np
 from fedcore import tables
 from fedcore.history import History
 from fedcore.metrics.regression import NEW_SAMPLES
-from fedcore.reports import first, status
+from fedcore.reports.rows import first, status
 from fedcore.results import Results
 
 Rows = list[dict[str, Any]]

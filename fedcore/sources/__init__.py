@@ -14,10 +14,10 @@ import numpy as np
 
 from fedcore.grids import combinations
 from fedcore.linalg import gram_matrix
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key
 
-KINDS = {"generator": "fedcore.sources.generated", "dataset": "fedcore.sources.partitioned"}
+KINDS = {"generator": "fedcore.sources.from_generator", "dataset": "fedcore.sources.from_dataset"}
 
 
 def build(name: str, spec: Mapping[str, Any], *, raw: str, seed: int, surrogate: bool) -> Problem:

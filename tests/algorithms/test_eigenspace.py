@@ -15,7 +15,8 @@ from fedcore.cells import run_cell
 from fedcore.eigensolvers import RULES, SOLVERS
 from fedcore.history import History
 from fedcore.ledger import Cost
-from fedcore.problems import Problem, save
+from fedcore.problems.problem import Problem
+from fedcore.problems.storage import save
 
 ROUND = 4 * FEATURES * RANK  # scalars of one block of every client of the `clients` fixture
 EXACT_INNER = {"inner": "residual", "delta": 0.1}

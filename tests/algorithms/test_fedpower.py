@@ -18,7 +18,7 @@ from fedcore.ledger import Shape
 from fedcore.privacy import accounting
 from fedcore.privacy.calibration import sensitivity, standard_deviation, theorem_6
 from fedcore.privacy.events import Gaussian
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 
 M, D, R = 6, 12, 3
 

@@ -28,7 +28,7 @@ from fedcore.generators import generate
 from fedcore.privacy import accounting, filtering, mean, shuffling
 from fedcore.privacy.events import Bounded, Gaussian
 from fedcore.privacy.mechanisms import Mechanisms
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 from fedcore.transcript import Transcript
 
 PRIVATE = [

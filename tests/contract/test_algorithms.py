@@ -18,7 +18,7 @@ from fedcore.errors import InputError
 from fedcore.federation import Federation
 from fedcore.history import History
 from fedcore.ledger import Shape
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 
 RANK = 3

@@ -12,16 +12,18 @@ import pytest
 from scipy import stats
 
 import fedcore
-from fedcore import algorithms, problems
+from fedcore import algorithms
 from fedcore.api import execute
+from fedcore.audits import canary as audit
 from fedcore.cells import run_cell
 from fedcore.errors import ConfigError, InputError
 from fedcore.experiments import load_plan, read_yaml
 from fedcore.generators import canary
-from fedcore.privacy import audit, noise
+from fedcore.privacy import noise
 from fedcore.privacy.accounting import epsilon, gaussian_noise_multiplier
 from fedcore.privacy.events import Gaussian
-from fedcore.problems import Problem
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
 from fedcore.transcript import Exchange
 
 SETTINGS = {"iterations": 3, "local_steps": 1, "epsilon": 0.5, "delta": 1e-4}
@@ -308,7 +310,7 @@ def test_every_audit_of_a_paper_has_its_weakened_twin(paper):
 def test_a_history_names_the_mechanisms_of_all_repeats(tmp_path):
     """dn26 where its first step ends half of all runs: whether all is Gaussian, no one run says."""
     data = canary.generate(np.random.default_rng(0), samples=3, held=125.6)
-    problems.save(Problem("canary", data), tmp_path / "canary.h5")
+    storage.save(Problem("canary", data), tmp_path / "canary.h5")
     cell = {
         "paper": "dppower", "experiment": "audit", "algorithm": "dn26", "name": "canary",
         "problem": "canary", "params": {"n_components": 1, "protects": "entry"}, "metrics": [],

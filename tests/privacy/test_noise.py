@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import fedcore
-from fedcore import algorithms, lockstep, problems
+from fedcore import algorithms, lockstep
 from fedcore.cells import run_cell, trial
 from fedcore.federation import Federation
 from fedcore.history import History
 from fedcore.privacy.noise import SECRET, SIMULATED, simulated
-from fedcore.problems import Problem
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 from fedcore.seeds import CLIENT, child
 from fedcore.transcript import Transcript
@@ -209,7 +210,7 @@ def test_ledger_history_and_file_say_whose_noise_it_is(rows, tmp_path):
         result = fedcore.run("analyze_gauss", [rows], 1, simulate=simulate)
         assert result.ledger.privacy.about()["noise"] == words
         assert result.ledger.privacy.simulated == simulate
-        problems.save(Problem("x", [rows]), tmp_path / "x.h5")
+        storage.save(Problem("x", [rows]), tmp_path / "x.h5")
         files = [tmp_path / "a.h5", tmp_path / "b.h5"]
         for file in files:
             run_cell(cell(0.1), tmp_path / "x.h5", file, simulate=simulate)

@@ -7,13 +7,14 @@ import pytest
 from click.testing import CliRunner
 
 import fedcore
-from fedcore import algorithms, plotting, problems
+from fedcore import algorithms, plotting
 from fedcore.cells import run_cell
 from fedcore.cli import main
 from fedcore.errors import ConfigError, InputError
 from fedcore.experiments import Cell, _check_cell
 from fedcore.history import History
-from fedcore.problems import Problem
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
 from fedcore.recorder import COLUMNS
 from fedcore.stopping import Stop
 
@@ -30,7 +31,7 @@ def cell(**changes) -> dict:
 
 @pytest.fixture
 def problem_file(rows, tmp_path):
-    problems.save(Problem("x", [rows]), tmp_path / "x.h5")
+    storage.save(Problem("x", [rows]), tmp_path / "x.h5")
     return tmp_path / "x.h5"
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from fedcore import problems
 from fedcore.cells import run_cell
-from fedcore.problems import Problem
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
 from fedcore.results import Results
 
 
@@ -19,7 +19,7 @@ class Folder:
 
     def add_problem(self, name, clients, **about):
         self.problems[name] = {"label": name.upper()}
-        problems.save(Problem(name, clients, **about), self.root / f"{name}.h5")
+        storage.save(Problem(name, clients, **about), self.root / f"{name}.h5")
 
     def add(
         self, experiment, algorithm, problem, variant="default", *, history=None, privacy=None,

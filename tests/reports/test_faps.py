@@ -9,10 +9,11 @@ import math
 import numpy as np
 import pytest
 
-from fedcore import problems, tables, verdicts
+from fedcore import tables, verdicts
 from fedcore.cells import run_cell
 from fedcore.history import History
-from fedcore.problems import Problem
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
 from fedcore.reports import faps as report
 from fedcore.results import Results
 
@@ -363,7 +364,7 @@ def test_leakage_against_convergence(folder):
 
 def test_the_tables_of_a_run(folder, clients):
     """SSI and FAPS as the workflow runs them: the stop is where the run ended."""
-    problems.save(Problem("small", clients), folder.root / "small.h5")
+    storage.save(Problem("small", clients), folder.root / "small.h5")
     for algorithm, params in (("ssi", {}), ("faps", {"inner": "residual"})):
         cell = {
             "paper": "faps", "experiment": "inner", "algorithm": algorithm, "name": "small-default",

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from reports.folder import Folder
 
-from fedcore import problems, sources
+from fedcore import sources
 from fedcore.history import History
+from fedcore.problems import storage
 from fedcore.reports import fedrep_linear as report
 
 SETTING = {"n_features": 10, "samples": 5, "rank": 2}
@@ -190,7 +191,7 @@ def tiny(tmp_path_factory):
         spec = {"generator": "shared_heads", "draws": 2,
                 "params": {"n_clients": 20} | SETTING | extra}  # fmt: skip
         made = sources.build_draws(name, spec, raw="", seed=1, surrogate=False)
-        problems.save(made, folder.root / f"{name}.h5")
+        storage.save(made, folder.root / f"{name}.h5")
         folder.problems[name] = {"label": name}
     few = {"rounds": 6, "participation": 0.5}
     tune = {"by": "fitted_loss", "every": 2, "repeats": 2, "over": {"step": [0.01, 0.3]}}

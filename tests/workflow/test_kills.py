@@ -13,9 +13,10 @@ import time
 
 import pytest
 
-from fedcore import jobs, problems
+from fedcore import jobs
 from fedcore.errors import HistoryError
 from fedcore.history import History
+from fedcore.problems import storage
 
 # Imported by every Python process of the run before anything else: at one file operation it says
 # that it is there and stops for good. A temporary file that is opened to be read (for its checksum)
@@ -106,7 +107,7 @@ def test_killed(first_run, done, point):
         pass
 
     for name in done.files("data/clients/**/*.h5"):
-        problems.load(done.root / name)
+        storage.load(done.root / name)
     for name in done.files("results/**/*.h5"):
         History.load(done.root / name)
     left = list(done.root.glob("*/**/.*.tmp.*"))

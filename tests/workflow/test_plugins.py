@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedcore import problems
+from fedcore.problems import storage
 
 LOADER = """
 from pathlib import Path
@@ -48,14 +48,14 @@ def plugged(done, installed):
 def test_it_runs_and_follows_its_code_and_its_files(plugged):
     run = plugged.snakemake(HISTORY)
     assert run.status == 0, run.text
-    assert problems.load(plugged.root / PROBLEM).n_samples == 4
+    assert storage.load(plugged.root / PROBLEM).n_samples == 4
     assert plugged.planned(HISTORY) == {}
 
     plugged.append("elsewhere/data/rows.txt", "5 5 5\n")
     assert PROBLEM in plugged.planned(HISTORY)
     run = plugged.snakemake(HISTORY)
     assert run.status == 0, run.text
-    assert problems.load(plugged.root / PROBLEM).n_samples == 5
+    assert storage.load(plugged.root / PROBLEM).n_samples == 5
 
     plugged.append("data/raw/outside/extra.txt", "6 6 6\n")
     assert PROBLEM in plugged.planned(HISTORY)

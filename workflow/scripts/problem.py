@@ -1,7 +1,8 @@
 """Make one problem: client matrices and the answer that methods are compared with."""
 
-from fedcore import problems, sources
+from fedcore import sources
 from fedcore.jobs import logged
+from fedcore.problems import storage
 
 with logged(snakemake.log[0]):
     problem = sources.build_draws(
@@ -11,4 +12,4 @@ with logged(snakemake.log[0]):
         seed=snakemake.params.seed,
         surrogate=snakemake.params.surrogate,
     )
-    problems.save(problem, snakemake.output[0])
+    storage.save(problem, snakemake.output[0])

@@ -37,7 +37,7 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from fedcore.errors import InputError
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 from fedcore.transcript import Transcript
 

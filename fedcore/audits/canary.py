@@ -42,7 +42,7 @@ from fedcore.privacy import accounting
 from fedcore.privacy.events import Gaussian
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.privacy.noise import Weakened
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 from fedcore.transcript import Exchange, Transcript
 

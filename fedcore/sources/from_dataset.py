@@ -12,7 +12,7 @@ from fedcore.datasets import partition, reading, registry, variants
 from fedcore.errors import ConfigError, nearest
 from fedcore.fingerprint import data_files
 from fedcore.privacy.rows import clip_rows
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 
 SCALES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "none": lambda x: np.asarray(x, dtype=np.float64),

@@ -10,7 +10,7 @@ import numpy as np
 from fedcore import generators
 from fedcore.clients import Clients, Reduction, check_clients
 from fedcore.grids import combinations
-from fedcore.problems import Problem
+from fedcore.problems.problem import Problem
 from fedcore.regression import Truth
 
 

@@ -1,0 +1,1 @@
+"""Audits: what a server learns, bounded from below by attacks on transcripts and outputs."""

@@ -1,0 +1,1 @@
+"""Problems: the clients' samples, what is known of them, and the files that hold both."""

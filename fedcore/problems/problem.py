@@ -1,0 +1,114 @@
+"""A problem: the clients' matrices and the answer that methods are measured against."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from fedcore.clients import Clients
+from fedcore.linalg import column_space, triangular_factor
+from fedcore.regression import Truth
+
+
+class Reference(NamedTuple):
+    """Singular values, and right singular vectors as columns, of the stacked clients."""
+
+    singular_values: np.ndarray  # (min(n, d),), descending
+    right_vectors: np.ndarray  # (d, min(n, d))
+
+
+class Problem:
+    """Client matrices and, computed when first asked for, the answer to compare with.
+
+    Attributes
+    ----------
+    name : str
+    clients : Clients
+        One matrix of shape (n_i, d) per client, rows are samples; may be given as a list.
+    status : {"official", "rebuilt", "surrogate", "synthetic"}
+    note : str
+        What a reader of a result must know about the data.
+    truth : Truth, optional
+        The model behind the labels of the clients, where it is known.
+    setting : dict
+        In which parameters of the generator this draw differs from others of the same problem.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        clients: Sequence[np.ndarray],
+        status: str = "synthetic",
+        note: str = "",
+        truth: Truth | None = None,
+    ) -> None:
+        self.name, self.status, self.note, self.truth = name, status, note, truth
+        self.clients = clients if isinstance(clients, Clients) else Clients(clients)
+        self.setting: dict[str, Any] = {}
+        self._last: tuple[np.ndarray, float] = np.empty(0), np.nan
+
+    @cached_property
+    def reference(self) -> Reference:
+        """SVD of the vertical stack S of the clients, in double precision."""
+        factor = triangular_factor(c.astype(np.float64, copy=False) for c in self.clients)
+        _, sigma, right_t = scipy.linalg.svd(factor, full_matrices=False, check_finite=False)
+        return Reference(sigma, np.ascontiguousarray(right_t.T))
+
+    @cached_property
+    def checksum(self) -> str:
+        """sha256 of the shapes and bytes of the clients' matrices and labels."""
+        digest = hashlib.sha256()
+        labels = [] if self.clients.labels is None else self.clients.labels
+        for matrix in [*self.clients, *labels]:
+            digest.update(str((matrix.shape, matrix.dtype.str)).encode())
+            digest.update(matrix.data)
+        return digest.hexdigest()
+
+    @property
+    def answer(self) -> dict[str, np.ndarray]:
+        """What a history keeps of the answer: the spectrum, or that of the true heads."""
+        if self.truth is None:
+            return {"singular_values": self.singular_values}
+        return {"head_singular_values": self.truth.head_singular_values}
+
+    @property
+    def singular_values(self) -> np.ndarray:
+        """Singular values of S, shape (min(n, d),), descending."""
+        return self.reference.singular_values
+
+    @property
+    def right_vectors(self) -> np.ndarray:
+        """Right singular vectors of S as columns, shape (d, min(n, d))."""
+        return self.reference.right_vectors
+
+    @property
+    def n_samples(self) -> int:
+        """Samples of all clients."""
+        return self.clients.n_samples
+
+    @property
+    def n_features(self) -> int:
+        """Columns of every client's matrix."""
+        return self.clients.n_features
+
+    def exact_loss(self, v: np.ndarray) -> float:
+        """Return ``min_U ½‖S − U Vᵀ‖²_F = ½‖S (I − Q Qᵀ)‖²_F``, Q a basis of range(V).
+
+        Evaluated on ``Σ Wᵀ`` of the SVD of S, which has the same norms at d rows instead of n.
+        The last matrix asked for is remembered: a method with a fixed V asks at every iteration.
+        """
+        if not np.array_equal(self._last[0], v):  # by content: `v` may have been changed in place
+            weighted = self.singular_values[:, None] * self.right_vectors.T
+            q = column_space(v)
+            residual = weighted - (weighted @ q) @ q.T
+            self._last = (v.copy(), 0.5 * float(np.linalg.norm(residual) ** 2))
+        return self._last[1]
+
+    def optimal_loss(self, n_components: int) -> float:
+        """Return the Eckart–Young floor ``ε_min = ½ Σ_{i>r} σᵢ²``."""
+        return 0.5 * float(np.sum(self.singular_values[n_components:] ** 2))

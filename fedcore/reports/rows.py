@@ -1,0 +1,24 @@
+"""What rows of the tables are made of: numbers out of a history."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedcore.history import History
+
+
+def status(history: History) -> str:
+    """Return whether the data of a history are official, rebuilt, surrogate or synthetic."""
+    return history.about["problem"]["status"]
+
+
+def first(holds: np.ndarray) -> int | None:
+    """Return the first record of a repeat at which something holds, or None."""
+    records = np.flatnonzero(holds)
+    return int(records[0]) if records.size else None
+
+
+def at(history: History, column: str, repeat: int, record: int | None) -> float:
+    """Return a column's value at a record of a repeat, NaN for None."""
+    values = history[column]
+    return float("nan") if record is None else float(values[repeat, record])
