@@ -48,7 +48,7 @@ def fingerprint(*code: str, words: Iterable[str] = ()) -> str:
     """
     digest = hashlib.sha256()
     trees = [_tree(name) for name in closure(code)]
-    for text in sorted(f"{tree} {[_content(m) for m in imported]}" for tree, imported in trees):
+    for text in sorted(f"{tree} {_contents(imported)}" for tree, imported in trees):
         digest.update(f"{text}\n".encode())
     for word in words:
         digest.update(f"{word!r}\n".encode())
@@ -61,7 +61,7 @@ def closure(code: Iterable[str]) -> set[str]:
     while todo:
         name = todo.pop()
         seen.add(name)
-        todo |= set(_tree(name)[1]) - seen
+        todo |= {imported.module for imported in _tree(name)[1]} - seen
     return seen
 
 
@@ -75,8 +75,8 @@ def notebook(path: str | os.PathLike[str]) -> list[str]:
         for line in "".join(cell["source"]).splitlines()
         if not line.lstrip().startswith(("%", "!"))  # commands to Jupyter are no Python
     ]
-    imported = _imports(ast.parse("\n".join(lines)), "", is_package=False)
-    return sorted(set(_modules(imported)))
+    tree = ast.parse("\n".join(lines))
+    return sorted({imported.module for imported in _take_imports(tree, "", is_package=False)})
 
 
 def data_files(module: str) -> list[str]:
@@ -92,79 +92,82 @@ def data_files(module: str) -> list[str]:
     ]
 
 
-@cache
-def _tree(code: str) -> tuple[str, tuple[str, ...]]:
-    """Canonical dump of a module's or a function's syntax tree, and the modules that it imports.
+class Imported(NamedTuple):
+    """A name that an import binds, of fedcore or of the importing module's own package."""
 
-    The dump has of an import the names; the module of each is in the second part, in their order.
-    """
+    bound: str
+    name: str  # as the module calls it; empty for the module itself
+    module: str
+
+
+@cache
+def _tree(code: str) -> tuple[str, frozenset[Imported]]:
+    """Canonical dump of a module's or a function's syntax tree, and what it imports beside it."""
     module, _, function = code.partition(":")
     source = _source(module)
     if source is None:
         raise ModuleNotFoundError(f"no Python source for module {module}")
     if source.suffix != ".py":  # a compiled module
-        return sums.of(source), ()
+        return sums.of(source), frozenset()
     tree = ast.parse(source.read_text(encoding="utf-8"))
     if function:
         tree.body = _used(tree.body, function)
         if not tree.body:
             raise ModuleNotFoundError(f"no function {function} in module {module}")
-    imported = _imports(tree, module, is_package=source.name == "__init__.py")
     for node in ast.walk(tree):
         _drop_docstring(node)
-    return _canonical(_Pathless(imported).visit(tree)), tuple(_modules(imported))
+    imported = _take_imports(tree, module, is_package=source.name == "__init__.py")
+    return _canonical(tree), frozenset(imported)
+
+
+def _contents(imported: Iterable[Imported]) -> list[tuple[str, str, str]]:
+    """What imports stand for: names, and the hash of each module by itself."""
+    return sorted((bound, name, _content(module)) for bound, name, module in imported)
 
 
 @cache
 def _content(module: str) -> str:
-    """Hash of a module by itself, without what it imports."""
-    return hashlib.sha256(_tree(module)[0].encode()).hexdigest()
+    """Hash of a module by itself: of what it imports the names alone count."""
+    tree, imported = _tree(module)
+    names = sorted(origin[:2] for origin in imported)
+    return hashlib.sha256(f"{tree} {names}".encode()).hexdigest()
 
 
-class Origin(NamedTuple):
-    """Where an imported name comes from, in fedcore or the importing module's own package."""
-
-    module: str
-    itself: bool  # the name is the module's, not of something in it
-
-
-Imports = dict[ast.AST, list[Origin | None]]  # of each name of a statement; None from elsewhere
+def _take_imports(tree: ast.AST, module: str, *, is_package: bool) -> list[Imported]:
+    """Take what is imported from own modules out of a syntax tree, and return it."""
+    taker = _Imports(module, is_package)
+    taker.visit(tree)
+    return taker.found
 
 
-def _modules(imported: Imports) -> list[str]:
-    return [origin.module for origins in imported.values() for origin in origins if origin]
+class _Imports(ast.NodeTransformer):
+    """Takes imports of own modules out, and of strings that are own paths all but the last part."""
 
+    def __init__(self, module: str, is_package: bool) -> None:
+        self.module, self.is_package = module, is_package
+        self.packages = {OWN, module.split(".")[0]}
+        self.found: list[Imported] = []
 
-def _imports(tree: ast.AST, module: str, *, is_package: bool) -> Imports:
-    """Return the import statements of a syntax tree."""
-    packages = {OWN, module.split(".")[0]}
-    imported: Imports = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found = [Origin(alias.name, itself=True) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = _imported_from(node, module, is_package=is_package)
-            # ``from package import module`` depends on the module, not on the package.
-            inner = [f"{base}.{alias.name}" for alias in node.names]
-            found = [
-                Origin(name, itself=True) if _is_own(name, packages) else Origin(base, itself=False)
-                for name in inner
-            ]
-        else:
-            continue
-        imported[node] = [origin if _is_own(origin.module, packages) else None for origin in found]
-    return imported
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        """``import package.module``: the path stays, as what follows names it."""
+        own = [alias for alias in node.names if _is_own(alias.name, self.packages)]
+        self.found += [Imported(alias.asname or alias.name, "", alias.name) for alias in own]
+        return node
 
-
-def _is_own(module: str, packages: set[str]) -> bool:
-    return module.split(".")[0] in packages and _source(module) is not None
-
-
-class _Pathless(ast.NodeTransformer):
-    """Leaves of imports of own modules the names, of strings that are own paths the last part."""
-
-    def __init__(self, imported: Imports) -> None:
-        self.imported = imported
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
+        """``from package import name``, which may be a module of the package."""
+        base = _imported_from(node, self.module, is_package=self.is_package)
+        rest = []
+        for alias in node.names:
+            bound, inner = alias.asname or alias.name, f"{base}.{alias.name}"
+            if _is_own(inner, self.packages):
+                self.found.append(Imported(bound, "", inner))
+            elif _is_own(base, self.packages):
+                self.found.append(Imported(bound, alias.name, base))
+            else:
+                rest.append(alias)
+        node.names = rest
+        return node if rest else None
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         """A string such as ``"fedcore.linalg:orth"``: whoever follows it has its code hashed."""
@@ -174,16 +177,9 @@ class _Pathless(ast.NodeTransformer):
                 return ast.Constant(path.rpartition(".")[2] + colon + function)
         return node
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
-        """Keep what each name is called here and where it comes from; a module only the first."""
-        origins = self.imported[node]
-        if not any(origins):
-            return node
-        names = [
-            (alias.asname or alias.name, None if origin and origin.itself else alias.name)
-            for alias, origin in zip(node.names, origins, strict=True)
-        ]
-        return ast.Constant(repr(names))
+
+def _is_own(module: str, packages: set[str]) -> bool:
+    return module.split(".")[0] in packages and _source(module) is not None
 
 
 def _used(body: list[ast.stmt], name: str) -> list[ast.stmt]:

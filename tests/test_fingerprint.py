@@ -234,6 +234,18 @@ def test_a_string_that_is_a_path_of_a_module_may_follow_it(toy, monkeypatch, bef
     assert (prints[0] != prints[1]) == counts
 
 
+def test_the_order_of_imports_from_own_modules_does_not_count(toy):
+    lines = ["from toy.tools import helper", "from toy.other import run, value", "import os"]
+    write(toy, "method", "\n".join(lines))
+    before = fresh("toy.method")
+    write(
+        toy,
+        "method",
+        "\n".join(["from toy.other import value", "from toy.other import run", *lines[::-2]]),
+    )
+    assert fresh("toy.method") == before
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -370,7 +382,12 @@ def test_data_files_of_a_package(toy):
 
 def test_a_cell_does_not_depend_on_how_its_problem_was_made():
     modules = closure(["fedcore.cells"])
-    assert {"fedcore.problems.storage", "fedcore.history", "fedcore.sealed", "fedcore.linalg"} <= modules
+    assert {
+        "fedcore.problems.storage",
+        "fedcore.history",
+        "fedcore.sealed",
+        "fedcore.linalg",
+    } <= modules
     made = ("fedcore.datasets", "fedcore.generators", "fedcore.sources")
     assert [name for name in modules if name.startswith(made)] == []
 
