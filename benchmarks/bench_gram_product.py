@@ -6,11 +6,12 @@ plain    two passes over every client's data, the reference.
 client   every client multiplies by its own Gram matrix, once made.
 sum      the server's sum, by one Gram matrix of all data, once made.
 
-Beside them stand the machine's own figures: the rate of a large square product, and one read of
-the data; `pair` is the time for the columns of two starts side by side (see `fedcore.lockstep`), of
-that for one after the other. Then whole runs, down to ``‖P⊥AAᵀZ‖_F ≤ 1e−8 ‖A‖₂²`` with all metrics
-of the workflow, with ARPACK on the data as the reference. The exit status is 1 when a form gives
-another product or a run another subspace. See README.md.
+Beside them stand the machine's own figures: the rate of a large square product, and one read of the
+data; `pair` is the time for the columns of two starts side by side (see
+`fedcore.federation.lockstep`), of that for one after the other. Then whole runs, down to
+``‖P⊥AAᵀZ‖_F ≤ 1e−8 ‖A‖₂²`` with all metrics of the workflow, with ARPACK on the data as the
+reference. The exit status is 1 when a form gives another product or a run another subspace. See
+README.md.
 """
 
 # ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
@@ -31,13 +32,14 @@ import numpy as np
 import scipy.sparse.linalg
 from timing import seconds
 
-from fedcore import algorithms, sources
+from fedcore import algorithms
 from fedcore.api import execute
+from fedcore.experiments import build as sources
+from fedcore.experiments.stopping import Stop
 from fedcore.linalg import gram_matrix
 from fedcore.metrics import eigenspace
+from fedcore.parts.gram_products import gram_product, local_gram_product
 from fedcore.problems.problem import Problem
-from fedcore.steps import gram_product, local_gram_product
-from fedcore.stopping import Stop
 
 STOP = {"kkt_residual": {"at_most": 1e-8}}
 FAR = 1e-6  # sine of the largest angle to ARPACK's subspace

@@ -34,10 +34,11 @@ from unittest import mock
 import click
 import numpy as np
 
-from fedcore import algorithms, api, metrics, sources
+from fedcore import algorithms, api, metrics
 from fedcore.algorithms import power_gd
 from fedcore.errors import DataError
-from fedcore.federation import Federation
+from fedcore.experiments import build as sources
+from fedcore.federation.federation import Federation
 from fedcore.linalg import range_basis
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem

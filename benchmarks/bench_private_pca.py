@@ -24,10 +24,10 @@ from timing import seconds
 
 from fedcore import algorithms
 from fedcore.api import execute
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
 from fedcore.generators import generate
 from fedcore.linalg import gram_matrix
-from fedcore.privacy.filtering import Noise, filtered_product
+from fedcore.parts.filtering import Noise, filtered_product
 from fedcore.problems.problem import Problem
 
 

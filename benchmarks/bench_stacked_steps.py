@@ -1,6 +1,6 @@
 """CPU time of FedRep on many small clients: stacked steps against one call per client.
 
-stacked  all participants of a round in one array operation (`fedcore.federation.stacked`).
+stacked  all participants of a round in one array operation (`stacked`).
 plain    the same step, client by client (``stack=False``).
 direct   a plain loop over clients with ``numpy.linalg.lstsq``, without a federation or a ledger.
 
@@ -28,11 +28,13 @@ from typing import Any
 import click
 import numpy as np
 
-from fedcore import algorithms, metrics, sources, tables
+from fedcore import algorithms, metrics
 from fedcore.api import execute
-from fedcore.federation import Federation
+from fedcore.experiments import build as sources
+from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.problems.problem import Problem
+from fedcore.reports import tables
 
 TOLERANCE = 1e-8
 PART, STEP = 0.1, 0.25

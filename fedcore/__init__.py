@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
     from fedcore.api import Result, run
     from fedcore.errors import ConvergenceWarning, FedcoreError
     from fedcore.estimators import FederatedPCA
-    from fedcore.federation import Federation
+    from fedcore.federation.federation import Federation
     from fedcore.history import History
 
 __version__ = "0.1.0"
@@ -22,7 +22,7 @@ _PUBLIC = {
     "run": "fedcore.api",
     "Result": "fedcore.api",
     "FederatedPCA": "fedcore.estimators",
-    "Federation": "fedcore.federation",
+    "Federation": "fedcore.federation.federation",
     "History": "fedcore.history",
     "FedcoreError": "fedcore.errors",
     "ConvergenceWarning": "fedcore.errors",

@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from fedcore import algorithms, metrics, residuals
-from fedcore.checks import require_flag, require_rank, require_start, require_tall
-from fedcore.clients import Clients, check_clients, check_labels, require_size
+from fedcore import algorithms, metrics
 from fedcore.errors import ConvergenceWarning, InputError
-from fedcore.federation import Federation, Observer
-from fedcore.ledger import Ledger
+from fedcore.federation.federation import Federation, Observer
+from fedcore.federation.ledger import Ledger
 from fedcore.linalg import orth
+from fedcore.parts import residuals
 from fedcore.privacy.noise import Source, simulated
+from fedcore.problems.clients import Clients, check_clients, check_labels, require_size
 from fedcore.problems.problem import Problem
 from fedcore.recorder import NOT_RELEASED, Recorder
 from fedcore.seeds import root_of
+from fedcore.validation import require_flag, require_rank, require_start, require_tall
 
 StopRule = Callable[[Mapping[str, float]], bool]
 Finish = Callable[[Federation, Mapping[str, Any]], Mapping[str, Any]]
@@ -107,11 +108,12 @@ def run(
     threads : int, default=1
         Client steps that run at the same time.
     stop : callable, optional
-        ``row -> bool``, asked with every recorded row; see `fedcore.stopping.Stop`. In a private
-        run it may read what has been released only, and asking for another column is refused.
+        ``row -> bool``, asked with every recorded row; see `fedcore.experiments.stopping.Stop`. In
+        a private run it may read what has been released only, and asking for another column is
+        refused.
     finish : callable, optional
         ``(federation, output) -> mapping``, a last exchange with the clients; see `execute`.
-    transcript : fedcore.transcript.Transcript, optional
+    transcript : fedcore.federation.transcript.Transcript, optional
         Keeps what the server sees of the clients, for audits such as `fedcore.audits.leakage`.
     simulate : bool, default=False
         Draw the noise of a private algorithm from `seed` as well, so that the run can be repeated.

@@ -190,11 +190,13 @@ def run(
       fedcore run ssi mnist -r 20 --set tol=1e-6 --partition by=label --out mnist.h5
     """
     from fedcore import algorithms as registry
-    from fedcore import datasets, metrics, residuals, sources
-    from fedcore.cells import run_cell
-    from fedcore.checks import require_rank
-    from fedcore.experiments import Cell
+    from fedcore import datasets, metrics
+    from fedcore.experiments import build as sources
+    from fedcore.experiments.cell import run_cell
+    from fedcore.experiments.plan import Cell
+    from fedcore.parts import residuals
     from fedcore.problems import storage
+    from fedcore.validation import require_rank
 
     chosen = registry.get(algorithm)
     params = _parameters(chosen, settings) | {"n_components": components}
@@ -278,7 +280,7 @@ def verdicts(folder: str | None, combine: bool, why: bool) -> None:
     Example:
       fedcore verdicts results/quick --why
     """
-    from fedcore import verdicts as verdict
+    from fedcore.reports import verdicts as verdict
 
     folder = _results() if folder is None else folder
     table = Path(folder) / "verdicts.tsv"
@@ -373,7 +375,7 @@ def _partition(text: str | None, clients: int | None) -> dict[str, Any]:
 
 def _value(text: str) -> Any:
     """Read a value as YAML does, and 1e-6 as the number that it is."""
-    from fedcore.strict_yaml import parse_yaml
+    from fedcore.config.strict_yaml import parse_yaml
 
     try:
         value = parse_yaml(text, "a value")
@@ -397,7 +399,7 @@ def _outcome(history: History) -> str:
     import numpy as np
 
     from fedcore.recorder import COLUMNS
-    from fedcore.tables import show
+    from fedcore.reports.tables import show
 
     problem = history.about.get("problem", {})
     several = history.repeats > 1
@@ -458,7 +460,7 @@ def _beside_bounds(
     """Put the best possible value and that of "all zero" below the objective; say what is amiss."""
     import numpy as np
 
-    from fedcore.tables import show
+    from fedcore.reports.tables import show
 
     remarks = []
     if "converged" in history.final:

@@ -8,10 +8,11 @@ One file per cell, all repeats on the leading axis:
     /final/<name>        (repeats, …)         arrays that the algorithm returned
     /reference/<name>    the answer that the problem came with
     /twin/<column>       (repeats, records)   the same columns of each repeat's twin, whose start is
-                                              changed by one rounding (see `fedcore.twins`)
+                                              changed by one rounding, see
+                                              `fedcore.experiments.twins`
 
 Every dataset carries ``units`` and ``description``, the root the provenance, and the file the seal
-of `fedcore.sealed`. In a private run each column also says under ``privacy`` whether it was
+of `fedcore.files.sealed`. In a private run each column also says under ``privacy`` whether it was
 ``released``; measures were not, as exact functions of the data. There is no clock in the file: the
 same run gives the same bytes where CPU type, BLAS, its number of threads and library versions are
 the same.
@@ -28,8 +29,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from fedcore import sealed
 from fedcore.errors import HistoryError, InputError
+from fedcore.files import sealed
 from fedcore.metrics import Metric
 from fedcore.recorder import COLUMNS, NOT_RELEASED, Recorder
 
@@ -154,7 +155,7 @@ class History:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> History:
-        """Read a history; a damaged file is noticed by its seal (see `fedcore.sealed`).
+        """Read a history; a damaged file is noticed by its seal (see `fedcore.files.sealed`).
 
         Raises
         ------

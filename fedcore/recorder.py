@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.checks import require_one_of, require_tall
 from fedcore.errors import InputError, nearest
+from fedcore.federation.ledger import Ledger
 from fedcore.iterates import Iterate
-from fedcore.ledger import Ledger
 from fedcore.metrics import Metric
 from fedcore.problems.problem import Problem
+from fedcore.validation import require_one_of, require_tall
 
 POLICIES: dict[str, Callable[[int], bool]] = {
     "none": lambda iteration: False,

@@ -29,7 +29,7 @@ import zlib
 
 import numpy as np
 
-from fedcore.checks import require_at_least
+from fedcore.validation import require_at_least
 
 SERVER, CLIENT, NOISE = 0, 1, 2  # first element of the spawn keys below the seed of a run
 

@@ -162,7 +162,7 @@ def test_a_type_checker_sees_the_public_names(tmp_path):
 
 
 def test_public_names_are_found_on_first_use_and_others_are_not():
-    assert fedcore.Federation.__module__ == "fedcore.federation"
+    assert fedcore.Federation.__module__ == "fedcore.federation.federation"
     assert {"run", "History", "FedcoreError"} <= set(dir(fedcore))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = fedcore.nothing

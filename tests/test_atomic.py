@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from fedcore import atomic
+from fedcore.files import atomic
 
 
 def test_two_writers_with_one_process_id(tmp_path, monkeypatch):

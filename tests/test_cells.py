@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 import fedcore
-from fedcore import sources
-from fedcore.cells import repeat_seed, run_cell
 from fedcore.errors import ConfigError, DataError, FedcoreError, InputError
+from fedcore.experiments import build as sources
+from fedcore.experiments.cell import repeat_seed, run_cell
 from fedcore.history import History
 from fedcore.problems import storage
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fedcore import checks
+from fedcore import validation as checks
 from fedcore.errors import InputError
 
 

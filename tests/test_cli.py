@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 import fedcore.algorithms
-from fedcore import verdicts
 from fedcore.cli import _bytes, _partition, _value, main
 from fedcore.errors import DataError
 from fedcore.history import History
-from fedcore.residuals import TOL
+from fedcore.parts.residuals import TOL
+from fedcore.reports import verdicts
 
 RUN = ["run", "power_gd", "w8a", "--surrogate", "--components", "3", "--set", "local_steps=4"]
 

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from fedcore import datasets
+from fedcore.config.strict_yaml import parse_yaml, read_yaml
 from fedcore.errors import ConfigError
-from fedcore.experiments import load_plan
-from fedcore.strict_yaml import parse_yaml, read_yaml
+from fedcore.experiments.plan import load_plan
 
 TINY = Path(__file__).parent / "workflow/tiny/paper.yaml"
 NAN, BIG, DAY = float("nan"), 1e308, datetime.date(2024, 1, 1)

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from fedcore.eigensolvers import RULES, SIGNS, SOLVERS, Limits, orth_householder
 from fedcore.linalg import off, orth
+from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits, orth_householder
 
 N, P = 30, 3
 LIMITS = Limits(tolerance=1e-2, delta=0.5, scale=10.0)

@@ -7,8 +7,8 @@ import pytest
 from conftest import FEATURES, RANK
 
 from fedcore import metrics
+from fedcore.federation.ledger import Ledger
 from fedcore.iterates import Iterate
-from fedcore.ledger import Ledger
 from fedcore.metrics import eigenspace
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder

@@ -10,7 +10,7 @@ from fedcore import algorithms
 from fedcore.audits import leakage
 from fedcore.errors import FedcoreError, InputError
 from fedcore.estimators import FederatedPCA, NotFittedError
-from fedcore.transcript import Transcript
+from fedcore.federation.transcript import Transcript
 
 SIGMA = np.array([9.0, 5.0, 3.0, 1.0, 0.1, 0.05, 0.02, 0.01])
 

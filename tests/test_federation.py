@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from fedcore.clients import Clients, Labelled, check_clients
 from fedcore.errors import InputError
-from fedcore.federation import Federation, stacked
+from fedcore.federation.federation import Federation, stacked
+from fedcore.problems.clients import Clients, Labelled, check_clients
 
 
 def blocks(*sizes: int, d: int = 3) -> list[np.ndarray]:

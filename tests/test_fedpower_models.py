@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 
-from fedcore import generators, metrics, sources
-from fedcore.clients import Clients, Reduction
+from fedcore import generators, metrics
 from fedcore.errors import InputError
-from fedcore.federation import Federation
+from fedcore.experiments import build as sources
+from fedcore.federation.federation import Federation
 from fedcore.generators import spiked
 from fedcore.iterates import Iterate
 from fedcore.problems import storage
+from fedcore.problems.clients import Clients, Reduction
 from fedcore.problems.problem import Problem
 
 SMALL = {"n_clients": 3, "samples": 700, "n_features": 9, "rank": 2}

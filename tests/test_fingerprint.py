@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import fedcore
-from fedcore import experiments
-from fedcore import fingerprint as module
-from fedcore.fingerprint import closure, fingerprint
+from fedcore.experiments import fingerprint as module
+from fedcore.experiments import plan as experiments
+from fedcore.experiments.fingerprint import closure, fingerprint
 
 ROOT = Path(fedcore.__file__).parents[1]
 METHOD = '''
@@ -214,16 +214,16 @@ def test_a_module_may_move(toy, before, after):
 @pytest.mark.parametrize(
     ("before", "after", "counts"),
     [
-        ("fedcore.datasets.idx:read", "fedcore.idx:read", False),
-        ("fedcore.datasets.idx:read", "fedcore.idx:write", True),
-        ("fedcore.datasets.idx", "fedcore.datasets.libsvm", True),
-        ("fedcore.datasets.idx is read", "fedcore.idx is read", True),
+        ("fedcore.datasets.formats.idx:read", "fedcore.idx:read", False),
+        ("fedcore.datasets.formats.idx:read", "fedcore.idx:write", True),
+        ("fedcore.datasets.formats.idx", "fedcore.datasets.formats.libsvm", True),
+        ("fedcore.datasets.formats.idx is read", "fedcore.idx is read", True),
         ("fedcore.nothing.idx", "fedcore.idx", True),
     ],
 )
 def test_a_string_that_is_a_path_of_a_module_may_follow_it(toy, monkeypatch, before, after, counts):
     known = module._source
-    moved = {"fedcore.idx": known("fedcore.datasets.idx")}
+    moved = {"fedcore.idx": known("fedcore.datasets.formats.idx")}
     found = lambda name: moved.get(name) or known(name)  # noqa: E731
     found.cache_clear = known.cache_clear
     monkeypatch.setattr(module, "_source", found)
@@ -361,12 +361,15 @@ def test_another_package_is_followed_into_fedcore(toy):
 def test_a_notebook_depends_on_what_its_code_cells_import(toy):
     cells = [
         ("markdown", "import fedcore.cli"),
-        ("code", "%matplotlib inline\nfrom fedcore import tables\nimport numpy as np\n"),
-        ("code", "from fedcore.reports import faps as report\n!ls"),
+        ("code", "%matplotlib inline\nfrom fedcore.reports import tables\nimport numpy as np\n"),
+        ("code", "from fedcore.reports.papers import faps as report\n!ls"),
     ]
     content = {"cells": [{"cell_type": kind, "source": [text]} for kind, text in cells]}
     (toy / "a.ipynb").write_text(json.dumps(content))
-    assert module.notebook(toy / "a.ipynb") == ["fedcore.reports.faps", "fedcore.tables"]
+    assert module.notebook(toy / "a.ipynb") == [
+        "fedcore.reports.papers.faps",
+        "fedcore.reports.tables",
+    ]
 
 
 def test_data_files_of_a_package(toy):
@@ -381,14 +384,15 @@ def test_data_files_of_a_package(toy):
 
 
 def test_a_cell_does_not_depend_on_how_its_problem_was_made():
-    modules = closure(["fedcore.cells"])
+    modules = closure(["fedcore.experiments.cell"])
     assert {
         "fedcore.problems.storage",
         "fedcore.history",
-        "fedcore.sealed",
+        "fedcore.files.sealed",
         "fedcore.linalg",
     } <= modules
-    made = ("fedcore.datasets", "fedcore.generators", "fedcore.sources")
+    made = ("fedcore.datasets", "fedcore.generators", "fedcore.experiments.build")
+    made += ("fedcore.experiments.from_generator", "fedcore.experiments.from_dataset")
     assert [name for name in modules if name.startswith(made)] == []
 
 
@@ -403,10 +407,10 @@ def problem_closure(name: str) -> set[str]:
 
 
 def test_a_problem_depends_on_its_own_kind_of_source():
-    common = {"fedcore.sources", "fedcore.problems.problem", "fedcore.clients"}
+    common = {"fedcore.experiments.build", "fedcore.problems.problem", "fedcore.problems.clients"}
     drawn, real = problem_closure("drawn"), problem_closure("real")
     assert common <= drawn & real
-    assert {"fedcore.generators.low_rank", "fedcore.sources.from_generator"} <= drawn - real
+    assert {"fedcore.generators.low_rank", "fedcore.experiments.from_generator"} <= drawn - real
     assert {"fedcore.datasets.reading", "fedcore.datasets.partition"} <= real - drawn
     assert not any(name.startswith("fedcore.datasets") for name in drawn)
     assert not any(name.startswith("fedcore.generators") for name in real)
@@ -419,20 +423,25 @@ def test_a_problem_depends_on_its_own_kind_of_source():
 @pytest.mark.parametrize("paper", ["dppower", "factorization", "faps", "fedpower", "fedrep_linear"])
 def test_every_notebook_depends_on_its_report_and_on_what_writes_tables(paper):
     modules = closure(module.notebook(ROOT / f"notebooks/{paper}.ipynb"))
-    written = {"fedcore.tables", "fedcore.plotting", "fedcore.results", "fedcore.history"}
-    assert {f"fedcore.reports.{paper}", *written} <= modules
-    planned = ("fedcore.experiments", "fedcore.sources", "fedcore.datasets")
+    written = {
+        "fedcore.reports.tables",
+        "fedcore.reports.plotting",
+        "fedcore.reports.results",
+        "fedcore.history",
+    }
+    assert {f"fedcore.reports.papers.{paper}", "fedcore.history", *written} <= modules
+    planned = ("fedcore.experiments.plan", "fedcore.experiments.build", "fedcore.datasets")
     assert [name for name in modules if name.startswith(planned)] == []
 
 
 def test_a_problem_depends_on_its_own_loader_or_stand_in_alone():
     real = problem_closure("real")
-    assert "fedcore.datasets.libsvm:read" in real
+    assert "fedcore.datasets.formats.libsvm:read" in real
     others = {"idx", "cifar", "cifar_records", "celeba", "surrogates"}
     assert not {name.partition(":")[0] for name in real} & {f"fedcore.datasets.{n}" for n in others}
     made = closure(experiments.sources.modules(PROBLEMS["real"], surrogate=True))
     assert "fedcore.datasets.surrogates:sparse_binary" in made
-    assert "fedcore.datasets.libsvm:read" not in made
+    assert "fedcore.datasets.formats.libsvm:read" not in made
 
 
 def test_every_metric_is_found_as_a_function():
@@ -462,7 +471,7 @@ def test_another_version_of_python_gives_the_same_fingerprint():
     )
     script = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "from fedcore.fingerprint import fingerprint\n"
+        "from fedcore.experiments.fingerprint import fingerprint\n"
         f"print(fingerprint(*{names!r}))\n"
     )
     for python in interpreters():
@@ -473,7 +482,8 @@ def test_another_version_of_python_gives_the_same_fingerprint():
 
 CELL = """
 import sys; sys.path.insert(0, {root!r})
-from fedcore import experiments, fingerprint
+from fedcore.experiments import fingerprint
+from fedcore.experiments import plan as experiments
 assert fingerprint.__file__.startswith({root!r})
 for algorithm in ("power_gd", "wk2023"):
     cell = experiments.Cell("p", "e", algorithm, "n", "q", {{}}, 1, ["objective"], "last", 0)

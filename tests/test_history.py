@@ -10,8 +10,8 @@ import pytest
 from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.errors import HistoryError, InputError
+from fedcore.federation.ledger import Ledger
 from fedcore.history import SCHEMA, History
-from fedcore.ledger import Ledger
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.recorder import Recorder
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import fedcore
 from fedcore.audits.leakage import Reconstruction, equations, errors, pairs_of, reconstruct
 from fedcore.errors import InputError
-from fedcore.transcript import Exchange, Transcript
+from fedcore.federation.transcript import Exchange, Transcript
 
 
 def gram_of(n: int, seed: int = 0, samples: int | None = None, decay: float = 0.9) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcore.ledger import Cost, Ledger, payload
+from fedcore.federation.ledger import Cost, Ledger, payload
 
 
 class Pair(NamedTuple):

@@ -9,9 +9,10 @@ import time
 import numpy as np
 import pytest
 
-from fedcore import algorithms, lockstep, metrics
+from fedcore import algorithms, metrics
 from fedcore.api import execute
-from fedcore.clients import Clients
+from fedcore.federation import lockstep
+from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 
 A = np.diag(np.arange(1.0, 7.0))

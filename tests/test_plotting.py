@@ -9,9 +9,9 @@ import matplotlib
 import numpy as np
 import pytest
 
-from fedcore import plotting
 from fedcore.errors import InputError
 from fedcore.history import History
+from fedcore.reports import plotting
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_same_bytes(tmp_path):
 
 
 def test_pyplot_is_not_imported():
-    code = "import sys, fedcore.plotting; print('matplotlib.pyplot' in sys.modules)"
+    code = "import sys, fedcore.reports.plotting; print('matplotlib.pyplot' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout == "False\n"
 

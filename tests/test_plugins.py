@@ -48,14 +48,16 @@ def communication(params, shape):
 SCRIPT = """
 import numpy as np
 import fedcore
-from fedcore import algorithms, experiments
+from fedcore import algorithms
+from fedcore.experiments import plan as experiments
+from fedcore.federation.ledger import Shape
 
 assert "first_coordinates" in algorithms.names()
 result = fedcore.run("first_coordinates", [np.diag([1.0, 2.0, 3.0])], 2, measure=["objective"])
 assert (result.components == np.eye(3)[:2]).all()
 assert result.history["objective"][0] == 4.5, result.history
 chosen = algorithms.get("first_coordinates")
-cost = chosen.communication(chosen.params({"n_components": 2}), fedcore.ledger.Shape(1, 3, 3))
+cost = chosen.communication(chosen.params({"n_components": 2}), Shape(1, 3, 3))
 assert cost == result.ledger.cost()
 cell = experiments.Cell("p", "e", "first_coordinates", "n", "q", {}, 1, ["objective"], "last", 0)
 assert len(cell.code) == 16

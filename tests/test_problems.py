@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcore import algorithms, metrics, sources
+from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.errors import ConfigError, DataError, InputError
+from fedcore.experiments import build as sources
+from fedcore.experiments import from_dataset as partitioned
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.sources import from_dataset as partitioned
 
 SPEC = {
     "generator": "low_rank",

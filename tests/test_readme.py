@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from fedcore import verdicts
 from fedcore.cli import main
 from fedcore.history import History
+from fedcore.reports import verdicts
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 LIMITS = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")

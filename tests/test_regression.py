@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 import fedcore
-from fedcore import algorithms, metrics, sources
+from fedcore import algorithms, metrics
 from fedcore.api import execute
-from fedcore.clients import Clients
 from fedcore.errors import InputError
+from fedcore.experiments import build as sources
 from fedcore.generators import generate
 from fedcore.iterates import Iterate
 from fedcore.problems import storage
+from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
-from fedcore.regression import least_squares
+from fedcore.problems.regression import least_squares
 
 DISTANCE = "representation_distance"
 
@@ -132,7 +133,7 @@ def test_draws_of_a_problem_differ_and_come_back_from_the_file(tmp_path):
 
 def test_labels_of_uneven_clients_come_back_from_the_file(tmp_path, clients):
     labels = [np.arange(len(c), dtype=float) for c in clients]
-    from fedcore.regression import Truth
+    from fedcore.problems.regression import Truth
 
     nothing = np.zeros((0, 0))
     truth = Truth(np.eye(9)[:, :2], np.ones((4, 2)), np.array(0.0), np.zeros((4, 0, 9)),

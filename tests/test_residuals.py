@@ -10,7 +10,7 @@ import pytest
 
 import fedcore
 from fedcore import algorithms
-from fedcore.residuals import TOL, joined
+from fedcore.parts.residuals import TOL, joined
 
 TESTED = ["block_krylov", "momentum_power", "ssi"]
 with_a_test = pytest.mark.parametrize("name", TESTED)

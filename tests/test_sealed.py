@@ -11,8 +11,8 @@ import h5py
 import numpy as np
 import pytest
 
-from fedcore import sealed
 from fedcore.errors import DataError, HistoryError
+from fedcore.files import sealed
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem

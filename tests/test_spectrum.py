@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcore import generators, sources
+from fedcore import generators
 from fedcore.errors import InputError
+from fedcore.experiments import build as sources
 from fedcore.generators import spectrum
 from fedcore.generators.spectrum import generate
 

@@ -8,11 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcore import steps
 from fedcore.algorithms import power_iteration
-from fedcore.clients import Clients
-from fedcore.federation import Federation, summed
-from fedcore.steps import gram_matrix, gram_product, local_gram, local_gram_product, worth
+from fedcore.federation.federation import Federation, summed
+from fedcore.parts import gram_products as steps
+from fedcore.parts.gram_products import (
+    gram_matrix,
+    gram_product,
+    local_gram,
+    local_gram_product,
+    worth,
+)
+from fedcore.problems.clients import Clients
 
 FEATURES = 9
 uneven = st.lists(st.integers(1, 40), min_size=1, max_size=6)

@@ -7,7 +7,7 @@ import pytest
 
 import fedcore
 from fedcore.errors import ConfigError, InputError
-from fedcore.stopping import Stop
+from fedcore.experiments.stopping import Stop
 
 
 def steps(stop, column, values):

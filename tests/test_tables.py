@@ -6,8 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fedcore import sums, tables
 from fedcore.errors import DataError, InputError
+from fedcore.files import checksums as sums
+from fedcore.reports import tables
 
 values = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
 words = st.sampled_from(["true", "nan", "-inf", "1e-6", "007", " x", '"', 'a"b', "a\tb", "x\r\n"])

@@ -9,9 +9,9 @@ import fedcore
 from fedcore import algorithms
 from fedcore.algorithms.power_iteration import gram_product
 from fedcore.errors import InputError
-from fedcore.federation import Federation
-from fedcore.steps import gram_product as summed_product
-from fedcore.transcript import Transcript
+from fedcore.federation.federation import Federation
+from fedcore.federation.transcript import Transcript
+from fedcore.parts.gram_products import gram_product as summed_product
 
 # Methods without further required parameters: sums, means, gathers and local steps occur in them.
 NAMES = [name for name in ("power_exact", "power_gd", "power_prox") if name in algorithms.names()]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcore import sources, tuning
-from fedcore.cells import run_cell
+from fedcore.experiments import build as sources
+from fedcore.experiments import tuning
+from fedcore.experiments.cell import run_cell
 from fedcore.history import History
 from fedcore.problems import storage
 

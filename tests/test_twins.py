@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 import yaml
 
-from fedcore import algorithms, experiments, sources, twins
-from fedcore.cells import repeat_seed, run_cell
+from fedcore import algorithms
 from fedcore.errors import ConfigError
+from fedcore.experiments import build as sources
+from fedcore.experiments import plan as experiments
+from fedcore.experiments import twins
+from fedcore.experiments.cell import repeat_seed, run_cell
 from fedcore.history import History
 from fedcore.linalg import sin_theta
 from fedcore.problems import storage

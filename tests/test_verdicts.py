@@ -3,9 +3,9 @@ import math
 
 import pytest
 
-from fedcore import tables, verdicts
+from fedcore.config.schemas import check
 from fedcore.errors import ConfigError, DataError
-from fedcore.schemas import check
+from fedcore.reports import tables, verdicts
 
 LINE = {
     "id": "table2-wk2023-w8a",

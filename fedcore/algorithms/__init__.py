@@ -12,7 +12,8 @@ point group ``fedcore.algorithms``. A module holds
 early;
 - ``COLUMNS``, if it counts something of its own: name -> (units, description); and ``RELEASED``,
   names of those that a private run releases, the others being exact functions of the data;
-- ``LABELLED = True``, if it learns from labels: its steps get `fedcore.clients.Labelled` data.
+- ``LABELLED = True``, if it learns from labels: its steps get
+  `fedcore.problems.clients.Labelled` data.
 
 ``record(iteration, **iterate)`` is called with ``basis=…`` or ``factors=…`` (and ``models=…``, the
 coefficients of every client's regression as rows, where there are labels; and ``target=…``, the
@@ -34,10 +35,10 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from fedcore.checks import as_floats
 from fedcore.errors import InputError, nearest
-from fedcore.ledger import Cost, Shape
+from fedcore.federation.ledger import Cost, Shape
 from fedcore.plugins import Registry
+from fedcore.validation import as_floats
 
 REGISTRY = Registry(__name__, __path__, "algorithm")
 names = REGISTRY.names

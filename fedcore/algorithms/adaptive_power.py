@@ -32,14 +32,14 @@ from typing import Any
 import numpy as np
 
 from fedcore.algorithms.ssi import communication as communication
-from fedcore.checks import require_at_least, require_one_of, require_positive
 from fedcore.errors import InputError
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
+from fedcore.parts.budget import Budgeted, gaussian_start
+from fedcore.parts.filtering import Noise, filtered_product, search_epsilon, step_events
+from fedcore.parts.gram_products import gram_product
 from fedcore.privacy import accounting
-from fedcore.privacy.budget import Budgeted, gaussian_start
-from fedcore.privacy.filtering import Noise, filtered_product, search_epsilon, step_events
-from fedcore.steps import gram_product
+from fedcore.validation import require_at_least, require_one_of, require_positive
 
 PAPER = "dppower"
 COLUMNS = {

@@ -20,18 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.checks import require_at_least, require_positive
 from fedcore.errors import InputError
-from fedcore.federation import Federation
-from fedcore.ledger import Cost, Shape
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
+from fedcore.parts.budget import Budgeted, gaussian_start
+from fedcore.parts.filtering import Noise, filtered_product, search_epsilon, step_events
+from fedcore.parts.gram_products import gram_product
 from fedcore.privacy import accounting
-from fedcore.privacy.budget import Budgeted, gaussian_start
 from fedcore.privacy.events import Bounded
-from fedcore.privacy.filtering import Noise, filtered_product, search_epsilon, step_events
 from fedcore.privacy.mechanisms import derived
 from fedcore.privacy.rows import product
-from fedcore.steps import gram_product
+from fedcore.validation import require_at_least, require_positive
 
 PAPER = "dppower"
 SEARCH_SHARE, FAILURE, RATIO = 0.1, 0.05, 2.0  # of `adaptive_power`

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.federation import Federation
-from fedcore.ledger import Cost, Shape
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import top_eigenvectors
+from fedcore.parts.budget import Budgeted
+from fedcore.parts.gram_products import local_gram
 from fedcore.privacy import accounting
-from fedcore.privacy.budget import Budgeted
-from fedcore.steps import local_gram
 
 PAPER = "dppower"
 

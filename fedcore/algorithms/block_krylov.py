@@ -33,11 +33,11 @@ import scipy.linalg
 from fedcore.algorithms import ssi
 from fedcore.algorithms.ssi import communication as communication
 from fedcore.algorithms.ssi import starting_basis
-from fedcore.checks import require_at_least
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
-from fedcore.residuals import Residual
-from fedcore.steps import gram_product
+from fedcore.parts.gram_products import gram_product
+from fedcore.parts.residuals import Residual
+from fedcore.validation import require_at_least
 
 PAPER = "faps"
 
@@ -67,7 +67,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     dict
         ``basis`` of shape (n_features, n_components), and ``ritz_values`` of shape
         (n_components,), the leading eigenvalues of AAᵀ as V has them; with a tolerance also what
-        `fedcore.residuals.Residual.output` has.
+        `fedcore.parts.residuals.Residual.output` has.
     """
     n, p = federation.shape.n_features, params.n_components
     room = min(p * params.memory, n)

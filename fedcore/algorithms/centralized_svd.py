@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from fedcore.checks import require_at_least
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
 from fedcore.iterates import ExactFactors
-from fedcore.ledger import Cost, Shape
 from fedcore.linalg import triangular_factor
+from fedcore.validation import require_at_least
 
 PAPER = "factorization"
 

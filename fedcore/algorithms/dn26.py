@@ -36,14 +36,14 @@ import numpy as np
 import scipy.linalg
 
 from fedcore.algorithms.one_shot import communication as communication
-from fedcore.checks import require_one_of
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
 from fedcore.linalg import haar, orth, triangular_factor
+from fedcore.parts.budget import Budgeted
 from fedcore.privacy import accounting
-from fedcore.privacy.budget import Budgeted
 from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.privacy.mechanisms import derived
 from fedcore.privacy.rows import in_double, product, row_norms
+from fedcore.validation import require_one_of
 
 PAPER = "dppower"
 NEIGHBOURS = {"entry": "change_entry", "row_by_entries": "add_or_remove_one"}

@@ -32,16 +32,16 @@ import numpy as np
 
 from fedcore.algorithms.private_oja import communication as communication
 from fedcore.algorithms.private_oja import in_turn
-from fedcore.checks import require_at_least, require_positive
 from fedcore.errors import InputError
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
+from fedcore.parts.budget import Budgeted, gaussian_start
+from fedcore.parts.private_mean import Noise, private_mean
 from fedcore.privacy import accounting
-from fedcore.privacy.budget import Budgeted, gaussian_start
 from fedcore.privacy.events import Bounded, Event, Gaussian
-from fedcore.privacy.mean import Noise, private_mean
 from fedcore.privacy.mechanisms import derived
 from fedcore.privacy.rows import without_endless_rows
+from fedcore.validation import require_at_least, require_positive
 
 PAPER = "dppower"
 

@@ -25,7 +25,7 @@ inner steps amplify what rounding adds, geometrically, for as long as (26) sees 
 with (26), as printed, the path and its number of rounds are another one after one rounding of the
 start, with another number of threads and on another CPU. With (14), which finds a residual of zero
 and leaves at once, they are not. How much, a cell with ``twin: rounding`` measures; see
-`fedcore.twins`.
+`fedcore.experiments.twins`.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ import numpy as np
 from fedcore.algorithms import ssi
 from fedcore.algorithms.ssi import communication as communication
 from fedcore.algorithms.ssi import starting_basis
-from fedcore.checks import (
+from fedcore.federation.federation import Federation
+from fedcore.linalg import off, orth, spectral_norm
+from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits
+from fedcore.parts.gram_products import local_gram_product
+from fedcore.validation import (
     require_at_least,
     require_flag,
     require_non_negative,
     require_one_of,
     require_positive,
 )
-from fedcore.eigensolvers import RULES, SIGNS, SOLVERS, Limits
-from fedcore.federation import Federation
-from fedcore.linalg import off, orth, spectral_norm
-from fedcore.steps import local_gram_product
 
 PAPER = "faps"
 COLUMNS = {
@@ -77,7 +77,7 @@ class Params(ssi.Rounds):
     inner_steps : int, default=30
         Inner iterations in a round: all of them for ``fixed``, at most so many for the others.
     solver : {"power", "ritz", "krylov"}, default="power"
-        What an inner iteration is; see `fedcore.eigensolvers`.
+        What an inner iteration is; see `fedcore.parts.eigensolvers`.
     signs : {"positive", "arbitrary"}, default="positive"
         Of the columns of Xᵢ: diag(R) ≥ 0 in the inner QR, or what LAPACK and Eigen leave.
     beta_factor : float, default=0.15

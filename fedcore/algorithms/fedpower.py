@@ -10,7 +10,7 @@ noise this is `local_power`, byte for byte. With K `participants` the server dra
 every synchronisation, with replacement as in Algorithm 3 or without; one that was drawn w times
 sends once and weighs w; the first client is the reference for the alignment and always sends. If
 there is no synchronisation at T, the answer is the average of the aligned Zᵢ at T, in one more
-round. `fedcore.privacy.calibration` has s; every product of a client that is to send is charged.
+round. `fedcore.parts.gram_noise` has s; every product of a client that is to send is charged.
 The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times ours: the iterates are the same.
 
 Departures: Z₀ is that of `local_power`, from uniform entries, where the paper has Gaussian ones; a
@@ -28,15 +28,19 @@ import numpy as np
 
 from fedcore.algorithms.local_power import ALIGNMENTS, SCHEDULES, aggregate, align
 from fedcore.algorithms.ssi import starting_basis
-from fedcore.checks import require_at_least, require_flag, require_one_of
 from fedcore.errors import InputError
-from fedcore.federation import Federation, Step
-from fedcore.ledger import Cost, Shape
+from fedcore.federation.federation import Federation, Step
+from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
+from fedcore.parts.gram_noise import CALIBRATIONS, sensitivity, standard_deviation
+from fedcore.parts.gram_products import (
+    gram_product,
+    local_gram_product,
+    local_gram_product_in_double,
+)
 from fedcore.privacy.accounting import require_delta, require_epsilon
-from fedcore.privacy.calibration import CALIBRATIONS, sensitivity, standard_deviation
 from fedcore.privacy.mechanisms import derived
-from fedcore.steps import gram_product, local_gram_product, local_gram_product_in_double
+from fedcore.validation import require_at_least, require_flag, require_one_of
 
 PAPER = "fedpower"
 

@@ -23,14 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from fedcore import linear_rounds, starts
-from fedcore.checks import require_at_least, require_flag
-from fedcore.clients import Labelled
-from fedcore.federation import Federation, stacked
-from fedcore.ledger import Cost, Shape
+from fedcore.federation.federation import Federation, stacked
+from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
-from fedcore.linear_rounds import local_models
-from fedcore.regression import least_squares, model_gradient, predict
+from fedcore.parts import representation_starts as starts
+from fedcore.parts import shared_heads as linear_rounds
+from fedcore.parts.shared_heads import local_models
+from fedcore.problems.clients import Labelled
+from fedcore.problems.regression import least_squares, model_gradient, predict
+from fedcore.validation import require_at_least, require_flag
 
 PAPER = "fedrep_linear"
 LABELLED = True

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from fedcore import starts
-from fedcore.clients import Labelled
-from fedcore.federation import Federation, stacked
-from fedcore.ledger import Cost, Shape
-from fedcore.linear_rounds import Params
-from fedcore.regression import model_gradient, predict
+from fedcore.federation.federation import Federation, stacked
+from fedcore.federation.ledger import Cost, Shape
+from fedcore.parts import representation_starts as starts
+from fedcore.parts.shared_heads import Params
+from fedcore.problems.clients import Labelled
+from fedcore.problems.regression import model_gradient, predict
 
 PAPER = "fedrep_linear"
 LABELLED = True

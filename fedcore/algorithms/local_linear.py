@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.checks import require_at_least
-from fedcore.clients import Labelled
-from fedcore.federation import Federation, stacked
-from fedcore.ledger import Cost, Shape
-from fedcore.regression import least_squares
+from fedcore.federation.federation import Federation, stacked
+from fedcore.federation.ledger import Cost, Shape
+from fedcore.problems.clients import Labelled
+from fedcore.problems.regression import least_squares
+from fedcore.validation import require_at_least
 
 PAPER = "fedrep_linear"
 LABELLED = True

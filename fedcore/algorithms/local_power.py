@@ -25,12 +25,12 @@ import numpy as np
 
 from fedcore.algorithms import ssi
 from fedcore.algorithms.ssi import starting_basis
-from fedcore.checks import require_at_least, require_one_of
-from fedcore.federation import Federation, Step
-from fedcore.ledger import Cost, Shape
+from fedcore.federation.federation import Federation, Step
+from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth, procrustes
+from fedcore.parts.gram_products import gram_product, local_gram_product
 from fedcore.privacy.mechanisms import derived
-from fedcore.steps import gram_product, local_gram_product
+from fedcore.validation import require_at_least, require_one_of
 
 PAPER = "fedpower"
 SCHEDULES = {

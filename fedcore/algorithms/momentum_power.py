@@ -25,11 +25,11 @@ import scipy.linalg
 from fedcore.algorithms import ssi
 from fedcore.algorithms.ssi import communication as communication
 from fedcore.algorithms.ssi import starting_basis
-from fedcore.checks import require_non_negative
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
 from fedcore.linalg import qr_positive
-from fedcore.residuals import Residual, joined
-from fedcore.steps import gram_product
+from fedcore.parts.gram_products import gram_product
+from fedcore.parts.residuals import Residual, joined
+from fedcore.validation import require_non_negative
 
 PAPER = "faps"
 
@@ -59,7 +59,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     -------
     dict
         ``basis`` of shape (n_features, n_components), and ``beta``, the last β; with a tolerance
-        also what `fedcore.residuals.Residual.output` has.
+        also what `fedcore.parts.residuals.Residual.output` has.
     """
     test = Residual(params.tol, federation.shape)
     known = params.sigma_next

@@ -32,13 +32,13 @@ from typing import Any
 import numpy as np
 
 from fedcore.algorithms.ssi import communication as communication
-from fedcore.checks import require_at_least, require_one_of
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
+from fedcore.parts.budget import Budgeted, gaussian_start
+from fedcore.parts.gram_products import gram_product, local_gram_product_in_double
 from fedcore.privacy import accounting
-from fedcore.privacy.budget import Budgeted, gaussian_start
 from fedcore.privacy.rows import product, transposed_product
-from fedcore.steps import gram_product, local_gram_product_in_double
+from fedcore.validation import require_at_least, require_one_of
 
 PAPER = "dppower"
 NEIGHBOURS = {

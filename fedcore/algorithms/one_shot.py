@@ -21,8 +21,8 @@ import numpy as np
 import scipy.linalg
 
 from fedcore.algorithms.centralized_svd import Params
-from fedcore.federation import Federation
-from fedcore.ledger import Cost, Shape
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import triangular_factor
 
 PAPER = "faps"

@@ -19,7 +19,7 @@ from fedcore.algorithms.power_iteration import (
     communication,
     power_initialisation,
 )
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
 from fedcore.iterates import ExactFactors
 from fedcore.linalg import range_basis
 

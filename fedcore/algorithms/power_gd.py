@@ -27,10 +27,10 @@ import numpy as np
 from fedcore.algorithms import power_iteration
 from fedcore.algorithms.power_iteration import COLUMNS as COLUMNS
 from fedcore.algorithms.power_iteration import Scaled, power_initialisation
-from fedcore.checks import require_at_least, require_flag
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
 from fedcore.iterates import SpectralFactors
 from fedcore.linalg import orth, range_basis
+from fedcore.validation import require_at_least, require_flag
 
 PAPER = "factorization"
 

@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedcore.checks import require_at_least, require_one_of
 from fedcore.errors import InputError, RoundingWarning
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
 from fedcore.iterates import ExactFactors
-from fedcore.ledger import Cost, Shape
 from fedcore.linalg import condition_number, lost_directions
+from fedcore.validation import require_at_least, require_one_of
 
 PAPER = "factorization"
 SELECTIONS = ("initial", "final")

@@ -22,10 +22,10 @@ import scipy.linalg
 from fedcore.algorithms import power_gd
 from fedcore.algorithms.power_iteration import COLUMNS as COLUMNS
 from fedcore.algorithms.power_iteration import Scaled, power_initialisation
-from fedcore.checks import require_non_negative, require_one_of
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
 from fedcore.iterates import ExplicitFactors
 from fedcore.linalg import orth
+from fedcore.validation import require_non_negative, require_one_of
 
 PAPER = "factorization"
 

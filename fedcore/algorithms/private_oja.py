@@ -31,16 +31,16 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.checks import require_at_least, require_positive
 from fedcore.errors import InputError
-from fedcore.federation import Federation, Step
-from fedcore.ledger import Cost, Shape
+from fedcore.federation.federation import Federation, Step
+from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
+from fedcore.parts.budget import Budgeted, gaussian_start
+from fedcore.parts.shuffling import local_budget
 from fedcore.privacy import accounting
-from fedcore.privacy.budget import Budgeted, gaussian_start
 from fedcore.privacy.mechanisms import derived
 from fedcore.privacy.rows import row_norms, without_endless_rows
-from fedcore.privacy.shuffling import local_budget
+from fedcore.validation import require_at_least, require_positive
 
 PAPER = "dppower"
 STEPS = 1024  # whose rows are gathered, and noise drawn, at a time

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.checks import require_at_least, require_non_negative
 from fedcore.errors import InputError
-from fedcore.federation import Federation
-from fedcore.ledger import Cost, Shape
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
-from fedcore.residuals import Residual
-from fedcore.steps import gram_product
+from fedcore.parts.gram_products import gram_product
+from fedcore.parts.residuals import Residual
+from fedcore.validation import require_at_least, require_non_negative
 
 PAPER = "faps"
 
@@ -58,7 +58,7 @@ class Params(Rounds):
     ----------
     tol : float, default=0.0
         End when the sine of the largest angle to the leading eigenspace is at most so much, by the
-        test of `fedcore.residuals`; 0 for all rounds. Costs nothing but the server's arithmetic.
+        test of `fedcore.parts.residuals`; 0 for all rounds. Costs only the server's arithmetic.
     """
 
     tol: float = 0.0
@@ -77,7 +77,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     -------
     dict
         ``basis`` of shape (n_features, n_components), and with a tolerance what
-        `fedcore.residuals.Residual.output` has.
+        `fedcore.parts.residuals.Residual.output` has.
     """
     test = Residual(params.tol, federation.shape)
     Z = starting_basis(federation, params, rng)

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.checks import require_at_least, require_positive
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
 from fedcore.iterates import ExplicitFactors
-from fedcore.ledger import Cost, Shape
+from fedcore.validation import require_at_least, require_positive
 
 PAPER = "factorization"
 

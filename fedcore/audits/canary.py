@@ -34,8 +34,8 @@ from scipy.ndimage import uniform_filter1d
 
 from fedcore import algorithms
 from fedcore.api import execute
-from fedcore.checks import require_at_least
 from fedcore.errors import InputError
+from fedcore.federation.transcript import Exchange, Transcript
 from fedcore.generators import canary
 from fedcore.history import History
 from fedcore.privacy import accounting
@@ -44,7 +44,7 @@ from fedcore.privacy.mechanisms import Privacy
 from fedcore.privacy.noise import Weakened
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
-from fedcore.transcript import Exchange, Transcript
+from fedcore.validation import require_at_least
 
 COLUMN = ("1", "evidence in what the server saw for the data with the canary e₁")
 LEVELS = np.linspace(0.002, 0.998, 250)  # quantiles of the scores that are tried as thresholds

@@ -37,9 +37,9 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from fedcore.errors import InputError
+from fedcore.federation.transcript import Transcript
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
-from fedcore.transcript import Transcript
 
 Pair = tuple[np.ndarray, np.ndarray]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from fedcore import atomic
-from fedcore.datasets.bounded import Source
+from fedcore.datasets.formats.bounded import Source
 from fedcore.errors import DataError
+from fedcore.files import atomic
 
 RECORD = "fetched.json"
 _CHUNK = 1 << 20

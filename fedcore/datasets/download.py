@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from fedcore import atomic
 from fedcore.datasets import checksums
-from fedcore.datasets.bounded import Bounded, Source, TooMuch
+from fedcore.datasets.formats.bounded import Bounded, Source, TooMuch
 from fedcore.errors import DataError
+from fedcore.files import atomic
 
 ATTEMPTS = 3
 BACKOFF_S = 1.0

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.checks import check_annotated, checked
 from fedcore.errors import ConfigError, InputError, nearest
+from fedcore.validation import check_annotated, checked
 
 Parts = list[np.ndarray]
 _TRIES = 1000

@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from fedcore import shipped
+from fedcore.config import shipped
 from fedcore.errors import ConfigError, nearest
 
 GROUP = "fedcore.datasets"
@@ -19,7 +19,7 @@ GROUP = "fedcore.datasets"
 @functools.lru_cache(maxsize=8)
 def _validated(path: Path, stamp: int) -> dict[str, dict[str, Any]]:
     """Parse and validate one version of a registry file."""
-    from fedcore import schemas, strict_yaml
+    from fedcore.config import schemas, strict_yaml
     from fedcore.datasets import variants
 
     what = f"the data set registry {path}"

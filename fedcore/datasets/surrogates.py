@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.datasets import celeba
+from fedcore.datasets.formats import celeba
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import ConfigError, FedcoreError
 

@@ -8,21 +8,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedcore.checks import check_annotated
 from fedcore.datasets import checksums
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import ConfigError, DataError, nearest
+from fedcore.validation import check_annotated
 
 # As ``module:function``, imported when used: a problem depends on its own loader's code alone.
 LOADERS = {
-    "celeba": "fedcore.datasets.celeba:read",
-    "cifar100_binary": "fedcore.datasets.cifar:read_binary100",
-    "cifar100_python": "fedcore.datasets.cifar:read_python100",
-    "cifar10_binary": "fedcore.datasets.cifar:read_binary10",
-    "cifar10_python": "fedcore.datasets.cifar:read_python10",
-    "cifar10_records": "fedcore.datasets.cifar_records:read",
-    "idx": "fedcore.datasets.idx:read",
-    "libsvm": "fedcore.datasets.libsvm:read",
+    "celeba": "fedcore.datasets.formats.celeba:read",
+    "cifar100_binary": "fedcore.datasets.formats.cifar:read_binary100",
+    "cifar100_python": "fedcore.datasets.formats.cifar:read_python100",
+    "cifar10_binary": "fedcore.datasets.formats.cifar:read_binary10",
+    "cifar10_python": "fedcore.datasets.formats.cifar:read_python10",
+    "cifar10_records": "fedcore.datasets.formats.cifar_records:read",
+    "idx": "fedcore.datasets.formats.idx:read",
+    "libsvm": "fedcore.datasets.formats.libsvm:read",
 }
 SURROGATES = {
     "digits": "fedcore.datasets.surrogates:digits",

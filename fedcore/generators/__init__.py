@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.clients import Clients, Reduction
 from fedcore.errors import InputError, nearest
 from fedcore.plugins import Registry
+from fedcore.problems.clients import Clients, Reduction
 from fedcore.problems.problem import Reference
-from fedcore.regression import Truth
+from fedcore.problems.regression import Truth
 
 Matrices = list[np.ndarray]
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedcore.checks import as_floats, require_at_least, require_non_negative
 from fedcore.errors import InputError
+from fedcore.validation import as_floats, require_at_least, require_non_negative
 
 
 def generate(

@@ -12,8 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedcore.checks import require_at_least, require_flag, require_non_negative, require_positive
 from fedcore.errors import InputError
+from fedcore.validation import (
+    require_at_least,
+    require_flag,
+    require_non_negative,
+    require_positive,
+)
 
 # Where to find the neighbour under a relation of `fedcore.privacy.events.NEIGHBOURS`.
 NEIGHBOUR = {

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedcore.checks import as_floats, require_at_least, require_non_negative
 from fedcore.errors import InputError
 from fedcore.linalg import haar
+from fedcore.validation import as_floats, require_at_least, require_non_negative
 
 
 def generate(

@@ -25,11 +25,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedcore.checks import require_at_least, require_non_negative, require_one_of
-from fedcore.clients import Clients
 from fedcore.errors import InputError
 from fedcore.linalg import haar
-from fedcore.regression import Truth, predict
+from fedcore.problems.clients import Clients
+from fedcore.problems.regression import Truth, predict
+from fedcore.validation import require_at_least, require_non_negative, require_one_of
 
 
 def _rows_of_length(matrix: np.ndarray, length: float) -> np.ndarray:

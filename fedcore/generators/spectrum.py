@@ -17,10 +17,10 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.linalg
 
-from fedcore.checks import require_at_least, require_one_of, require_positive
 from fedcore.errors import InputError
 from fedcore.linalg import gram_matrix, orth, qr_positive
 from fedcore.problems.problem import Reference
+from fedcore.validation import require_at_least, require_one_of, require_positive
 
 KINDS = ("geometric", "arithmetic")
 ROWS = 1024  # multiplied at a time

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fedcore.checks import require_at_least, require_flag, require_non_negative
-from fedcore.clients import Reduction
 from fedcore.errors import InputError
 from fedcore.linalg import orth, triangular_factor
+from fedcore.problems.clients import Reduction
+from fedcore.validation import require_at_least, require_flag, require_non_negative
 
 ROWS = 8192  # drawn at a time
 

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedcore.checks import require_at_least, require_one_of, require_positive
 from fedcore.errors import InputError
+from fedcore.validation import require_at_least, require_one_of, require_positive
 
 KINDS = ("gaussian", "sign")
 ENTRIES = 2**22  # drawn at a time

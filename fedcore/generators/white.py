@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedcore.checks import require_at_least, require_one_of
+from fedcore.validation import require_at_least, require_one_of
 
 KINDS = ("normal", "uniform")
 

@@ -13,13 +13,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fedcore.clients import Labelled
 from fedcore.errors import InputError
 from fedcore.iterates import Iterate
 from fedcore.linalg import column_space, sin_theta
 from fedcore.metrics import Metric, intermediate
+from fedcore.problems.clients import Labelled
 from fedcore.problems.problem import Problem
-from fedcore.regression import Truth, least_squares, predict
+from fedcore.problems.regression import Truth, least_squares, predict
 
 NEW_SAMPLES = (1, 2, 3, 5, 10, 15, 20, 30, 40)  # of a new client, Figure 4
 

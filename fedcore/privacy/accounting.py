@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.checks import require_at_least, require_one_of, require_positive
 from fedcore.errors import InputError
 from fedcore.privacy.events import Bounded, Event
+from fedcore.validation import require_at_least, require_one_of, require_positive
 
 ACCOUNTINGS = ("tight", "rdp")
 SMALLEST, LARGEST = 1e-9, 1e4  # ε that a run may ask for: formulas stay within floating point

@@ -26,11 +26,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fedcore.checks import require_non_negative, require_one_of, require_positive
 from fedcore.errors import InputError
 from fedcore.privacy import accounting
 from fedcore.privacy.events import NEIGHBOURS, Bounded, Event, Gaussian, Laplace
 from fedcore.privacy.noise import label
+from fedcore.validation import require_non_negative, require_one_of, require_positive
 
 AnyStep = TypeVar("AnyStep")
 Value = TypeVar("Value")

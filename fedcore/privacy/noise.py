@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedcore.checks import require_positive
 from fedcore.seeds import NOISE, child
+from fedcore.validation import require_positive
 
 SIMULATED = "simulated noise: no guarantee for these data"
 SECRET = "noise from the operating system's entropy, not kept"

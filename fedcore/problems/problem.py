@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from fedcore.clients import Clients
 from fedcore.linalg import column_space, triangular_factor
-from fedcore.regression import Truth
+from fedcore.problems.clients import Clients
+from fedcore.problems.regression import Truth
 
 
 class Reference(NamedTuple):

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import h5py
 import numpy as np
 
-from fedcore import sealed
-from fedcore.clients import Clients, Matrices, Reduction
 from fedcore.errors import DataError
+from fedcore.files import sealed
+from fedcore.problems.clients import Clients, Matrices, Reduction
 from fedcore.problems.problem import Problem, Reference
-from fedcore.regression import Truth
+from fedcore.problems.regression import Truth
 
 SCHEMA = 1
 

@@ -8,8 +8,8 @@ from fedcore.audits import canary as audit
 from fedcore.errors import DataError
 from fedcore.generators import canary
 from fedcore.history import History
+from fedcore.reports.results import WEAKENED, Results
 from fedcore.reports.rows import status
-from fedcore.results import WEAKENED, Results
 
 
 def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[History, History]]:

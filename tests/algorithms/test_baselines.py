@@ -11,7 +11,7 @@ from contract.cases import practical_step
 import fedcore
 from fedcore.algorithms import yd2021
 from fedcore.algorithms.wk2023 import spectral_norm_bound
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
 
 RANK = 3
 
@@ -44,7 +44,7 @@ def test_the_bound_from_the_clients_is_one_and_costs_one_number_each(clients):
     expected = math.sqrt(sum(np.linalg.svd(s)[1][0] ** 2 for s in clients))
     assert bound == pytest.approx(expected, rel=1e-14)  # rounding
     assert np.linalg.svd(np.vstack(clients))[1][0] <= bound <= np.linalg.norm(np.vstack(clients))
-    assert federation.ledger.cost() == fedcore.ledger.Cost(1, len(clients), 0)
+    assert federation.ledger.cost() == fedcore.federation.ledger.Cost(1, len(clients), 0)
 
 
 def test_the_bound_goes_to_the_clients_that_step_by_it(clients):

@@ -11,10 +11,10 @@ from conftest import FEATURES, RANK, cut, spectrum_matrix
 import fedcore
 from fedcore import metrics
 from fedcore.api import execute, shared_basis
-from fedcore.cells import run_cell
-from fedcore.eigensolvers import RULES, SOLVERS
+from fedcore.experiments.cell import run_cell
+from fedcore.federation.ledger import Cost
 from fedcore.history import History
-from fedcore.ledger import Cost
+from fedcore.parts.eigensolvers import RULES, SOLVERS
 from fedcore.problems.problem import Problem
 from fedcore.problems.storage import save
 

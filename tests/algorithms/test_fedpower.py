@@ -14,9 +14,9 @@ from fedcore import algorithms, metrics
 from fedcore.algorithms.local_power import SCHEDULES
 from fedcore.api import execute
 from fedcore.errors import InputError
-from fedcore.ledger import Shape
+from fedcore.federation.ledger import Shape
+from fedcore.parts.gram_noise import sensitivity, standard_deviation, theorem_6
 from fedcore.privacy import accounting
-from fedcore.privacy.calibration import sensitivity, standard_deviation, theorem_6
 from fedcore.privacy.events import Gaussian
 from fedcore.problems.problem import Problem
 

@@ -12,7 +12,7 @@ from contract.cases import Draws
 import fedcore
 from fedcore import algorithms
 from fedcore.errors import InputError, RoundingWarning
-from fedcore.ledger import Cost, Shape
+from fedcore.federation.ledger import Cost, Shape
 
 RANK = 3
 POWER_METHODS = ["power_iteration", "power_exact", "power_gd", "power_prox"]

@@ -24,12 +24,14 @@ from fedcore.algorithms import (
 )
 from fedcore.api import execute
 from fedcore.errors import InputError
+from fedcore.federation.transcript import Transcript
 from fedcore.generators import generate
-from fedcore.privacy import accounting, filtering, mean, shuffling
+from fedcore.parts import filtering, shuffling
+from fedcore.parts import private_mean as mean
+from fedcore.privacy import accounting
 from fedcore.privacy.events import Bounded, Gaussian
 from fedcore.privacy.mechanisms import Mechanisms
 from fedcore.problems.problem import Problem
-from fedcore.transcript import Transcript
 
 PRIVATE = [
     ("analyze_gauss", {}),
@@ -183,7 +185,7 @@ def test_the_filtered_product_is_the_sum_over_rows_within_its_threshold():
     X = np.linalg.qr(np.random.default_rng(3).standard_normal((6, 1)))[0]
     noise = filtering.Noise(search=0.5, multiplier=1e-9, query_scale=2.0)
     step = filtering.filtered_product(noise, failure=0.05, ratio=2.0)
-    federation = fedcore.federation.Federation([rows], noise=np.random.SeedSequence(0))
+    federation = fedcore.federation.federation.Federation([rows], noise=np.random.SeedSequence(0))
     federation.protect(delta=1e-5, neighbours="add_or_remove_one")
     federation.broadcast(X)
     reply = federation.gather(step)[0]
@@ -200,7 +202,7 @@ def test_the_number_of_filtered_rows_keeps_to_lemma_b1():
     rows, epsilon, beta, T = spiked(20_000, 50)[0], 0.3, 0.05, 200
     noise = filtering.Noise(search=epsilon, multiplier=1e-9, query_scale=4.0)
     step = filtering.filtered_product(noise, failure=beta, ratio=2.0)
-    federation = fedcore.federation.Federation([rows], noise=np.random.SeedSequence(0))
+    federation = fedcore.federation.federation.Federation([rows], noise=np.random.SeedSequence(0))
     federation.protect(delta=1e-5, neighbours="add_or_remove_one")
     bound = 8 * (math.log(math.log(20_000)) + 2 * math.log(2 / beta)) / epsilon
     rng, over, some = np.random.default_rng(5), 0, 0
@@ -574,7 +576,7 @@ def test_the_private_mean_of_values_far_from_zero_is_rounded_by_their_spread():
 def test_a_row_whose_score_underflows_sits_out():
     """(1e153, 1e-163) scores 0 against e₂ in floating point, and would be taken for a short row."""
     rows = np.vstack([spiked(50, 2)[0], [[1e153, 1e-163]]])
-    federation = fedcore.federation.Federation([rows], noise=np.random.SeedSequence(0))
+    federation = fedcore.federation.federation.Federation([rows], noise=np.random.SeedSequence(0))
     federation.protect(delta=1e-5, neighbours="add_or_remove_one")
     federation.broadcast(np.array([[0.0], [1.0]]))
     federation.gather(filtering.filtered_product(filtering.Noise(50.0, 1e-9, 2.0), 0.05, 2.0))

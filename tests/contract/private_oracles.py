@@ -20,7 +20,7 @@ from fedcore.algorithms import (
     noisy_power,
     private_oja,
 )
-from fedcore.privacy.mean import private_mean
+from fedcore.parts.private_mean import private_mean
 
 Found = tuple[np.ndarray, None]
 

@@ -13,11 +13,11 @@ from contract.cases import CASES, Draws, case_of, labels_of, rounded_once_more
 import fedcore
 from fedcore import algorithms, metrics
 from fedcore.api import execute, shared_basis
-from fedcore.clients import Clients
 from fedcore.errors import InputError
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Shape
 from fedcore.history import History
-from fedcore.ledger import Shape
+from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 

@@ -13,7 +13,7 @@ from contract.test_algorithms import LABELLED, every_setting, run, starting_basi
 
 import fedcore
 from fedcore import algorithms
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
 
 HOW = ("gather", "sum", "mean", "local")  # `observe` looks on from outside, for evaluation
 

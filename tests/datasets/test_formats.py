@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fedcore.datasets import bounded, celeba, cifar, cifar_records, idx, libsvm
+from fedcore.datasets.formats import bounded, celeba, cifar, cifar_records, idx, libsvm
 from fedcore.errors import ConfigError, DataError
 
 

@@ -15,16 +15,16 @@ import fedcore
 from fedcore import algorithms
 from fedcore.api import execute
 from fedcore.audits import canary as audit
-from fedcore.cells import run_cell
 from fedcore.errors import ConfigError, InputError
-from fedcore.experiments import load_plan, read_yaml
+from fedcore.experiments.cell import run_cell
+from fedcore.experiments.plan import load_plan, read_yaml
+from fedcore.federation.transcript import Exchange
 from fedcore.generators import canary
 from fedcore.privacy import noise
 from fedcore.privacy.accounting import epsilon, gaussian_noise_multiplier
 from fedcore.privacy.events import Gaussian
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.transcript import Exchange
 
 SETTINGS = {"iterations": 3, "local_steps": 1, "epsilon": 0.5, "delta": 1e-4}
 

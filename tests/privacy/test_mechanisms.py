@@ -7,12 +7,12 @@ import pytest
 from scipy import stats
 
 from fedcore.errors import InputError
-from fedcore.federation import Federation
+from fedcore.federation.federation import Federation
+from fedcore.federation.transcript import Transcript
 from fedcore.privacy.accounting import epsilon
 from fedcore.privacy.events import Bounded, Gaussian, Laplace
 from fedcore.privacy.mechanisms import derived, post_processing
 from fedcore.privacy.rows import clip_rows
-from fedcore.transcript import Transcript
 
 
 def private(n_clients: int = 3, **options) -> Federation:
@@ -73,7 +73,7 @@ def test_an_upload_without_a_mechanism_makes_epsilon_infinite(how):
 
 
 def test_a_sum_by_its_twin_is_an_upload_without_a_mechanism():
-    from fedcore.steps import gram_product
+    from fedcore.parts.gram_products import gram_product
 
     federation = private()
     federation.broadcast(np.eye(4))

@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 import fedcore
-from fedcore import algorithms, lockstep
-from fedcore.cells import run_cell, trial
-from fedcore.federation import Federation
+from fedcore import algorithms
+from fedcore.experiments.cell import run_cell, trial
+from fedcore.federation import lockstep
+from fedcore.federation.federation import Federation
+from fedcore.federation.transcript import Transcript
 from fedcore.history import History
 from fedcore.privacy.noise import SECRET, SIMULATED, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 from fedcore.seeds import CLIENT, child
-from fedcore.transcript import Transcript
 
 UPPER = np.triu_indices(5)
 # Every private algorithm, with parameters that fit 60 rows and that make it draw.

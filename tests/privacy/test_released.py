@@ -7,16 +7,17 @@ import pytest
 from click.testing import CliRunner
 
 import fedcore
-from fedcore import algorithms, plotting
-from fedcore.cells import run_cell
+from fedcore import algorithms
 from fedcore.cli import main
 from fedcore.errors import ConfigError, InputError
-from fedcore.experiments import Cell, _check_cell
+from fedcore.experiments.cell import run_cell
+from fedcore.experiments.plan import Cell, _check_cell
+from fedcore.experiments.stopping import Stop
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.recorder import COLUMNS
-from fedcore.stopping import Stop
+from fedcore.reports import plotting
 
 COUNTS = {"iteration", "round", "scalars_up", "scalars_down", "bytes_up", "bytes_down", "diverged"}
 

@@ -7,8 +7,8 @@ import pytest
 
 import fedcore
 from fedcore.errors import InputError
-from fedcore.federation import Federation
-from fedcore.ledger import Ledger
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Ledger
 from fedcore.privacy.accounting import epsilon
 from fedcore.privacy.events import Gaussian
 from fedcore.privacy.mechanisms import Privacy

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from fedcore.cells import run_cell
+from fedcore.experiments.cell import run_cell
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.results import Results
+from fedcore.reports.results import Results
 
 
 class Folder:

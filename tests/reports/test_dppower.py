@@ -11,7 +11,7 @@ import pytest
 
 from fedcore.algorithms import adaptive_power
 from fedcore.history import History
-from fedcore.reports import dppower as report
+from fedcore.reports.papers import dppower as report
 
 GAUSS = {"gauss20_n4": (10_000, 20), "gauss20_n5": (100_000, 20), "gauss20_n6": (1_000_000, 20)}
 OTHER = {"gauss100": (100_000, 100), "gauss1000": (100_000, 1000)}

@@ -10,8 +10,8 @@ from reports.folder import Folder
 
 from fedcore.errors import DataError, HistoryError
 from fedcore.history import History
-from fedcore.reports import factorization as report
-from fedcore.results import Results
+from fedcore.reports.papers import factorization as report
+from fedcore.reports.results import Results
 
 RANK = 3
 METRICS = ["objective", "exact_objective", "exact_excess", "kappa"]

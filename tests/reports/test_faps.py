@@ -9,13 +9,13 @@ import math
 import numpy as np
 import pytest
 
-from fedcore import tables, verdicts
-from fedcore.cells import run_cell
+from fedcore.experiments.cell import run_cell
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.reports import faps as report
-from fedcore.results import Results
+from fedcore.reports import tables, verdicts
+from fedcore.reports.papers import faps as report
+from fedcore.reports.results import Results
 
 MEASURES = ["kkt", "kkt_residual", "captured", "singular_value_error"]
 SIGMA = np.sqrt([1.0, 0.5, 0.4, 0.1])  # λ₂ = 0.5, λ₃ = 0.4: g = 0.1 at p = 2

@@ -8,7 +8,7 @@ from reports.folder import Folder
 from scipy import stats
 
 from fedcore.history import History
-from fedcore.reports import fedpower as report
+from fedcore.reports.papers import fedpower as report
 
 PARAMS = {"n_components": 3, "target": 2, "iterations": 6, "delta": 1e-4}
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from reports.folder import Folder
 
-from fedcore import sources
+from fedcore.experiments import build as sources
 from fedcore.history import History
 from fedcore.problems import storage
-from fedcore.reports import fedrep_linear as report
+from fedcore.reports.papers import fedrep_linear as report
 
 SETTING = {"n_features": 10, "samples": 5, "rank": 2}
 

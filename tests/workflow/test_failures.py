@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from fedcore import verdicts
+from fedcore.reports import verdicts
 
 # Of each rule: a file of code that its job runs, and what is put at the end of it.
 BUGS = {
@@ -18,8 +18,8 @@ BUGS = {
     ),
     "run_power_gd": ("fedcore/algorithms/power_gd.py", "def run(*args):"),
     "plan": ("workflow/scripts/plan.py", ""),
-    "notebook_tiny": ("fedcore/reports/tiny.py", "def ends(results):"),
-    "verdicts": ("fedcore/verdicts.py", "def judge(*args, **options):"),
+    "notebook_tiny": ("fedcore/reports/papers/tiny.py", "def ends(results):"),
+    "verdicts": ("fedcore/reports/verdicts.py", "def judge(*args, **options):"),
     "summary": ("workflow/scripts/summary.py", ""),
 }
 
@@ -134,7 +134,7 @@ def test_data_that_are_gone_take_no_results_with_them(first_run, done):
 
 def add_paper(checkout, name):
     """Add a second paper, a copy of the first, and ask for both."""
-    for path in ("config/papers/{}.yaml", "fedcore/reports/{}.py", "notebooks/{}.ipynb"):
+    for path in ("config/papers/{}.yaml", "fedcore/reports/papers/{}.py", "notebooks/{}.ipynb"):
         shutil.copy2(checkout.root / path.format("tiny"), checkout.root / path.format(name))
     notebook = checkout.root / f"notebooks/{name}.ipynb"
     text = notebook.read_text().replace("import tiny as", f"import {name} as")
@@ -154,7 +154,7 @@ def test_two_papers_of_which_one_fails(done):
     assert run.status == 0, run.text
     assert combined(done) == ["Smith2024", "tiny"]
     mend = insert_bug(done, "notebook_tiny")
-    done.append("fedcore/reports/Smith2024.py", "\nEDITED = True\n")
+    done.append("fedcore/reports/papers/Smith2024.py", "\nEDITED = True\n")
     run = done.snakemake("--keep-going")
     assert run.status == 1
     assert combined(done) == ["Smith2024"]
@@ -183,7 +183,7 @@ def test_two_papers_of_which_one_fails(done):
 )
 def test_names_that_a_paper_cannot_have(name, reason):
     from fedcore.errors import ConfigError
-    from fedcore.experiments import load_plan
+    from fedcore.experiments.plan import load_plan
 
     with pytest.raises(ConfigError, match=f"^papers: '{name}' .*{reason}$"):
         load_plan({"papers": [name]})

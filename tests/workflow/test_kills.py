@@ -13,8 +13,8 @@ import time
 
 import pytest
 
-from fedcore import jobs
 from fedcore.errors import HistoryError
+from fedcore.experiments import job as jobs
 from fedcore.history import History
 from fedcore.problems import storage
 

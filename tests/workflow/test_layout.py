@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fedcore.experiments import load_plan, merge, read_yaml
+from fedcore.experiments.plan import load_plan, merge, read_yaml
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "workflow/scripts").glob("*.py"))
@@ -152,7 +152,7 @@ def test_every_paper_is_run_by_default_and_has_its_files():
     assert "papers" not in read_yaml(ROOT / "config/quick.yaml")  # quick runs the same ones
     for paper in PAPERS:
         assert (ROOT / f"notebooks/{paper}.ipynb").is_file()
-        assert (ROOT / f"fedcore/reports/{paper}.py").is_file()
+        assert (ROOT / f"fedcore/reports/papers/{paper}.py").is_file()
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -55,7 +55,7 @@ def test_edited_code(done, path):
 LITTLE = {cell for cell in CELLS if "little" in cell}
 FUNCTIONS = {
     "fedcore/metrics/subspace.py": ("subspace_distance", DESCENT),
-    "fedcore/datasets/idx.py": ("read", LITTLE),
+    "fedcore/datasets/formats/idx.py": ("read", LITTLE),
 }
 
 
@@ -75,10 +75,12 @@ def test_code_that_the_paper_does_not_use(done):
     assert done.planned() == {}
 
 
-REPORTS = ["fedcore/reports/tiny.py", "fedcore/plotting.py", "notebooks/tiny.ipynb"]
+REPORTS = ["fedcore/reports/papers/tiny.py", "fedcore/reports/plotting.py", "notebooks/tiny.ipynb"]
 
 
-@pytest.mark.parametrize("path", [*REPORTS, "fedcore/tables.py", "fedcore/results.py"])
+@pytest.mark.parametrize(
+    "path", [*REPORTS, "fedcore/reports/tables.py", "fedcore/reports/results.py"]
+)
 def test_edited_report(done, path):
     if path.endswith(".py"):
         done.append(path, "\nEDITED = True\n")

@@ -6,13 +6,16 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from fedcore import datasets, experiments, sums, verdicts
+from fedcore import datasets
+from fedcore.experiments import plan as experiments
+from fedcore.files import checksums as sums
+from fedcore.reports import verdicts
 from fedcore.errors import FedcoreError
 from fedcore.datasets import registry
-from fedcore.fingerprint import fingerprint
-from fedcore.fingerprint import notebook as imported_by_notebook
-from fedcore.jobs import forget_killed_run, remove_left_overs
-from fedcore.strict_yaml import read_yaml
+from fedcore.experiments.fingerprint import fingerprint
+from fedcore.experiments.fingerprint import notebook as imported_by_notebook
+from fedcore.experiments.job import forget_killed_run, remove_left_overs
+from fedcore.config.strict_yaml import read_yaml
 
 try:
     for path in workflow.configfiles:  # Snakemake has read them, and kept the last of equal keys

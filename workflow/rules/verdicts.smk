@@ -20,7 +20,7 @@ rule verdicts:
         unavailable=PLAN.unavailable,
         surrogate=PLAN.config["surrogates"],
         tables=f"{RESULTS}/tables",
-        code=fingerprint("fedcore.verdicts"),
+        code=fingerprint("fedcore.reports.verdicts"),
     script:
         "../scripts/verdicts.py"
 
@@ -36,6 +36,6 @@ rule summary:
     localrule: True
     params:
         papers=list(PLAN.papers),
-        code=fingerprint("fedcore.verdicts"),
+        code=fingerprint("fedcore.reports.verdicts"),
     script:
         "../scripts/summary.py"

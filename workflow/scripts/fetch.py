@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fedcore import datasets
-from fedcore.jobs import logged
+from fedcore.experiments.job import logged
 
 with logged(snakemake.log[0]):
     folder = Path(snakemake.output[0]).parent

@@ -2,8 +2,8 @@
 
 import papermill
 
-from fedcore import atomic
-from fedcore.jobs import logged
+from fedcore.experiments.job import logged
+from fedcore.files import atomic
 
 with (
     logged(snakemake.log[0]),

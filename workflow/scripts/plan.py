@@ -2,8 +2,8 @@
 
 import json
 
-from fedcore import atomic
-from fedcore.jobs import logged
+from fedcore.experiments.job import logged
+from fedcore.files import atomic
 
 with logged(snakemake.log[0]), atomic.replace(snakemake.output[0], summed=True) as path:
     path.write_text(json.dumps(snakemake.params.plan, indent=1))

@@ -1,7 +1,7 @@
 """Make one problem: client matrices and the answer that methods are compared with."""
 
-from fedcore import sources
-from fedcore.jobs import logged
+from fedcore.experiments import build as sources
+from fedcore.experiments.job import logged
 from fedcore.problems import storage
 
 with logged(snakemake.log[0]):

@@ -2,8 +2,8 @@
 
 from tqdm import tqdm
 
-from fedcore.cells import run_cell
-from fedcore.jobs import logged
+from fedcore.experiments.cell import run_cell
+from fedcore.experiments.job import logged
 
 with logged(snakemake.log[0]):
     run_cell(

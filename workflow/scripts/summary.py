@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from fedcore import verdicts
-from fedcore.jobs import logged
+from fedcore.experiments.job import logged
+from fedcore.reports import verdicts
 
 with logged(snakemake.log[0]):
     table = Path(snakemake.output.tsv)

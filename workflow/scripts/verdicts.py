@@ -1,7 +1,7 @@
 """Judge the published values of one paper."""
 
-from fedcore import verdicts
-from fedcore.jobs import logged
+from fedcore.experiments.job import logged
+from fedcore.reports import verdicts
 
 with logged(snakemake.log[0]):
     judged = verdicts.judge(

@@ -1,0 +1,1 @@
+"""Configuration files: YAML without surprises, JSON schemas, and what a paper prints."""

@@ -1,0 +1,135 @@
+"""Checking of configuration files against the JSON schemas of ``workflow/schemas``."""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema.exceptions import best_match
+from jsonschema.validators import extend
+
+from fedcore.config import shipped
+from fedcore.config.strict_yaml import read_yaml
+from fedcore.errors import ConfigError, nearest
+
+# Text that the report's pages would take for a tag; nothing there can be made harmless later.
+MARKUP = re.compile("<[A-Za-z/!?]")
+LONGEST = 300  # characters of a message about a value, which may be large
+
+FORMATS = FormatChecker(formats=())
+# For JSON 2.0 is an integer and there is no NaN; `range` takes the one ill, and all else the other.
+TYPES = Draft202012Validator.TYPE_CHECKER.redefine_many(
+    {
+        "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
+        "number": lambda _, value: (
+            isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        ),
+    }
+)
+Validator = extend(Draft202012Validator, type_checker=TYPES)
+
+
+@FORMATS.checks("address", raises=ValueError)
+def _is_address(text: Any) -> bool:
+    """Whether a text is an address that can be downloaded from; raises where it has no parts."""
+    if not isinstance(text, str):
+        return True  # its type says what is wrong
+    parts = urlsplit(text)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+
+
+def check(config: Mapping[str, Any], schema: str, what: str) -> dict[str, Any]:
+    """Return `config` with the schema's defaults filled in.
+
+    Parameters
+    ----------
+    config : mapping
+    schema : str
+        Name of a file ``<schema>.schema.yaml``.
+    what : str
+        What the error message calls the checked object, such as the name of its file.
+
+    Raises
+    ------
+    ConfigError
+        One sentence: where, what is wrong, and for an unknown key the nearest known one.
+    """
+    rules = _schema(schema)
+    if not isinstance(config, Mapping):
+        raise ConfigError(f"{what} is a {type(config).__name__}, not a mapping of keys")
+    for place, wrong in _unfit(config, ()):
+        raise ConfigError(f"{what}, {_place(place)}: {wrong}")
+    filled = copy.deepcopy(dict(config))
+    _fill_defaults(filled, rules, rules)
+    error = best_match(Validator(rules, format_checker=FORMATS).iter_errors(filled))
+    if error is None:
+        return filled
+    message = error.message
+    if error.validator == "additionalProperties":
+        known = error.schema.get("properties", {})
+        patterns = error.schema.get("patternProperties", {})
+        unknown = next(
+            key
+            for key in sorted(set(error.instance) - set(known))
+            if not any(re.search(pattern, key) for pattern in patterns)
+        )
+        message = f"unknown key '{unknown}': {nearest(unknown, known)}"
+    elif len(message) > LONGEST:
+        message = f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
+    raise ConfigError(f"{what}, {_place(error.absolute_path)}: {message}")
+
+
+def _place(path: Iterable[Any]) -> str:
+    return ".".join(str(part) for part in path) or "top level"
+
+
+def _unfit(value: Any, at: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """Yield where and what is wrong with a value at any place, also where a schema is open."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                yield at, f"the key {key!r} is not text; put it in quotes"
+            elif not key.isprintable() or MARKUP.search(key):
+                yield at, f"the key {key!r} holds markup or control characters"
+            else:
+                yield from _unfit(item, (*at, key))
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from _unfit(item, (*at, i))
+    elif isinstance(value, str):
+        if MARKUP.search(value):
+            yield at, f"{value[:LONGEST]!r} holds markup; put a blank after '<'"
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            yield at, f"{value} is not a finite number"
+    elif not (value is None or isinstance(value, int)):
+        yield at, f"{value!r} is a {type(value).__name__}; put it in quotes"
+
+
+@cache
+def _schema(name: str) -> dict[str, Any]:
+    file = f"{name}.schema.yaml"
+    return read_yaml(shipped.find(f"schemas/{file}", f"workflow/schemas/{file}"))
+
+
+def _fill_defaults(value: Any, rules: Mapping[str, Any], root: Mapping[str, Any]) -> None:
+    """Insert defaults of absent keys, level by level, following ``$ref`` into ``$defs``."""
+    if "$ref" in rules:
+        rules = root["$defs"][rules["$ref"].rpartition("/")[2]]
+    if isinstance(value, dict):
+        for key, inner in rules.get("properties", {}).items():
+            if key not in value and "default" in inner:
+                value[key] = copy.deepcopy(inner["default"])
+        for key, item in value.items():
+            inner = rules.get("properties", {}).get(key, rules.get("additionalProperties"))
+            if isinstance(inner, Mapping):
+                _fill_defaults(item, inner, root)
+    elif isinstance(value, list) and isinstance(rules.get("items"), Mapping):
+        for item in value:
+            _fill_defaults(item, rules["items"], root)

@@ -1,0 +1,89 @@
+"""IDX files (MNIST, Fashion-MNIST), plain or gzip-compressed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcore.datasets.formats import bounded
+from fedcore.datasets.loaded import Loaded
+from fedcore.errors import DataError
+
+_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+
+_DIMENSIONS = 8
+
+
+def parse(path: Path) -> np.ndarray:
+    """Return the array of an IDX file.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        An IDX file; one that begins with gzip's magic number is decompressed.
+
+    Returns
+    -------
+    ndarray
+        In the shape and type that the header says, native byte order, writable.
+
+    Raises
+    ------
+    DataError
+        When the file cannot be read, is cut short, has bytes left over, is not IDX, or is larger
+        than any data set of that format.
+    """
+    content = bounded.content(path)
+    if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _TYPES:
+        raise DataError(
+            f"{path} is not an IDX file: it begins with the bytes {content[:4].hex(' ')}"
+        )
+    dtype, start = np.dtype(_TYPES[content[2]]), 4 + 4 * content[3]
+    if content[3] > _DIMENSIONS:
+        raise DataError(f"{path} has {content[3]} dimensions, more than {_DIMENSIONS}")
+    if len(content) < start:
+        raise DataError(f"{path} ends inside its header, after {len(content)} bytes")
+    shape = tuple(int(size) for size in np.frombuffer(content[4:start], ">u4"))
+    wanted = start + math.prod(shape) * dtype.itemsize
+    if len(content) != wanted:
+        raise DataError(
+            f"{path} holds {len(content)} bytes where its header {shape} asks for {wanted}"
+        )
+    return (
+        np.frombuffer(content, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
+    )
+
+
+def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
+    """Read an image file and its label file.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The data set's folder.
+    parts : mapping
+        File names under ``images`` and ``labels``.
+    n_features : int
+        Not used: the files say it themselves.
+
+    Returns
+    -------
+    Loaded
+        x of shape (n_samples, n_pixels), y of shape (n_samples,).
+
+    Raises
+    ------
+    DataError
+        When a file is damaged or the two differ in length.
+    """
+    images, labels = parse(folder / parts["images"]), parse(folder / parts["labels"])
+    if labels.ndim != 1 or images.ndim < 1 or len(images) != len(labels):
+        raise DataError(
+            f"{folder / parts['images']} {images.shape} and {parts['labels']} {labels.shape} "
+            "do not belong together"
+        )
+    return Loaded(images.reshape(len(images), math.prod(images.shape[1:])), labels.astype(np.int64))

@@ -1,0 +1,1 @@
+"""From configuration files to histories: the plan, problems, cells and jobs."""

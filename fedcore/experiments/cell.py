@@ -1,0 +1,260 @@
+"""One cell of an experiment: an algorithm with fixed parameters on one problem, all repeats.
+
+A cell is described by a plain dictionary (what Snakemake passes as a job's parameters) and becomes
+one history file. Repeats differ in their random stream only, which depends on the experiment and
+the number of the repeat and never on the algorithm: competing algorithms share data, sketches and
+starts. Privacy noise they do not share: it derives from the seed as well, as a cell is a
+simulation, but by a key that holds algorithm, cell and parameters (see `fedcore.privacy.noise`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib.metadata import version
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from fedcore import algorithms, metrics
+from fedcore.api import execute
+from fedcore.errors import ConfigError, nearest
+from fedcore.experiments import tuning, twins
+from fedcore.experiments.stopping import Stop
+from fedcore.federation import lockstep
+from fedcore.history import History
+from fedcore.privacy.noise import Source, Weakened, simulated
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
+from fedcore.problems.regression import Truth
+from fedcore.recorder import Recorder
+from fedcore.seeds import name_key
+
+# Parameters that may be given as "reference": quantities that a theorem or a baseline takes as
+# known.
+KNOWN: dict[str, Callable[[Problem, int], float]] = {
+    "sigma_max": lambda problem, rank: float(problem.singular_values[0]),
+    "sigma_r": lambda problem, rank: float(problem.singular_values[rank - 1]),
+    "sigma_next": lambda problem, rank: float(np.append(problem.singular_values, 0.0)[rank]),
+    "head_sigma": lambda problem, rank: float(_truth(problem).head_singular_values[0]),
+}
+
+AUDITS = {"canary": "fedcore.audits.canary", "leakage": "fedcore.audits.leakage"}
+
+PACKAGES = ("numpy", "scipy", "h5py")
+
+
+def run_cell(
+    cell: Mapping[str, Any],
+    problem_file: str | os.PathLike[str],
+    history_file: str | os.PathLike[str],
+    *,
+    code: str = "",
+    progress: Callable[[Any], Any] = iter,
+    simulate: bool = True,
+) -> History:
+    """Run all repeats of a cell and write its history.
+
+    Parameters
+    ----------
+    cell : mapping
+        ``paper``, ``experiment``, ``algorithm``, ``name``, ``problem``, ``params``, ``repeats``,
+        ``metrics``, ``iterates``, ``stop``, ``audit``, ``weaken``, ``tune``, ``together``, ``twin``
+        and ``seed``; see `experiments.Cell`.
+    problem_file, history_file : path-like
+        Input and output.
+    code : str
+        Fingerprint of the code, kept in the history.
+    progress : callable
+        Wraps the iteration over the repeats, for instance in a progress bar.
+    simulate : bool, default=True
+        Draw privacy noise from the seed as well, so that the cell can be repeated; False for the
+        operating system's entropy.
+
+    Returns
+    -------
+    History
+        What was written.
+
+    Raises
+    ------
+    FedcoreError
+        When the cell's parameters do not fit the algorithm or the data.
+    """
+    draws = storage.load_draws(problem_file)
+    problem = draws[0]
+    algorithm = algorithms.get(cell["algorithm"])
+    attempt = partial(trial, simulate=simulate)
+    tuned = tuning.tune(cell, draws, attempt) if cell.get("tune") else None
+    params = {**cell["params"], **(tuned["chosen"] if tuned else {})}
+    measure = [metrics.get(name) for name in cell["metrics"]]
+    audit = audit_module(cell["audit"]) if cell.get("audit") else None
+    twinned = cell.get("twin", "none") != "none"
+    pairs = [twins.Pair() for _ in range(cell["repeats"])] if twinned else []
+
+    def stop() -> Stop | None:
+        return Stop(cell["stop"]) if cell.get("stop") else None
+
+    def run(repeat: int) -> tuple[Recorder, dict[str, Any]]:
+        transcript = audit.watch() if audit else None
+        recorder, output = attempt(
+            cell, draws, params, repeat, measure,
+            algorithm=pairs[repeat].run(algorithm) if twinned else algorithm,
+            iterates=cell["iterates"], transcript=transcript, stop=stop(),
+        )  # fmt: skip
+        if audit:
+            recorder.add(cell["audit"], audit.column(problem, transcript, recorder))
+        return recorder, {key: value for key, value in output.items() if key != "U"}
+
+    def twin(repeat: int) -> tuple[Recorder, dict[str, Any]]:
+        perturbed = pairs[repeat].twin(algorithm)
+        return attempt(cell, draws, params, repeat, measure, algorithm=perturbed, stop=stop())
+
+    repeats = range(cell["repeats"])
+    if cell.get("together"):
+        ways = (run, twin) if twinned else (run,)
+        runs = lockstep.together([partial(way, repeat) for way in ways for repeat in repeats])
+        runs, others = runs[: len(repeats)], runs[len(repeats) :]
+    else:
+        runs, others = [], []
+        for repeat in progress(repeats):
+            runs.append(run(repeat))
+            if twinned:
+                others.append(twin(repeat))
+    recorders, outputs = zip(*runs, strict=True)
+    counts = dict(algorithm.columns) | ({cell["audit"]: audit.COLUMN} if audit else {})
+    if twinned:
+        counts[twins.DISTANCE] = twins.COLUMN
+        for recorder, pair in zip(recorders, pairs, strict=True):
+            recorder.add(twins.DISTANCE, pair.column(len(recorder.rows)))
+    about = {
+        **{key: cell[key] for key in ("paper", "experiment", "algorithm", "name")},
+        "params": params,
+        **({"tuning": tuned} if tuned else {}),
+        **({"twin": cell["twin"]} if twinned else {}),
+        "problem": {
+            "name": problem.name,
+            "status": problem.status,
+            "note": problem.note,
+            "settings": [draw.setting for draw in draws],
+            "sha256": _checksum(draws),
+            "n_clients": len(problem.clients),
+            "n_samples": problem.n_samples,
+            "n_features": problem.n_features,
+        },
+        "seed": {"master": cell["seed"], "spawn_key": [_seed_key(cell), "repeat"]},
+        "code": code,
+        "versions": {
+            "python": platform.python_version(),
+            **{package: version(package) for package in ("fedcore", *PACKAGES)},
+        },
+    }
+    if recorders[0].ledger.privacy is not None:
+        claims = [recorder.ledger.privacy.about() for recorder in recorders]
+        kinds = {kind for claim in claims for kind in claim["mechanisms"]}  # may differ by repeat
+        about["privacy"] = {**claims[0], "mechanisms": sorted(kinds)}
+        if not simulate:  # whoever knows all rows but one could check a guess of it
+            del about["problem"]["sha256"]
+        if tuned:
+            tuned["note"] = tuning.UNPAID
+    history = History.from_runs(
+        recorders,
+        outputs,
+        metrics=measure,
+        reference=_answers(draws),
+        about=about,
+        counts=counts,
+        twins=[recorder for recorder, _ in others],
+    )
+    history.save(history_file)
+    return history
+
+
+def trial(
+    cell: Mapping[str, Any],
+    draws: Sequence[Problem],
+    params: Mapping[str, Any],
+    repeat: int,
+    measure: Sequence[metrics.Metric],
+    *,
+    algorithm: algorithms.Algorithm | None = None,
+    simulate: bool = True,
+    **options: Any,
+) -> tuple[Recorder, dict[str, Any]]:
+    """Run one repeat with `params`; of a problem of several draws, each repeat has its own.
+
+    `algorithm` replaces the cell's own, for a twin.
+    """
+    algorithm = algorithm or algorithms.get(cell["algorithm"])
+    problem = draws[repeat % len(draws)]
+    settings, seed = algorithm.params(_resolve(params, problem)), repeat_seed(cell, repeat)
+    name = f"{cell['experiment']}/{cell['algorithm']}/{cell['name']}"
+    noise: Source | None = simulated(seed, name, params) if simulate else None
+    if cell.get("weaken"):
+        noise = Weakened(simulated(seed, name, params), cell["weaken"])
+    return execute(algorithm, problem, settings, seed, measure, noise=noise, **options)
+
+
+def audit_module(name: str) -> ModuleType:
+    """Return the module of an audit: one of `fedcore.privacy` with ``watch`` and ``column``.
+
+    ``watch() -> Transcript`` says what is to be kept of a run, and ``column(problem, transcript,
+    recorder) -> list`` turns it into a column of its history, described by ``COLUMN``.
+
+    Raises
+    ------
+    ConfigError
+        When there is no such audit.
+    """
+    if name not in AUDITS:
+        raise ConfigError(f"unknown audit '{name}': {nearest(name, AUDITS)}")
+    return importlib.import_module(AUDITS[name])
+
+
+def repeat_seed(cell: Mapping[str, Any], repeat: int) -> np.random.SeedSequence:
+    """Seed of one repeat: master seed, experiment, repeat; the algorithm has no part in it."""
+    return np.random.SeedSequence(cell["seed"], spawn_key=(_seed_key(cell), repeat))
+
+
+def _seed_key(cell: Mapping[str, Any]) -> int:
+    return name_key(f"{cell['paper']}/{cell['experiment']}/{cell['problem']}")
+
+
+def _resolve(params: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
+    resolved = dict(params)
+    for name, value in params.items():
+        if value == "reference":
+            if name not in KNOWN:
+                raise ConfigError(f"'{name}: reference' is not possible; only {sorted(KNOWN)} are")
+            rank, most = params.get("n_components"), min(problem.n_samples, problem.n_features)
+            if not isinstance(rank, int) or not 1 <= rank <= most:
+                raise ConfigError(
+                    f"'{name}: reference' needs n_components from 1 to {most}, got {rank!r}"
+                )
+            resolved[name] = KNOWN[name](problem, rank)
+    return resolved
+
+
+def _truth(problem: Problem) -> Truth:
+    if problem.truth is None:
+        raise ConfigError(f"problem {problem.name}: the model behind its labels is not known")
+    return problem.truth
+
+
+def _checksum(draws: Sequence[Problem]) -> str:
+    """Checksum of a problem; of several draws that of their checksums."""
+    sums = [draw.checksum for draw in draws]
+    return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
+
+
+def _answers(draws: Sequence[Problem]) -> dict[str, np.ndarray]:
+    """What is kept of the answer; with several draws, on a leading axis."""
+    if len(draws) == 1:
+        return draws[0].answer
+    answers = [draw.answer for draw in draws]
+    return {name: np.stack([answer[name] for answer in answers]) for name in answers[0]}

@@ -1,0 +1,284 @@
+"""Fingerprint of code: what it does, not how it is laid out or documented.
+
+The fingerprint of a module is the sha256 of its syntax tree without comments and docstrings,
+together with those of all modules that it imports, directly or not, from its own package and from
+fedcore. Where these lie does not count: such an import stands for the names that it binds and for
+what is in the module, so that moving a module, and naming its new place, changes nothing. One
+function of a module, ``module:function``, stands for those of the module's statements
+that the function uses, and for what these import. Snakemake gets the fingerprint as a parameter of
+a job, so that a change of code, and only that, makes the job run again.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import json
+import os
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from fedcore.files import checksums as sums
+
+OWN = __name__.split(".")[0]
+
+
+def fingerprint(*code: str, words: Iterable[str] = ()) -> str:
+    """Return the fingerprint of modules or functions, and of what they import.
+
+    Parameters
+    ----------
+    *code : str
+        Import paths of modules, or ``module:function``.
+    words : iterable of str
+        What counts as well, such as the description of a column.
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        When there is no source of a module, or no such function in it.
+    """
+    digest = hashlib.sha256()
+    trees = [_tree(name) for name in closure(code)]
+    for text in sorted(f"{tree} {_contents(imported)}" for tree, imported in trees):
+        digest.update(f"{text}\n".encode())
+    for word in words:
+        digest.update(f"{word!r}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def closure(code: Iterable[str]) -> set[str]:
+    """Return `code` and all modules that it imports, from its own packages and from fedcore."""
+    todo, seen = set(code), set()
+    while todo:
+        name = todo.pop()
+        seen.add(name)
+        todo |= {imported.module for imported in _tree(name)[1]} - seen
+    return seen
+
+
+def notebook(path: str | os.PathLike[str]) -> list[str]:
+    """Return the modules of fedcore that the code cells of a notebook import."""
+    cells = json.loads(Path(path).read_text(encoding="utf-8"))["cells"]
+    lines = [
+        line
+        for cell in cells
+        if cell["cell_type"] == "code"
+        for line in "".join(cell["source"]).splitlines()
+        if not line.lstrip().startswith(("%", "!"))  # commands to Jupyter are no Python
+    ]
+    tree = ast.parse("\n".join(lines))
+    return sorted({imported.module for imported in _take_imports(tree, "", is_package=False)})
+
+
+def data_files(module: str) -> list[str]:
+    """Return ``path sha256`` of every file beside a module of a package that is not Python code."""
+    source = _source(module.partition(":")[0])
+    if source is None or not (source.parent / "__init__.py").is_file():
+        return []  # a module by itself shares its folder with everybody
+    found = sorted(file for file in source.parent.rglob("*") if file.is_file())
+    return [
+        f"{file.relative_to(source.parent)} {sums.of(file)}"
+        for file in found
+        if file.suffix not in (".py", ".pyc")
+    ]
+
+
+class Imported(NamedTuple):
+    """A name that an import binds, of fedcore or of the importing module's own package."""
+
+    bound: str
+    name: str  # as the module calls it; empty for the module itself
+    module: str
+
+
+@cache
+def _tree(code: str) -> tuple[str, frozenset[Imported]]:
+    """Canonical dump of a module's or a function's syntax tree, and what it imports beside it."""
+    module, _, function = code.partition(":")
+    source = _source(module)
+    if source is None:
+        raise ModuleNotFoundError(f"no Python source for module {module}")
+    if source.suffix != ".py":  # a compiled module
+        return sums.of(source), frozenset()
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    if function:
+        tree.body = _used(tree.body, function)
+        if not tree.body:
+            raise ModuleNotFoundError(f"no function {function} in module {module}")
+    for node in ast.walk(tree):
+        _drop_docstring(node)
+    imported = _take_imports(tree, module, is_package=source.name == "__init__.py")
+    return _canonical(tree), frozenset(imported)
+
+
+def _contents(imported: Iterable[Imported]) -> list[tuple[str, str, str]]:
+    """What imports stand for: names, and the hash of each module by itself."""
+    return sorted((bound, name, _content(module)) for bound, name, module in imported)
+
+
+@cache
+def _content(module: str) -> str:
+    """Hash of a module by itself: of what it imports the names alone count."""
+    tree, imported = _tree(module)
+    names = sorted(origin[:2] for origin in imported)
+    return hashlib.sha256(f"{tree} {names}".encode()).hexdigest()
+
+
+def _take_imports(tree: ast.AST, module: str, *, is_package: bool) -> list[Imported]:
+    """Take what is imported from own modules out of a syntax tree, and return it."""
+    taker = _Imports(module, is_package)
+    taker.visit(tree)
+    return taker.found
+
+
+class _Imports(ast.NodeTransformer):
+    """Takes imports of own modules out, and of strings that are own paths all but the last part."""
+
+    def __init__(self, module: str, is_package: bool) -> None:
+        self.module, self.is_package = module, is_package
+        self.packages = {OWN, module.split(".")[0]}
+        self.found: list[Imported] = []
+
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        """``import package.module``: the path stays, as what follows names it."""
+        own = [alias for alias in node.names if _is_own(alias.name, self.packages)]
+        self.found += [Imported(alias.asname or alias.name, "", alias.name) for alias in own]
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
+        """``from package import name``, which may be a module of the package."""
+        base = _imported_from(node, self.module, is_package=self.is_package)
+        rest = []
+        for alias in node.names:
+            bound, inner = alias.asname or alias.name, f"{base}.{alias.name}"
+            if _is_own(inner, self.packages):
+                self.found.append(Imported(bound, "", inner))
+            elif _is_own(base, self.packages):
+                self.found.append(Imported(bound, alias.name, base))
+            else:
+                rest.append(alias)
+        node.names = rest
+        return node if rest else None
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        """A string such as ``"fedcore.linalg:orth"``: whoever follows it has its code hashed."""
+        if isinstance(node.value, str) and node.value.startswith(f"{OWN}."):
+            path, colon, function = node.value.partition(":")
+            if path.replace(".", "").isidentifier() and _source(path):
+                return ast.Constant(path.rpartition(".")[2] + colon + function)
+        return node
+
+
+def _is_own(module: str, packages: set[str]) -> bool:
+    return module.split(".")[0] in packages and _source(module) is not None
+
+
+def _used(body: list[ast.stmt], name: str) -> list[ast.stmt]:
+    """Return those of a module's statements that a name of it stands for, in their order.
+
+    These are the ones that bind the name or a name that is used by one of them, and, if there are
+    any, all that bind nothing by themselves, such as a call or a condition.
+    """
+    binds = {statement: set(_bound(statement)) for statement in body}
+    if not any(name in names for names in binds.values()):
+        return []
+    todo, known, used = [name], {name}, set()
+    for statement, names in binds.items():
+        if not names:
+            todo += _names(statement)
+    while todo:
+        name = todo.pop()
+        known.add(name)
+        for statement, names in binds.items():
+            if name in names and statement not in used:
+                used.add(statement)
+                todo += [other for other in _names(statement) if other not in known]
+    kept = [s for s, names in binds.items() if s in used or (not names and not _is_text(s))]
+    return [_narrowed(statement, known) for statement in kept]
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    """Names that a statement at the top of a module binds; none of one that only does something."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield statement.name
+    elif isinstance(statement, ast.Import | ast.ImportFrom):
+        for alias in statement.names:
+            if alias.name != "*":
+                yield alias.asname or alias.name.split(".")[0]
+    elif isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.id
+
+
+def _names(statement: ast.AST) -> list[str]:
+    """Every name that a statement mentions."""
+    return [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]
+
+
+def _narrowed(statement: ast.stmt, known: set[str]) -> ast.stmt:
+    """An import without the names that are not used, any other statement as it is."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        kept = [a for a in statement.names if (a.asname or a.name.split(".")[0]) in known]
+        statement.names = kept or statement.names
+    return statement
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _canonical(node: object) -> str:
+    """Text of a syntax tree that does not depend on the version of Python, as `ast.dump` does."""
+    if isinstance(node, ast.AST):
+        fields = [
+            f"{key}={_canonical(value)}"
+            for key, value in ast.iter_fields(node)
+            if value != [] and (value is not None or isinstance(node, ast.Constant))
+        ]
+        return f"{type(node).__name__}({','.join(fields)})"
+    if isinstance(node, list):
+        return f"[{','.join(map(_canonical, node))}]"
+    return repr(node)
+
+
+def _imported_from(node: ast.ImportFrom, module: str, *, is_package: bool) -> str:
+    """Absolute name of the module that a ``from … import`` in `module` names."""
+    if not node.level:
+        return str(node.module)
+    parts = module.split(".")
+    anchor = parts[: len(parts) - node.level + is_package]
+    return ".".join([*anchor, node.module] if node.module else anchor)
+
+
+def _drop_docstring(node: ast.AST) -> None:
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        first = node.body[0] if node.body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+            if isinstance(first.value.value, str):
+                node.body = node.body[1:] or [ast.Pass()]
+
+
+@cache
+def _source(module: str) -> Path | None:
+    """File of a module, found without executing it; None when there is none."""
+    if "." in module:
+        parent = _source(module.rpartition(".")[0])
+        if parent is None or parent.name != "__init__.py":
+            return None
+        leaf = parent.parent / module.rpartition(".")[2]
+        for candidate in (leaf.with_suffix(".py"), leaf / "__init__.py"):
+            if candidate.is_file():
+                return candidate
+        return None
+    spec = importlib.util.find_spec(module)
+    return Path(spec.origin) if spec and spec.origin else None

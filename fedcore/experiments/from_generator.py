@@ -1,0 +1,48 @@
+"""Problems drawn from a synthetic model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fedcore import generators
+from fedcore.experiments.grids import combinations
+from fedcore.problems.clients import Clients, Reduction, check_clients
+from fedcore.problems.problem import Problem
+from fedcore.problems.regression import Truth
+
+
+def make(
+    name: str, spec: Mapping[str, Any], rng: np.random.Generator, *, raw: str, surrogate: bool
+) -> Problem:
+    """Draw the clients of ``spec["generator"]`` with its ``params``; see `sources.build`."""
+    drawn = generators.generate(spec["generator"], rng, spec.get("params", {}))
+    clients, known = drawn if isinstance(drawn, tuple) else (drawn, None)
+    problem = Problem(name, clients if isinstance(clients, Clients) else check_clients(clients))
+    if isinstance(known, Truth):
+        problem.truth = known
+    elif isinstance(known, Reduction):
+        problem.clients.reduction = known
+    elif known is not None:
+        problem.reference = known  # fills the cached property
+    if surrogate:  # sizes are not the paper's, so that a result must not pass for its own
+        problem.status, problem.note = "surrogate", "drawn at the sizes of this configuration"
+    return problem
+
+
+def check(spec: Mapping[str, Any]) -> None:
+    """Check the parameters of the generator, of every draw; see `sources.check`."""
+    for setting in combinations(spec.get("over", {})):
+        generators.check(spec["generator"], {**spec.get("params", {}), **setting})
+
+
+def plugged_in(spec: Mapping[str, Any], *, surrogate: bool) -> list[str]:
+    """Return the module of the generator, which is imported by its name."""
+    return [generators.REGISTRY.module_name(spec["generator"])]
+
+
+def described(spec: Mapping[str, Any], *, surrogate: bool) -> dict[str, Any]:
+    """Return nothing: a drawn problem depends on its specification and code alone."""
+    return {}

@@ -1,0 +1,164 @@
+"""What the scripts of the workflow share: their log, and errors of one sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import platform
+import secrets
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+from fedcore.errors import FedcoreError, SupersededError
+from fedcore.experiments.last_words import last_words
+from fedcore.files import atomic
+
+DAY = 86400.0  # seconds
+
+
+@contextlib.contextmanager
+def logged(path: str) -> Iterator[None]:
+    """Send standard error to the job's log; turn a user's error into one sentence and status 1.
+
+    The log's first line names the job's process. A run that was killed may leave a job that goes
+    on; when a later run starts the same job, it begins a new log, and `atomic.replace` lets only
+    the process that the log names put a file in its place.
+
+    Parameters
+    ----------
+    path : str
+        Log file of the job.
+
+    Raises
+    ------
+    SystemExit
+        With status 1, after the message of a `FedcoreError` has gone to the log and the terminal;
+        any other error passes, and its traceback stands in the log. With status 0 when a later run
+        has started the job again: there is nothing that Snakemake should clear away.
+    """
+    terminal = sys.stderr
+    Path(path).unlink(missing_ok=True)  # whoever has it open keeps writing into the old one
+    first = f"job {secrets.token_hex(8)}, process {os.getpid()} on {platform.node()}"
+    with (
+        open(path, "w", buffering=1, encoding="utf-8") as log,
+        contextlib.redirect_stderr(log),
+        _alive(Path(".snakemake/jobs")),
+    ):
+        print(first, file=log)
+        # In the environment, as a notebook writes its files from a process of its own.
+        os.environ[atomic.JOB] = f"{first}\n{Path(path).absolute()}"
+        try:
+            with last_words(log):
+                yield
+        except Exception as error:
+            sentence = _sentence(error)
+            if sentence is None:
+                traceback.print_exc(file=log)
+                raise
+            for stream in (log, terminal):
+                print(f"Error: {sentence}", file=stream)
+            late = SupersededError.__name__ in (type(error).__name__, getattr(error, "ename", ""))
+            raise SystemExit(0 if late else 1) from None
+        finally:
+            del os.environ[atomic.JOB]
+
+
+def _sentence(error: Exception) -> str | None:
+    """Message of a user's error, be it raised here or in a notebook that was executed."""
+    if isinstance(error, FedcoreError):
+        return str(error)
+    # papermill's error carries the name and the message of what the notebook raised.
+    known = {kind.__name__ for kind in FedcoreError.__subclasses__()}
+    return error.evalue if getattr(error, "ename", None) in known else None  # type: ignore[attr-defined]
+
+
+def forget_killed_run(folder: Path) -> IO[bytes] | None:
+    """Clear the lock that a killed run of Snakemake left behind.
+
+    Every run holds a shared lock of the operating system on ``<folder>/alive`` until its process
+    ends, however it ends; whoever gets it exclusively knows that no other run is alive. Outputs
+    that the killed run had marked as incomplete stay marked, so that they are made again.
+
+    Parameters
+    ----------
+    folder : path
+        Snakemake's working folder, ``.snakemake``.
+
+    Returns
+    -------
+    file or None
+        Keep it open as long as the run lasts. None where files cannot be locked or written, such
+        as in a checkout that is read-only; Snakemake's own lock then stays as it is.
+    """
+    try:
+        folder.mkdir(exist_ok=True)
+        alive = open(folder / "alive", "ab")
+    except OSError:
+        return None
+    try:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left = list((folder / "locks").glob("*.lock"))
+            for path in left:
+                path.unlink()
+            if left:
+                print("Going on where the last run was killed.", file=sys.stderr)
+        fcntl.flock(alive, fcntl.LOCK_SH)
+    except OSError:
+        alive.close()
+        return None
+    return alive
+
+
+def remove_left_overs(folder: Path, made: Iterable[Path], shared: Iterable[Path]) -> None:
+    """Remove the temporary files that killed jobs have left, and say how many.
+
+    Parameters
+    ----------
+    folder : path
+        Snakemake's working folder, ``.snakemake``. Nothing happens while a job runs that was
+        started from there, as every job holds a lock on ``<folder>/jobs``.
+    made : iterable of path
+        Folders of results, which no other checkout writes.
+    shared : iterable of path
+        Folders of raw data, which others may be writing into, too; what has changed within a day
+        stays, and below their subfolders nothing is looked for.
+    """
+    try:
+        with open(folder / "jobs", "ab") as jobs:
+            fcntl.flock(jobs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found = [*_left_overs(made, "**", 0.0), *_left_overs(shared, "*", DAY)]
+            size = sum(path.stat().st_size for path in found)
+            for path in found:
+                path.unlink()
+    except OSError:  # a job is alive, or nothing can be locked or written here
+        return
+    if found:
+        files = f"{len(found)} temporary file{'s' * (len(found) > 1)} ({size / 1e6:.1f} MB)"
+        print(f"Removed {files} of killed runs.", file=sys.stderr)
+
+
+def _left_overs(folders: Iterable[Path], depth: str, age: float) -> list[Path]:
+    before = time.time() - age
+    return [
+        path
+        for folder in folders
+        for path in folder.glob(f"{depth}/.*")
+        if atomic.LEFT_OVER.fullmatch(path.name)
+        and path.is_file()
+        and path.stat().st_mtime <= before
+    ]
+
+
+@contextlib.contextmanager
+def _alive(path: Path) -> Iterator[None]:
+    """Hold a shared lock, where the operating system has locks, until the block ends."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            fcntl.flock(stack.enter_context(open(path, "ab")), fcntl.LOCK_SH)
+        yield

@@ -1,0 +1,365 @@
+"""From configuration files to a plan: which problems to make and which cells to run.
+
+``config.yaml`` says what to run; ``papers/<paper>.yaml`` reads like the experiment section of the
+paper. Both are checked against their schemas, unknown keys included, before anything runs.
+"""
+
+from __future__ import annotations
+
+import copy
+import keyword
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fedcore import algorithms, metrics
+from fedcore.config import published
+from fedcore.config.schemas import check
+from fedcore.config.strict_yaml import read_yaml
+from fedcore.errors import ConfigError, nearest
+from fedcore.experiments import build as sources
+from fedcore.experiments.cell import AUDITS, KNOWN
+from fedcore.experiments.fingerprint import fingerprint
+from fedcore.experiments.grids import combinations
+from fedcore.experiments.stopping import Stop
+from fedcore.recorder import COLUMNS, released_columns, require_released
+from fedcore.reports.results import WEAKENED
+
+PAPERS = Path("config/papers")
+# Names of rules, which are targets of Snakemake as the papers are.
+TARGETS = ("all", "fetch", "problem", "plan", "verdicts", "summary")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An algorithm with fixed parameters on one problem; see `cells.run_cell`."""
+
+    paper: str
+    experiment: str
+    algorithm: str
+    name: str
+    problem: str
+    params: dict[str, Any]
+    repeats: int
+    metrics: list[str]
+    iterates: str
+    seed: int
+    stop: dict[str, dict[str, float]] = field(default_factory=dict)
+    audit: str | None = None
+    tune: dict[str, Any] | None = None
+    together: bool = False
+    twin: str = "none"
+    weaken: float | None = None
+
+    @property
+    def path(self) -> str:
+        """Path of its history below the folder of histories, without the ending."""
+        return f"{self.paper}/{self.experiment}/{self.algorithm}/{self.name}"
+
+    @property
+    def code(self) -> str:
+        """Fingerprint of all code that its history depends on."""
+        names = [*self.metrics, *([self.tune["by"]] if self.tune else [])]
+        measured = [metrics.get(name) for name in names]
+        functions = {metric.code for metric in measured}
+        words = sorted({f"{m.name} {m.units} {m.description}" for m in measured})
+        algorithm = algorithms.REGISTRY.module_name(self.algorithm)
+        audit = [AUDITS[self.audit]] if self.audit else []
+        return fingerprint("fedcore.experiments.cell", algorithm, *functions, *audit, words=words)
+
+    def spec(self) -> dict[str, Any]:
+        """Plain dictionary of its fields."""
+        return asdict(self)
+
+
+@dataclass
+class Plan:
+    """All that a configuration asks for.
+
+    Attributes
+    ----------
+    config : dict
+        The checked ``config.yaml``, defaults filled in.
+    papers : dict of str to dict
+        The checked paper files, after ``overrides``.
+    unavailable : dict of str to str
+        Problems that are left out because their data cannot be had, with the reason.
+    kept : dict of str to str
+        Problems whose data cannot be had either, but whose results are there from before.
+    """
+
+    config: dict[str, Any]
+    papers: dict[str, dict[str, Any]]
+    unavailable: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def problems(self) -> dict[str, dict[str, Any]]:
+        """Specification of every problem, by ``<paper>/<problem>``."""
+        return {
+            f"{paper}/{name}": spec
+            for paper, settings in self.papers.items()
+            for name, spec in settings["problems"].items()
+        }
+
+    @cached_property
+    def cells(self) -> dict[str, Cell]:
+        """Every cell that can run, by its path."""
+        cells: dict[str, Cell] = {}
+        for paper in self.papers:
+            for cell in self._paper_cells(paper):
+                if cell.path in cells:
+                    raise ConfigError(f"{PAPERS}/{paper}.yaml: two cells are called {cell.path}")
+                cells[cell.path] = cell
+        return {k: c for k, c in cells.items() if f"{c.paper}/{c.problem}" not in self.unavailable}
+
+    def cells_of(self, paper: str) -> list[Cell]:
+        """Cells of one paper."""
+        return [cell for cell in self.cells.values() if cell.paper == paper]
+
+    def unavailable_of(self, paper: str) -> dict[str, str]:
+        """Problems of one paper whose data cannot be had, with the reason."""
+        names = self.papers[paper]["problems"]
+        return {
+            n: self.unavailable[f"{paper}/{n}"] for n in names if f"{paper}/{n}" in self.unavailable
+        }
+
+    def problem_data(self, problem: str) -> dict[str, Any]:
+        """Part of a problem's specification that its file depends on."""
+        unused = ("label", "defaults", "mem_mb")
+        return {k: v for k, v in self.problems[problem].items() if k not in unused}
+
+    def problem_code(self, problem: str) -> str:
+        """Fingerprint of the code that a problem's file depends on."""
+        surrogate = self.config.get("surrogates", False)
+        return fingerprint(*sources.modules(self.problems[problem], surrogate=surrogate))
+
+    def problem_source(self, problem: str) -> dict[str, Any]:
+        """Return what the registry of data sets says of the rows of a problem."""
+        surrogate = self.config["surrogates"]
+        return sources.described(self.problems[problem], surrogate=surrogate)
+
+    def describe(self, paper: str) -> dict[str, Any]:
+        """Return what the paper's notebook needs: its settings, cells, and missing problems."""
+        settings = {k: v for k, v in self.papers[paper].items() if k != "published"}
+        cells = {cell.path: cell.spec() for cell in self.cells_of(paper)}
+        return {"paper": paper, **settings, "cells": cells, "missing": self.unavailable_of(paper)}
+
+    def _paper_cells(self, paper: str) -> Iterator[Cell]:
+        settings = self.papers[paper]
+        for experiment, spec in settings["experiments"].items():
+            where = f"{PAPERS}/{paper}.yaml, experiment {experiment}"
+            for i, run in enumerate(spec["runs"]):
+                if not run.get("problems", spec.get("problems")):
+                    raise ConfigError(f"{where}: runs.{i} has no problems")
+                _check_names(
+                    run.get("params_of", {}),
+                    settings["problems"],
+                    f"{where}: params_of the unknown problem",
+                )
+                if ("weaken" in run) != (spec.get("audit") == "canary"):
+                    raise ConfigError(
+                        f"{where}, {run['algorithm']}: 'audit: canary' and 'weaken' go together: "
+                        "an audit says nothing unless it finds out a twin with less noise"
+                    )
+                for problem in run.get("problems", spec.get("problems", [])):
+                    if problem not in settings["problems"]:
+                        raise ConfigError(
+                            f"{where}: unknown problem '{problem}': "
+                            f"{nearest(problem, settings['problems'])}"
+                        )
+                    for variant, changes in run.get("variants", {"default": {}}).items():
+                        params = (
+                            spec.get("params", {})
+                            | settings["problems"][problem].get("defaults", {})
+                            | run.get("params", {})
+                            | run.get("params_of", {}).get(problem, {})
+                            | (changes or {})
+                        )
+                        cell = Cell(
+                            paper, experiment, run["algorithm"], f"{problem}-{variant}", problem,
+                            params, run.get("repeats", spec["repeats"]), spec["metrics"],
+                            spec.get("iterates", "last"), self.config["seed"],
+                            run.get("stop", spec.get("stop", {})), spec.get("audit"),
+                            run.get("tune"), spec["together"],
+                            _twin(run.get("twin", spec["twin"]), problem),
+                        )  # fmt: skip
+                        _check_cell(cell, where)
+                        yield cell
+                        if "weaken" in run:
+                            name = f"{cell.name}-{WEAKENED}"
+                            yield replace(cell, name=name, weaken=run["weaken"])
+
+
+def load_plan(
+    config: Mapping[str, Any],
+    papers: Path = PAPERS,
+    *,
+    answers: Callable[[str], bool] | None = None,
+) -> Plan:
+    """Check a configuration, read the papers it names, and find what data cannot be had.
+
+    Parameters
+    ----------
+    config : mapping
+        Contents of ``config.yaml``.
+    papers : path
+        Folder of the paper files.
+    answers : callable, optional
+        Whether the server of an address can be reached; see `datasets.missing`.
+
+    Raises
+    ------
+    ConfigError
+        One sentence that names the file, the key and the nearest known name.
+    """
+    checked = check(config, "config", "the configuration")
+    plan = Plan(checked, {})
+    for paper in checked["papers"]:
+        _check_name(paper)
+        path = papers / f"{paper}.yaml"
+        if not path.is_file():
+            known = [file.stem for file in papers.glob("*.yaml")]
+            raise ConfigError(f"unknown paper '{paper}' in papers: {nearest(paper, known)}")
+        plan.papers[paper] = _read_paper(path, checked["overrides"].get(paper, {}))
+    for paper in checked["overrides"]:
+        if not (papers / f"{paper}.yaml").is_file():
+            known = [file.stem for file in papers.glob("*.yaml")]
+            raise ConfigError(f"overrides of an unknown paper '{paper}': {nearest(paper, known)}")
+    for name, reason in _unavailable(plan, answers).items():
+        (plan.kept if _has_results(checked["paths"], name) else plan.unavailable)[name] = reason
+    return plan
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` with `changes` laid over it, mapping by mapping; other values are replaced."""
+    merged = copy.deepcopy(dict(base))
+    for key, value in changes.items():
+        if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
+            merged[key] = merge(merged[key], value)
+        else:
+            merged[key] = copy.deepcopy(value)
+    return merged
+
+
+def _read_paper(path: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Read and check a paper file with the overrides of the configuration laid over it."""
+    settings = read_yaml(path)
+    if not changes:
+        return _check_paper(settings, str(path))
+    for group in ("problems", "experiments"):
+        named, known = changes.get(group), settings.get(group)
+        if isinstance(named, Mapping) and isinstance(known, Mapping):
+            where = f"the configuration, overrides.{path.stem}.{group}"
+            _check_names(named, known, f"{where}: {path} has no")
+    return _check_paper(merge(settings, changes), f"{path} with the overrides")
+
+
+def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
+    checked = check(settings, "paper", path)
+    for name, spec in checked["problems"].items():
+        _check_problem(spec, f"{path}, problem {name}")
+        if "label" in spec:
+            spec["label"] = _label(spec, f"{path}, problem {name}")
+        if "over" in spec and "draws" not in spec:
+            raise ConfigError(f"{path}, problem {name}: 'over' needs 'draws', for each value")
+    for name, spec in checked["experiments"].items():
+        for part in (spec, *spec["runs"]):
+            if isinstance(part.get("twin"), list):
+                where = f"{path}, experiment {name}: twin names the unknown problem"
+                _check_names(part["twin"], checked["problems"], where)
+    checked["published"] = published.checked(checked["published"], f"{path}, published")
+    for line in checked["published"]:
+        where = f"{path}, published {line['id']}"
+        _check_names(line["needs"], checked["problems"], f"{where}: needs the unknown problem")
+        selections = [
+            part["select"] for part in (line, line.get("otherwise", {})) if "select" in part
+        ]
+        tables = [selection["table"] for selection in selections]
+        _check_names(tables, checked["tables"], f"{where}: selects from the unknown table")
+    return checked
+
+
+def _check_name(paper: str) -> None:
+    """Refuse a paper that cannot be a module of `fedcore.reports.papers`, a folder and a target."""
+    if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", paper) or keyword.iskeyword(paper):
+        raise ConfigError(
+            f"papers: '{paper}' cannot be the name of a paper, as its report is a Python module: "
+            "take letters, digits and underscores, a letter first"
+        )
+    if paper in TARGETS or paper.startswith(("run_", "notebook_")):
+        raise ConfigError(f"papers: '{paper}' is a rule of the workflow: take another name")
+
+
+def _has_results(paths: Mapping[str, str], problem: str) -> bool:
+    """Whether a problem, or a history on it, is there from an earlier run."""
+    paper, name = problem.split("/")
+    histories = Path(paths["results"], "histories", paper).glob(f"*/*/{name}-*.h5")
+    return Path(paths["clients"], f"{problem}.h5").is_file() or any(histories)
+
+
+def _twin(setting: str | list[str], problem: str) -> str:
+    """Kind of twin that the cells on a problem have; a list names the problems that have one."""
+    return setting if isinstance(setting, str) else "rounding" if problem in setting else "none"
+
+
+def _check_names(names: Iterable[str], known: Collection[str], what: str) -> None:
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"{what} '{name}': {nearest(name, known)}")
+
+
+def _check_problem(spec: Mapping[str, Any], where: str) -> None:
+    """Refuse an unknown generator or data set, and what its making would refuse."""
+    try:
+        sources.modules(spec)
+        sources.check(spec)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def _label(spec: Mapping[str, Any], where: str) -> str:
+    """Fill the problem's parameters into its label, so that it is true at every size."""
+    values = {**spec.get("options", {}), **spec.get("params", {})}
+    try:
+        return spec["label"].format(**values)
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"{where}: the label '{spec['label']}' cannot be filled in ({error!r}); "
+            f"there are {', '.join(values) or 'no parameters'}"
+        ) from None
+
+
+def _check_cell(cell: Cell, where: str) -> None:
+    """Refuse what would only fail when the job runs."""
+    try:
+        values = {k: 1.0 if v == "reference" and k in KNOWN else v for k, v in cell.params.items()}
+        algorithm = algorithms.get(cell.algorithm)
+        for changes in combinations(cell.tune["over"]) if cell.tune else [{}]:
+            if algorithm.private(algorithm.params({**values, **changes})):
+                require_released(cell.stop, released_columns(algorithm.released))
+        for name in [*cell.metrics, *([cell.tune["by"]] if cell.tune else [])]:
+            metrics.get(name)
+        recorded = {*COLUMNS, *algorithm.columns, *cell.metrics}
+        _check_names(cell.stop, recorded, "stop: there is no column")
+        Stop(cell.stop)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def _unavailable(plan: Plan, answers: Callable[[str], bool] | None) -> dict[str, str]:
+    """Problems whose data cannot be had, with the sentence that says why and what to do."""
+    from fedcore import datasets
+
+    if plan.config["surrogates"]:
+        return {}
+    reasons = {}
+    for name, spec in plan.problems.items():
+        if "dataset" in spec:
+            reason = datasets.missing(spec["dataset"], plan.config["paths"]["raw"], answers=answers)
+            if reason:
+                reasons[name] = reason
+    return reasons

@@ -1,0 +1,59 @@
+"""When a recorded run may end: once each of several conditions has held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fedcore.errors import ConfigError, nearest
+from fedcore.validation import require_non_negative
+
+KINDS = ("at_most", "relative_change")
+
+
+class Stop:
+    """End a run when every condition has held at least once, in whatever order.
+
+    So one run tells how many rounds each of several stopping rules would have taken.
+
+    Parameters
+    ----------
+    rules : mapping of str to mapping
+        By column: ``{"at_most": x}`` holds when the value is x or less, and
+        ``{"relative_change": x}`` when it differs by at most x times itself from the value before.
+
+    Raises
+    ------
+    ConfigError
+        For an unknown kind of rule.
+
+    Notes
+    -----
+    In a private run a rule may read released columns only; asking for another is an `InputError`.
+    """
+
+    def __init__(self, rules: Mapping[str, Mapping[str, float]]) -> None:
+        for column, rule in rules.items():
+            for kind, limit in rule.items():
+                if kind not in KINDS:
+                    raise ConfigError(f"stop, {column}: no rule '{kind}': {nearest(kind, KINDS)}")
+                require_non_negative(**{f"{column}.{kind}": limit})
+        self._open = {(c, kind): limit for c, rule in rules.items() for kind, limit in rule.items()}
+        self._before: dict[str, float] = {}
+
+    def __call__(self, row: Mapping[str, float]) -> bool:
+        """Take note of a new row of the history; return whether the run should end."""
+        for (column, kind), limit in list(self._open.items()):
+            try:
+                value = row[column]
+            except KeyError:
+                raise ConfigError(f"stop: no column '{column}': {nearest(column, row)}") from None
+            if _holds(kind, limit, value, self._before.get(column)):
+                del self._open[column, kind]
+        self._before = dict(row)
+        return not self._open
+
+
+def _holds(kind: str, limit: float, value: float, before: float | None) -> bool:
+    if kind == "at_most":
+        return value <= limit
+    return before is not None and abs(value - before) <= limit * abs(value)

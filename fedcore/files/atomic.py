@@ -1,0 +1,76 @@
+"""Files that appear under their final name whole or not at all.
+
+The temporary file beside ``<stem><suffix>`` is ``.<stem>.<16 random digits>.tmp<suffix>``. A
+process that is killed leaves it behind; `LEFT_OVER` is the pattern of its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from fedcore.errors import SupersededError
+from fedcore.files import checksums as sums
+
+LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp(\..+)?")
+
+# Environment variable of a job of the workflow: the first line of its log, and the log's path.
+JOB = "FEDCORE_JOB"
+
+
+@contextlib.contextmanager
+def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; on success flush it to disk and rename it to `path`.
+
+    The temporary file is removed when the block raises. Its name is random, which keeps apart all
+    who write one output, on other hosts and in other containers, too, where process ids repeat.
+
+    Parameters
+    ----------
+    path : path-like
+        Final name. Its folder is made when it does not exist.
+    summed : bool
+        Write down the file's checksum beside it, see `fedcore.files.checksums`.
+
+    Yields
+    ------
+    pathlib.Path
+        Where to write. Nothing stands under `path` before the block has ended without an error.
+
+    Raises
+    ------
+    SupersededError
+        In a job of the workflow, when a later run has started the same job again (see
+        `jobs.logged`): the result of the newer one stays.
+    """
+    final = Path(path)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    temporary = final.with_name(f".{final.stem}.{secrets.token_hex(8)}.tmp{final.suffix}")
+    try:
+        yield temporary
+        with open(temporary, "rb") as handle:
+            os.fsync(handle.fileno())
+        _require_own_log(final)
+        value = sums.of(temporary) if summed else ""
+        os.replace(temporary, final)
+        if summed:  # whoever is killed in between leaves a file that counts as damaged
+            sums.write(final, value)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _require_own_log(final: Path) -> None:
+    first, _, log = os.environ.get(JOB, "").partition("\n")
+    if not first:
+        return
+    try:
+        with open(log, encoding="utf-8", errors="replace") as file:
+            superseded = file.readline().rstrip("\n") != first
+    except OSError:  # a log that somebody removed says nothing
+        return
+    if superseded:
+        raise SupersededError(f"{final} is not written: a later run has started this job again")

@@ -1,0 +1,1 @@
+"""What several algorithms share: client steps, starts, solvers, tests, budgets and mechanisms."""

@@ -1,0 +1,53 @@
+"""Noise for products ``MᵀM Z`` with the Gram matrix of rows of norm at most 1.
+
+Z has r orthonormal columns and does not depend on the data but through earlier releases.
+"""
+
+from __future__ import annotations
+
+import math
+
+from fedcore.privacy.accounting import gaussian_noise_multiplier
+from fedcore.validation import require_one_of
+
+CALIBRATIONS = ("paper", "tight")
+
+
+def sensitivity(r: int) -> float:
+    """Largest ``‖(aaᵀ − bbᵀ) Z‖_F`` over rows a, b: 1 for one column, √2 for more.
+
+    One row a replaced by another b. ``‖(aaᵀ − bbᵀ) Z‖_F² ≤ ‖aaᵀ − bbᵀ‖_F² =
+    ‖a‖⁴ + ‖b‖⁴ − 2 (aᵀb)² ≤ 2``, and for a single column it is at most ``‖aaᵀ − bbᵀ‖₂ ≤ 1``. Both
+    are attained by orthogonal a and b in range(Z).
+    """
+    return math.sqrt(min(r, 2))
+
+
+def theorem_6(r: int, steps: int, epsilon: float, delta: float) -> float:
+    """Standard deviation of Theorem 6 of Guo et al. (FedPower), for T = `steps` products.
+
+    ``2 √r max{√(T/ε), 2 √(2 T ln(1/δ)) / ε}``, which is (n/m) times their ν, as MᵀM is (n/m) times
+    their A. The text calls ν both a variance and a standard deviation; the proof has the latter.
+    """
+    log = math.log(1.0 / delta)
+    return (
+        2.0
+        * math.sqrt(r)
+        * max(math.sqrt(steps / epsilon), 2.0 * math.sqrt(2.0 * steps * log) / epsilon)
+    )
+
+
+def standard_deviation(calibration: str, r: int, steps: int, epsilon: float, delta: float) -> float:
+    """Standard deviation of every entry's noise, with which `steps` products are (ε, δ)-DP.
+
+    Parameters
+    ----------
+    calibration : {"paper", "tight"}
+        `theorem_6`, or the least noise for the exact `sensitivity`.
+    r, steps : int
+    epsilon, delta : float
+    """
+    require_one_of(CALIBRATIONS, calibration=calibration)
+    if calibration == "paper":
+        return theorem_6(r, steps, epsilon, delta)
+    return sensitivity(r) * gaussian_noise_multiplier(epsilon, delta, steps)

@@ -1,0 +1,417 @@
+"""The one road by which figures are made: one look, honest bands, honest titles, equal bytes.
+
+    with plotting.style():
+        figure, ax = plotting.subplots()
+        plotting.log10_axis(ax)
+        plotting.curve(ax, history["round"], history["objective"], label="FAPS", **look("faps"))
+        plotting.title(ax, "Loss against rounds", history)
+        plotting.legend(ax)
+        plotting.save(figure, "results/figures/faps/loss")
+
+No window system, no global state: pyplot is neither needed nor imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import textwrap
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import matplotlib
+import numpy as np
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import EngFormatter, LogFormatterSciNotation, LogLocator, NullFormatter
+
+from fedcore.errors import InputError, nearest
+from fedcore.files import atomic
+from fedcore.history import History
+from fedcore.recorder import NOT_RELEASED
+
+# Okabe and Ito's colours, told apart with any colour vision; without yellow, too faint on white.
+COLOURS = {
+    "blue": "#0072B2",
+    "vermillion": "#D55E00",
+    "green": "#009E73",
+    "purple": "#CC79A7",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "black": "#000000",
+    "grey": "#767676",
+}
+CYCLE = list(COLOURS.values())[:6]
+LINESTYLES = ("-", "--", "-.", ":")
+
+LONG = (0, (12, 1))  # dashes so long that a smooth curve looks solid
+
+# One look per algorithm in all figures of all papers. What is not here gets one from its name.
+LOOKS: dict[str, tuple[str, Any]] = {
+    "centralized_svd": ("black", ":"),
+    "power_exact": ("vermillion", "-"),
+    "power_gd": ("blue", "-"),
+    "power_iteration": ("orange", "-"),
+    "power_prox": ("purple", "-"),
+    "wk2023": ("green", "-"),
+    "yd2021": ("sky", "-"),
+    "ssi": ("blue", "--"),
+    "local_power": ("vermillion", "--"),
+    "faps": ("green", "--"),
+    "block_krylov": ("purple", "--"),
+    "momentum_power": ("orange", "--"),
+    "one_shot": ("sky", "--"),
+    "fedrep_linear": ("blue", LONG),
+    "fedsgd_linear": ("vermillion", LONG),
+    "local_linear": ("black", LONG),
+    "analyze_gauss": ("black", "-."),
+    "adaptive_power": ("blue", "-."),
+    "noisy_power": ("green", "-."),
+    "dn26": ("purple", "-."),
+    "private_oja": ("orange", "-."),
+    "dp_pca": ("vermillion", "-."),
+    "adaptive_search": ("sky", "-."),
+}
+
+ZERO = 1e-16  # where a logarithmic axis draws a curve that has no positive value at all
+DPI = 150
+METADATA: dict[str, dict[str, None]] = {
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None},
+}
+
+Band = Literal[True, False, "range", "95%"]
+
+
+@contextlib.contextmanager
+def style() -> Iterator[None]:
+    """Set fonts, grid, colours and layout of figures made inside; the user's own do not count."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(
+            {
+                "axes.axisbelow": True,
+                "axes.grid": True,
+                "axes.labelsize": 10,
+                "axes.prop_cycle": cycler(color=CYCLE),
+                "axes.spines.right": False,
+                "axes.spines.top": False,
+                "axes.titlelocation": "left",
+                "axes.titlesize": 11,
+                "axes.titleweight": "bold",
+                "figure.constrained_layout.use": True,
+                "figure.figsize": (5.6, 3.8),
+                "font.family": "DejaVu Sans",
+                "font.size": 10,
+                "grid.alpha": 0.3,
+                "grid.linewidth": 0.6,
+                "legend.fontsize": 9,
+                "legend.frameon": False,
+                "lines.linewidth": 1.8,
+                "pdf.fonttype": 42,
+                "svg.hashsalt": "fedcore",
+                "xtick.labelsize": 9,
+                "ytick.labelsize": 9,
+            }
+        )
+        yield
+
+
+def subplots(
+    rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, **share: Any
+) -> tuple[Figure, Any]:
+    """Make a figure and its axes.
+
+    Parameters
+    ----------
+    rows, columns : int
+    size : (float, float), optional
+        Width and height in inches; by default those of `style`, times columns and rows.
+    **share
+        ``sharex`` and ``sharey`` of matplotlib.
+
+    Returns
+    -------
+    figure : Figure
+    axes : Axes, or ndarray of Axes when there are several
+    """
+    width, height = matplotlib.rcParams["figure.figsize"]
+    figure = Figure(figsize=size or (0.8 * width * columns + 0.2 * width, height * rows))
+    return figure, figure.subplots(rows, columns, **share)
+
+
+def look(algorithm: str) -> dict[str, str]:
+    """Return ``colour`` and ``linestyle`` of an algorithm, the same in every figure.
+
+    Examples
+    --------
+    >>> look("power_gd")
+    {'colour': '#0072B2', 'linestyle': '-'}
+    """
+    if algorithm in LOOKS:
+        colour, linestyle = LOOKS[algorithm]
+        return {"colour": COLOURS[colour], "linestyle": linestyle}
+    rest, hue = divmod(zlib.crc32(algorithm.encode()), len(CYCLE))
+    return {"colour": CYCLE[hue], "linestyle": LINESTYLES[rest % len(LINESTYLES)]}
+
+
+def curve(
+    ax: Axes,
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    label: str,
+    colour: str | None = None,
+    linestyle: str = "-",
+    band: Band = True,
+    floor: float | None = None,
+) -> Line2D:
+    """Draw the median over repeats, and a band around it.
+
+    A repeat that ended early (NaN) no longer counts where it has no value. On a logarithmic axis
+    (call `log10_axis` before) and wherever `floor` is given, smaller values are drawn at the floor,
+    on a line that says so.
+
+    Parameters
+    ----------
+    ax : Axes
+    x : ndarray of shape (records,) or (repeats, records)
+        The same in all repeats where these have values.
+    y : ndarray of shape (repeats, records) or (records,)
+    label : str
+        Entry in the legend.
+    colour, linestyle : str
+        Of `look`; the default colour is the next one.
+    band : {True, "range", "95%", False}, default=True
+        From the smallest to the largest repeat (True, "range"), or the middle 95 % of them.
+    floor : float, optional
+        In units of `y`. The default on a logarithmic axis is the curve's smallest positive value,
+        for what is not positive.
+
+    Returns
+    -------
+    Line2D
+        The median.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit, x differs between repeats, or there is no value at all.
+    """
+    steps, values = _align(x, y, label)
+    values = _lift(ax, values, floor, label)
+    median = np.nanmedian(values, axis=0)
+    marker = "o" if len(steps) == 1 else ""
+    (line,) = ax.plot(
+        steps, median, label=label, color=colour, linestyle=linestyle, marker=marker, zorder=3
+    )
+    ends = _band(values, band)
+    if ends is not None and len(values) > 1:
+        if len(steps) == 1:
+            ax.vlines(steps, *ends, color=line.get_color(), alpha=0.5, linewidth=4, zorder=2)
+        else:
+            ax.fill_between(steps, *ends, color=line.get_color(), alpha=0.2, linewidth=0, zorder=2)
+    return line
+
+
+def scatter(
+    ax: Axes,
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    label: str,
+    colour: str | None = None,
+    marker: str = "o",
+    size: float = 20.0,
+    floor: float | None = None,
+) -> PathCollection:
+    """Draw points; values at or below the floor as in `curve`.
+
+    Parameters
+    ----------
+    ax : Axes
+    x, y : ndarray
+        Equal shapes; NaN is left out.
+    label : str
+        Entry in the legend.
+    colour, marker : str
+    size : float
+        Area in points squared.
+    floor : float, optional
+        In units of `y`.
+
+    Raises
+    ------
+    InputError
+        When the shapes differ or there is no value.
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    if x.shape != y.shape:
+        raise InputError(f"'{label}': x has shape {x.shape}, y has {y.shape}")
+    known = ~(np.isnan(x) | np.isnan(y))
+    if not known.any():
+        raise InputError(f"'{label}': no value to draw")
+    lifted = _lift(ax, y[known], floor, label)
+    return ax.scatter(
+        x[known], lifted, s=size, c=colour, marker=marker, label=label, alpha=0.75, linewidth=0,
+        zorder=3,
+    )  # fmt: skip
+
+
+def reference_line(ax: Axes, y: float, label: str, *, colour: str = COLOURS["black"]) -> None:
+    """Draw a horizontal dashed line at `y` with its name on it, at the left end."""
+    ax.axhline(y, color=colour, linestyle=(0, (4, 3)), linewidth=1.0, zorder=2.5)
+    ax.annotate(
+        label, (0.01, y), (0, 2), xycoords=("axes fraction", "data"), textcoords="offset points",
+        fontsize=8, color=colour, va="bottom", ha="left", zorder=4,
+    )  # fmt: skip
+
+
+def title(ax: Axes, text: str, *histories: History) -> None:
+    """Set the title, wrapped to the axes; it says when the data are not what the papers used.
+
+    With a history of a private run, `save` adds "(not released)" to the name of the y-axis, or of
+    that which shares it: what is measured there is exact, and no part of what the run gave out.
+
+    Appends ``[surrogate data]`` or ``[rebuilt data]`` when a history was made with such;
+    ``[data of unknown origin]`` when one does not say.
+    """
+    if any(history.released is not None for history in histories):
+        ax.set_gid(NOT_RELEASED)
+    found = {history.about.get("problem", {}).get("status") for history in histories}
+    marks = [f"[{kind} data]" for kind in ("surrogate", "rebuilt") if kind in found]
+    if found - {"official", "synthetic", "surrogate", "rebuilt"}:
+        marks.append("[data of unknown origin]")
+    spec = ax.get_subplotspec()
+    columns = spec.get_gridspec().ncols if spec else 1
+    inches = ax.figure.bbox.width / ax.figure.dpi / columns - 0.6  # tick labels stand beside it
+    room = max(int(inches * 72.0 / (0.64 * matplotlib.rcParams["font.size"])), 10)
+    lines = textwrap.wrap(text, room) or [""]
+    for mark in marks:
+        if len(lines[-1]) + 1 + len(mark) <= room:
+            lines[-1] = f"{lines[-1]} {mark}".lstrip()
+        else:
+            lines.append(mark)
+    ax.set_title("\n".join(lines))
+
+
+def log10_axis(ax: Axes, which: Literal["x", "y"] = "y") -> None:
+    """Make an axis logarithmic, labelled at powers of ten, and between them if these are few."""
+    if which not in ("x", "y"):
+        raise InputError(f"no axis '{which}': {nearest(str(which), 'xy')}")
+    ax.set(**{f"{which}scale": "log"})
+    axis = ax.yaxis if which == "y" else ax.xaxis
+    axis.set_major_locator(LogLocator(10.0, numticks=8))
+    axis.set_minor_locator(LogLocator(10.0, subs=(2.0, 5.0)))
+    axis.set_minor_formatter(LogFormatterSciNotation(10.0, minor_thresholds=(1.9, 1.9)))
+    axis.set_tick_params(which="minor", length=0)
+
+
+def bytes_axis(ax: Axes, label: str = "sent up, all clients together") -> None:
+    """Label the x-axis, which is in bytes, in B, kB, MB, … (powers of 1000)."""
+    ax.xaxis.set_major_formatter(EngFormatter(unit="B"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_xlabel(label)
+
+
+def legend(ax: Axes, *, outside: bool = True) -> None:
+    """Add a legend beside the axes (or inside), curves from top to bottom in the order they end.
+
+    Where several panels share their curves, give it to the last panel only.
+    """
+
+    def end(handle: Any) -> float:
+        drawn = isinstance(handle, Line2D)
+        return float(np.asarray(handle.get_ydata(), float)[-1]) if drawn else -np.inf
+
+    handles = sorted(ax.get_legend_handles_labels()[0], key=end, reverse=True)
+    if outside:
+        ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        ax.legend(handles=handles)
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Write a figure as PNG (150 dpi) and PDF, each whole or not at all; no clock in either.
+
+    Parameters
+    ----------
+    figure : Figure
+    path : path-like
+        Without suffix; ``.png`` and ``.pdf`` are appended.
+
+    Returns
+    -------
+    png, pdf : pathlib.Path
+        The same figure under the same version of matplotlib gives the same bytes.
+    """
+    _mark_unreleased(figure)
+    png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in METADATA)
+    for final, (kind, metadata) in zip((png, pdf), METADATA.items(), strict=True):
+        with style(), atomic.replace(final, summed=True) as temporary:
+            figure.savefig(temporary, format=kind, dpi=DPI, metadata=metadata)
+    return png, pdf
+
+
+def _mark_unreleased(figure: Figure) -> None:
+    """Say on the y-axes of private runs that what they show was not released."""
+    mark = f" ({NOT_RELEASED})"
+    for ax in figure.axes:
+        if ax.get_gid() == NOT_RELEASED:
+            for named in ax.get_shared_y_axes().get_siblings(ax):
+                text = named.get_ylabel()
+                if text and not text.endswith(mark):
+                    named.set_ylabel(text + mark)
+
+
+def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return x of shape (records,) and y of shape (repeats, records), where there are values."""
+    steps, values = np.asarray(x, float), np.atleast_2d(np.asarray(y, float))
+    if values.ndim != 2 or steps.shape not in (values.shape, values.shape[1:]):
+        raise InputError(f"'{label}': x has shape {steps.shape}, y has {values.shape}")
+    known = ~np.isnan(values)
+    some = known.any(axis=0)
+    if not some.any():
+        raise InputError(f"'{label}': no value to draw")
+    values, known, steps = values[:, some], known[:, some], steps[..., some]
+    if steps.ndim == 2:
+        first = steps[known.argmax(axis=0), np.arange(steps.shape[1])]
+        differ = (known & (steps != first)).any(axis=0)
+        if differ.any():
+            record = int(np.flatnonzero(differ)[0])
+            raise InputError(f"'{label}': x differs between the repeats at record {record}")
+        steps = first
+    return steps, values
+
+
+def _lift(ax: Axes, values: np.ndarray, floor: float | None, label: str) -> np.ndarray:
+    """Raise what is below the floor to it, and say so on a line, once per floor."""
+    logarithmic = ax.get_yscale() == "log"
+    if floor is None and not logarithmic:
+        return values
+    if floor is None:
+        floor = float(np.min(values[values > 0], initial=np.inf))
+        floor = floor if np.isfinite(floor) else ZERO
+        below, text = values <= 0, f"{label}: values ≤ 0 are drawn here"
+    else:
+        if logarithmic and floor <= 0:
+            raise InputError(f"the floor of a logarithmic axis must be above 0, got {floor}")
+        below, text = values <= floor, f"values ≤ {floor:.3g} are drawn here"
+    if below.any() and all(other.get_text() != text for other in ax.texts):
+        reference_line(ax, floor, text, colour=COLOURS["grey"])
+    return np.where(below, floor, values)
+
+
+def _band(values: np.ndarray, band: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    if band is False:
+        return None
+    ranges = {True: (0.0, 100.0), "range": (0.0, 100.0), "95%": (2.5, 97.5)}
+    if band not in ranges:
+        raise InputError(f"unknown band '{band}': {nearest(str(band), ['range', '95%'])}")
+    low, high = np.nanpercentile(values, ranges[band], axis=0)
+    return low, high
