@@ -34,7 +34,7 @@ from timing import seconds
 
 from fedcore import algorithms
 from fedcore.api import execute
-from fedcore.experiments import build as sources
+from fedcore.experiments import build
 from fedcore.experiments.stopping import Stop
 from fedcore.linalg import gram_matrix
 from fedcore.metrics import eigenspace
@@ -132,7 +132,7 @@ def runs(problem: Problem, p: int) -> bool:
 def main(features: int, samples: int, clients: int, columns: int, xi: float) -> None:
     params = {"n_features": features, "n_samples": samples, "n_clients": clients, "xi": xi}
     spec = {"generator": "spectrum", "params": params}
-    problem = sources.build("bench", spec, raw="", seed=0, surrogate=False)
+    problem = build.build("bench", spec, raw="", seed=0, surrogate=False)
     click.echo(f"n = {features}, m = {samples}, {clients} clients, p = {columns}")
     same = products(problem, columns, np.random.default_rng(0))
     found = runs(problem, columns)

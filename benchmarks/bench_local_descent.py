@@ -37,7 +37,7 @@ import numpy as np
 from fedcore import algorithms, api, metrics
 from fedcore.algorithms import power_gd
 from fedcore.errors import DataError
-from fedcore.experiments import build as sources
+from fedcore.experiments import build
 from fedcore.federation.federation import Federation
 from fedcore.linalg import range_basis
 from fedcore.problems import storage
@@ -315,7 +315,7 @@ def main(
         except DataError as error:
             raise click.BadParameter(str(error)) from error
     else:
-        problem = sources.build(name, SPECS[name], raw="data/raw", seed=0, surrogate=True)
+        problem = build.build(name, SPECS[name], raw="data/raw", seed=0, surrogate=True)
     rank = components or (5 if problem.name.startswith("synthetic") else 20)
     settings = {"n_components": rank, "local_steps": steps, "power": power, "samples": draws}
     taken = min(direct_steps, steps)

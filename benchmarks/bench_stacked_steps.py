@@ -30,7 +30,7 @@ import numpy as np
 
 from fedcore import algorithms, metrics
 from fedcore.api import execute
-from fedcore.experiments import build as sources
+from fedcore.experiments import build
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.problems.problem import Problem
@@ -44,7 +44,7 @@ def problem_of(n: int) -> Problem:
     """Clients of Figure 3 with heads of Assumption 3 and no noise."""
     params = {"n_clients": n, "samples": 5, "n_features": 10, "rank": 2, "heads": "assumption"}
     spec = {"generator": "shared_heads", "params": params}
-    return sources.build("bench", spec, raw="", seed=1, surrogate=False)
+    return build.build("bench", spec, raw="", seed=1, surrogate=False)
 
 
 def library(problem: Problem, rounds: int, start: np.ndarray, stack: bool, measure: bool) -> Any:

@@ -191,7 +191,7 @@ def run(
     """
     from fedcore import algorithms as registry
     from fedcore import datasets, metrics
-    from fedcore.experiments import build as sources
+    from fedcore.experiments import build
     from fedcore.experiments.cell import run_cell
     from fedcore.experiments.plan import Cell
     from fedcore.parts import residuals
@@ -215,7 +215,7 @@ def run(
             datasets.fetch(dataset, raw)  # what is there is only checked
         except DataError as error:
             raise DataError(f"{error}; or try it on a stand-in with --surrogate") from error
-    problem = sources.build(dataset, spec, raw=raw, seed=seed, surrogate=surrogate)
+    problem = build.build(dataset, spec, raw=raw, seed=seed, surrogate=surrogate)
     require_rank(components, problem.n_samples, problem.n_features)
 
     name = " ".join([dataset, *(f"{key}={value}" for key, value in parts.items())])

@@ -9,7 +9,7 @@ import yaml
 
 import fedcore
 from fedcore.errors import ConfigError, DataError, FedcoreError, InputError
-from fedcore.experiments import build as sources
+from fedcore.experiments import build
 from fedcore.experiments.cell import repeat_seed, run_cell
 from fedcore.history import History
 from fedcore.problems import storage
@@ -22,7 +22,7 @@ SPEC = {
 
 @pytest.fixture
 def problem_file(tmp_path):
-    problem = sources.build("factorization/tiny", SPEC, raw="nowhere", seed=0, surrogate=False)
+    problem = build.build("factorization/tiny", SPEC, raw="nowhere", seed=0, surrogate=False)
     storage.save(problem, tmp_path / "problem.h5")
     return tmp_path / "problem.h5"
 

@@ -10,7 +10,7 @@ from scipy.linalg import subspace_angles
 
 from fedcore import generators, metrics
 from fedcore.errors import InputError
-from fedcore.experiments import build as sources
+from fedcore.experiments import build
 from fedcore.federation.federation import Federation
 from fedcore.generators import spiked
 from fedcore.iterates import Iterate
@@ -26,8 +26,8 @@ def model(name, seed=0, **params):
     return generators.generate(name, np.random.default_rng(seed), params)
 
 
-def build(spec=SPEC):
-    return sources.build("p", spec, raw="nowhere", seed=0, surrogate=False)
+def draw_problem(spec=SPEC):
+    return build.build("p", spec, raw="nowhere", seed=0, surrogate=False)
 
 
 # --- Model I --------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def test_memory_is_that_of_a_chunk_and_not_of_the_rows():
 
 
 def test_the_reduction_goes_through_the_file(tmp_path):
-    problem = build()
+    problem = draw_problem()
     storage.save(problem, tmp_path / "p.h5")
     read = storage.load(tmp_path / "p.h5")
     assert read.clients.reduction == problem.clients.reduction

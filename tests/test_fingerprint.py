@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 import fedcore
+from fedcore.experiments import build
 from fedcore.experiments import fingerprint as module
-from fedcore.experiments import plan as experiments
 from fedcore.experiments.fingerprint import closure, fingerprint
+from fedcore.experiments.plan import Plan
 
 ROOT = Path(fedcore.__file__).parents[1]
 METHOD = '''
@@ -403,7 +404,7 @@ PROBLEMS = {
 
 
 def problem_closure(name: str) -> set[str]:
-    return closure(experiments.sources.modules(PROBLEMS[name]))
+    return closure(build.modules(PROBLEMS[name]))
 
 
 def test_a_problem_depends_on_its_own_kind_of_source():
@@ -414,9 +415,9 @@ def test_a_problem_depends_on_its_own_kind_of_source():
     assert {"fedcore.datasets.reading", "fedcore.datasets.partition"} <= real - drawn
     assert not any(name.startswith("fedcore.datasets") for name in drawn)
     assert not any(name.startswith("fedcore.generators") for name in real)
-    plan = experiments.Plan({}, {"paper": {"problems": PROBLEMS}})
+    plan = Plan({}, {"paper": {"problems": PROBLEMS}})
     for name in PROBLEMS:
-        expected = fingerprint(*experiments.sources.modules(PROBLEMS[name]))
+        expected = fingerprint(*build.modules(PROBLEMS[name]))
         assert plan.problem_code(f"paper/{name}") == expected
 
 
@@ -439,7 +440,7 @@ def test_a_problem_depends_on_its_own_loader_or_stand_in_alone():
     assert "fedcore.datasets.formats.libsvm:read" in real
     others = {"idx", "cifar", "cifar_records", "celeba", "surrogates"}
     assert not {name.partition(":")[0] for name in real} & {f"fedcore.datasets.{n}" for n in others}
-    made = closure(experiments.sources.modules(PROBLEMS["real"], surrogate=True))
+    made = closure(build.modules(PROBLEMS["real"], surrogate=True))
     assert "fedcore.datasets.surrogates:sparse_binary" in made
     assert "fedcore.datasets.formats.libsvm:read" not in made
 
@@ -483,10 +484,10 @@ def test_another_version_of_python_gives_the_same_fingerprint():
 CELL = """
 import sys; sys.path.insert(0, {root!r})
 from fedcore.experiments import fingerprint
-from fedcore.experiments import plan as experiments
+from fedcore.experiments.plan import Cell
 assert fingerprint.__file__.startswith({root!r})
 for algorithm in ("power_gd", "wk2023"):
-    cell = experiments.Cell("p", "e", algorithm, "n", "q", {{}}, 1, ["objective"], "last", 0)
+    cell = Cell("p", "e", algorithm, "n", "q", {{}}, 1, ["objective"], "last", 0)
     print(cell.code)
 """
 

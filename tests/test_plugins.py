@@ -49,7 +49,7 @@ SCRIPT = """
 import numpy as np
 import fedcore
 from fedcore import algorithms
-from fedcore.experiments import plan as experiments
+from fedcore.experiments.plan import Cell
 from fedcore.federation.ledger import Shape
 
 assert "first_coordinates" in algorithms.names()
@@ -59,7 +59,7 @@ assert result.history["objective"][0] == 4.5, result.history
 chosen = algorithms.get("first_coordinates")
 cost = chosen.communication(chosen.params({"n_components": 2}), Shape(1, 3, 3))
 assert cost == result.ledger.cost()
-cell = experiments.Cell("p", "e", "first_coordinates", "n", "q", {}, 1, ["objective"], "last", 0)
+cell = Cell("p", "e", "first_coordinates", "n", "q", {}, 1, ["objective"], "last", 0)
 assert len(cell.code) == 16
 print("fine")
 """

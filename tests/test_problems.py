@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.errors import ConfigError, DataError, InputError
-from fedcore.experiments import build as sources
+from fedcore.experiments import build
 from fedcore.experiments import from_dataset as partitioned
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
@@ -20,8 +20,8 @@ SPEC = {
 }
 
 
-def build(name="synthetic", spec=SPEC, seed=0, **changes):
-    return sources.build(name, {**spec, **changes}, raw="nowhere", seed=seed, surrogate=False)
+def draw_problem(name="synthetic", spec=SPEC, seed=0, **changes):
+    return build.build(name, {**spec, **changes}, raw="nowhere", seed=seed, surrogate=False)
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_what_is_loaded_is_what_was_saved(problem, file):
 
 
 def test_a_stored_gram_matrix_serves_sums_without_reading_a_client(tmp_path, monkeypatch):
-    made, plain = build(gram=True), build()
+    made, plain = draw_problem(gram=True), draw_problem()
     S = np.vstack(plain.clients)
     np.testing.assert_allclose(made.clients.gram, S.T @ S, atol=1e-13)
     assert made.checksum == plain.checksum  # of the data
@@ -211,17 +211,17 @@ def test_a_write_that_fails_leaves_nothing_behind(clients, tmp_path):
 
 
 def test_a_problem_depends_on_its_name_and_the_master_seed_alone():
-    first = build()
-    assert build().checksum == first.checksum
-    assert build(name="other").checksum != first.checksum
-    assert build(seed=1).checksum != first.checksum
+    first = draw_problem()
+    assert draw_problem().checksum == first.checksum
+    assert draw_problem(name="other").checksum != first.checksum
+    assert draw_problem(seed=1).checksum != first.checksum
     assert [client.shape for client in first.clients] == [(10, 6)] * 3
     assert first.status == "synthetic"
 
 
 def test_drawn_data_of_other_sizes_say_that_they_stand_in(tmp_path):
-    drawn = build()
-    stand_in = sources.build("synthetic", SPEC, raw="nowhere", seed=0, surrogate=True)
+    drawn = draw_problem()
+    stand_in = build.build("synthetic", SPEC, raw="nowhere", seed=0, surrogate=True)
     assert (drawn.status, drawn.note) == ("synthetic", "")
     assert stand_in.status == "surrogate" and "sizes" in stand_in.note
     assert stand_in.checksum == drawn.checksum  # the same draws
@@ -243,7 +243,7 @@ def test_drawn_data_of_other_sizes_say_that_they_stand_in(tmp_path):
 )
 def test_a_wrong_specification_is_refused(changes, message):
     with pytest.raises((InputError, ConfigError), match=message):
-        build(**changes)
+        draw_problem(**changes)
 
 
 def test_scales_do_what_their_names_say():

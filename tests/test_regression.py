@@ -9,7 +9,7 @@ import fedcore
 from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.errors import InputError
-from fedcore.experiments import build as sources
+from fedcore.experiments import build
 from fedcore.generators import generate
 from fedcore.iterates import Iterate
 from fedcore.problems import storage
@@ -114,7 +114,7 @@ def test_draws_of_a_problem_differ_and_come_back_from_the_file(tmp_path):
         "draws": 2,
         "over": {"n_clients": [5, 7]},
     }
-    made = sources.build_draws("many", spec, raw="", seed=3, surrogate=False)
+    made = build.build_draws("many", spec, raw="", seed=3, surrogate=False)
     assert [len(p.clients) for p in made] == [5, 5, 7, 7]
     assert len({p.checksum for p in made}) == 4
     storage.save(made, tmp_path / "many.h5")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fedcore import generators
 from fedcore.errors import InputError
-from fedcore.experiments import build as sources
+from fedcore.experiments import build
 from fedcore.generators import spectrum
 from fedcore.generators.spectrum import generate
 
@@ -105,7 +105,7 @@ def test_a_problem_takes_the_reference_that_the_generator_knows(surrogate, monke
     }
     with monkeypatch.context() as patched:
         patched.setattr("fedcore.problems.problem.triangular_factor", None)  # no SVD of the data
-        problem = sources.build("known", spec, raw="", seed=3, surrogate=surrogate)
+        problem = build.build("known", spec, raw="", seed=3, surrogate=surrogate)
         sigma, U = problem.reference
     S = np.vstack(problem.clients)
     np.testing.assert_allclose(np.linalg.svd(S)[1], sigma, rtol=0, atol=1e-13)

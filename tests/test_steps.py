@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fedcore.algorithms import power_iteration
 from fedcore.federation.federation import Federation, summed
-from fedcore.parts import gram_products as steps
+from fedcore.parts import gram_products
 from fedcore.parts.gram_products import (
     gram_matrix,
     gram_product,
@@ -170,7 +170,7 @@ def test_runs_on_the_same_clients_share_gram_matrices_and_not_what_they_give(
     monkeypatch, step, how
 ):
     made = []
-    monkeypatch.setattr(steps, "gram_matrix", lambda *a: made.append(1) or gram_matrix(*a))
+    monkeypatch.setattr(gram_products, "gram_matrix", lambda *a: made.append(1) or gram_matrix(*a))
     data = drawn([30, 40])
     clients = Clients(data)
     alone, _ = iterate(data, step, how)
@@ -214,7 +214,7 @@ def test_a_clients_gram_matrix_is_made_once_and_kept_with_the_data(monkeypatch):
     (data,) = drawn([30])
     made = []
     monkeypatch.setattr(
-        steps, "gram_matrix", lambda some, dtype: made.append(1) or some[0].T @ some[0]
+        gram_products, "gram_matrix", lambda some, dtype: made.append(1) or some[0].T @ some[0]
     )
     clients = Clients([data])
     for _ in range(2):  # two runs on the same data

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fedcore.errors import DataError, InputError
-from fedcore.files import checksums as sums
+from fedcore.files import checksums
 from fedcore.reports import tables
 
 values = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
@@ -216,16 +216,16 @@ def test_a_damaged_table_is_noticed_wherever_the_damage_is(tmp_path):
         path.write_bytes(damage)
         with pytest.raises(DataError, match=r"table .*t\.tsv is damaged or was edited"):
             tables.read(path)
-        assert list(sums.damaged(tmp_path)) == [path]
+        assert list(checksums.damaged(tmp_path)) == [path]
     path.write_bytes(whole)
     assert tables.read(path)[1] == {"a": 13, "b": "y"}
-    assert list(sums.damaged(tmp_path)) == []
+    assert list(checksums.damaged(tmp_path)) == []
 
 
 def test_a_damaged_checksum_is_noticed_and_a_table_without_one_is_read(tmp_path):
     path = tmp_path / "t.tsv"
     tables.write([{"a": 1}], path)
-    known = sums.place(path)
+    known = checksums.place(path)
     assert known.read_text() == f"{hashlib.sha256(path.read_bytes()).hexdigest()}  t.tsv\n"
     known.write_bytes(b"\xff")
     with pytest.raises(DataError, match="is damaged or was edited"):
@@ -238,6 +238,6 @@ def test_what_is_damaged_is_put_aside_and_nothing_else(tmp_path):
     tables.write([{"a": 1}], tmp_path / "deep" / "t.tsv")
     path = tmp_path / "deep" / "t.md"
     path.write_text("edited")
-    assert sums.put_aside(tmp_path) == [path]
+    assert checksums.put_aside(tmp_path) == [path]
     assert not path.exists() and (tmp_path / "deep" / "t.md.damaged").read_text() == "edited"
     assert tables.read(tmp_path / "deep" / "t.tsv") == [{"a": 1}]

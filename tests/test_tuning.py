@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcore.experiments import build as sources
-from fedcore.experiments import tuning
+from fedcore.experiments import build, tuning
 from fedcore.experiments.cell import run_cell
 from fedcore.history import History
 from fedcore.problems import storage
@@ -20,7 +19,7 @@ SPEC = {
 
 @pytest.fixture
 def file(tmp_path):
-    made = sources.build_draws("drawn", SPEC, raw="", seed=1, surrogate=False)
+    made = build.build_draws("drawn", SPEC, raw="", seed=1, surrogate=False)
     storage.save(made, tmp_path / "drawn.h5")
     return tmp_path / "drawn.h5"
 

@@ -10,10 +10,9 @@ import yaml
 
 from fedcore import algorithms
 from fedcore.errors import ConfigError
-from fedcore.experiments import build as sources
-from fedcore.experiments import plan as experiments
-from fedcore.experiments import twins
+from fedcore.experiments import build, twins
 from fedcore.experiments.cell import repeat_seed, run_cell
+from fedcore.experiments.plan import load_plan, read_yaml
 from fedcore.history import History
 from fedcore.linalg import sin_theta
 from fedcore.problems import storage
@@ -30,7 +29,7 @@ P = 3
 @pytest.fixture(scope="module")
 def problem_file(tmp_path_factory):
     file = tmp_path_factory.mktemp("twins") / "problem.h5"
-    problem = sources.build("faps/tiny", SPEC, raw="nowhere", seed=0, surrogate=False)
+    problem = build.build("faps/tiny", SPEC, raw="nowhere", seed=0, surrogate=False)
     storage.save(problem, file)
     return file
 
@@ -182,7 +181,7 @@ def test_a_method_without_a_start_of_the_servers_has_no_twin(problem_file, tmp_p
 
 
 def test_a_run_may_say_otherwise_than_its_experiment(tmp_path):
-    paper = experiments.read_yaml(ROOT / "config/papers/faps.yaml")
+    paper = read_yaml(ROOT / "config/papers/faps.yaml")
     runs = [{"algorithm": "ssi"}, {"algorithm": "one_shot", "twin": "none"}]
     paper["experiments"] = {
         "on": paper["experiments"]["table4"] | {"twin": "rounding", "runs": runs},
@@ -190,7 +189,7 @@ def test_a_run_may_say_otherwise_than_its_experiment(tmp_path):
     }
     paper["published"] = []
     (tmp_path / "faps.yaml").write_text(yaml.safe_dump(paper))
-    plan = experiments.load_plan({"papers": ["faps"]}, tmp_path, answers=lambda address: True)
+    plan = load_plan({"papers": ["faps"]}, tmp_path, answers=lambda address: True)
     found = {(c.experiment, c.algorithm): c.spec()["twin"] for c in plan.cells.values()}
     assert found == {
         ("on", "ssi"): "rounding", ("on", "one_shot"): "none", ("off", "ssi"): "none",
@@ -198,23 +197,23 @@ def test_a_run_may_say_otherwise_than_its_experiment(tmp_path):
     # Or it names the problems whose cells have twins.
     paper["experiments"]["on"] |= {"problems": ["uneven", "n2000"], "twin": ["n2000"]}
     (tmp_path / "faps.yaml").write_text(yaml.safe_dump(paper))
-    plan = experiments.load_plan({"papers": ["faps"]}, tmp_path, answers=lambda address: True)
+    plan = load_plan({"papers": ["faps"]}, tmp_path, answers=lambda address: True)
     found = {c.problem: c.twin for c in plan.cells.values() if c.algorithm == "ssi"}
     assert (found["uneven"], found["n2000"]) == ("none", "rounding")
     paper["experiments"]["on"]["twin"] = ["n200"]
     (tmp_path / "faps.yaml").write_text(yaml.safe_dump(paper))
     with pytest.raises(ConfigError, match=r"experiment on: twin.*'n200'.*'n2000'"):
-        experiments.load_plan({"papers": ["faps"]}, tmp_path, answers=lambda address: True)
+        load_plan({"papers": ["faps"]}, tmp_path, answers=lambda address: True)
     paper["experiments"]["on"]["twin"] = "data"
     (tmp_path / "faps.yaml").write_text(yaml.safe_dump(paper))
     with pytest.raises(ConfigError, match=r"experiments\.on\.twin.*'data'"):
-        experiments.load_plan({"papers": ["faps"]}, tmp_path, answers=lambda address: True)
+        load_plan({"papers": ["faps"]}, tmp_path, answers=lambda address: True)
 
 
 def test_every_published_count_of_faps_has_a_twin_in_its_experiment():
     """At the small end of a sweep, where one over n or m would be doubled in cost otherwise."""
-    paper = experiments.read_yaml(ROOT / "config/papers/faps.yaml")
-    plan = experiments.load_plan({"papers": ["faps"]}, ROOT / "config/papers", answers=bool)
+    paper = read_yaml(ROOT / "config/papers/faps.yaml")
+    plan = load_plan({"papers": ["faps"]}, ROOT / "config/papers", answers=bool)
     published = set()
     for line in paper["published"]:
         for part in (line, line.get("otherwise", {})):

@@ -26,7 +26,7 @@ import numpy as np
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
-from fedcore.parts import representation_starts as starts
+from fedcore.parts import representation_starts
 from fedcore.parts import shared_heads as linear_rounds
 from fedcore.parts.shared_heads import local_models
 from fedcore.problems.clients import Labelled
@@ -69,7 +69,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``V``, the last B, of shape (n_features, n_components), and ``heads`` of shape (n_clients,
         n_components).
     """
-    B = starts.starting_representation(federation, params, rng)
+    B = representation_starts.starting_representation(federation, params, rng)
     stop = record(0, basis=B, models=local_models(federation, B))
     for t in range(1, params.rounds + 1):
         if stop:
@@ -105,7 +105,7 @@ def local_round(params: Params, t: int) -> Any:
 
 def communication(params: Params, shape: Shape) -> Cost:
     """B down and Bᵢ up for every participant and round, and what the start costs."""
-    start = starts.communication(params, shape)
+    start = representation_starts.communication(params, shape)
     block = params.n_participants(shape.n_clients) * shape.n_features * params.n_components
     moved = params.rounds * block
     return Cost(start.rounds + params.rounds, start.scalars_up + moved, start.scalars_down + moved)

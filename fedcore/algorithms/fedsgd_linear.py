@@ -19,7 +19,7 @@ import numpy as np
 
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost, Shape
-from fedcore.parts import representation_starts as starts
+from fedcore.parts import representation_starts
 from fedcore.parts.shared_heads import Params
 from fedcore.problems.clients import Labelled
 from fedcore.problems.regression import model_gradient, predict
@@ -40,7 +40,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         (n_components,).
     """
     n, k = federation.shape.n_clients, params.n_components
-    B = starts.starting_representation(federation, params, rng)
+    B = representation_starts.starting_representation(federation, params, rng)
     drawn = params.start is None and params.init == "random"
     model = np.vstack([B, rng.standard_normal(k) if drawn else np.zeros(k)]).astype(B.dtype)
 
@@ -75,7 +75,7 @@ def local_round(params: Params, t: int) -> Any:
 
 def communication(params: Params, shape: Shape) -> Cost:
     """B and w down and up for every participant and round, and what the start costs."""
-    start = starts.communication(params, shape)
+    start = representation_starts.communication(params, shape)
     block = params.n_participants(shape.n_clients) * (shape.n_features + 1) * params.n_components
     moved = params.rounds * block
     return Cost(start.rounds + params.rounds, start.scalars_up + moved, start.scalars_down + moved)

@@ -65,7 +65,7 @@ def run_cell(
     cell : mapping
         ``paper``, ``experiment``, ``algorithm``, ``name``, ``problem``, ``params``, ``repeats``,
         ``metrics``, ``iterates``, ``stop``, ``audit``, ``weaken``, ``tune``, ``together``, ``twin``
-        and ``seed``; see `experiments.Cell`.
+        and ``seed``; see `fedcore.experiments.plan.Cell`.
     problem_file, history_file : path-like
         Input and output.
     code : str

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from fedcore.files import checksums as sums
+from fedcore.files import checksums
 
 OWN = __name__.split(".")[0]
 
@@ -86,7 +86,7 @@ def data_files(module: str) -> list[str]:
         return []  # a module by itself shares its folder with everybody
     found = sorted(file for file in source.parent.rglob("*") if file.is_file())
     return [
-        f"{file.relative_to(source.parent)} {sums.of(file)}"
+        f"{file.relative_to(source.parent)} {checksums.of(file)}"
         for file in found
         if file.suffix not in (".py", ".pyc")
     ]
@@ -108,7 +108,7 @@ def _tree(code: str) -> tuple[str, frozenset[Imported]]:
     if source is None:
         raise ModuleNotFoundError(f"no Python source for module {module}")
     if source.suffix != ".py":  # a compiled module
-        return sums.of(source), frozenset()
+        return checksums.of(source), frozenset()
     tree = ast.parse(source.read_text(encoding="utf-8"))
     if function:
         tree.body = _used(tree.body, function)

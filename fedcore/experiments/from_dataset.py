@@ -25,7 +25,7 @@ SCALES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def make(
     name: str, spec: Mapping[str, Any], rng: np.random.Generator, *, raw: str, surrogate: bool
 ) -> Problem:
-    """Load, scale and split the samples of ``spec["dataset"]``; see `sources.build`."""
+    """Load, scale and split the samples of ``spec["dataset"]``; see `build.build`."""
     data = reading.load(spec["dataset"], raw, surrogate=surrogate, options=spec.get("options"))
     first = spec.get("first", len(data.x))
     if first > len(data.x):
@@ -42,7 +42,7 @@ def make(
 
 
 def check(spec: Mapping[str, Any]) -> None:
-    """Check the options of the data set and the partition; see `sources.check`."""
+    """Check the options of the data set and the partition; see `build.check`."""
     reading.check(spec["dataset"], spec.get("options", {}))
     partition.check(spec["partition"])
 

@@ -17,7 +17,7 @@ from fedcore.problems.regression import Truth
 def make(
     name: str, spec: Mapping[str, Any], rng: np.random.Generator, *, raw: str, surrogate: bool
 ) -> Problem:
-    """Draw the clients of ``spec["generator"]`` with its ``params``; see `sources.build`."""
+    """Draw the clients of ``spec["generator"]`` with its ``params``; see `build.build`."""
     drawn = generators.generate(spec["generator"], rng, spec.get("params", {}))
     clients, known = drawn if isinstance(drawn, tuple) else (drawn, None)
     problem = Problem(name, clients if isinstance(clients, Clients) else check_clients(clients))
@@ -33,7 +33,7 @@ def make(
 
 
 def check(spec: Mapping[str, Any]) -> None:
-    """Check the parameters of the generator, of every draw; see `sources.check`."""
+    """Check the parameters of the generator, of every draw; see `build.check`."""
     for setting in combinations(spec.get("over", {})):
         generators.check(spec["generator"], {**spec.get("params", {}), **setting})
 

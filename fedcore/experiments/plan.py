@@ -20,7 +20,7 @@ from fedcore.config import published
 from fedcore.config.schemas import check
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import ConfigError, nearest
-from fedcore.experiments import build as sources
+from fedcore.experiments import build
 from fedcore.experiments.cell import AUDITS, KNOWN
 from fedcore.experiments.fingerprint import fingerprint
 from fedcore.experiments.grids import combinations
@@ -35,7 +35,7 @@ TARGETS = ("all", "fetch", "problem", "plan", "verdicts", "summary")
 
 @dataclass(frozen=True)
 class Cell:
-    """An algorithm with fixed parameters on one problem; see `cells.run_cell`."""
+    """An algorithm with fixed parameters on one problem; see `cell.run_cell`."""
 
     paper: str
     experiment: str
@@ -135,12 +135,12 @@ class Plan:
     def problem_code(self, problem: str) -> str:
         """Fingerprint of the code that a problem's file depends on."""
         surrogate = self.config.get("surrogates", False)
-        return fingerprint(*sources.modules(self.problems[problem], surrogate=surrogate))
+        return fingerprint(*build.modules(self.problems[problem], surrogate=surrogate))
 
     def problem_source(self, problem: str) -> dict[str, Any]:
         """Return what the registry of data sets says of the rows of a problem."""
         surrogate = self.config["surrogates"]
-        return sources.described(self.problems[problem], surrogate=surrogate)
+        return build.described(self.problems[problem], surrogate=surrogate)
 
     def describe(self, paper: str) -> dict[str, Any]:
         """Return what the paper's notebook needs: its settings, cells, and missing problems."""
@@ -315,8 +315,8 @@ def _check_names(names: Iterable[str], known: Collection[str], what: str) -> Non
 def _check_problem(spec: Mapping[str, Any], where: str) -> None:
     """Refuse an unknown generator or data set, and what its making would refuse."""
     try:
-        sources.modules(spec)
-        sources.check(spec)
+        build.modules(spec)
+        build.check(spec)
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from error
 

@@ -39,7 +39,7 @@ def tune(
         ``repeats`` repeats, and ``over``, the grid: values by name.
     draws : sequence of Problem
     trial : callable
-        ``trial(cell, draws, params, repeat, metrics) -> (recorder, output)``, as `cells.trial`.
+        ``trial(cell, draws, params, repeat, metrics) -> (recorder, output)``, as `cell.trial`.
 
     Returns
     -------

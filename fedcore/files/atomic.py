@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fedcore.errors import SupersededError
-from fedcore.files import checksums as sums
+from fedcore.files import checksums
 
 LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp(\..+)?")
 
@@ -45,7 +45,7 @@ def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[P
     ------
     SupersededError
         In a job of the workflow, when a later run has started the same job again (see
-        `jobs.logged`): the result of the newer one stays.
+        `job.logged`): the result of the newer one stays.
     """
     final = Path(path)
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -55,10 +55,10 @@ def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[P
         with open(temporary, "rb") as handle:
             os.fsync(handle.fileno())
         _require_own_log(final)
-        value = sums.of(temporary) if summed else ""
+        value = checksums.of(temporary) if summed else ""
         os.replace(temporary, final)
         if summed:  # whoever is killed in between leaves a file that counts as damaged
-            sums.write(final, value)
+            checksums.write(final, value)
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
-from fedcore.parts import representation_starts as starts
+from fedcore.parts import representation_starts
 from fedcore.problems.clients import Labelled
 from fedcore.validation import (
     require_at_least,
@@ -76,7 +76,7 @@ class Params:
             require_at_least(1, batch=self.batch)
         require_non_negative(init_heads=self.init_heads)
         require_flag(fresh=self.fresh)
-        require_one_of(starts.METHODS, init=self.init)
+        require_one_of(representation_starts.METHODS, init=self.init)
         if self.participation > 1:
             raise InputError(f"participation must be at most 1, got {self.participation!r}")
         if self.fresh and self.batch is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcore.errors import DataError
-from fedcore.files import checksums as sums
+from fedcore.files import checksums
 from fedcore.history import History
 
 WEAKENED = "weakened"  # ends the name of a cell whose noise is, for an audit
@@ -31,7 +31,7 @@ class Results:
     """
 
     def __init__(self, plan: str | os.PathLike[str]) -> None:
-        sums.require(plan, "plan")
+        checksums.require(plan, "plan")
         try:
             self.plan: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

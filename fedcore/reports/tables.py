@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.errors import DataError, InputError, nearest
-from fedcore.files import atomic
-from fedcore.files import checksums as sums
+from fedcore.files import atomic, checksums
 
 Value = str | int | float | bool | None
 Row = dict[str, Value]
@@ -96,7 +95,7 @@ def read(path: str | os.PathLike[str]) -> list[Row]:
         When the file is missing, is not as it was written, is cut off, or has a line with more or
         fewer cells than its head.
     """
-    sums.require(path, "table")
+    checksums.require(path, "table")
     try:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError as error:

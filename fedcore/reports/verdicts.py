@@ -130,7 +130,7 @@ def judge(
     tables_dir : path-like
         The table ``t`` is the file ``<tables_dir>/<paper>/t.tsv``.
     unavailable : mapping of str to str
-        Why data cannot be had, by ``<paper>/<problem>``, as in `experiments.Plan.unavailable`.
+        Why data cannot be had, by ``<paper>/<problem>``, as in `Plan.unavailable`.
     surrogate : bool
         Whether the run may have used stand-ins for data. Rows then count as made with them unless
         their column ``status`` says ``official``, ``rebuilt`` or ``synthetic``.

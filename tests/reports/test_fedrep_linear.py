@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from reports.folder import Folder
 
-from fedcore.experiments import build as sources
+from fedcore.experiments import build
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.reports.papers import fedrep_linear as report
@@ -190,7 +190,7 @@ def tiny(tmp_path_factory):
     for name, extra in (("text_10", {"n_clients": 10}), ("train_text_20", more)):
         spec = {"generator": "shared_heads", "draws": 2,
                 "params": {"n_clients": 20} | SETTING | extra}  # fmt: skip
-        made = sources.build_draws(name, spec, raw="", seed=1, surrogate=False)
+        made = build.build_draws(name, spec, raw="", seed=1, surrogate=False)
         storage.save(made, folder.root / f"{name}.h5")
         folder.problems[name] = {"label": name}
     few = {"rounds": 6, "participation": 0.5}

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from fedcore.errors import HistoryError
-from fedcore.experiments import job as jobs
+from fedcore.experiments import job
 from fedcore.history import History
 from fedcore.problems import storage
 
@@ -193,17 +193,17 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, number):
     monkeypatch.setattr(fcntl, "flock", refuse)
     left = tmp_path / f".table.{'0' * 16}.tmp.tsv"
     left.touch()
-    assert jobs.forget_killed_run(tmp_path / ".snakemake") is None
-    jobs.remove_left_overs(tmp_path / ".snakemake", [tmp_path], [])
+    assert job.forget_killed_run(tmp_path / ".snakemake") is None
+    job.remove_left_overs(tmp_path / ".snakemake", [tmp_path], [])
     assert left.exists()  # nobody knows whether it is being written
     monkeypatch.chdir(tmp_path)
-    with jobs.logged("log"):
+    with job.logged("log"):
         pass
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").touch()
-    assert jobs.forget_killed_run(tmp_path / "file" / ".snakemake") is None
+    assert job.forget_killed_run(tmp_path / "file" / ".snakemake") is None
 
 
 def test_only_what_fedcore_has_left_is_removed_and_shared_files_only_when_old(tmp_path):
@@ -217,8 +217,8 @@ def test_only_what_fedcore_has_left_is_removed_and_shared_files_only_when_old(tm
     call = (tmp_path / ".snakemake", [tmp_path / "results"], [tmp_path / "raw"])
     with open(tmp_path / ".snakemake" / "jobs", "ab") as job:
         fcntl.flock(job, fcntl.LOCK_SH)
-        jobs.remove_left_overs(*call)
+        job.remove_left_overs(*call)
         assert mine.exists()
-    jobs.remove_left_overs(*call)
+    job.remove_left_overs(*call)
     assert not mine.exists() and not raw[0].exists()
     assert all(path.exists() for path in (raw[1], *others))

@@ -7,8 +7,8 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from fedcore import datasets
-from fedcore.experiments import plan as experiments
-from fedcore.files import checksums as sums
+from fedcore.experiments.plan import load_plan
+from fedcore.files import checksums
 from fedcore.reports import verdicts
 from fedcore.errors import FedcoreError
 from fedcore.datasets import registry
@@ -20,7 +20,7 @@ from fedcore.config.strict_yaml import read_yaml
 try:
     for path in workflow.configfiles:  # Snakemake has read them, and kept the last of equal keys
         read_yaml(Path(path))
-    PLAN = experiments.load_plan(config, answers=datasets.answers)
+    PLAN = load_plan(config, answers=datasets.answers)
     CELLS = PLAN.cells
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
@@ -30,7 +30,7 @@ RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients",
 if workflow.is_main_process:
     ALIVE = forget_killed_run(Path(".snakemake"))
     dry = workflow.output_settings.dryrun
-    damaged = list(sums.damaged(RESULTS)) if dry else sums.put_aside(RESULTS)
+    damaged = list(checksums.damaged(RESULTS)) if dry else checksums.put_aside(RESULTS)
     for path in damaged:
         print(f"{path} is damaged or was edited: it is made again.", file=sys.stderr)
     if dry and damaged:  # they lie where they did, and Snakemake sees nothing wrong with them

@@ -40,7 +40,10 @@ class _ArraysOnly(pickle.Unpickler):
 
 
 def one_of(known: Collection[str]) -> Callable[[Any, str], None]:
-    """Return the check of an option that takes one of these words; see `checks.check_annotated`."""
+    """Return the check of an option that takes one of these words.
+
+    See `fedcore.validation.check_annotated`.
+    """
 
     def check(value: Any, option: str) -> None:
         if not isinstance(value, str) or value not in known:
