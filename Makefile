@@ -48,6 +48,7 @@ lint: $(READY) ## style, types and the workflow's own linter; changes nothing
 	$(IN_ENV) ruff check .
 	$(IN_ENV) ruff format --check .
 	$(IN_ENV) mypy
+	$(IN_ENV) lint-imports
 	$(IN_ENV) snakefmt --check Snakefile workflow
 	$(IN_ENV) snakemake --lint
 

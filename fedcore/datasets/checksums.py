@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from fedcore.datasets.formats.bounded import Source
+from fedcore.datasets.bounded import Source
 from fedcore.errors import DataError
 from fedcore.files import atomic
 

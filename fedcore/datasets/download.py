@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fedcore.datasets import checksums
-from fedcore.datasets.formats.bounded import Bounded, Source, TooMuch
+from fedcore.datasets.bounded import Bounded, Source, TooMuch
 from fedcore.errors import DataError
 from fedcore.files import atomic
 

@@ -25,8 +25,8 @@ from fedcore.experiments.cell import AUDITS, KNOWN
 from fedcore.experiments.fingerprint import fingerprint
 from fedcore.experiments.grids import combinations
 from fedcore.experiments.stopping import Stop
+from fedcore.privacy.noise import WEAKENED
 from fedcore.recorder import COLUMNS, released_columns, require_released
-from fedcore.reports.results import WEAKENED
 
 PAPERS = Path("config/papers")
 # Names of rules, which are targets of Snakemake as the papers are.

@@ -19,17 +19,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
 
 from fedcore.errors import ConvergenceWarning
 from fedcore.federation.ledger import Shape
-
-if TYPE_CHECKING:
-    from fedcore.algorithms import Algorithm
-    from fedcore.problems.clients import Clients
+from fedcore.problems.clients import Clients
 
 TOL = 1e-8  # of an angle: components agree with an exact PCA to more digits than data have
 UNDETERMINED = 1e-3  # sine of an angle that rounding alone explains and a user should hear of
@@ -161,7 +158,15 @@ def joined(
     return np.hstack([Z, basis[:, good]]), np.hstack([U, images])
 
 
-def with_tolerance(algorithm: Algorithm, params: Mapping[str, Any]) -> dict[str, Any]:
+class Parametrised(Protocol):
+    """An algorithm, as far as its parameters' names go."""
+
+    def takes(self, name: str) -> bool:
+        """Whether it has a parameter of this name."""
+        ...
+
+
+def with_tolerance(algorithm: Parametrised, params: Mapping[str, Any]) -> dict[str, Any]:
     """`params`, with `TOL` where the algorithm has this test and no ``tol`` is given."""
     return {"tol": TOL, **params} if algorithm.takes("tol") else dict(params)
 

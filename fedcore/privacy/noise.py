@@ -26,6 +26,7 @@ from fedcore.seeds import NOISE, child
 from fedcore.validation import require_positive
 
 SIMULATED = "simulated noise: no guarantee for these data"
+WEAKENED = "weakened"  # ends the name of a cell with a source that is `Weakened`
 SECRET = "noise from the operating system's entropy, not kept"
 
 

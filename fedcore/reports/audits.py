@@ -8,7 +8,8 @@ from fedcore.audits import canary as audit
 from fedcore.errors import DataError
 from fedcore.generators import canary
 from fedcore.history import History
-from fedcore.reports.results import WEAKENED, Results
+from fedcore.privacy.noise import WEAKENED
+from fedcore.reports.results import Results
 from fedcore.reports.rows import status
 
 

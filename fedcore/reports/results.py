@@ -13,8 +13,6 @@ from fedcore.errors import DataError
 from fedcore.files import checksums
 from fedcore.history import History
 
-WEAKENED = "weakened"  # ends the name of a cell whose noise is, for an audit
-
 
 class Results:
     """Histories of one paper, read when first asked for.

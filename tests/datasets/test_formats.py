@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fedcore.datasets.formats import bounded, celeba, cifar, cifar_records, idx, libsvm
+from fedcore.datasets import bounded
+from fedcore.datasets.formats import celeba, cifar, cifar_records, idx, libsvm
 from fedcore.errors import ConfigError, DataError
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.datasets.formats import bounded
+from fedcore.datasets import bounded
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import ConfigError, DataError, FedcoreError
 

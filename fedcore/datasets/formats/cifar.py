@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.datasets.formats import bounded
+from fedcore.datasets import bounded
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import ConfigError, DataError, nearest
 from fedcore.validation import checked

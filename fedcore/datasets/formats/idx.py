@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.datasets.formats import bounded
+from fedcore.datasets import bounded
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import DataError
 

@@ -17,7 +17,7 @@ from fedcore.history import History
 from fedcore.linalg import sin_theta
 from fedcore.problems import storage
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EPS = np.finfo(float).eps
 SPEC = {
     "generator": "spectrum",

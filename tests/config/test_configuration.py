@@ -15,7 +15,7 @@ from fedcore.config.strict_yaml import parse_yaml, read_yaml
 from fedcore.errors import ConfigError
 from fedcore.experiments.plan import load_plan
 
-TINY = Path(__file__).parent / "workflow/tiny/paper.yaml"
+TINY = Path(__file__).parents[1] / "workflow/tiny/paper.yaml"
 NAN, BIG, DAY = float("nan"), 1e308, datetime.date(2024, 1, 1)
 # What cannot stand in the place of a value of each type.
 WRONG = {
