@@ -2,6 +2,33 @@
 
 Public names: `run`, `Result`, `FederatedPCA`, `Federation`, `History`, and the errors of
 `fedcore.errors`. They are imported on first use, so that ``import fedcore`` costs nothing.
+
+What lies where, from top to bottom; a module imports from the lines below its own only:
+
+``cli``
+    the command line
+``reports``
+    from histories to tables, figures and verdicts; ``reports.papers`` has the papers' mathematics
+``experiments``, ``estimators``
+    from configuration files to histories: the plan, problems, cells, jobs; PCA as an estimator
+``audits``
+    what a server learns, by attacks
+``api``, ``history``
+    one run of an algorithm; the HDF5 file of a cell
+``algorithms``
+    one file per method
+``parts``, ``recorder``
+    what several methods share; what is recorded of a run
+``federation``
+    the protocol, the ledger, and ways to execute the clients' steps
+``privacy``, ``metrics``, ``generators``, ``datasets``
+    what a release costs; measures; synthetic models; real data
+``problems``, ``iterates``, ``plugins``, ``config``
+    clients' samples and the exact answer; what an algorithm shows; registries; YAML and its schemas
+``linalg``, ``seeds``, ``files``, then ``validation``, then ``errors``
+    matrices; every random stream; whole and checked files; parameters; sentences
+
+Into ``algorithms``, ``metrics``, ``generators`` and ``datasets.formats`` one drops a file.
 """
 
 from __future__ import annotations
