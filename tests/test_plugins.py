@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcore.ledger import Cost
+from fedcore.federation.ledger import Cost
 
 PAPER = "none"
 

@@ -518,7 +518,7 @@ def test_an_edit_of_one_algorithm_reruns_its_cells_and_no_others(copied):
     append(copied / "algorithms" / "wk2023.py", "\n# a remark\n")
     append(copied / "algorithms" / "yd2021.py", "\nEDITED = True\n")
     append(copied / "metrics" / "subspace.py", "\nEDITED = True\n")
-    for made in ("datasets/reading", "generators/low_rank", "sources/__init__"):
+    for made in ("datasets/reading", "generators/low_rank", "experiments/build"):
         append(copied / f"{made}.py", "\nEDITED = True\n")
     assert codes(copied) == [gd, wk]
     append(copied / "algorithms" / "wk2023.py", "\nEDITED = True\n")
@@ -526,5 +526,5 @@ def test_an_edit_of_one_algorithm_reruns_its_cells_and_no_others(copied):
     assert gd_now == gd and wk_now != wk
     append(copied / "algorithms" / "power_iteration.py", "\nEDITED = True\n")
     assert codes(copied)[0] != gd and codes(copied)[1] == wk_now
-    append(copied / "federation.py", "\nEDITED = True\n")
+    append(copied / "federation" / "federation.py", "\nEDITED = True\n")
     assert codes(copied)[1] != wk_now

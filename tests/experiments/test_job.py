@@ -9,8 +9,8 @@ import pytest
 
 JOB = """
 import os, signal, sys
-from fedcore import atomic
-from fedcore.jobs import logged
+from fedcore.files import atomic
+from fedcore.experiments.job import logged
 
 def inner():
     {harm}

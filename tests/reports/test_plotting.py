@@ -38,7 +38,7 @@ def told(ax):
 SAMPLE = """
 import sys
 import numpy as np
-from fedcore import plotting
+from fedcore.reports import plotting
 y = np.exp(-np.arange(30) * np.array([[0.1], [0.2], [0.4]]))
 with plotting.style():
     figure, ax = plotting.subplots()

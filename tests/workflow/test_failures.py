@@ -129,7 +129,11 @@ def test_data_that_are_gone_take_no_results_with_them(first_run, done):
         run = done.snakemake("results/tiny/verdicts/tiny.tsv")
         assert run.status == 1
         assert "Error: data set 'little' needs 'images.gz'" in run.text
-        assert done.payload() == first_run[0].payload()
+        before, after = first_run[0].payload(), done.payload()
+        assert before.keys() == after.keys()
+        differing = {name for name in before if before[name] != after[name]}
+        # Snakemake may have made the new plan before, which says what is wanted, not what came out.
+        assert differing <= {"results/tiny/plans/tiny.json"}
 
 
 def add_paper(checkout, name):

@@ -215,8 +215,8 @@ def test_only_what_fedcore_has_left_is_removed_and_shared_files_only_when_old(tm
         path.touch()
     os.utime(raw[0], (0, 0))
     call = (tmp_path / ".snakemake", [tmp_path / "results"], [tmp_path / "raw"])
-    with open(tmp_path / ".snakemake" / "jobs", "ab") as job:
-        fcntl.flock(job, fcntl.LOCK_SH)
+    with open(tmp_path / ".snakemake" / "jobs", "ab") as running:
+        fcntl.flock(running, fcntl.LOCK_SH)
         job.remove_left_overs(*call)
         assert mine.exists()
     job.remove_left_overs(*call)
