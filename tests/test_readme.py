@@ -103,3 +103,23 @@ def test_cores_are_counted_whatever_openmp_is_told():
 
     assert cores() == cores(OMP_NUM_THREADS="1") == cores(OMP_NUM_THREADS="77")
     assert cores() == cores(OMP_THREAD_LIMIT="1")
+
+
+def prose(page: Path) -> list[str]:
+    """Return the lines of a page that can be broken: no code, no tables."""
+    lines, code = [], False
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.lstrip().startswith("```"):
+            code = not code
+        elif not code and not line.startswith(("|", "    ")):
+            lines.append(line)
+    return lines
+
+
+def test_lines_of_prose_fit_a_narrow_window():
+    root = Path(__file__).parents[1]
+    pages = [p for p in root.glob("*.md")] + [p for p in root.glob("*/*.md")]
+    assert len(pages) >= 6
+    pages = [page for page in pages if page.name != "verdicts.md"]  # written by the workflow
+    long = [f"{p.relative_to(root)}: {line}" for p in pages for line in prose(p) if len(line) > 100]
+    assert long == []
