@@ -1,0 +1,51 @@
+"""The modules that docs/adding.md prints are whole: another package that holds them works."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PAGE = Path(__file__).parents[1] / "docs" / "adding.md"
+SCRIPT = """
+import numpy as np
+import fedcore
+from fedcore import algorithms
+from fedcore.federation.ledger import Shape
+
+rng = np.random.default_rng(0)
+clients = [rng.standard_normal((20, 6)) * [9, 5, 1, 1, 1, 1] for _ in range(3)]
+result = fedcore.run("subspace_iteration", clients, 2, measure=["share", "subspace_distance"])
+sigma = np.linalg.svd(np.vstack(clients), compute_uv=False)
+share = np.sum(sigma[:2] ** 2) / np.sum(sigma**2)
+assert abs(result.history["share"][-1] - share) < 1e-9
+assert result.history["subspace_distance"][-1] < 1e-9
+assert len(result.history["iteration"]) == 31
+chosen = algorithms.get("subspace_iteration")
+params = chosen.params({"n_components": 2})
+assert chosen.communication(params, Shape(3, 60, 6)) == result.ledger.cost()
+print("fine")
+"""
+
+
+def test_the_printed_algorithm_and_measure_run_from_another_package(tmp_path, installed):
+    algorithm, metric = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    (tmp_path / "their_method.py").write_text(algorithm, encoding="utf-8")
+    (tmp_path / "their_measures.py").write_text(metric, encoding="utf-8")
+    entries = "[fedcore.algorithms]\nsubspace_iteration = their_method\n"
+    installed(tmp_path, "theirs", f"{entries}[fedcore.metrics]\ntheirs = their_measures\n")
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{SCRIPT}"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout == "fine\n", done.stderr
+
+
+def test_every_path_on_the_page_is_there():
+    root = PAGE.parents[1]
+    paths = re.findall(
+        r"`((?:fedcore|tests|config|notebooks)/[\w/.]*\w/?)`", PAGE.read_text("utf-8")
+    )
+    assert len(paths) > 8
+    assert [path for path in paths if not (root / path).exists()] == []
