@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import textwrap
 import zlib
 from collections.abc import Iterator
@@ -339,6 +340,8 @@ def legend(ax: Axes, *, outside: bool = True) -> None:
 def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
     """Write a figure as PNG (150 dpi) and PDF, each whole or not at all; no clock in either.
 
+    In a notebook it is shown, too.
+
     Parameters
     ----------
     figure : Figure
@@ -355,7 +358,15 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
     for final, (kind, metadata) in zip((png, pdf), METADATA.items(), strict=True):
         with style(), atomic.replace(final, summed=True) as temporary:
             figure.savefig(temporary, format=kind, dpi=DPI, metadata=metadata)
+    _show(png)
     return png, pdf
+
+
+def _show(png: Path) -> None:
+    """Show a figure in a notebook, and do nothing elsewhere."""
+    ipython = sys.modules.get("IPython")  # there already, where a notebook runs
+    if ipython is not None and ipython.get_ipython() is not None:
+        ipython.display.display(ipython.display.Image(data=png.read_bytes(), retina=True))
 
 
 def _mark_unreleased(figure: Figure) -> None:

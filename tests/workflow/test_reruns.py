@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+
 import pytest
 
 from fedcore.history import History
@@ -29,6 +32,16 @@ def test_first_run_makes_everything(first_run):
         if "/wk2023/" in name
     }
     assert sorted(status.values()) == ["official", "synthetic"]
+
+
+def test_an_executed_notebook_shows_its_figures(first_run):
+    root = first_run[0].root
+    book = json.loads((root / "results/tiny/notebooks/tiny.ipynb").read_text(encoding="utf-8"))
+    outputs = [output for cell in book["cells"] for output in cell.get("outputs", [])]
+    shown = [output["data"]["image/png"] for output in outputs if "image/png" in output["data"]]
+    files = sorted((root / "results/tiny/figures/tiny").glob("*.png"))
+    assert [base64.b64decode(image) for image in shown] == [file.read_bytes() for file in files]
+    assert files
 
 
 def test_second_run_has_nothing_to_do(done):
