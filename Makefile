@@ -20,7 +20,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env quickstart reproduce test test-kernels lint bench report lock clean distclean
+.PHONY: help env quickstart reproduce test test-kernels lint bench report architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -60,6 +60,9 @@ bench: $(READY) ## speed against reference implementations and the machine's lim
 
 report: $(READY) ## results/report.html from the results that `make reproduce` left
 	$(IN_ENV) snakemake --report results/report.html $(SNAKEMAKE_ARGS)
+
+architecture: $(READY) ## docs/architecture.md anew from the imports
+	$(IN_ENV) python docs/architecture.py
 
 env: $(READY) ## the environment alone
 	@echo "$(VENV): $$($(PY) --version), fedcore and everything in requirements.lock"

@@ -1,1 +1,1 @@
-"""Differential privacy: events, mechanisms, accounting; and what a server can learn of data."""
+"""Differential privacy, what a release costs: events, mechanisms, noise, accounting."""
