@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -49,3 +50,12 @@ def test_every_path_on_the_page_is_there():
     )
     assert len(paths) > 8
     assert [path for path in paths if not (root / path).exists()] == []
+
+
+def test_every_public_name_is_where_the_page_says():
+    rows = re.findall(r"^\| `(fedcore[\w.]*)` \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.M)
+    assert len(rows) > 12
+    for module, names in rows:
+        found = importlib.import_module(module)
+        for name in re.findall(r"`(\w+)`", names):
+            assert getattr(found, name).__module__.startswith("fedcore"), (module, name)
