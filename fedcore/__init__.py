@@ -28,7 +28,8 @@ What lies where, from top to bottom; a module imports from the lines below its o
 ``linalg``, ``seeds``, ``files``, then ``validation``, then ``errors``
     matrices; every random stream; whole and checked files; parameters; sentences
 
-Into ``algorithms``, ``metrics``, ``generators`` and ``datasets.formats`` one drops a file.
+Into ``algorithms``, ``metrics`` and ``generators`` one drops a file; one in ``datasets.formats``
+takes a line in ``datasets.variants``, too. ``docs/adding.md`` shows how.
 """
 
 from __future__ import annotations

@@ -12,15 +12,19 @@ the server's draws          the run's: that of           `SERVER`
 a client's draws            the run's                    `CLIENT`, the client's id
 privacy noise in earnest    entropy of the operating     none
                             system, for each client
-privacy noise in a          the run's                    `NOISE`, key of algorithm, cell and
-simulation                                               parameters; then `NOISE`, the client's id
-a run of an audit           the audit's                  0 or 1 (which canary), number of the run
+privacy noise in a          the run's                    `NOISE`, four words of a hash of
+simulation                                               algorithm, cell and parameters; then
+                                                         `NOISE`, the client's id
+a run of                    the audit's                  0 or 1 (which canary), number of the run;
+`fedcore.audits.canary`                                  its noise: `NOISE`, the client's id
+rows of a data set in       `shuffle` of its options     none
+another order
 ==========================  ===========================  ==========================================
 
 The algorithm has no part in a repeat's seed, so that competing methods share data and starts. Names
 have: who renames a paper, an experiment or a problem draws other numbers. What is fixed for all
-runs has a seed of its own where it is drawn: stand-ins for data sets, the canary of an audit, the
-pattern of a twin, the starts of Lanczos iterations.
+runs has a seed of its own where it is drawn: stand-ins for data sets, the rows beside an audit's
+canary, the pattern of a twin, the starts of Lanczos iterations.
 """
 
 from __future__ import annotations

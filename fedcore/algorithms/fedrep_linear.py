@@ -39,7 +39,7 @@ LABELLED = True
 
 @dataclass(frozen=True)
 class Params(linear_rounds.Params):
-    """Those of `linear_rounds`, and what is this method's own.
+    """Those of `fedcore.parts.shared_heads`, and what is this method's own.
 
     Attributes
     ----------

@@ -201,7 +201,7 @@ def trial(
 
 
 def audit_module(name: str) -> ModuleType:
-    """Return the module of an audit: one of `fedcore.privacy` with ``watch`` and ``column``.
+    """Return the module of an audit: one of `fedcore.audits` with ``watch`` and ``column``.
 
     ``watch() -> Transcript`` says what is to be kept of a run, and ``column(problem, transcript,
     recorder) -> list`` turns it into a column of its history, described by ``COLUMN``.

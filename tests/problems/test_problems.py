@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.errors import ConfigError, DataError, InputError
-from fedcore.experiments import build
-from fedcore.experiments import from_dataset as partitioned
+from fedcore.experiments import build, from_dataset
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 
@@ -248,8 +247,8 @@ def test_a_wrong_specification_is_refused(changes, message):
 
 def test_scales_do_what_their_names_say():
     pixels = np.array([0.0, 127.5, 255.0])
-    np.testing.assert_array_equal(partitioned.SCALES["none"](pixels), pixels)
-    np.testing.assert_array_equal(partitioned.SCALES["unit"](pixels), [0, 0.5, 1])
-    np.testing.assert_array_equal(partitioned.SCALES["signed_unit"](pixels), [-1, 0, 1])
+    np.testing.assert_array_equal(from_dataset.SCALES["none"](pixels), pixels)
+    np.testing.assert_array_equal(from_dataset.SCALES["unit"](pixels), [0, 0.5, 1])
+    np.testing.assert_array_equal(from_dataset.SCALES["signed_unit"](pixels), [-1, 0, 1])
     rows = np.array([[3.0, 4.0], [0.3, 0.4]])
-    np.testing.assert_allclose(partitioned.SCALES["unit_rows"](rows), [[0.6, 0.8], [0.3, 0.4]])
+    np.testing.assert_allclose(from_dataset.SCALES["unit_rows"](rows), [[0.6, 0.8], [0.3, 0.4]])
