@@ -167,7 +167,7 @@ def _rank(factor: np.ndarray, margin: float = 0.0) -> int:
     return int(np.count_nonzero(values > tolerance))
 
 
-def off(basis: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+def outside(basis: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """Return ``P⊥ M = M − X (Xᵀ M)``, the part of M outside of range(X), X orthonormal.
 
     Parameters

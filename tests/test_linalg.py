@@ -305,11 +305,11 @@ def test_the_part_outside_of_a_space_is_orthogonal_to_it_and_the_rest_inside():
     rng = np.random.default_rng(5)
     basis = np.linalg.qr(rng.standard_normal((8, 3)))[0]
     matrix = rng.standard_normal((8, 4))
-    outside = linalg.off(basis, matrix)
+    outside = linalg.outside(basis, matrix)
     np.testing.assert_allclose(basis.T @ outside, 0, atol=8 * EPS)
     inside = np.hstack([basis, matrix - outside])
     assert np.linalg.matrix_rank(inside, tol=1e-12) == 3
-    np.testing.assert_allclose(linalg.off(basis, basis), 0, atol=8 * EPS)
+    np.testing.assert_allclose(linalg.outside(basis, basis), 0, atol=8 * EPS)
 
 
 @pytest.mark.parametrize("d", [5, 300])  # dense, and by Lanczos iterations

@@ -30,8 +30,8 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.algorithms.private_oja import client_after_client
 from fedcore.algorithms.private_oja import communication as communication
-from fedcore.algorithms.private_oja import in_turn
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
@@ -103,7 +103,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             W = orth(W + params.rate / (params.gap * (params.offset + t)) * mean)
         return derived(state, W)
 
-    return {"basis": in_turn(federation, one_pass, W, record)}
+    return {"basis": client_after_client(federation, one_pass, W, record)}
 
 
 def calibrate(params: Params, coordinates: int) -> Noise:

@@ -41,7 +41,7 @@ from fedcore.algorithms import ssi
 from fedcore.algorithms.ssi import communication as communication
 from fedcore.algorithms.ssi import starting_basis
 from fedcore.federation.federation import Federation
-from fedcore.linalg import off, orth, spectral_norm
+from fedcore.linalg import orth, outside, spectral_norm
 from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits
 from fedcore.parts.gram_products import local_gram_product
 from fedcore.validation import (
@@ -126,8 +126,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             state.square = NORMS[params.beta_norm](data) ** 2
             state.beta = params.beta_factor * state.square
             state.AAX = _multiply(data, state, Z)
-            state.W = off(state.X, -state.AAX)
-        distance = np.sqrt(2.0) * np.linalg.norm(off(state.X, Z))  # ‖XᵢXᵢᵀ − ZZᵀ‖_F
+            state.W = outside(state.X, -state.AAX)
+        distance = np.sqrt(2.0) * np.linalg.norm(outside(state.X, Z))  # ‖XᵢXᵢᵀ − ZZᵀ‖_F
         _improve(data, state, Z, params)
         Y = state.beta * state.X @ (state.X.T @ Z) - _multiplier(state.X, state.W, Z)
         if params.adapt and state.k % PERIOD == 0:
@@ -175,7 +175,7 @@ def _improve(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray, params: Pa
             break
         old = X
     state.X, state.AAX = X, HX - coupled(X)
-    state.W = off(X, -state.AAX)
+    state.W = outside(X, -state.AAX)
 
 
 def _square_of(data: np.ndarray, state: SimpleNamespace, params: Params) -> float:

@@ -87,7 +87,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     params.open(federation, "replace_one", bounded=False)
     W = gaussian_start(federation, params, rng)
-    return {"basis": in_turn(federation, partial(one_pass, params), W, record)}
+    return {"basis": client_after_client(federation, partial(one_pass, params), W, record)}
 
 
 def communication(params: Params, shape: Shape) -> Cost:
@@ -96,7 +96,9 @@ def communication(params: Params, shape: Shape) -> Cost:
     return Cost(shape.n_clients, shape.n_clients * block, shape.n_clients * block)
 
 
-def in_turn(federation: Federation, step: Step, W: np.ndarray, record: Any) -> np.ndarray:
+def client_after_client(
+    federation: Federation, step: Step, W: np.ndarray, record: Any
+) -> np.ndarray:
     """Pass W on from client to client, each of which replaces it by its reply to it."""
     stop = record(0, basis=W)
     for client in range(federation.shape.n_clients):

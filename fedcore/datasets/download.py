@@ -28,7 +28,7 @@ TIMEOUT_S = 60.0  # without a byte; an attempt may take this and as long as
 SLOWEST = 50e3  # so many bytes a second need
 ANSWER_S = 5.0
 _CHUNK = 2**18
-KNOWN = "FEDCORE_ANSWERS"  # in the environment, what `answers` has found, by server
+ANSWERS = "FEDCORE_ANSWERS"  # in the environment, what `answers` has found, by server
 _RETRIED_REFUSALS = frozenset({408, 425, 429})
 
 
@@ -43,10 +43,10 @@ def answers(url: str) -> bool:
     inherit what it said and so plan the same work.
     """
     server = urlsplit(url).netloc
-    known = json.loads(os.environ.get(KNOWN, "{}"))
+    known = json.loads(os.environ.get(ANSWERS, "{}"))
     if server not in known:
         known[server] = _answers(url)
-        os.environ[KNOWN] = json.dumps(known)
+        os.environ[ANSWERS] = json.dumps(known)
     return known[server]
 
 

@@ -37,7 +37,7 @@ from fedcore.seeds import name_key
 
 # Parameters that may be given as "reference": quantities that a theorem or a baseline takes as
 # known.
-KNOWN: dict[str, Callable[[Problem, int], float]] = {
+REFERENCES: dict[str, Callable[[Problem, int], float]] = {
     "sigma_max": lambda problem, rank: float(problem.singular_values[0]),
     "sigma_r": lambda problem, rank: float(problem.singular_values[rank - 1]),
     "sigma_next": lambda problem, rank: float(np.append(problem.singular_values, 0.0)[rank]),
@@ -229,14 +229,16 @@ def _resolve(params: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
     resolved = dict(params)
     for name, value in params.items():
         if value == "reference":
-            if name not in KNOWN:
-                raise ConfigError(f"'{name}: reference' is not possible; only {sorted(KNOWN)} are")
+            if name not in REFERENCES:
+                raise ConfigError(
+                    f"'{name}: reference' is not possible; only {sorted(REFERENCES)} are"
+                )
             rank, most = params.get("n_components"), min(problem.n_samples, problem.n_features)
             if not isinstance(rank, int) or not 1 <= rank <= most:
                 raise ConfigError(
                     f"'{name}: reference' needs n_components from 1 to {most}, got {rank!r}"
                 )
-            resolved[name] = KNOWN[name](problem, rank)
+            resolved[name] = REFERENCES[name](problem, rank)
     return resolved
 
 

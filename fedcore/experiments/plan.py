@@ -21,7 +21,7 @@ from fedcore.config.schemas import check
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import ConfigError, nearest
 from fedcore.experiments import build
-from fedcore.experiments.cell import AUDITS, KNOWN
+from fedcore.experiments.cell import AUDITS, REFERENCES
 from fedcore.experiments.fingerprint import fingerprint
 from fedcore.experiments.grids import combinations
 from fedcore.experiments.stopping import Stop
@@ -336,7 +336,9 @@ def _label(spec: Mapping[str, Any], where: str) -> str:
 def _check_cell(cell: Cell, where: str) -> None:
     """Refuse what would only fail when the job runs."""
     try:
-        values = {k: 1.0 if v == "reference" and k in KNOWN else v for k, v in cell.params.items()}
+        values = {
+            k: 1.0 if v == "reference" and k in REFERENCES else v for k, v in cell.params.items()
+        }
         algorithm = algorithms.get(cell.algorithm)
         for changes in combinations(cell.tune["over"]) if cell.tune else [{}]:
             if algorithm.private(algorithm.params({**values, **changes})):

@@ -96,7 +96,7 @@ class Observer(Protocol):
     clients: Sequence[int] | None
     sums_only: bool
 
-    def saw(self, number: int, exchanges: Sequence[tuple[int | None, Any, Any]]) -> None:
+    def on_upload(self, number: int, exchanges: Sequence[tuple[int | None, Any, Any]]) -> None:
         """Take note of one upload: (client or None for the total, its last message, its reply)."""
 
 
@@ -407,7 +407,7 @@ class Federation:
             return
         if self._transcript.sums_only:
             number, message = self.ledger.rounds, self._common_message(of)
-            self._transcript.saw(number, [(None, message, total)])
+            self._transcript.on_upload(number, [(None, message, total)])
         else:
             self._show(self._transcript, step, of, replies)
 
@@ -460,7 +460,7 @@ class Federation:
             shown = list(zip(seen, self._replies(step, seen), strict=True))
         else:
             shown = [pair for pair in zip(positions, replies, strict=True) if pair[0] in watched]
-        observer.saw(self.ledger.rounds, [(i, self._inbox[i], reply) for i, reply in shown])
+        observer.on_upload(self.ledger.rounds, [(i, self._inbox[i], reply) for i, reply in shown])
 
     def _replies(self, step: Step, of: Sequence[int] | None) -> Sequence[Any]:
         """Replies of `step`, to be uploaded: what no mechanism has returned is noticed."""

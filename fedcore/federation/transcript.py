@@ -57,7 +57,7 @@ class Transcript:
         self.sums_only = sums_only
         self.exchanges: list[Exchange] = []
 
-    def saw(self, number: int, exchanges: Sequence[tuple[int | None, Any, Any]]) -> None:
+    def on_upload(self, number: int, exchanges: Sequence[tuple[int | None, Any, Any]]) -> None:
         """Keep copies of one upload; a message sent to many clients is copied once."""
         copies: dict[int, Any] = {}
         for client, received, sent in exchanges:

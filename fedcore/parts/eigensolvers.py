@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from fedcore.linalg import off, orth
+from fedcore.linalg import orth, outside
 
 Product = Callable[[np.ndarray], np.ndarray]
 Pairs = Iterator[tuple[np.ndarray, np.ndarray]]
@@ -99,24 +99,24 @@ def relative_change(limits: Limits, X: np.ndarray, HX: np.ndarray) -> Enough:
 def subspace_change(limits: Limits, X: np.ndarray, HX: np.ndarray) -> Enough:
     """(26) of projections in the place of bases, ``‖XXᵀ − X'X'ᵀ‖_F ≤ ε_x ‖XXᵀ‖_F``."""
     return lambda old, X, HX: bool(
-        np.sqrt(2.0) * np.linalg.norm(off(old, X)) <= limits.tolerance * np.linalg.norm(X)
+        np.sqrt(2.0) * np.linalg.norm(outside(old, X)) <= limits.tolerance * np.linalg.norm(X)
     )
 
 
 def residual(limits: Limits, X: np.ndarray, HX: np.ndarray) -> Enough:
     """(14), ``‖P⊥ H X‖_F`` down by δ, or to rounding."""
-    goal = limits.delta * np.linalg.norm(off(X, HX))
+    goal = limits.delta * np.linalg.norm(outside(X, HX))
 
     def enough(old: np.ndarray, X: np.ndarray, HX: np.ndarray) -> bool:
         rounding = 500 * np.finfo(HX.dtype).eps * np.linalg.norm(HX)
-        return bool(np.linalg.norm(off(X, HX)) <= max(goal, rounding))
+        return bool(np.linalg.norm(outside(X, HX)) <= max(goal, rounding))
 
     return enough
 
 
 def decrease(limits: Limits, X: np.ndarray, HX: np.ndarray) -> Enough:
     """(13), ``½ tr XᵀHX`` up by ``c₁ ‖P⊥ H X‖_F² / (c₁'‖A‖₂² + β)``, c₁ = ½."""
-    goal = np.sum(X * HX) + np.linalg.norm(off(X, HX)) ** 2 / limits.scale
+    goal = np.sum(X * HX) + np.linalg.norm(outside(X, HX)) ** 2 / limits.scale
     return lambda old, X, HX: bool(np.sum(X * HX) >= goal)
 
 

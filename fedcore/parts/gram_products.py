@@ -35,7 +35,7 @@ def gram_product(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.
     """Client step ``Sᵢᵀ(Sᵢ Z)`` for `Federation.sum` and `Federation.mean`.
 
     The sum over all clients needs only the d × d matrix ``Σ SᵢᵀSᵢ``. It comes with the clients, or
-    is made when that costs no more than the products so far have cost (see `worth`).
+    is made when that costs no more than the products so far have cost (see `gram_pays_off`).
     """
     return data.T @ (data @ Z)
 
@@ -79,7 +79,7 @@ def local_gram_product_in_double(
     )
 
 
-def worth(n_samples: int, n_features: int, columns: int) -> bool:
+def gram_pays_off(n_samples: int, n_features: int, columns: int) -> bool:
     """Whether, after products with `columns` vectors, a Gram matrix should be made.
 
     Making it costs n d² operations, a product then 2 d² per vector in the place of 4 n d: it never
@@ -99,7 +99,7 @@ def _gram(
     """
     columns = getattr(memory, "columns", 0)
     memory.columns = columns + Z.shape[1]
-    if not worth(sum(map(len, clients)), len(Z), columns):
+    if not gram_pays_off(sum(map(len, clients)), len(Z), columns):
         return None
     if not hasattr(kept, "gram"):
         kept.gram = gram_matrix(clients, np.result_type(*clients, Z))

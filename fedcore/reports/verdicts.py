@@ -148,7 +148,7 @@ def judge(
         When a table is there but damaged.
     """
     lines = checked(published, f"{paper}, published value")
-    desk = _Desk(Path(tables_dir) / paper, surrogate)
+    measurements = _Measurements(Path(tables_dir) / paper, surrogate)
     verdicts = []
     for line in lines:
         what = f"{paper}, published value {line['id']}"
@@ -157,8 +157,8 @@ def judge(
         if reasons:
             found = _Finding(obstacle=reasons[0])
         else:
-            found = desk.measure(line["select"], line["statistic"], line["accept"], what)
-        verdict, reason = _decide(line, found, desk, what)
+            found = measurements.measure(line["select"], line["statistic"], line["accept"], what)
+        verdict, reason = _decide(line, found, measurements, what)
         verdicts.append(
             Verdict(
                 paper, line["id"], line["quantity"], line["source"], line["kind"], line["printed"],
@@ -284,7 +284,7 @@ def _by_paper(verdicts: Iterable[Verdict]) -> dict[str, list[str]]:
     return papers
 
 
-class _Desk:
+class _Measurements:
     """Where the tables of one paper are read, each once, and values are held against them."""
 
     def __init__(self, folder: Path, surrogate: bool) -> None:
@@ -327,7 +327,9 @@ class _Desk:
         return status == "surrogate"
 
 
-def _decide(line: Mapping[str, Any], found: _Finding, desk: _Desk, what: str) -> tuple[str, str]:
+def _decide(
+    line: Mapping[str, Any], found: _Finding, measurements: _Measurements, what: str
+) -> tuple[str, str]:
     """Return the verdict on one line and its reason."""
     if found.obstacle:
         return "not run", found.obstacle
@@ -337,7 +339,9 @@ def _decide(line: Mapping[str, Any], found: _Finding, desk: _Desk, what: str) ->
     if found.holds and "provided" in line:
         condition = line["provided"]
         select = {**line["select"], "column": condition["column"]}
-        also = desk.measure(select, line["statistic"], condition["accept"], f"{what}, provided")
+        also = measurements.measure(
+            select, line["statistic"], condition["accept"], f"{what}, provided"
+        )
         if not also.holds:
             measured = f"{also.measured}, wanted {also.wanted}"
             return "not run", f"{condition['lest']} ({condition['column']} {measured})"
@@ -348,7 +352,7 @@ def _decide(line: Mapping[str, Any], found: _Finding, desk: _Desk, what: str) ->
     if "otherwise" not in line:
         return "deviates", f"{wanted}; {line['because']}"
     reading = line["otherwise"]
-    other = desk.measure(
+    other = measurements.measure(
         reading.get("select", line["select"]),
         line["statistic"],
         reading.get("accept", line["accept"]),

@@ -298,7 +298,7 @@ def test_unknown_name(tmp_path):
 def test_a_server_that_does_not_answer_is_asked_once_and_its_data_are_missing(
     source, registry, server, tmp_path, monkeypatch
 ):
-    monkeypatch.delenv(download.KNOWN, raising=False)
+    monkeypatch.delenv(download.ANSWERS, raising=False)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound, but nobody listens
         dead = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -310,7 +310,7 @@ def test_a_server_that_does_not_answer_is_asked_once_and_its_data_are_missing(
         both = {name: [f"{dead}/{name}", f"{server.base}/{name}"] for name in FILES}
         reg = registry(source("idx", SPLITS, FILES, urls=both), n_features=4)
         assert datasets.missing("toy", tmp_path, registry=reg, answers=datasets.answers) is None
-    known = json.loads(os.environ[download.KNOWN])
+    known = json.loads(os.environ[download.ANSWERS])
     assert sorted(known.values()) == [False, True]
     monkeypatch.setattr(download, "_answers", lambda url: pytest.fail("asked twice"))
     assert not datasets.answers(f"{dead}/images") and datasets.answers(f"{server.base}/other")
@@ -391,7 +391,7 @@ def test_a_server_that_sends_on_is_left_at_the_registered_size(source, registry,
 
 @pytest.mark.parametrize("where", ["headers", "status"])
 def test_a_server_that_drips_its_answer_does_not_answer(monkeypatch, endless, where):
-    monkeypatch.delenv(download.KNOWN, raising=False)
+    monkeypatch.delenv(download.ANSWERS, raising=False)
     monkeypatch.setattr(download, "ANSWER_S", 0.3)
     endless.update(HEADERS[where])
     start = time.monotonic()

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from fedcore.linalg import off, orth
+from fedcore.linalg import orth, outside
 from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits, orth_householder
 
 N, P = 30, 3
@@ -42,7 +42,7 @@ def pairs(solver, matrix, X, count, signs="positive"):
 def angle(matrix, X):
     """Sine of the largest angle to NumPy's dominant space."""
     top = np.linalg.eigh(matrix)[1][:, -P:]
-    return np.linalg.norm(off(X, top), 2)
+    return np.linalg.norm(outside(X, top), 2)
 
 
 @pytest.mark.parametrize("signs", SIGNS)

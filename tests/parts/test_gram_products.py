@@ -13,10 +13,10 @@ from fedcore.federation.federation import Federation, summed
 from fedcore.parts import gram_products
 from fedcore.parts.gram_products import (
     gram_matrix,
+    gram_pays_off,
     gram_product,
     local_gram,
     local_gram_product,
-    worth,
 )
 from fedcore.problems.clients import Clients
 
@@ -184,8 +184,8 @@ def test_runs_on_the_same_clients_share_gram_matrices_and_not_what_they_give(
     ("n", "d", "columns"), [(1000, 1000, 500), (501, 1000, 125250), (10**6, 1000, 251)]
 )
 def test_the_break_even_point(n, d, columns):
-    assert worth(n, d, columns) and not worth(n, d, columns - 2)
-    assert not worth(d // 2, d, 10**9)
+    assert gram_pays_off(n, d, columns) and not gram_pays_off(n, d, columns - 2)
+    assert not gram_pays_off(d // 2, d, 10**9)
 
 
 def test_noise_free_data_keep_the_plain_step_of_power_iteration():

@@ -72,7 +72,7 @@ def errors(results: Results) -> Rows:
     rows = []
     for experiment in results.plan["experiments"]:
         for problem, algorithm, variant, history in results.select(experiment):
-            if experiment in UNLIKE:
+            if experiment in WITHOUT_ERRORS:
                 continue
             basis = history.final["basis" if "basis" in history.final else "V"][:, :, 0]
             along = basis.sum(axis=1) ** 2 / basis.shape[1]
@@ -338,7 +338,7 @@ def lemmas(results: Results) -> Rows:
             if "epsilon" not in history.columns or "weakened" in history.about["privacy"]:
                 continue
             stated = history.about["params"]["epsilon"]
-            for repeat in range(1 if experiment in UNLIKE else history.repeats):
+            for repeat in range(1 if experiment in WITHOUT_ERRORS else history.repeats):
                 spent = _spent(history, repeat)
                 row = {
                     "experiment": experiment,
@@ -370,7 +370,7 @@ def lemma_b1(history: History) -> float:
     return 8.0 * log / adaptive_power.calibrate(params).search
 
 
-UNLIKE = ("closed_form", "audit", "audit_replaced")  # no errors to compare with others
+WITHOUT_ERRORS = ("closed_form", "audit", "audit_replaced")  # no errors to compare with others
 DIMENSIONS = {
     "gaussian": ("gauss20_n5", "gauss100", "gauss1000"),
     "sign": ("sign20", "sign100", "sign1000"),
