@@ -124,7 +124,8 @@ class Reconstruction:
         if not symmetric:
             return images @ self.basis.T
         half = images - self.basis @ (self.basis.T @ images) / 2
-        return half @ self.basis.T + self.basis @ half.T
+        product = half @ self.basis.T
+        return product + product.T
 
 
 def reconstruct(
