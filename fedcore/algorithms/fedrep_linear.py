@@ -26,8 +26,7 @@ import numpy as np
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
-from fedcore.parts import representation_starts
-from fedcore.parts import shared_heads as linear_rounds
+from fedcore.parts import representation_starts, shared_heads
 from fedcore.parts.shared_heads import local_models
 from fedcore.problems.clients import Labelled
 from fedcore.problems.regression import least_squares, model_gradient, predict
@@ -38,7 +37,7 @@ LABELLED = True
 
 
 @dataclass(frozen=True)
-class Params(linear_rounds.Params):
+class Params(shared_heads.Params):
     """Those of `fedcore.parts.shared_heads`, and what is this method's own.
 
     Attributes

@@ -21,6 +21,7 @@ KINDS = {
     "generator": "fedcore.experiments.from_generator",
     "dataset": "fedcore.experiments.from_dataset",
 }
+WRITTEN = "fedcore.problems.storage:save"
 
 
 def build(name: str, spec: Mapping[str, Any], *, raw: str, seed: int, surrogate: bool) -> Problem:
@@ -83,7 +84,8 @@ def check(spec: Mapping[str, Any]) -> None:
 def modules(spec: Mapping[str, Any], *, surrogate: bool = False) -> list[str]:
     """Return the code that a problem of this specification depends on, for `fingerprint`."""
     kind = importlib.import_module(_module(spec))
-    return [__name__, _module(spec), *kind.plugged_in(spec, surrogate=surrogate)]
+    plugged = kind.plugged_in(spec, surrogate=surrogate)
+    return [f"{__name__}:build_draws", f"{_module(spec)}:make", WRITTEN, *plugged]
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool = False) -> dict[str, Any]:

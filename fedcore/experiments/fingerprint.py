@@ -3,19 +3,26 @@
 The fingerprint of a module is the sha256 of its syntax tree without comments and docstrings,
 together with those of all modules that it imports, directly or not, from its own package and from
 fedcore. Where these lie does not count: such an import stands for the names that it binds and for
-what is in the module, so that moving a module, and naming its new place, changes nothing. One
-function of a module, ``module:function``, stands for those of the module's statements
-that the function uses, and for what these import. Snakemake gets the fingerprint as a parameter of
-a job, so that a change of code, and only that, makes the job run again.
+what is in the module, so that moving a module, and naming its new place, changes nothing. Where the
+import stands counts only if a name that it binds has another meaning in the module, too. One
+function of a module, ``module:function``, stands for those of the module's statements that the
+function uses, and for what these import. Snakemake gets the fingerprint as a parameter of a job, so
+that a change of code, and only that, makes the job run again.
+
+What the ``__init__.py`` of a package does beside binding names is not seen, unless the package
+itself is imported.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import hashlib
 import importlib.util
+import itertools
 import json
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -47,8 +54,7 @@ def fingerprint(*code: str, words: Iterable[str] = ()) -> str:
         When there is no source of a module, or no such function in it.
     """
     digest = hashlib.sha256()
-    trees = [_tree(name) for name in closure(code)]
-    for text in sorted(f"{tree} {_contents(imported)}" for tree, imported in trees):
+    for text in sorted(_texts(closure(code))):
         digest.update(f"{text}\n".encode())
     for word in words:
         digest.update(f"{word!r}\n".encode())
@@ -120,54 +126,79 @@ def _tree(code: str) -> tuple[str, frozenset[Imported]]:
     return _canonical(tree), frozenset(imported)
 
 
-def _contents(imported: Iterable[Imported]) -> list[tuple[str, str, str]]:
-    """What imports stand for: names, and the hash of each module by itself."""
-    return sorted((bound, name, _content(module)) for bound, name, module in imported)
+def _texts(codes: Iterable[str]) -> list[str]:
+    """Return what is hashed of each module: its tree, and names and contents of what it imports.
+
+    Modules that are alike but for what they import from modules further down are told apart.
+    """
+    trees = {code: _tree(code) for code in codes}
+    contents = {code: _content(code) for code in trees}
+    while True:
+        texts = {
+            code: f"{tree} {sorted((bound, name, contents[m]) for bound, name, m in imported)}"
+            for code, (tree, imported) in trees.items()
+        }
+        if len(set(texts.values())) == len(set(contents.values())):
+            return list(texts.values())
+        contents = {code: _digest(text) for code, text in texts.items()}
 
 
 @cache
-def _content(module: str) -> str:
+def _content(code: str) -> str:
     """Hash of a module by itself: of what it imports the names alone count."""
-    tree, imported = _tree(module)
-    names = sorted(origin[:2] for origin in imported)
-    return hashlib.sha256(f"{tree} {names}".encode()).hexdigest()
+    tree, imported = _tree(code)
+    return _digest(f"{tree} {sorted(origin[:2] for origin in imported)}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _take_imports(tree: ast.AST, module: str, *, is_package: bool) -> list[Imported]:
     """Take what is imported from own modules out of a syntax tree, and return it."""
-    taker = _Imports(module, is_package)
+    taker = _Imports(module, is_package, _ambiguous(tree, module, is_package=is_package))
     taker.visit(tree)
     return taker.found
 
 
 class _Imports(ast.NodeTransformer):
-    """Takes imports of own modules out, and of strings that are own paths all but the last part."""
+    """Takes imports of own modules out, and of strings that are own paths all but the last part.
 
-    def __init__(self, module: str, is_package: bool) -> None:
-        self.module, self.is_package = module, is_package
+    An import that binds an ambiguous name leaves a mark where it stood, with a number.
+    """
+
+    def __init__(self, module: str, is_package: bool, ambiguous: set[str]) -> None:
+        self.module, self.is_package, self.ambiguous = module, is_package, ambiguous
         self.packages = {OWN, module.split(".")[0]}
+        self.numbers = itertools.count()
         self.found: list[Imported] = []
 
     def visit_Import(self, node: ast.Import) -> ast.AST:
         """``import package.module``: the path stays, as what follows names it."""
-        own = [alias for alias in node.names if _is_own(alias.name, self.packages)]
-        self.found += [Imported(alias.asname or alias.name, "", alias.name) for alias in own]
+        for alias in node.names:
+            if _is_own(alias.name, self.packages):
+                bound, (base, _, name) = alias.asname or alias.name, alias.name.rpartition(".")
+                self.found.append(Imported(bound, "", alias.name))
+                if base and _gives(base, name):
+                    self.found.append(Imported(bound, name, base))
         return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
         """``from package import name``, which may be a module of the package."""
         base = _imported_from(node, self.module, is_package=self.is_package)
-        rest = []
+        if not _is_own(base, self.packages):
+            return node
+        marks = []
         for alias in node.names:
             bound, inner = alias.asname or alias.name, f"{base}.{alias.name}"
+            if bound in self.ambiguous:
+                bound = f"{bound} {next(self.numbers)}"
+                marks.append(ast.alias(bound))
             if _is_own(inner, self.packages):
                 self.found.append(Imported(bound, "", inner))
-            elif _is_own(base, self.packages):
+            if not _is_own(inner, self.packages) or _gives(base, alias.name):
                 self.found.append(Imported(bound, alias.name, base))
-            else:
-                rest.append(alias)
-        node.names = rest
-        return node if rest else None
+        return ast.ImportFrom(None, marks, 0) if marks else None
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         """A string such as ``"fedcore.linalg:orth"``: whoever follows it has its code hashed."""
@@ -176,6 +207,64 @@ class _Imports(ast.NodeTransformer):
             if path.replace(".", "").isidentifier() and _source(path):
                 return ast.Constant(path.rpartition(".")[2] + colon + function)
         return node
+
+
+def _ambiguous(tree: ast.AST, module: str, *, is_package: bool) -> set[str]:
+    """Names that a module imports, and that stand for something else in another part of it.
+
+    Of a function's own names those count that it or another one imports.
+    """
+    bindings = list(_bindings(tree, module, is_package=is_package))
+    imported = {name for name, origin, top in bindings if origin and not top}
+    meanings = defaultdict(set)
+    for name, origin, top in bindings:
+        if top or origin or name in imported:
+            meanings[name].add(origin)
+    every = "*" in meanings  # which names it binds is not known
+    return {n for n, found in meanings.items() if every or len(found) > 1 or hasattr(builtins, n)}
+
+
+def _gives(package: str, name: str) -> bool:
+    """Whether a package may mean something else by `name` than its module of this name."""
+    source = _source(package)
+    if source is None or source.name != "__init__.py":
+        return False
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    return any(
+        top and bound in (name, "*") and origin != f"{package}.{name}"
+        for bound, origin, top in _bindings(tree, package, is_package=True)
+    )
+
+
+def _bindings(
+    node: ast.AST, module: str, *, is_package: bool, top: bool = True
+) -> Iterator[tuple[str, str, bool]]:
+    """Every bound name, where it is imported from or "", and whether at the top of the module."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ImportFrom):
+            base = _imported_from(child, module, is_package=is_package)
+            for alias in child.names:
+                yield alias.asname or alias.name, f"{base}.{alias.name}", top
+            continue
+        if isinstance(child, ast.Import):
+            for alias in child.names:
+                yield alias.asname or alias.name.split(".")[0], "", top
+            continue
+        if isinstance(child, ast.Name):
+            if not isinstance(child.ctx, ast.Load):
+                yield child.id, "", top
+        else:
+            name = child.arg if isinstance(child, ast.arg) else getattr(child, "name", None)
+            if isinstance(name, str):
+                yield name, "", top
+        below = top and not isinstance(child, _SCOPES)
+        yield from _bindings(child, module, is_package=is_package, top=below)
+
+
+_SCOPES = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
 
 
 def _is_own(module: str, packages: set[str]) -> bool:
@@ -276,7 +365,7 @@ def _source(module: str) -> Path | None:
         if parent is None or parent.name != "__init__.py":
             return None
         leaf = parent.parent / module.rpartition(".")[2]
-        for candidate in (leaf.with_suffix(".py"), leaf / "__init__.py"):
+        for candidate in (leaf / "__init__.py", leaf.with_suffix(".py")):
             if candidate.is_file():
                 return candidate
         return None

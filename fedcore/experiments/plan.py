@@ -65,7 +65,10 @@ class Cell:
         names = [*self.metrics, *([self.tune["by"]] if self.tune else [])]
         measured = [metrics.get(name) for name in names]
         functions = {metric.code for metric in measured}
-        words = sorted({f"{m.name} {m.units} {m.description}" for m in measured})
+        words = sorted(
+            f"{m.name} {m.units} {m.description} {m.code.rpartition('.')[2]} {m.finite}"
+            for m in set(measured)
+        )
         algorithm = algorithms.REGISTRY.module_name(self.algorithm)
         audit = [AUDITS[self.audit]] if self.audit else []
         return fingerprint("fedcore.experiments.cell", algorithm, *functions, *audit, words=words)

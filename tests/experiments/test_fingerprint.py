@@ -6,15 +6,17 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import fedcore
+from fedcore import metrics
 from fedcore.experiments import build
 from fedcore.experiments import fingerprint as module
 from fedcore.experiments.fingerprint import closure, fingerprint
-from fedcore.experiments.plan import Plan
+from fedcore.experiments.plan import Cell, Plan
 
 ROOT = Path(fedcore.__file__).parents[1]
 METHOD = '''
@@ -267,6 +269,106 @@ def test_where_a_name_comes_from_counts(toy, before, after):
     assert fresh("toy.method") != known
 
 
+TWO = {"tools": "def helper(x):\n    return 'tools'\n", "other": "def helper(x):\n    return 0\n"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if FAST:\n    from toy.tools import helper\nelse:\n    from toy.other import helper\n",
+        "try:\n    from toy.tools import helper\nexcept ImportError:\n"
+        "    from toy.other import helper\n",
+        "def run(x):\n    from toy.tools import helper\n    return helper(x)\n\n"
+        "def walk(x):\n    from toy.other import helper\n    return -helper(x)\n",
+        "from toy.tools import helper\nfrom toy.other import helper\n",
+        "from toy.tools import *\nfrom toy.other import *\n",
+        "from toy.tools import *\nfrom toy.other import helper\n",
+        "if FAST:\n    from toy import tools as m\nelse:\n    from toy import other as m\n",
+    ],
+)
+def test_two_imports_of_one_name_do_not_change_places(toy, text):
+    for name, content in TWO.items():
+        write(toy, name, content)
+    write(toy, "method", text)
+    before = fresh("toy.method")
+    lines = [line for line in text.splitlines() if "import " in line]
+    swapped = text.replace(lines[0], "%").replace(lines[1], lines[0]).replace("%", lines[1])
+    assert swapped != text
+    write(toy, "method", swapped)
+    assert fresh("toy.method") != before
+
+
+HERE = "def run(x):{}\n    return helper(x)\n\ndef walk(x):{}\n    return helper(x)\n"
+
+
+@pytest.mark.parametrize(
+    "rest", ["from numpy import array as helper", "def helper(x):\n    return 0", "helper = abs"]
+)
+def test_an_import_that_hides_another_meaning_does_not_move(toy, rest):
+    line = "from toy.tools import helper"
+    within = HERE.format(f"\n    {line}", ""), HERE.format("", f"\n    {line}")
+    for one, two in ((line, rest), (rest, line)), [(rest, text) for text in within]:
+        write(toy, "method", "\n".join(one))
+        before = fresh("toy.method")
+        write(toy, "method", "\n".join(two))
+        assert fresh("toy.method") != before
+
+
+def test_an_import_that_hides_a_builtin_or_an_argument_does_not_move(toy):
+    for name, argument in (("sum", "x"), ("helper", "helper")):
+        text = HERE.replace("helper", name).replace("(x):", f"({argument}):")
+        line = f"\n    from toy.tools import {name}"
+        prints = []
+        for places in ((line, ""), ("", line)):
+            write(toy, "method", text.format(*places))
+            prints.append(fresh("toy.method"))
+        assert prints[0] != prints[1]
+
+
+def test_modules_that_hand_on_alike_are_told_apart_by_what_they_hand_on(toy):
+    for name, text in {
+        **TWO,
+        "first": "from toy.tools import helper\n",
+        "second": "from toy.other import helper\n",
+        "both": "import toy.first\nimport toy.second\n",
+    }.items():
+        write(toy, name, text)
+    method = "import toy.both\nfrom toy.{} import helper\n"
+    prints = []
+    for name in ("first", "second"):
+        write(toy, "method", method.format(name))
+        prints.append(fresh("toy.method"))
+    assert prints[0] != prints[1]
+
+
+@pytest.mark.parametrize(
+    "line", ["from toy import tools", "import toy.tools as tools", "import toy.tools"]
+)
+@pytest.mark.parametrize(
+    ("given", "counts"),
+    [
+        ("from toy.other import run as tools", True),
+        ("from toy.tools import helper as tools", True),
+        ("from toy.other import *", True),
+        ("tools = abs", True),
+        ("from . import tools", False),
+        ("from toy.other import run", False),
+    ],
+)
+def test_a_name_that_a_package_gives_comes_before_its_module(toy, line, given, counts):
+    write(toy, "method", f"{line}\nvalue = 1\n")
+    write(toy, "__init__", f"{given}\n")
+    forget()
+    assert ("toy" in closure(["toy.method"])) == counts
+
+
+def test_a_package_comes_before_a_module_of_the_same_name(toy):
+    write(toy, "tools/__init__", "value = 1\n")
+    before = fresh("toy.method")
+    write(toy, "tools/__init__", "value = 2\n")
+    assert fresh("toy.method") != before
+
+
 def test_other_packages_are_left_out_even_if_their_name_begins_alike(toy):
     (toy / "toys.py").write_text("value = 1\n")
     write(toy, "method", "import toys\nimport numpy\nfrom toys import value\n")
@@ -408,10 +510,13 @@ def problem_closure(name: str) -> set[str]:
 
 
 def test_a_problem_depends_on_its_own_kind_of_source():
-    common = {"fedcore.experiments.build", "fedcore.problems.problem", "fedcore.problems.clients"}
+    common = {"fedcore.experiments.build:build_draws", "fedcore.problems.storage:save"}
+    common |= {"fedcore.problems.problem", "fedcore.problems.clients", "fedcore.files.sealed"}
     drawn, real = problem_closure("drawn"), problem_closure("real")
     assert common <= drawn & real
-    assert {"fedcore.generators.low_rank", "fedcore.experiments.from_generator"} <= drawn - real
+    own = {"fedcore.generators.low_rank", "fedcore.experiments.from_generator:make"}
+    assert own <= drawn - real
+    assert not any(name.startswith("fedcore.experiments.fingerprint") for name in drawn | real)
     assert {"fedcore.datasets.reading", "fedcore.datasets.partition"} <= real - drawn
     assert not any(name.startswith("fedcore.datasets") for name in drawn)
     assert not any(name.startswith("fedcore.generators") for name in real)
@@ -446,13 +551,25 @@ def test_a_problem_depends_on_its_own_loader_or_stand_in_alone():
 
 
 def test_every_metric_is_found_as_a_function():
-    from fedcore import metrics
-
     for family in metrics.REGISTRY.names():
         for metric in metrics.REGISTRY.module(family).METRICS:
             assert ":" in metric.code
             assert f"{metric.function.__module__}:" in metric.code
             fingerprint(metric.code)
+
+
+def test_a_cell_depends_on_which_function_a_metric_is_and_on_what_ends_its_runs(monkeypatch):
+    a, b = metrics.get("subspace_distance"), metrics.get("objective")
+    choices = [
+        (a, b),
+        (replace(a, function=b.function), replace(b, function=a.function)),
+        (replace(a, finite=not a.finite), b),
+    ]
+    prints = set()
+    for choice in choices:
+        monkeypatch.setattr(metrics, "get", {metric.name: metric for metric in choice}.get)
+        prints.add(Cell("p", "e", "ssi", "n", "q", {}, 1, [a.name, b.name], "last", 0).code)
+    assert len(prints) == 3
 
 
 def interpreters() -> list[str]:
