@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 
@@ -81,7 +82,8 @@ def test_openblas_takes_what_it_is_told(monkeypatch):
     for kernel in kernels.others():
         assert kernel.taken != own
         monkeypatch.setenv("OPENBLAS_CORETYPE", kernel.name)
-        text = "import threadpoolctl, numpy; print(threadpoolctl.threadpool_info())"
+        text = "import threadpoolctl, numpy; print(threadpoolctl.threadpool_info()[0])"
         done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
-        assert f"'architecture': '{kernel.taken[0]}'" in done.stdout
+        # NumPy's and SciPy's OpenBLAS may be of two versions, with two names for one kernel.
+        assert ast.literal_eval(done.stdout)["architecture"] in kernel.taken
         break
