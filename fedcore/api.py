@@ -18,7 +18,7 @@ from fedcore.parts import residuals
 from fedcore.privacy.noise import Source, simulated
 from fedcore.problems.clients import Clients, check_clients, check_labels, require_size
 from fedcore.problems.problem import Problem
-from fedcore.recorder import NOT_RELEASED, Recorder
+from fedcore.recorder import NOT_RELEASED, Recorder, Watch
 from fedcore.seeds import root_of
 from fedcore.validation import require_flag, require_rank, require_start, require_tall
 
@@ -188,6 +188,7 @@ def execute(
     stack: bool = True,
     noise: Source | None = None,
     center: bool = False,
+    watch: Watch | None = None,
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run `algorithm` once on `problem`; the one road for the library, the cells and the tests.
 
@@ -197,7 +198,7 @@ def execute(
     every upload, that of `finish` included. `stack` and `noise` are those of `Federation`: privacy
     noise comes from the operating system unless a source is given, as a simulation does. With
     `center` the clients subtract their common mean first, in a round of its own; what is recorded
-    refers to the centred data, and the mean joins the output.
+    refers to the centred data, and the mean joins the output. `watch` is that of `Recorder`.
 
     Returns
     -------
@@ -244,7 +245,8 @@ def execute(
         require_size(problem.clients, "the data less their mean")
     recorder = Recorder(
         problem, federation.ledger, measure,
-        iterates=iterates, stop=stop, counts_released=algorithm.released, algorithm=algorithm.name,
+        iterates=iterates, stop=stop, counts_released=algorithm.released, watch=watch,
+        algorithm=algorithm.name,
     )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite ends the run, marked
         output = algorithm.run(federation, settings, federation.rng, recorder)

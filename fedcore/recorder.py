@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -33,6 +33,7 @@ COLUMNS = {
     "diverged": ("0 or 1", "whether the iterate, a measure or what came out is not finite"),
 }
 NOT_RELEASED = "not released"
+Watch = Callable[[int, np.ndarray], None]
 SHOWN = tuple(part.name for part in fields(Iterate) if part.init)
 
 
@@ -77,7 +78,7 @@ class _Readable(dict[str, float]):
 
 
 class Recorder:
-    """What an algorithm calls with every new iterate.
+    """What an algorithm calls with every new iterate, and what counts its rounds.
 
     Parameters
     ----------
@@ -93,8 +94,15 @@ class Recorder:
         in a private run those of released columns only.
     counts_released : collection of str
         Columns of the algorithm's own that a private run releases.
+    watch : callable, optional
+        ``(record, shared)``, is shown the shared matrix of every iterate and its number from 0.
     algorithm : str
         Who calls it, for messages.
+
+    Attributes
+    ----------
+    ended : bool
+        Whether the last record ends the run.
     """
 
     def __init__(
@@ -106,20 +114,29 @@ class Recorder:
         iterates: str = "last",
         stop: Callable[[Mapping[str, float]], bool] | None = None,
         counts_released: Collection[str] = (),
+        watch: Watch | None = None,
         algorithm: str = "the algorithm",
     ) -> None:
         require_one_of(POLICIES, iterates=iterates)
         self.problem, self.ledger, self._metrics = problem, ledger, metrics
         self._keep, self._stop = POLICIES[iterates], stop
-        self._algorithm = algorithm
+        self._watch, self._algorithm = watch, algorithm
         self._released = released_columns(counts_released)
         self.rows: list[dict[str, float]] = []
         self.kept: list[tuple[int, np.ndarray]] = []
+        self.ended = False
+
+    def rounds(self, most: int) -> Iterator[int]:
+        """Yield 1, 2, …, `most`, but no further number once a record has ended the run."""
+        for k in range(1, most + 1):
+            if self.ended:
+                return
+            yield k
 
     def __call__(
         self, iteration: int, *, counts: Mapping[str, int] | None = None, **shown: Any
     ) -> bool:
-        """Record one iterate, given by the attributes of `Iterate`; return True to end the run.
+        """Record one iterate, given by the attributes of `Iterate`; return whether the run ends.
 
         `counts` are columns of the algorithm's own, the same ones in every call. An iterate that is
         not finite is marked as diverged, has no measures, and is the last. So is one of which a
@@ -133,6 +150,8 @@ class Recorder:
             that an iterate does not have.
         """
         iterate = self._iterate(shown)
+        if self._watch is not None:
+            self._watch(len(self.rows), iterate.shared)
         row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot(), **(counts or {})}
         models = [] if iterate.models is None else [iterate.models]
         diverged = not all(np.isfinite(array).all() for array in [iterate.shared, *models])
@@ -145,9 +164,9 @@ class Recorder:
         self.rows.append(row)
         if self._keep(iteration):
             self.kept.append((iteration, np.array(iterate.shared)))
-        if diverged or self._stop is None:
-            return diverged
-        return self._stop(row if self.ledger.privacy is None else _Readable(row, self._released))
+        readable = row if self.ledger.privacy is None else _Readable(row, self._released)
+        self.ended = bool(diverged or (self._stop is not None and self._stop(readable)))
+        return self.ended
 
     def _iterate(self, shown: Mapping[str, Any]) -> Iterate:
         """Check what the algorithm shows."""

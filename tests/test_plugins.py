@@ -207,3 +207,14 @@ def test_an_algorithm_may_say_by_a_test_of_its_own_that_it_has_converged(monkeyp
     monkeypatch.setattr(algorithms.get("one_shot").module, "run", run)
     assert fedcore.run("one_shot", [np.eye(3)], 1).output["converged"]
     assert fedcore.FederatedPCA(1, algorithm="one_shot").fit([np.eye(3)]).converged_ is True
+
+
+def test_an_algorithm_may_ask_record_itself_whether_to_go_on(monkeypatch):
+    def run(federation, params, rng, record):
+        for k in range(9):
+            if record(k, basis=TALL):
+                return {"basis": TALL}
+
+    monkeypatch.setattr(algorithms.get("one_shot").module, "run", run)
+    result = fedcore.run("one_shot", [np.eye(3)], 1, stop=lambda row: row["iteration"] >= 4)
+    assert list(result.history["iteration"]) == [0, 1, 2, 3, 4]

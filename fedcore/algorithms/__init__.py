@@ -18,8 +18,8 @@ early;
 ``record(iteration, **iterate)`` is called with ``basis=…`` or ``factors=…`` (and ``models=…``, the
 coefficients of every client's regression as rows, where there are labels; and ``target=…``, the
 number of leading directions that are wanted, if that is not the number of columns), and with
-``counts={column: number, …}`` if there are COLUMNS, whenever there is a new iterate, and returns
-True when the run should end.
+``counts={column: number, …}`` if there are COLUMNS, whenever there is a new iterate: with 0 before
+the first round, and then in ``for k in record.rounds(most):``, a loop that ends with the run.
 
 A private method has a parameter ``epsilon``, None for no privacy. It calls
 ``federation.protect(delta=…, neighbours=…)`` first, and adds its noise by ``state.privacy`` in its

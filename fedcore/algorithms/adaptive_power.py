@@ -98,13 +98,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     if params.epsilon is not None and params.rounds:
         step = filtered_product(calibrate(params), params.failure, params.ratio)
     X = gaussian_start(federation, params, rng)
-    stop = record(0, basis=X, counts=dict.fromkeys(COLUMNS, 0))
-    for t in range(1, params.rounds + 1):
-        if stop:
-            break
+    record(0, basis=X, counts=dict.fromkeys(COLUMNS, 0))
+    for t in record.rounds(params.rounds):
         federation.broadcast(X)
         X = orth(federation.sum(step))
-        stop = record(t, basis=X, counts=_counts(federation, params))
+        record(t, basis=X, counts=_counts(federation, params))
     return {"basis": X}
 
 

@@ -13,6 +13,7 @@ choice of most, the first of equals.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -80,19 +81,17 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     if params.epsilon is not None:
         step = filtered_product(calibrate(params, params.epsilon), FAILURE, RATIO)
     start = X = gaussian_start(federation, params, rng)
-    if record(0, basis=X):
+    record(0, basis=X)
+    ends = list(itertools.accumulate(schedule(params)))
+    candidates = []
+    for k in record.rounds(ends[-1]):
+        federation.broadcast(start if k - 1 in ends else X)
+        X = orth(federation.sum(step))
+        record(k, basis=X)
+        if k in ends:
+            candidates.append(X)
+    if record.ended:
         return {"basis": X}
-    candidates: list[np.ndarray] = []
-    iteration = 0
-    for steps in schedule(params):
-        X = start
-        for _ in range(steps):
-            federation.broadcast(X)
-            X = orth(federation.sum(step))
-            iteration += 1
-            if record(iteration, basis=X):
-                return {"basis": X}
-        candidates.append(X)
 
     def vote(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
         utilities = np.array([np.sum(product(data, X) ** 2) for X in message])
@@ -104,7 +103,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
     federation.broadcast(candidates)
     X = candidates[int(np.argmax(federation.sum(vote)))]
-    record(iteration + 1, basis=X)
+    record(ends[-1] + 1, basis=X)
     return {"basis": X}
 
 

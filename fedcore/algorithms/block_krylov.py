@@ -77,10 +77,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Q = starting_basis(federation, params, rng)
     Z, theta = Q, np.full(p, np.nan)
     V, T = np.empty((n, 0)), np.empty((0, 0))
-    stop = record(0, basis=Z)
-    for k in range(1, params.rounds + 1):
-        if stop:
-            break
+    record(0, basis=Z)
+    for k in record.rounds(params.rounds):
         federation.broadcast(Q)
         reply = federation.sum(gram_product)
         U = reply.astype(V.dtype, copy=False)[:, :fresh]
@@ -90,7 +88,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         F = U - V @ T[:, -fresh:]
         arrived = _arrived(test, theta, F, S[-fresh:], p, reply.dtype)
         Z = orth(V @ (S[:, :p] * theta[:p]) + F @ S[-fresh:, :p])
-        stop = record(k, basis=Z) or arrived
+        record(k, basis=Z)
+        if arrived:
+            break
         left = room - V.shape[1]
         if left == 0:
             others = V @ S[:, keep : keep + p]

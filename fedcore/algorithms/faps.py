@@ -138,17 +138,15 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         return Y
 
     Z = starting_basis(federation, params, rng)
-    stop = record(0, basis=Z, counts={"inner_products": 0, "penalty": 0.0})
-    for k in range(1, params.rounds + 1):
-        if stop:
-            break
+    record(0, basis=Z, counts={"inner_products": 0, "penalty": 0.0})
+    for k in record.rounds(params.rounds):
         federation.broadcast(Z)
         Z = orth(federation.sum(client))
         counts = {
             "inner_products": sum(federation.client_state("products")),
             "penalty": sum(federation.client_state("beta")),
         }
-        stop = record(k, basis=Z, counts=counts)
+        record(k, basis=Z, counts=counts)
     found: dict[str, Any] = {"basis": Z}
     if federation.ledger.rounds:
         found |= {name: federation.client_state(name) for name in ("X", "W")}

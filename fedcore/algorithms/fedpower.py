@@ -121,10 +121,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     product, single = products(federation, params)
     k = params.target or params.n_components
     Z = starting_basis(federation, params, rng)
-    stop, t = record(0, basis=Z, target=k), 0
-    for q in intervals(params):
-        if stop:
-            break
+    record(0, basis=Z, target=k)
+    steps, t = list(intervals(params)), 0
+    for number in record.rounds(len(steps)):
+        q = steps[number - 1]
         federation.broadcast(Z)
         weights = draw(federation, params, rng)
         synchronous = t + q <= params.iterations
@@ -139,7 +139,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         Z = orth(total)
         shared = synchronous and q == 1
         local = [] if shared else federation.client_state("Z", of=weights)
-        stop = record(t, basis=Z, target=k, local=align(local, params.alignment))
+        record(t, basis=Z, target=k, local=align(local, params.alignment))
     return {"basis": Z}
 
 

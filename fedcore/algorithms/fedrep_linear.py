@@ -69,16 +69,14 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         n_components).
     """
     B = representation_starts.starting_representation(federation, params, rng)
-    stop = record(0, basis=B, models=local_models(federation, B))
-    for t in range(1, params.rounds + 1):
-        if stop:
-            break
+    record(0, basis=B, models=local_models(federation, B))
+    for t in record.rounds(params.rounds):
         chosen = params.participants(federation.shape.n_clients, rng)
         federation.broadcast(B, to=chosen)
         B = federation.mean(local_round(params, t), of=chosen)
         if params.orthonormalise and np.isfinite(B).all():
             B = orth(B)
-        stop = record(t, basis=B, models=local_models(federation, B))
+        record(t, basis=B, models=local_models(federation, B))
     return {"V": B, "heads": np.array(federation.client_state("w"))}
 
 

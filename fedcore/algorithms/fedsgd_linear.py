@@ -44,17 +44,15 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     drawn = params.start is None and params.init == "random"
     model = np.vstack([B, rng.standard_normal(k) if drawn else np.zeros(k)]).astype(B.dtype)
 
-    def report(t: int) -> bool:
-        return record(t, basis=model[:-1], models=np.tile(model[:-1] @ model[-1], (n, 1)))
+    def report(t: int) -> None:
+        record(t, basis=model[:-1], models=np.tile(model[:-1] @ model[-1], (n, 1)))
 
-    stop = report(0)
-    for t in range(1, params.rounds + 1):
-        if stop:
-            break
+    report(0)
+    for t in record.rounds(params.rounds):
         chosen = params.participants(n, rng)
         federation.broadcast(model, to=chosen)
         model = federation.mean(local_round(params, t), of=chosen)
-        stop = report(t)
+        report(t)
     return {"V": model[:-1], "head": model[-1]}
 
 

@@ -79,27 +79,24 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``basis`` of shape (n_features, n_components).
     """
     Z = starting_basis(federation, params, rng)
-    stop = record(0, basis=Z)
-    for k in range(params.rounds):
-        if stop:
-            break
+    record(0, basis=Z)
+    for k in record.rounds(params.rounds):
         federation.broadcast(Z)
-        q = steps_of(params, k)
-        Z = orth(aggregate(federation, q, params.alignment))
-        stop = record(k + 1, basis=Z)
+        Z = orth(aggregate(federation, steps_of(params, k), params.alignment))
+        record(k, basis=Z)
     return {"basis": Z}
 
 
 def steps_of(params: Params, k: int) -> int:
-    """Return q of round k, counted from 0."""
-    return SCHEDULES[params.schedule](params.local_steps, k)
+    """Return q of round k, counted from 1."""
+    return SCHEDULES[params.schedule](params.local_steps, k - 1)
 
 
 def communication(params: Params, shape: Shape) -> Cost:
     """One n×p block down and one up per client and round; two up where Zᵢ is needed to align."""
     block = shape.n_clients * shape.n_features * params.n_components
     aligned = params.alignment != "none"
-    twice = aligned * sum(steps_of(params, k) > 1 for k in range(params.rounds))
+    twice = aligned * sum(steps_of(params, k + 1) > 1 for k in range(params.rounds))
     return Cost(params.rounds, (params.rounds + twice) * block, params.rounds * block)
 
 

@@ -66,10 +66,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     eigenvalue = 0.0 if known is None else known**2  # λ_{p+1}, or the best bound from below
     Z = starting_basis(federation, params, rng)
     Z_old = U_old = carried = np.zeros_like(Z)
-    stop = record(0, basis=Z)
-    for k in range(1, params.rounds + 1):
-        if stop:
-            break
+    record(0, basis=Z)
+    for k in record.rounds(params.rounds):
         federation.broadcast(Z)
         U = federation.sum(gram_product)  # AAᵀ Z
         span = joined(Z, U, Z_old, U_old) if known is None and k > 1 else None
@@ -81,7 +79,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         half, e = math.frexp(eigenvalue / 2)
         Z, R = qr_positive(U - half**2 * np.ldexp(carried, 2 * e))
         carried = Z_old @ _inverse(R)
-        stop = record(k, basis=Z) or arrived
+        record(k, basis=Z)
+        if arrived:
+            break
     return {"basis": Z, "beta": np.float64(eigenvalue / 2) ** 2, **test.output()}
 
 

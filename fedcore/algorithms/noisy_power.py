@@ -83,13 +83,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     if params.epsilon is not None and params.rounds:
         step = noisy_product(params, federation.shape.n_features)
     X = gaussian_start(federation, params, rng)
-    stop = record(0, basis=X)
-    for t in range(1, params.rounds + 1):
-        if stop:
-            break
+    record(0, basis=X)
+    for t in record.rounds(params.rounds):
         federation.broadcast(X)
         X = orth(federation.sum(step))
-        stop = record(t, basis=X)
+        record(t, basis=X)
     return {"basis": X}
 
 

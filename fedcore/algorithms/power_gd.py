@@ -90,14 +90,13 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     rate = (sigma / sigma[:1]) ** 2  # eigenvalues of γ VᵀV
     p = p_ahead = np.ones_like(rate)  # what remains of E₀'s columns
     q = q_ahead = np.zeros_like(rate)  # and what is done of them, 1 − p
-    for k in range(params.local_steps + 1):
-        stop = record(k, factors=SpectralFactors(V, energy, p), counts=counts)
-        if stop or k == params.local_steps:
-            break
+    record(0, factors=SpectralFactors(V, energy, p), counts=counts)
+    for k in record.rounds(params.local_steps):
         p_old, p = p, (1.0 - rate) * p_ahead
         q_old, q = q, rate + (1.0 - rate) * q_ahead
-        beta = k / (k + 3) if params.momentum else 0.0
+        beta = (k - 1) / (k + 2) if params.momentum else 0.0
         p_ahead, q_ahead = p + beta * (p - p_old), q + beta * (q - q_old)
+        record(k, factors=SpectralFactors(V, energy, p), counts=counts)
 
     def iterate(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
         # What of U₀ lies in the null space of VᵀV has no gradient and stays.

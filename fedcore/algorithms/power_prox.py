@@ -123,12 +123,13 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def total(U: Sequence[np.ndarray]) -> float:
         return params.strength * sum(map(penalty, U))
 
-    federation.local(start)
-    for k in range(params.local_steps + 1):
+    def report(k: int) -> None:
         U = federation.client_state("U")
-        added = partial(total, U)
-        stop = record(k, factors=ExplicitFactors(V, U), penalty=added, counts=counts)
-        if stop or k == params.local_steps:
-            break
-        federation.local(descend(k / (k + 3) if params.momentum else 0.0))
+        record(k, factors=ExplicitFactors(V, U), penalty=partial(total, U), counts=counts)
+
+    federation.local(start)
+    report(0)
+    for k in record.rounds(params.local_steps):
+        federation.local(descend((k - 1) / (k + 2) if params.momentum else 0.0))
+        report(k)
     return found.output(U=federation.client_state("U"))

@@ -100,13 +100,11 @@ def client_after_client(
     federation: Federation, step: Step, W: np.ndarray, record: Any
 ) -> np.ndarray:
     """Pass W on from client to client, each of which replaces it by its reply to it."""
-    stop = record(0, basis=W)
-    for client in range(federation.shape.n_clients):
-        if stop:
-            break
-        federation.broadcast(W, to=[client])
-        W = federation.gather(step, of=[client])[0]
-        stop = record(client + 1, basis=W)
+    record(0, basis=W)
+    for k in record.rounds(federation.shape.n_clients):
+        federation.broadcast(W, to=[k - 1])
+        W = federation.gather(step, of=[k - 1])[0]
+        record(k, basis=W)
     return W
 
 

@@ -81,15 +81,15 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     test = Residual(params.tol, federation.shape)
     Z = starting_basis(federation, params, rng)
-    stop = record(0, basis=Z)
-    for k in range(1, params.rounds + 1):
-        if stop:
-            break
+    record(0, basis=Z)
+    for k in record.rounds(params.rounds):
         federation.broadcast(Z)
         U = federation.sum(gram_product)
         arrived = test.blocks(Z, U)
         Z = orth(U)
-        stop = record(k, basis=Z) or arrived
+        record(k, basis=Z)
+        if arrived:
+            break
     return {"basis": Z, **test.output()}
 
 

@@ -92,12 +92,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
     federation.broadcast(phi_u)
     federation.local(start)
-    for k in range(params.rounds + 1):
-        stop = record(k, factors=ExplicitFactors(V, federation.client_state("U")))
-        if stop or k == params.rounds:
-            break
+    record(0, factors=ExplicitFactors(V, federation.client_state("U")))
+    for k in record.rounds(params.rounds):
         federation.broadcast(V)
         V = V - step * federation.sum(descend)
+        record(k, factors=ExplicitFactors(V, federation.client_state("U")))
     return {"V": V, "U": federation.client_state("U")}
 
 

@@ -104,16 +104,19 @@ def run_cell(
         transcript = audit.watch() if audit else None
         recorder, output = attempt(
             cell, draws, params, repeat, measure,
-            algorithm=pairs[repeat].run(algorithm) if twinned else algorithm,
             iterates=cell["iterates"], transcript=transcript, stop=stop(),
+            watch=partial(pairs[repeat].see, False) if twinned else None,
         )  # fmt: skip
         if audit:
             recorder.add(cell["audit"], audit.column(problem, transcript, recorder))
         return recorder, {key: value for key, value in output.items() if key != "U"}
 
     def twin(repeat: int) -> tuple[Recorder, dict[str, Any]]:
-        perturbed = pairs[repeat].twin(algorithm)
-        return attempt(cell, draws, params, repeat, measure, algorithm=perturbed, stop=stop())
+        return attempt(
+            cell, draws, params, repeat, measure,
+            algorithm=twins.Perturbed(algorithm.name, algorithm.module), stop=stop(),
+            watch=partial(pairs[repeat].see, True),
+        )  # fmt: skip
 
     repeats = range(cell["repeats"])
     if cell.get("together"):

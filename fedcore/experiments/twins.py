@@ -22,7 +22,6 @@ import numpy as np
 from fedcore.algorithms import Algorithm
 from fedcore.errors import ConfigError
 from fedcore.federation.federation import Federation
-from fedcore.iterates import Iterate
 from fedcore.linalg import orth, sin_theta
 
 KINDS = ("none", "rounding")
@@ -88,73 +87,35 @@ class Pair:
     distances: dict[int, float] = field(default_factory=dict)
     _waiting: dict[tuple[bool, int], np.ndarray] = field(default_factory=dict)
 
-    def run(self, algorithm: Algorithm) -> Algorithm:
-        """Return the algorithm of the run itself: it computes what it always does."""
-        return _Watched(algorithm.name, algorithm.module, self._see(of_twin=False))
-
-    def twin(self, algorithm: Algorithm) -> Algorithm:
-        """Return the algorithm from the changed start.
-
-        Its ``run`` raises a `ConfigError` when neither was a start given nor did the server draw.
-        """
-        return _Perturbed(algorithm.name, algorithm.module, self._see(of_twin=True))
+    def see(self, of_twin: bool, record: int, shared: np.ndarray) -> None:
+        """Take note of the shared matrix at a record of the run or `of_twin`."""
+        basis = orth(shared) if np.isfinite(shared).all() else np.full_like(shared, np.nan)
+        other = self._waiting.pop((not of_twin, record), None)
+        if other is None:
+            self._waiting[of_twin, record] = basis
+        else:
+            same = basis.shape == other.shape and np.isfinite([basis, other]).all()
+            self.distances[record] = sin_theta(basis, other) if same else np.nan
 
     def column(self, records: int) -> list[float]:
         """Return the distance at each of so many records."""
         return [self.distances.get(record, np.nan) for record in range(records)]
 
-    def _see(self, *, of_twin: bool) -> Callable[[int, np.ndarray], None]:
-        def see(record: int, shared: np.ndarray) -> None:
-            basis = orth(shared) if np.isfinite(shared).all() else np.full_like(shared, np.nan)
-            other = self._waiting.pop((not of_twin, record), None)
-            if other is None:
-                self._waiting[of_twin, record] = basis
-            else:
-                same = basis.shape == other.shape and np.isfinite([basis, other]).all()
-                self.distances[record] = sin_theta(basis, other) if same else np.nan
-
-        return see
-
 
 @dataclass(frozen=True)
-class _Watched(Algorithm):
-    """An algorithm whose records are also shown to `see`, with their numbers."""
-
-    see: Callable[[int, np.ndarray], None]
+class Perturbed(Algorithm):
+    """An algorithm from a start that is changed by one rounding."""
 
     @property
     def run(self) -> Callable[..., dict[str, Any]]:
-        """The algorithm."""
-
-        def run(federation: Federation, params: Any, rng: Any, record: Any) -> dict[str, Any]:
-            records = 0
-
-            def seen(iteration: int, **shown: Any) -> bool:
-                nonlocal records
-                iterate = Iterate(basis=shown.get("basis"), factors=shown.get("factors"))
-                self.see(records, iterate.shared)
-                records += 1
-                return record(iteration, **shown)
-
-            return self.module.run(federation, params, rng, seen)
-
-        return run
-
-
-@dataclass(frozen=True)
-class _Perturbed(_Watched):
-    """The same from a start that is changed by one rounding."""
-
-    @property
-    def run(self) -> Callable[..., dict[str, Any]]:
-        """The algorithm."""
+        """The algorithm; a `ConfigError` when no start was given and the server drew none."""
 
         def run(federation: Federation, params: Any, rng: Any, record: Any) -> dict[str, Any]:
             if params.start is not None:
                 params = dataclasses.replace(params, start=nudge(params.start))
-                return watched(federation, params, rng, record)
+                return self.module.run(federation, params, rng, record)
             federation.rng = nudged = Nudged(rng)
-            output = watched(federation, params, nudged, record)
+            output = self.module.run(federation, params, nudged, record)
             if not nudged.arrays:
                 raise ConfigError(
                     f"twin: rounding changes the start, and {self.name} has none that the server "
@@ -162,5 +123,4 @@ class _Perturbed(_Watched):
                 )
             return output
 
-        watched = super().run
         return run
