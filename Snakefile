@@ -6,7 +6,7 @@
 
 from snakemake.utils import min_version
 
-min_version("9.19")
+min_version("9.20")
 
 
 configfile: "config/config.yaml"
@@ -18,7 +18,8 @@ container: "docker://python:3.12-slim"
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/run.smk"
-include: "workflow/rules/notebooks.smk"
+include: "workflow/rules/tables.smk"
+include: "workflow/rules/figures.smk"
 include: "workflow/rules/verdicts.smk"
 
 

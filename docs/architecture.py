@@ -23,8 +23,10 @@ flowchart LR
   raw[data/raw] --> problem[data/clients/*.h5]
   plan --> problem
   problem --> cell["histories/…/cell.h5"]
-  cell --> notebook[tables, figures]
-  notebook --> verdicts
+  cell --> tables
+  tables --> figures
+  cell --> figures
+  tables --> verdicts
 ```
 
 | arrow | rule | code |
@@ -33,7 +35,8 @@ flowchart LR
 | to the plan | `plan` | `fedcore/experiments/plan.py` |
 | to a problem | `problem` | `fedcore/experiments/build.py` |
 | to a history | `run_<algorithm>` | `fedcore/experiments/cell.py`, `fedcore/api.py` |
-| to tables and figures | `notebook_<paper>` | `notebooks/`, `fedcore/reports/papers/` |
+| to tables | `tables_<paper>` | `fedcore/reports/papers/` |
+| to figures | `notebook_<paper>` | `notebooks/`, `fedcore/reports/plotting.py` |
 | to verdicts | `verdicts` | `fedcore/reports/verdicts.py` |
 
 ## The layers

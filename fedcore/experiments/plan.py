@@ -53,6 +53,7 @@ class Cell:
     together: bool = False
     twin: str = "none"
     weaken: float | None = None
+    tags: dict[str, Any] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -74,8 +75,8 @@ class Cell:
         return fingerprint("fedcore.experiments.cell", algorithm, *functions, *audit, words=words)
 
     def spec(self) -> dict[str, Any]:
-        """Plain dictionary of its fields."""
-        return asdict(self)
+        """Plain dictionary of what its history depends on: its fields without the tags."""
+        return {name: value for name, value in asdict(self).items() if name != "tags"}
 
 
 @dataclass
@@ -132,7 +133,7 @@ class Plan:
 
     def problem_data(self, problem: str) -> dict[str, Any]:
         """Part of a problem's specification that its file depends on."""
-        unused = ("label", "defaults", "mem_mb")
+        unused = ("label", "tags", "defaults", "mem_mb")
         return {k: v for k, v in self.problems[problem].items() if k not in unused}
 
     def problem_code(self, problem: str) -> str:
@@ -146,9 +147,9 @@ class Plan:
         return build.described(self.problems[problem], surrogate=surrogate)
 
     def describe(self, paper: str) -> dict[str, Any]:
-        """Return what the paper's notebook needs: its settings, cells, and missing problems."""
+        """Return what tables and figures need: settings, cells, and missing problems."""
         settings = {k: v for k, v in self.papers[paper].items() if k != "published"}
-        cells = {cell.path: cell.spec() for cell in self.cells_of(paper)}
+        cells = {cell.path: asdict(cell) for cell in self.cells_of(paper)}
         return {"paper": paper, **settings, "cells": cells, "missing": self.unavailable_of(paper)}
 
     def _paper_cells(self, paper: str) -> Iterator[Cell]:
@@ -175,12 +176,14 @@ class Plan:
                             f"{nearest(problem, settings['problems'])}"
                         )
                     for variant, changes in run.get("variants", {"default": {}}).items():
+                        changes = dict(changes or {})
+                        tags = settings["problems"][problem]["tags"] | changes.pop("tags", {})
                         params = (
                             spec.get("params", {})
                             | settings["problems"][problem].get("defaults", {})
                             | run.get("params", {})
                             | run.get("params_of", {}).get(problem, {})
-                            | (changes or {})
+                            | changes
                         )
                         cell = Cell(
                             paper, experiment, run["algorithm"], f"{problem}-{variant}", problem,
@@ -188,7 +191,7 @@ class Plan:
                             spec.get("iterates", "last"), self.config["seed"],
                             run.get("stop", spec.get("stop", {})), spec.get("audit"),
                             run.get("tune"), spec["together"],
-                            _twin(run.get("twin", spec["twin"]), problem),
+                            _twin(run.get("twin", spec["twin"]), problem), tags=tags,
                         )  # fmt: skip
                         _check_cell(cell, where)
                         yield cell
@@ -293,7 +296,7 @@ def _check_name(paper: str) -> None:
             f"papers: '{paper}' cannot be the name of a paper, as its report is a Python module: "
             "take letters, digits and underscores, a letter first"
         )
-    if paper in TARGETS or paper.startswith(("run_", "notebook_")):
+    if paper in TARGETS or paper.startswith(("run_", "tables_", "notebook_")):
         raise ConfigError(f"papers: '{paper}' is a rule of the workflow: take another name")
 
 

@@ -13,18 +13,15 @@ No window system, no global state: pyplot is neither needed nor imported.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import textwrap
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import matplotlib
 import numpy as np
-from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
@@ -35,49 +32,11 @@ from fedcore.errors import InputError, nearest
 from fedcore.files import atomic
 from fedcore.history import History
 from fedcore.recorder import NOT_RELEASED
+from fedcore.reports.style import COLOURS, CYCLE, look, style
 
-# Okabe and Ito's colours, told apart with any colour vision; without yellow, too faint on white.
-COLOURS = {
-    "blue": "#0072B2",
-    "vermillion": "#D55E00",
-    "green": "#009E73",
-    "purple": "#CC79A7",
-    "orange": "#E69F00",
-    "sky": "#56B4E9",
-    "black": "#000000",
-    "grey": "#767676",
-}
-CYCLE = list(COLOURS.values())[:6]
-LINESTYLES = ("-", "--", "-.", ":")
+__all__ = ["COLOURS", "CYCLE", "look", "style"]
 
-LONG = (0, (12, 1))  # dashes so long that a smooth curve looks solid
-
-# One look per algorithm in all figures of all papers. What is not here gets one from its name.
-LOOKS: dict[str, tuple[str, Any]] = {
-    "centralized_svd": ("black", ":"),
-    "power_exact": ("vermillion", "-"),
-    "power_gd": ("blue", "-"),
-    "power_iteration": ("orange", "-"),
-    "power_prox": ("purple", "-"),
-    "wk2023": ("green", "-"),
-    "yd2021": ("sky", "-"),
-    "ssi": ("blue", "--"),
-    "local_power": ("vermillion", "--"),
-    "faps": ("green", "--"),
-    "block_krylov": ("purple", "--"),
-    "momentum_power": ("orange", "--"),
-    "one_shot": ("sky", "--"),
-    "fedrep_linear": ("blue", LONG),
-    "fedsgd_linear": ("vermillion", LONG),
-    "local_linear": ("black", LONG),
-    "analyze_gauss": ("black", "-."),
-    "adaptive_power": ("blue", "-."),
-    "noisy_power": ("green", "-."),
-    "dn26": ("purple", "-."),
-    "private_oja": ("orange", "-."),
-    "dp_pca": ("vermillion", "-."),
-    "adaptive_search": ("sky", "-."),
-}
+Item = TypeVar("Item")
 
 ZERO = 1e-16  # where a logarithmic axis draws a curve that has no positive value at all
 DPI = 150
@@ -87,40 +46,6 @@ METADATA: dict[str, dict[str, None]] = {
 }
 
 Band = Literal[True, False, "range", "95%"]
-
-
-@contextlib.contextmanager
-def style() -> Iterator[None]:
-    """Set fonts, grid, colours and layout of figures made inside; the user's own do not count."""
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(
-            {
-                "axes.axisbelow": True,
-                "axes.grid": True,
-                "axes.labelsize": 10,
-                "axes.prop_cycle": cycler(color=CYCLE),
-                "axes.spines.right": False,
-                "axes.spines.top": False,
-                "axes.titlelocation": "left",
-                "axes.titlesize": 11,
-                "axes.titleweight": "bold",
-                "figure.constrained_layout.use": True,
-                "figure.figsize": (5.6, 3.8),
-                "font.family": "DejaVu Sans",
-                "font.size": 10,
-                "grid.alpha": 0.3,
-                "grid.linewidth": 0.6,
-                "legend.fontsize": 9,
-                "legend.frameon": False,
-                "lines.linewidth": 1.8,
-                "pdf.fonttype": 42,
-                "svg.hashsalt": "fedcore",
-                "xtick.labelsize": 9,
-                "ytick.labelsize": 9,
-            }
-        )
-        yield
 
 
 def subplots(
@@ -146,19 +71,62 @@ def subplots(
     return figure, figure.subplots(rows, columns, **share)
 
 
-def look(algorithm: str) -> dict[str, str]:
-    """Return ``colour`` and ``linestyle`` of an algorithm, the same in every figure.
+def panels(
+    path: str | os.PathLike[str],
+    items: Iterable[Item],
+    *,
+    columns: int | None = None,
+    size: tuple[float, float] = (4.5, 4.0),
+    log: str = "y",
+    keys: Literal["each", "first", "last", "outside", "none"] = "first",
+    **share: Any,
+) -> Iterator[tuple[Axes, Item]]:
+    """Yield the axes of one panel per item, for the caller to fill; then save the figure.
 
-    Examples
-    --------
-    >>> look("power_gd")
-    {'colour': '#0072B2', 'linestyle': '-'}
+    Parameters
+    ----------
+    path : path-like
+        As in `save`.
+    items : iterable
+        What the panels show, one each.
+    columns : int, optional
+        Panels beside one another; by default all.
+    size : (float, float), default=(4.5, 4.0)
+        Width and height of a panel, in inches.
+    log : str, default="y"
+        Axes that are logarithmic: "", "x", "y" or "xy".
+    keys : {"each", "first", "last", "outside", "none"}, default="first"
+        Panels that get a legend; "outside" puts it beside the last one.
+    **share
+        ``sharex`` and ``sharey`` of matplotlib.
+
+    Yields
+    ------
+    ax : Axes
+    item : Any
+        Of `items`.
     """
-    if algorithm in LOOKS:
-        colour, linestyle = LOOKS[algorithm]
-        return {"colour": COLOURS[colour], "linestyle": linestyle}
-    rest, hue = divmod(zlib.crc32(algorithm.encode()), len(CYCLE))
-    return {"colour": CYCLE[hue], "linestyle": LINESTYLES[rest % len(LINESTYLES)]}
+    shown = list(items)
+    columns = min(columns or len(shown), len(shown))
+    rows = -(-len(shown) // columns)
+    with style():
+        figure, grid = subplots(
+            rows, columns, size=(size[0] * columns, size[1] * rows), squeeze=False, **share
+        )
+        for ax in grid.flat[len(shown) :]:
+            ax.set_axis_off()
+        for ax, item in zip(grid.flat, shown, strict=False):
+            for axis in log:
+                log10_axis(ax, "x" if axis == "x" else "y")
+            yield ax, item
+        filled = grid.flat[: len(shown)]
+        chosen = {"each": filled, "first": filled[:1], "last": filled[-1:], "outside": filled[-1:]}
+        for ax in chosen.get(keys, ()):
+            legend(ax, outside=keys == "outside")
+        if share.get("sharey"):
+            for ax in grid[:, 1:].flat:
+                ax.set_ylabel("")
+        save(figure, path)
 
 
 def curve(
@@ -354,6 +322,9 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
         The same figure under the same version of matplotlib gives the same bytes.
     """
     _mark_unreleased(figure)
+    with style():  # the layout is the dearest part, and the same for both files
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
     png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in METADATA)
     for final, (kind, metadata) in zip((png, pdf), METADATA.items(), strict=True):
         with style(), atomic.replace(final, summed=True) as temporary:

@@ -1,17 +1,131 @@
-"""Reading what a run of the workflow left: the plan of a paper and the histories of its cells."""
+"""Reading what a run of the workflow left: plan, histories and tables of a paper."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from fedcore.errors import DataError
+import numpy as np
+
+from fedcore import algorithms
+from fedcore.errors import DataError, InputError, nearest
 from fedcore.files import checksums
 from fedcore.history import History
+from fedcore.reports import tables
+from fedcore.reports.rows import Rows
+
+# A column of a table: a value, or what gives it for a run, one value or one per repeat.
+Column = Any | Callable[["Run"], Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A cell that has been run.
+
+    Attributes
+    ----------
+    experiment, problem, algorithm, variant : str
+        Names as in the paper's configuration.
+    label : str
+        What figures and tables call the problem.
+    tags : mapping
+        What the configuration says about the problem and the variant, under ``tags``.
+    history : History
+    """
+
+    experiment: str
+    problem: str
+    algorithm: str
+    variant: str
+    label: str
+    tags: Mapping[str, Any]
+    history: History
+
+    @property
+    def status(self) -> str:
+        """Whether the data are official, rebuilt, surrogate or synthetic."""
+        return str(self.history.about["problem"]["status"])
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the history says of the data: ``n_clients``, ``n_samples`` and ``n_features``."""
+        return dict(self.history.about["problem"])
+
+    @cached_property
+    def params(self) -> Any:
+        """Hyper-parameters of the algorithm, defaults filled in."""
+        return algorithms.get(self.algorithm).params(self.history.about["params"])
+
+    def __getitem__(self, column: str) -> np.ndarray:
+        """Return a column of the history, shape (repeats, records)."""
+        return self.history[column]
+
+    def last(self, column: str) -> np.ndarray:
+        """Return the last recorded value of a column in each repeat, shape (repeats,)."""
+        return self.history.last(column)
+
+    def row(self, **columns: Column) -> dict[str, Any]:
+        """Return one row for the run: what names it, its tags, and `columns`.
+
+        Parameters
+        ----------
+        **columns : value, or callable that takes the run and returns one
+        """
+        named = {
+            "experiment": self.experiment,
+            "problem": self.problem,
+            "status": self.status,
+            "algorithm": self.algorithm,
+            "variant": self.variant,
+            **self.tags,
+        }
+        return named | {name: self._value(name, column) for name, column in columns.items()}
+
+    def rows(self, **columns: Column) -> Rows:
+        """Return a row per repeat: what `row` says, the number of the repeat, and `columns`.
+
+        Parameters
+        ----------
+        **columns : value, or callable that takes the run and returns one
+            A value per repeat, shape (repeats,), or one for all of them.
+
+        Raises
+        ------
+        InputError
+            When a column has another shape.
+        """
+        repeats, values = self.history.repeats, {}
+        for name, column in columns.items():
+            value = np.asarray(column(self) if callable(column) else column)
+            if value.shape not in ((), (repeats,)):
+                raise InputError(
+                    f"column '{name}' of {self.experiment}/{self.algorithm}: shape {value.shape}, "
+                    f"wanted one value, or one for each of {repeats} repeats"
+                )
+            values[name] = np.broadcast_to(value, (repeats,)).tolist()
+        return [
+            self.row(repeat=repeat, **{name: value[repeat] for name, value in values.items()})
+            for repeat in range(repeats)
+        ]
+
+    def _value(self, name: str, column: Column) -> Any:
+        value = column(self) if callable(column) else column
+        if np.ndim(value):
+            raise InputError(
+                f"column '{name}' of {self.experiment}/{self.algorithm}: shape {np.shape(value)}, "
+                "wanted one value for the run"
+            )
+        return value.item() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def last(column: str) -> Callable[[Run], np.ndarray]:
+    """Return what gives the last recorded value of a column, for `Results.table`."""
+    return lambda run: run.last(column)
 
 
 class Results:
@@ -25,7 +139,8 @@ class Results:
     Attributes
     ----------
     plan : dict
-        Title, problems, experiments, figures, cells, and the problems that could not be had.
+        Title, problems, experiments, tables, figures, cells, and the problems that could not be
+        had.
     """
 
     def __init__(self, plan: str | os.PathLike[str]) -> None:
@@ -44,6 +159,78 @@ class Results:
             self._read[cell] = History.load(path)
         return self._read[cell]
 
+    def runs(self, *experiments: str, algorithm: str | None = None, **tags: Any) -> Iterator[Run]:
+        """Yield the runs of experiments, in the order of the plan within each.
+
+        Parameters
+        ----------
+        *experiments : str
+            All of them by default.
+        algorithm : str, optional
+            Only this one's runs.
+        **tags
+            Only runs with these values; ``problem`` and ``variant`` count as tags here.
+
+        Raises
+        ------
+        InputError
+            On an experiment that the plan does not know.
+        """
+        for name in experiments:
+            if name not in self.plan["experiments"]:
+                self._unknown(name)
+        for experiment in experiments or self.plan["experiments"]:
+            for cell in self.plan["cells"].values():
+                if cell["experiment"] != experiment or algorithm not in (None, cell["algorithm"]):
+                    continue
+                variant = cell["name"].removeprefix(f"{cell['problem']}-")
+                about = {"problem": cell["problem"], "variant": variant, **cell["tags"]}
+                if all(about.get(name) == value for name, value in tags.items()):
+                    yield Run(
+                        experiment, cell["problem"], cell["algorithm"], variant,
+                        self.label(cell["problem"]), cell["tags"],
+                        self[f"{experiment}/{cell['algorithm']}/{cell['name']}"],
+                    )  # fmt: skip
+
+    def table(self, *experiments: str, algorithm: str | None = None, **columns: Column) -> Rows:
+        """Return a row per repeat of every run of experiments, as `Run.rows`."""
+        runs = self.runs(*experiments, algorithm=algorithm)
+        return [row for run in runs for row in run.rows(**columns)]
+
+    def rows(self, table: str) -> Rows:
+        """Return a table of the paper, as rule ``tables`` has written it.
+
+        Raises
+        ------
+        DataError
+            When it is not there, or is damaged.
+        """
+        return [dict(row) for row in tables.read(self.tables / f"{table}.tsv")]
+
+    def markdown(self, *names: str) -> str:
+        """Return tables of the paper as people are shown them, one below the other."""
+        return "\n".join((self.tables / f"{name}.md").read_text("utf-8") for name in names)
+
+    def problems(self, experiment: str) -> list[str]:
+        """Return the problems of an experiment that have been run, in the order of the plan."""
+        cells = self.plan["cells"].values()
+        run = {cell["problem"] for cell in cells if cell["experiment"] == experiment}
+        return [name for name in self.plan["problems"] if name in run]
+
+    def label(self, problem: str) -> str:
+        """Return what figures and tables call a problem."""
+        return str(self.plan["problems"][problem].get("label", problem))
+
+    @cached_property
+    def figures(self) -> Path:
+        """Folder of this paper's figures."""
+        return self._folder / "figures" / self.plan["paper"]
+
+    @cached_property
+    def tables(self) -> Path:
+        """Folder of this paper's tables."""
+        return self._folder / "tables" / self.plan["paper"]
+
     def select(
         self, experiment: str, algorithm: str | None = None
     ) -> Iterator[tuple[str, str, str, History]]:
@@ -55,22 +242,6 @@ class Results:
             variant = cell["name"].removeprefix(f"{cell['problem']}-")
             yield cell["problem"], cell["algorithm"], variant, self[name]
 
-    def problems(self, experiment: str) -> list[str]:
-        """Return the problems of an experiment that have been run, in the order of the plan."""
-        cells = self.plan["cells"].values()
-        run = {cell["problem"] for cell in cells if cell["experiment"] == experiment}
-        return [name for name in self.plan["problems"] if name in run]
-
-    def label(self, problem: str) -> str:
-        """Return what figures and tables call a problem."""
-        return self.plan["problems"][problem].get("label", problem)
-
-    @cached_property
-    def figures(self) -> Path:
-        """Folder of this paper's figures."""
-        return self._folder / "figures" / self.plan["paper"]
-
-    @cached_property
-    def tables(self) -> Path:
-        """Folder of this paper's tables."""
-        return self._folder / "tables" / self.plan["paper"]
+    def _unknown(self, experiment: str) -> NoReturn:
+        known = self.plan["experiments"]
+        raise InputError(f"unknown experiment '{experiment}': {nearest(experiment, known)}")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fedcore.history import History
+
+Rows = list[dict[str, Any]]
 
 
 def status(history: History) -> str:

@@ -3,7 +3,7 @@
 What is printed and what is accepted stands under ``published`` of ``config/papers/<paper>.yaml``;
 what was measured stands in the tables that the notebooks write. This module compares the two.
 
-Where the table has columns of twins beside a column ``x`` (see `fedcore.reports.tables`), the
+Where the table has columns of twins beside a column ``x`` (see `fedcore.reports.summaries`), the
 statistic over the repeats has a range: what it can become when repeats are exchanged for their
 twins. No value is reproduced by chance of rounding. It is when all of that range is accepted and no
 repeat differs from its twin by more than the tolerance, half of the width of what is accepted; it
@@ -26,7 +26,7 @@ from typing import Any
 
 from fedcore.config.published import checked
 from fedcore.errors import ConfigError, DataError, nearest
-from fedcore.reports import tables
+from fedcore.reports import summaries, tables
 
 # Each verdict, with the words that count it: for one and for several.
 VERDICTS = {
@@ -384,7 +384,7 @@ def _undecided(found: _Finding) -> str:
 
 def _exchanges(rows: Sequence[tables.Row], column: str) -> list[list[Any]]:
     """Return for each row what twins make of its value; nothing where there are none."""
-    names = [f"{prefix}{column}" for prefix in (tables.TWIN, tables.LEAST, tables.MOST)]
+    names = [f"{prefix}{column}" for prefix in (summaries.TWIN, summaries.LEAST, summaries.MOST)]
     return [[row[name] for name in names if row.get(name) is not None] for row in rows]
 
 
@@ -407,13 +407,13 @@ def _compare_numbers(
     low, high, wanted = _interval(accept)
     # A missing value stands at the end where the tolerance refuses it.
     missing = "first" if math.isinf(high) else "last"
-    measured = tables.statistic(values, statistic, missing=missing)
+    measured = summaries.statistic(values, statistic, missing=missing)
     known = [float(v) for v in values if v is not None and not math.isnan(v)]
     gaps = len(values) - len(known)
-    ends = tables.exchanged(values, exchanges, statistic, missing=missing)
-    twins = [row.get(f"{tables.TWIN}{column}") for row in rows]
-    changes: list[Any] = [row.get(f"{tables.CHANGE}{column}") for row in rows]
-    change = max(tables.rounding(values, twins) or 0.0, *(c or 0.0 for c in changes))
+    ends = summaries.exchanged(values, exchanges, statistic, missing=missing)
+    twins = [row.get(f"{summaries.TWIN}{column}") for row in rows]
+    changes: list[Any] = [row.get(f"{summaries.CHANGE}{column}") for row in rows]
+    change = max(summaries.rounding(values, twins) or 0.0, *(c or 0.0 for c in changes))
     shown = [tables.show(end if math.isfinite(end) else math.nan) for end in ends]
     safe = all(low <= end <= high for end in ends) and change <= (high - low) / 2
     return _Finding(

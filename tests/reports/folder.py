@@ -30,7 +30,7 @@ class Folder:
             "paper": self.paper, "experiment": experiment, "algorithm": algorithm,
             "name": f"{problem}-{variant}", "problem": problem, "params": params, "repeats": 2,
             "metrics": self.metrics,
-            "iterates": "last", "seed": 0, **options,
+            "iterates": "last", "seed": 0, "tags": {}, **options,
         }  # fmt: skip
         path = f"{experiment}/{algorithm}/{cell['name']}"
         self.cells[f"{self.paper}/{path}"] = cell
@@ -44,7 +44,9 @@ class Folder:
         return history
 
     def results(self):
+        experiments = {cell["experiment"]: {} for cell in self.cells.values()}
         plan = {"paper": self.paper, "problems": self.problems, "cells": self.cells}
+        plan |= {"experiments": experiments}
         (self.root / "plans").mkdir(exist_ok=True)
         file = self.root / "plans" / f"{self.paper}.json"
         file.write_text(json.dumps(plan))

@@ -246,10 +246,3 @@ def test_what_was_chosen_is_told(tiny):
         history = tiny[f"fig3/fedrep_linear/{row['cell']}"]
         assert row["step"] == history.about["params"]["step"] in (0.01, 0.3)
         assert row["at_an_end"] and row["settings"] == 2
-
-
-def test_every_table_of_the_configuration_is_made():
-    import yaml
-
-    with open("config/papers/fedrep_linear.yaml", encoding="utf-8") as file:
-        assert yaml.safe_load(file)["tables"] == list(report.TABLES)

@@ -11,7 +11,7 @@ import pytest
 
 from fedcore.errors import InputError
 from fedcore.history import History
-from fedcore.reports import plotting
+from fedcore.reports import plotting, style
 
 
 @pytest.fixture
@@ -241,6 +241,28 @@ def test_legend_reads_like_the_picture(ax):
 def test_looks_are_stable_and_distinct():
     assert plotting.look("faps") == {"colour": "#009E73", "linestyle": "--"}
     assert plotting.look("somebody_elses") == plotting.look("somebody_elses")
-    looks = [tuple(plotting.look(name).values()) for name in plotting.LOOKS]
+    looks = [tuple(plotting.look(name).values()) for name in style.LOOKS]
     assert all(one != other for one, other in combinations(looks, 2))
-    assert {colour for colour, _ in plotting.LOOKS.values()} <= plotting.COLOURS.keys()
+    assert {colour for colour, _ in style.LOOKS.values()} <= plotting.COLOURS.keys()
+
+
+@pytest.mark.parametrize(
+    ("keys", "wanted"),
+    [("each", 3), ("first", 1), ("last", 1), ("outside", 1), ("none", 0)],
+)
+def test_panels_yield_axes_in_order_and_save_the_figure(tmp_path, keys, wanted):
+    seen = []
+    for ax, item in plotting.panels(
+        tmp_path / "p", "abc", columns=2, log="xy", keys=keys, sharey=True
+    ):
+        seen.append((ax, item))
+        plotting.curve(ax, [1, 2], [3.0, 4.0], label=item)
+        ax.set_ylabel("loss")
+    axes, items = zip(*seen, strict=True)
+    assert items == ("a", "b", "c")
+    assert all(ax.get_xscale() == ax.get_yscale() == "log" for ax in axes)
+    assert sum(ax.get_legend() is not None for ax in axes) == wanted
+    assert [ax.get_ylabel() for ax in axes] == ["loss", "", "loss"]
+    grid = axes[0].figure.axes
+    assert len(grid) == 4 and not grid[3].axison
+    assert sorted(file.name for file in tmp_path.glob("p.*")) == ["p.pdf", "p.png"]

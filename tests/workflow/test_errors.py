@@ -31,7 +31,7 @@ CONFIGURATION = {
     ),
     "key said twice in a paper": (
         PAPER, "    repeats: 3", "    repeats: 2\n    repeats: 3",
-        f"{PAPER}, line 43: the key 'repeats' was already given in line 42",
+        f"{PAPER}, line 46: the key 'repeats' was already given in line 45",
     ),
     "braces in a path": (
         "tiny.yaml", "results: results/tiny", "results: results/{}",
@@ -186,12 +186,12 @@ def test_corrupt_history_is_not_shown(corrupt):
     assert shown.stderr.count("\n") == 1
 
 
-def test_corrupt_history_stops_the_notebook(corrupt):
+def test_corrupt_history_stops_the_tables(corrupt):
     checkout, name = corrupt
-    run = checkout.snakemake()  # the file is newer than the notebook
-    message = failed(run, checkout, "notebook/tiny.log")
+    run = checkout.snakemake()  # the file is newer than the tables
+    message = failed(run, checkout, "tables/tiny.log")
     assert message.startswith(f"Error: {name} is not a whole history file (")
-    assert not (checkout.root / "results/tiny/notebooks/tiny.ipynb").exists()
+    assert not (checkout.root / "results/tiny/tables/tiny/ends.tsv").exists()
 
 
 def test_data_that_cannot_be_had(first_run):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import json
 import subprocess
@@ -152,7 +153,9 @@ def test_every_paper_is_run_by_default_and_has_its_files():
     assert "papers" not in read_yaml(ROOT / "config/quick.yaml")  # quick runs the same ones
     for paper in PAPERS:
         assert (ROOT / f"notebooks/{paper}.ipynb").is_file()
-        assert (ROOT / f"fedcore/reports/papers/{paper}.py").is_file()
+        report = importlib.import_module(f"fedcore.reports.papers.{paper}")
+        named = read_yaml(ROOT / f"config/papers/{paper}.yaml")["tables"]
+        assert set(report.TABLES) == set(named)
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -76,7 +76,7 @@ def histories_of(wildcards):
 
 
 def drawn(paper, settings):
-    """What a paper's notebook draws and tabulates, by kind of file."""
+    """Figures and tables of a paper, by kind of file."""
     figures = [f"{RESULTS}/figures/{paper}/{name}" for name in settings["figures"]]
     tables = [f"{RESULTS}/tables/{paper}/{name}" for name in settings["tables"]]
     return {

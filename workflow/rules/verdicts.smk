@@ -3,8 +3,6 @@
 
 rule verdicts:
     input:
-        # Written last by its job: while it is missing, none of the job's tables can be trusted.
-        notebook=f"{RESULTS}/notebooks/{{paper}}.ipynb",
         tables=lambda wildcards: drawn(wildcards.paper, PLAN.papers[wildcards.paper])["tables"],
     output:
         tsv=f"{RESULTS}/verdicts/{{paper}}.tsv",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,11 @@ from fedcore.generators.spiked_rows import top_share
 from fedcore.history import History
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Bounded, Event, Gaussian
+from fedcore.reports import audits
+from fedcore.reports.report import Table
 from fedcore.reports.results import Results
 from fedcore.reports.rows import status
+from fedcore.reports.summaries import by_group
 
 Rows = list[dict[str, Any]]
 
@@ -64,6 +68,7 @@ def method(history: History) -> str:
     return "-".join(parts)
 
 
+@cache
 def errors(results: Results) -> Rows:
     """Return a row per run: its last error, also to the population's direction, and what it spent.
 
@@ -440,3 +445,22 @@ def _gap(results: Results, problem: str) -> float:
 
 def _spent(history: History, repeat: int) -> float:
     return float(history.last("epsilon")[repeat]) if "epsilon" in history.columns else math.inf
+
+
+TABLES = {
+    "errors": Table(errors, by_group("error", "experiment", "problem", "method", "variant")),
+    "slopes": Table(
+        lambda results: slopes(errors(results)),
+        by_group("slope", "axis", "method", "kind", "theory"),
+    ),
+    "ratios": Table(lambda results: ratios(errors(results), results)),
+    "pairs": Table(lambda results: pairs(errors(results))),
+    "crossover": Table(
+        lambda results: crossover(ratios(errors(results), results), errors(results))
+    ),
+    "constants": Table(lambda _: constants()),
+    "population": Table(lambda results: population(errors(results))),
+    "closed_form": Table(closed_form),
+    "lemmas": Table(lemmas, by_group("spent", "method", "stated")),
+    "audits": Table(lambda results: audits.bounds(results, "audit", "audit_replaced")),
+}

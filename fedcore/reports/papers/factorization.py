@@ -15,6 +15,7 @@ from scipy.stats import binomtest
 
 from fedcore.algorithms.yd2021 import READINGS, iterations_of_theory
 from fedcore.history import History
+from fedcore.reports.report import Table
 from fedcore.reports.results import Results
 from fedcore.reports.rows import at, first, status
 
@@ -394,3 +395,20 @@ def floors(history: History) -> dict[str, float]:
         "true": 0.5 * float(np.sum(squared[rank:])),
         "code": 0.5 * float(np.sum(squared[rank + 1 :])),
     }
+
+
+TABLES = {
+    "sizes": Table(sizes),
+    "spectra": Table(spectra),
+    "kappa": Table(kappa),
+    "communications": Table(communications),
+    "theory_counts": Table(theory_counts),
+    "exact_errors": Table(exact_errors),
+    "figure_2": Table(figure_2),
+    "slopes": Table(slopes),
+    "final_errors": Table(final_errors),
+    "claims": Table(claims),
+    "bounds": Table(bounds),
+    "corollary_2": Table(corollary_2),
+    "remarks": Table(remarks),
+}

@@ -7,15 +7,18 @@ Rounds are counted under three stopping rules from one run; see `RULES`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from fedcore.algorithms import local_power
 from fedcore.history import History
-from fedcore.reports import tables
+from fedcore.reports import summaries
+from fedcore.reports.report import Table
 from fedcore.reports.results import Results
 from fedcore.reports.rows import at, first, status
+from fedcore.reports.summaries import by_group
 
 Rows = list[dict[str, Any]]
 
@@ -56,6 +59,7 @@ LEAKAGE_LIMIT = 1e-5  # of Figure 1b
 RATE_FROM = 1e-3  # KKT violation, over ‖A‖₂², from which on the rate is measured
 
 
+@cache
 def counts(results: Results) -> Rows:
     """Rounds, bytes, errors and products at every stop, a row per start; NaN when never.
 
@@ -75,7 +79,7 @@ def counts(results: Results) -> Rows:
                     cell
                     | {"repeat": repeat, "rule": rule}
                     | stop
-                    | {f"{tables.TWIN}{name}": value for name, value in twin.items()}
+                    | {f"{summaries.TWIN}{name}": value for name, value in twin.items()}
                 )
     return rows
 
@@ -101,7 +105,7 @@ def amplification(results: Results) -> Rows:
     The distances between a run and its twin are medians over the starts: at the start, after round
     one, and the largest. ``least`` and ``most`` are the rounds to the stop kkt over the starts,
     ``rounding`` is the largest change of one by its twin, and ``decided_by`` says which of the two
-    is the greater matter; see `tables.decided_by`.
+    is the greater matter; see `summaries.decided_by`.
     """
     rows = []
     for experiment, problem, algorithm, variant, history in _cells(results, EXPERIMENTS):
@@ -118,11 +122,11 @@ def amplification(results: Results) -> Rows:
                 "at_start": float(np.median(distance[:, 0])),
                 "after_one": float(np.median(distance[:, 1])),
                 "largest": float(np.median(np.nanmax(distance, axis=1))),
-                "rounds": tables.statistic(rounds),
-                "least": tables.statistic(rounds, "min"),
-                "most": tables.statistic(rounds, "max", missing="first"),
-                "rounding": tables.rounding(rounds, twins),
-                "decided_by": tables.decided_by(rounds, twins),
+                "rounds": summaries.statistic(rounds),
+                "least": summaries.statistic(rounds, "min"),
+                "most": summaries.statistic(rounds, "max", missing="first"),
+                "rounding": summaries.rounding(rounds, twins),
+                "decided_by": summaries.decided_by(rounds, twins),
             }
         )
     return rows
@@ -150,7 +154,7 @@ def averages(rows: Rows) -> Rows:
     return [
         dict(zip(names, key, strict=True))
         | {
-            name: tables.statistic([row[name] for row in group], "mean")
+            name: summaries.statistic([row[name] for row in group], "mean")
             for name in ("kkt", "singular_value_error")
         }
         | {"runs": len(group)}
@@ -158,6 +162,7 @@ def averages(rows: Rows) -> Rows:
     ]
 
 
+@cache
 def rates(results: Results) -> Rows:
     """Factor by which the KKT violation falls per round, beside what theory says, per start.
 
@@ -223,7 +228,7 @@ def theory(rows: Rows) -> dict[str, Any]:
 def inner(rows: Rows, measured: Rows) -> Rows:
     """Inner rule of FAPS: medians over the starts of `counts`' rows and `rates`' rows, stop kkt.
 
-    ``rounding`` and ``decided_by`` are those of `tables.summarise`.
+    ``rounding`` and ``decided_by`` are those of `summaries.summarise`.
     """
     some = [r for r in rows if r["experiment"] == "inner" and r["rule"] == "kkt"]
     by = ["status", "algorithm", "variant"]
@@ -239,7 +244,7 @@ def inner(rows: Rows, measured: Rows) -> Rows:
             "rounding": row.get("rounding"),
             "decided_by": row.get("decided by"),
         }
-        for row in tables.summarise(some, "rounds", by)
+        for row in summaries.summarise(some, "rounds", by)
     }
     return [
         row
@@ -398,13 +403,13 @@ def orderings(rows: Rows) -> Rows:
 
 def _compared(one: Rows, other: Rows, *, tie: bool) -> dict[str, Any]:
     """Medians of the rounds of two methods against each other, and what twins make of them."""
-    column = f"{tables.TWIN}rounds"
+    column = f"{summaries.TWIN}rounds"
 
     def before(rounds: float, others: float) -> bool:
         return bool(rounds < others or (rounds == others and tie))
 
     first_, second = (
-        tables.statistic([row["rounds"] for row in rows]) if rows else np.nan
+        summaries.statistic([row["rounds"] for row in rows]) if rows else np.nan
         for rows in (one, other)
     )
     found = {"ratio": _over(first_, second), "holds": before(first_, second)}
@@ -412,7 +417,7 @@ def _compared(one: Rows, other: Rows, *, tie: bool) -> dict[str, Any]:
     twins: dict[str, Any] = dict.fromkeys(names)
     if any(row[column] is not None for row in (*one, *other)):
         (least, most), (least_, most_) = (
-            tables.exchanged(
+            summaries.exchanged(
                 [row["rounds"] for row in rows],
                 [[] if row[column] is None else [row[column]] for row in rows],
             )
@@ -422,11 +427,11 @@ def _compared(one: Rows, other: Rows, *, tie: bool) -> dict[str, Any]:
         )
         # One repeat alone against the median of the other method, as run and as its twin.
         alone = [
-            tables.rounding(
+            summaries.rounding(
                 [_over(row["rounds"], second) for row in one],
                 [_over(row[column], second) for row in one],
             ),
-            tables.rounding(
+            summaries.rounding(
                 [_over(first_, row["rounds"]) for row in other],
                 [_over(first_, row[column]) for row in other],
             ),
@@ -438,7 +443,7 @@ def _compared(one: Rows, other: Rows, *, tie: bool) -> dict[str, Any]:
             "least_holds": bool(np.isfinite(most_)) and before(most, least_),
             "most_holds": bool(np.isfinite([least, least_]).all()) and before(least, most_),
         }
-    return found | {f"{tables.TWIN}{name}": value for name, value in twins.items()}
+    return found | {f"{summaries.TWIN}{name}": value for name, value in twins.items()}
 
 
 def _over(rounds: float | None, others: float | None) -> float | None:
@@ -479,7 +484,7 @@ def _medians(rows: Rows, by: list[str], columns: tuple[str, ...]) -> Rows:
         groups.setdefault(tuple(row[name] for name in by), []).append(row)
     return [
         dict(zip(by, key, strict=True))
-        | {name: tables.statistic([row[name] for row in group]) for name in columns}
+        | {name: summaries.statistic([row[name] for row in group]) for name in columns}
         for key, group in groups.items()
     ]
 
@@ -487,3 +492,16 @@ def _medians(rows: Rows, by: list[str], columns: tuple[str, ...]) -> Rows:
 def _change(captured: np.ndarray) -> np.ndarray:
     """Relative change from the record before, NaN at the first."""
     return np.abs(np.diff(captured, prepend=np.nan)) / captured
+
+
+TABLES = {
+    "counts": Table(
+        counts, by_group("rounds", "experiment", "problem", "algorithm", "variant", "p", "rule")
+    ),
+    "inner": Table(lambda results: inner(counts(results), rates(results))),
+    "rates": Table(rates),
+    "leakage": Table(leakage),
+    "averages": Table(lambda results: averages(counts(results))),
+    "orderings": Table(lambda results: orderings(counts(results))),
+    "amplification": Table(amplification),
+}

@@ -18,8 +18,11 @@ from fedcore.history import History
 from fedcore.parts.gram_noise import sensitivity, standard_deviation, theorem_6
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Gaussian
+from fedcore.reports import audits
+from fedcore.reports.report import Table
 from fedcore.reports.results import Results
 from fedcore.reports.rows import status
+from fedcore.reports.summaries import by_group
 
 Rows = list[dict[str, Any]]
 
@@ -317,3 +320,20 @@ def _worst_ratio(large: np.ndarray, small: np.ndarray) -> float:
 def _largest_step(values: Iterable[float]) -> float:
     """Largest ratio of a value to the one before; below 1 for what falls all along."""
     return max(b / a for a, b in pairwise(values))
+
+
+TABLES = {
+    "runs": Table(
+        runs, by_group("distance", "experiment", "problem", "variant", "calibration", "epsilon")
+    ),
+    "claims": Table(claims),
+    "calibrations": Table(
+        lambda _: calibrations(),
+        lambda rows: [row for row in rows if (row["T"], row["delta"]) == (10, 1e-4)],
+    ),
+    "noise": Table(noise),
+    "misalignments": Table(misalignments, by_group("misalignment", "problem", "alignment", "p")),
+    "dissimilarities": Table(dissimilarities),
+    "decays": Table(decays, by_group("end", "problem", "variant")),
+    "audits": Table(lambda results: audits.bounds(results, "audit")),
+}

@@ -10,16 +10,17 @@ near.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from fedcore.history import History
 from fedcore.metrics.regression import NEW_SAMPLES
-from fedcore.reports import tables
+from fedcore.reports.report import Table
 from fedcore.reports.results import Results
 from fedcore.reports.rows import first, status
+from fedcore.reports.summaries import by_group
 
 Rows = list[dict[str, Any]]
 
@@ -403,59 +404,6 @@ def tuning(results: Results) -> Rows:
     return rows
 
 
-class Table(NamedTuple):
-    """A table of the notebook: rows, caption, and the column and groups that people are shown."""
-
-    rows: Callable[[Results], Rows]
-    caption: str
-    column: str = ""
-    by: Sequence[str] = ()
-
-    def shown(self, rows: Rows) -> Rows | None:
-        """Medians of the column by groups, or None for the rows themselves."""
-        return tables.summarise(rows, self.column, by=self.by) if self.column and rows else None
-
-
-TABLES = {
-    "convergence": Table(
-        convergence,
-        "Rounds until the distance is at most twice the smallest end",
-        "rounds",
-        ("experiment", "problem", "method", "target"),
-    ),
-    "scaling": Table(scaling, "Claims about Figure 3, from medians over the trials"),
-    "errors": Table(
-        errors,
-        "Figure 1: population error after the last round",
-        "population_error",
-        ("reading", "m", "method"),
-    ),
-    "new_clients": Table(
-        new_clients,
-        "Figure 4: population error of new clients",
-        "error",
-        ("reading", "m", "method", "samples"),
-    ),
-    "functions": Table(functions, "Figure 7: rounds until F is at most twice its smallest end"),
-    "initialisation": Table(
-        initialisation,
-        "Appendix A.1: rounds until the distance is at most twice the smallest end",
-        "rounds",
-        ("method", "init", "server", "target"),
-    ),
-    "rate": Table(rate, "Theorem 1: factor of the distance per round", "factor", ("variant", "m")),
-    "samples": Table(samples, "Trials that recover the representation"),
-    "need": Table(need, "Smallest m with which 9 of 10 trials recover the representation"),
-    "communication": Table(
-        communication,
-        "Numbers up per participant and round",
-        "up_per_round",
-        ("experiment", "problem", "method"),
-    ),
-    "tuning": Table(tuning, "Steps that the rule chose"),
-}
-
-
 def panels(results: Results, experiment: str) -> Iterator[tuple[str, list[tuple[str, History]]]]:
     """Yield each problem of an experiment with its (variant, history) pairs."""
     for problem in results.problems(experiment):
@@ -500,3 +448,24 @@ def _median(values: Any) -> float:
 def _falling(values: list[float]) -> bool:
     """Whether each value is below the one before."""
     return bool(np.all(np.diff(values) < 0))
+
+
+TABLES = {
+    "convergence": Table(
+        convergence, by_group("rounds", "experiment", "problem", "method", "target")
+    ),
+    "scaling": Table(scaling),
+    "errors": Table(errors, by_group("population_error", "reading", "m", "method")),
+    "new_clients": Table(new_clients, by_group("error", "reading", "m", "method", "samples")),
+    "functions": Table(functions),
+    "initialisation": Table(
+        initialisation, by_group("rounds", "method", "init", "server", "target")
+    ),
+    "rate": Table(rate, by_group("factor", "variant", "m")),
+    "samples": Table(samples),
+    "need": Table(need),
+    "communication": Table(
+        communication, by_group("up_per_round", "experiment", "problem", "method")
+    ),
+    "tuning": Table(tuning),
+}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from fedcore.reports.report import Table
+from fedcore.reports.results import last
+
 
 def ends(results):
     """Return the last loss of every repeat of the first experiment."""
-    return [
-        {
-            "problem": problem,
-            "status": history.about["problem"]["status"],
-            "algorithm": algorithm,
-            "objective": float(value),
-        }
-        for problem, algorithm, _, history in results.select("first")
-        for value in history.last("objective")
-    ]
+    return results.table("first", objective=last("objective"))
+
+
+TABLES = {"ends": Table(ends)}

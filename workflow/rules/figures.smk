@@ -1,17 +1,5 @@
-# One notebook per paper turns its histories into tables and figures. The executed copy is an output like
-# these, and the notebook can be opened by itself: its parameters have defaults.
-
-
-rule plan:
-    output:
-        f"{RESULTS}/plans/{{paper}}.json",
-    log:
-        f"{RESULTS}/logs/plan/{{paper}}.log",
-    localrule: True
-    params:
-        plan=lambda wildcards: PLAN.describe(wildcards.paper),
-    script:
-        "../scripts/plan.py"
+# One notebook per paper draws its figures. The executed copy is an output like these, and the notebook can be
+# opened by itself: its parameters have defaults.
 
 
 for paper, settings in PLAN.papers.items():
@@ -24,10 +12,10 @@ for paper, settings in PLAN.papers.items():
             notebook="notebooks/{paper}.ipynb",
             plan=f"{RESULTS}/plans/{{paper}}.json",
             histories=histories_of,
-        output:
-            vector=made["vector"],
             tables=made["tables"],
             markdown=made["markdown"],
+        output:
+            vector=made["vector"],
             notebook=f"{RESULTS}/notebooks/{{paper}}.ipynb",
             figures=[
                 report(

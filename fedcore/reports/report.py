@@ -1,0 +1,55 @@
+"""The tables of a paper: declared by its report, written by rule ``tables``."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from fedcore.errors import ConfigError
+from fedcore.reports import tables
+from fedcore.reports.results import Results
+from fedcore.reports.rows import Rows
+
+
+class Table(NamedTuple):
+    """A table of a report.
+
+    Attributes
+    ----------
+    rows : callable
+        Takes `Results` and returns the rows.
+    shown : callable, optional
+        Takes the rows and returns what people are shown, such as `summaries.by_group`.
+    """
+
+    rows: Callable[[Results], Rows]
+    shown: Callable[[Rows], Rows] | None = None
+
+
+def write_tables(plan: str | os.PathLike[str]) -> None:
+    """Write the tables of a paper, those in ``TABLES`` of its module in `fedcore.reports.papers`.
+
+    Parameters
+    ----------
+    plan : path-like
+        File ``<results>/plans/<paper>.json``.
+
+    Raises
+    ------
+    ConfigError
+        When the paper's configuration names other tables.
+    """
+    results = Results(plan)
+    paper, captions = results.plan["paper"], results.plan["tables"]
+    declared: dict[str, Table] = importlib.import_module(f"fedcore.reports.papers.{paper}").TABLES
+    differing = sorted(set(captions) ^ set(declared))
+    if differing:
+        where = "its report" if differing[0] in declared else f"config/papers/{paper}.yaml"
+        raise ConfigError(f"paper {paper}: only {where} has the table '{differing[0]}'")
+    for name, caption in captions.items():
+        table = declared[name]
+        rows = table.rows(results)
+        shown = table.shown(rows) if table.shown else None
+        tables.write(rows, results.tables / f"{name}.tsv", caption=caption, shown=shown)

@@ -1,0 +1,200 @@
+"""Statistics over the repeats in a table, and how much of them is rounding.
+
+A column ``twin_x`` holds what the column ``x`` came to in the row's twin, the same run from a start
+changed by one rounding (see `fedcore.experiments.twins`); None where there was no twin. What reads
+``x`` then also says how much of it is rounding: `summarise`, and the verdicts. Where a row is over
+several repeats, ``twin_least_x`` and ``twin_most_x`` are the ends of what its ``x`` can come to
+when any of them are exchanged for their twins, and ``twin_change_x`` is by how much one repeat,
+taken alone, changes at most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fedcore.errors import InputError, nearest
+from fedcore.reports.tables import Row
+
+TWIN = "twin_"  # begins the names of columns of twins
+LEAST, MOST, CHANGE = f"{TWIN}least_", f"{TWIN}most_", f"{TWIN}change_"
+
+
+def summarise(rows: Sequence[Mapping[str, Any]], value: str, by: Sequence[str]) -> list[Row]:
+    """Summarise a column over the repeats in each group of rows.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+    value : str
+        Column of numbers. None and NaN stand for a repeat without a result, see `statistic`.
+    by : sequence of str
+        Columns that make up a group; groups come in the order in which they first appear.
+
+    Returns
+    -------
+    list of dict
+        Columns `by`, ``median``, ``min`` and ``max`` (of the repeats with a result; in the units of
+        the column) and ``count`` (of all repeats). Where some row has a twin, ``rounding``, the
+        largest change by it, and ``decided by``, see `decided_by`; both None without a twin.
+
+    Raises
+    ------
+    InputError
+        On an unknown column, or one that holds text.
+    """
+    groups: dict[tuple[Any, ...], list[tuple[Any, Any]]] = {}
+    for row in rows:
+        for name in (value, *by):
+            if name not in row:
+                raise InputError(f"no column '{name}' in this table: {nearest(name, row)}")
+        pair = (row[value], row.get(f"{TWIN}{value}"))
+        groups.setdefault(tuple(row[name] for name in by), []).append(pair)
+    any_twin = any(twin is not None for pairs in groups.values() for _, twin in pairs)
+    found = []
+    for key, pairs in groups.items():
+        values, twins = map(list, zip(*pairs, strict=True))
+        row = dict(zip(by, key, strict=True)) | {
+            "median": statistic(values),
+            "min": statistic(values, "min", missing="last"),
+            "max": statistic(values, "max", missing="first"),
+            "count": len(values),
+        }
+        if any_twin:
+            row |= {"rounding": rounding(values, twins), "decided by": decided_by(values, twins)}
+        found.append(row)
+    return found
+
+
+def by_group(value: str, *by: str) -> Callable[[Sequence[Mapping[str, Any]]], list[Row]]:
+    """Return `summarise` of a column by groups, for a table that people are shown so."""
+    return lambda rows: summarise(rows, value, by)
+
+
+def rounding(values: Sequence[Any], twins: Sequence[Any]) -> float | None:
+    """Return by how much one rounding of the start changes a value, at most over the repeats.
+
+    Parameters
+    ----------
+    values, twins : sequence of float or None
+        Of the repeats and, in the same order, of their twins. NaN stands for a run without a
+        result; a twin that is None has not been run.
+
+    Returns
+    -------
+    float or None
+        Infinite when only one of a run and its twin has a result; None when there is no twin.
+
+    Examples
+    --------
+    >>> rounding([46, 63, 98], [113, 43, 52]), rounding([46], [None])
+    (67.0, None)
+    """
+    changes = [_change(value, twin) for value, twin in zip(values, twins, strict=True)]
+    return max((change for change in changes if change is not None), default=None)
+
+
+def decided_by(values: Sequence[Any], twins: Sequence[Any]) -> str | None:
+    """Say what the differences between repeats are: ``start``, ``rounding``, or None.
+
+    They are ``rounding`` when one rounding of a start changes a value by at least half of the
+    range over the starts: then that range says little of the starts. None means no twins, or that
+    nothing differs.
+
+    Examples
+    --------
+    >>> decided_by([46, 63, 98], [113, 43, 52]), decided_by([213, 250, 339], [213, 251, 339])
+    ('rounding', 'start')
+    """
+    change = rounding(values, twins)
+    known = [float(v) for v in values if v is not None and not math.isnan(v)]
+    spread = max(known, default=0.0) - min(known, default=0.0)
+    if change is None or change == spread == 0:
+        return None
+    return "rounding" if 2 * change >= spread else "start"
+
+
+def _change(value: Any, twin: Any) -> float | None:
+    if twin is None:
+        return None
+    known = [value is not None and not math.isnan(value), not math.isnan(twin)]
+    if not any(known):
+        return 0.0
+    return abs(float(value) - float(twin)) if all(known) else math.inf
+
+
+def exchanged(
+    values: Sequence[Any],
+    others: Sequence[Sequence[Any]],
+    name: str = "median",
+    *,
+    missing: str = "last",
+) -> tuple[float, float]:
+    """Return the ends of what a statistic comes to when any values are exchanged for others.
+
+    Parameters
+    ----------
+    values : sequence of float or None
+        At least one; None and NaN stand for a missing value.
+    others : sequence of sequence of float or None
+        For each value those that may stand in its place; none where it has no twin.
+    name, missing : str
+        As in `statistic`.
+
+    Returns
+    -------
+    least, most : float
+        Infinite, on the side that `missing` says, where missing values decide.
+
+    Examples
+    --------
+    >>> exchanged([67, 70, 52], [[85], [62], [74]]), exchanged([5, None], [[], [7]], "max")
+    ((62.0, 74.0), (7.0, inf))
+    """
+    never = math.inf if missing == "last" else -math.inf
+    choices = [
+        [never if v is None or math.isnan(v) else float(v) for v in (value, *more)]
+        for value, more in zip(values, others, strict=True)
+    ]
+    # Every statistic rises with every value, so its ends are at the ends of the choices.
+    least, most = (statistic([end(choice) for choice in choices], name) for end in (min, max))
+    return least, most
+
+
+def statistic(values: Sequence[Any], name: str = "median", *, missing: str = "last") -> float:
+    """Return a statistic of values of which some may be missing (None or NaN).
+
+    Parameters
+    ----------
+    values : sequence of float or None
+        At least one.
+    name : {"median", "min", "max", "mean"}
+    missing : {"last", "first"}
+        Whether a missing value counts as larger than any other (rounds to a threshold that was
+        never reached) or as smaller. Where it decides the statistic, that is NaN.
+
+    Returns
+    -------
+    float
+        NaN also for a mean over values of which one is missing.
+
+    Examples
+    --------
+    >>> statistic([6, 7, None]), statistic([6, None, None])
+    (7.0, nan)
+    """
+    for value in values:
+        if value is not None and (isinstance(value, str | bool) or not np.isscalar(value)):
+            raise InputError(f"a {name} is taken over numbers, not over {value!r}")
+    numbers = [math.nan if value is None else float(value) for value in values]
+    known = sorted(number for number in numbers if not math.isnan(number))
+    gaps = [math.nan] * (len(numbers) - len(known))
+    ordered = known + gaps if missing == "last" else gaps + known
+    middle = (ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2])
+    parts = {"median": middle, "min": ordered[:1], "max": ordered[-1:], "mean": ordered}
+    if name not in parts:
+        raise InputError(f"unknown statistic '{name}': {nearest(name, parts)}")
+    return sum(parts[name]) / len(parts[name])

@@ -1,0 +1,93 @@
+"""Rows of tables from runs: what they always say, and what is asked for."""
+
+import numpy as np
+import pytest
+from reports.folder import Folder
+
+from fedcore.errors import ConfigError, InputError
+from fedcore.history import History
+from fedcore.reports import report, tables
+from fedcore.reports.papers import fedpower
+from fedcore.reports.results import last
+
+
+def made_up(distance):
+    rounds = np.tile(np.arange(len(distance[0])), (len(distance), 1))
+    return History({"iteration": rounds, "distance": np.array(distance)})
+
+
+@pytest.fixture
+def results(tmp_path):
+    folder = Folder(tmp_path, "made_up", {"n_components": 2}, [])
+    folder.problems = {"easy": {"label": "Easy"}, "hard": {}}
+    tags = {"kind": "drawn", "n": 10}
+    for experiment, problem, curves in (
+        ("first", "easy", [[3.0, 1.0], [4.0, 2.0]]),
+        ("first", "hard", [[9.0, 8.0], [9.0, 7.0]]),
+        ("second", "easy", [[5.0, 0.5]]),
+    ):
+        folder.add(experiment, "ssi", problem, "p-4", history=made_up(curves), tags=tags)
+    return folder.results()
+
+
+def test_a_row_per_repeat_says_what_ran_and_its_tags(results):
+    rows = results.table(
+        "first", end=last("distance"), four=4, start=lambda run: run["distance"][:, 0]
+    )
+    assert [row["end"] for row in rows] == [1.0, 2.0, 8.0, 7.0]
+    assert rows[1] == {
+        "experiment": "first", "problem": "easy", "status": "synthetic", "algorithm": "ssi",
+        "variant": "p-4", "kind": "drawn", "n": 10, "repeat": 1, "end": 2.0, "four": 4,
+        "start": 4.0,
+    }  # fmt: skip
+
+
+def test_runs_are_chosen_by_experiment_algorithm_and_tags(results):
+    assert [run.problem for run in results.runs()] == ["easy", "hard", "easy"]
+    assert [run.experiment for run in results.runs("second", "first")] == [
+        "second",
+        "first",
+        "first",
+    ]
+    assert [run.label for run in results.runs("first", problem="easy")] == ["Easy"]
+    assert [run.label for run in results.runs("first", problem="hard")] == ["hard"]
+    assert list(results.runs("first", kind="other")) == []
+    assert list(results.runs("first", algorithm="faps")) == []
+    with pytest.raises(InputError, match="unknown experiment 'frist': did you mean 'first'"):
+        list(results.runs("frist"))
+
+
+def test_a_row_of_a_run(results):
+    (run,) = results.runs("second")
+    assert run.params.n_components == 2 and run.params.tol == 0.0
+    row = run.row(end=lambda run: run.last("distance").max())
+    assert row["end"] == 0.5 and type(row["end"]) is float and "repeat" not in row
+    with pytest.raises(
+        InputError, match=r"'end' of second/ssi: shape \(1,\), wanted one value for"
+    ):
+        run.row(end=last("distance"))
+    with pytest.raises(InputError, match=r"shape \(3,\), wanted one value, or one for each of 1"):
+        run.rows(end=np.zeros(3))
+
+
+def test_tables_of_the_configuration_and_of_the_report_are_the_same(results, monkeypatch):
+    plan = results.tables.parents[1] / "plans/made_up.json"
+    shown = [{"mean": 1}]
+    declared = {
+        "ends": report.Table(lambda results: results.table("second", end=last("distance"))),
+        "short": report.Table(lambda _: [{"a": 1}, {"a": 2}], lambda rows: shown),
+    }
+    monkeypatch.setattr(report, "Results", lambda _: results)
+    monkeypatch.setattr(report.importlib, "import_module", lambda _: fedpower)
+    monkeypatch.setattr(fedpower, "TABLES", declared)
+    results.plan["tables"] = {"ends": "Where it ended"}
+    with pytest.raises(ConfigError, match="only its report has the table 'short'"):
+        report.write_tables(plan)
+    results.plan["tables"] |= {"short": "Short", "more": "More"}
+    with pytest.raises(ConfigError, match=r"only config.papers.made_up.yaml has the table 'more'"):
+        report.write_tables(plan)
+    del results.plan["tables"]["more"]
+    report.write_tables(plan)
+    assert [row["end"] for row in results.rows("ends")] == [0.5]
+    assert results.rows("short") == [{"a": 1}, {"a": 2}]
+    assert results.markdown("short") == "Short\n\n" + tables.markdown(shown)

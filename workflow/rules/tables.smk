@@ -1,0 +1,41 @@
+# The histories of a paper become its tables; figures and verdicts are made from these.
+
+
+rule plan:
+    output:
+        f"{RESULTS}/plans/{{paper}}.json",
+    log:
+        f"{RESULTS}/logs/plan/{{paper}}.log",
+    localrule: True
+    params:
+        plan=lambda wildcards: PLAN.describe(wildcards.paper),
+    script:
+        "../scripts/plan.py"
+
+
+for paper in PLAN.papers:
+
+    rule:
+        name:
+            f"tables_{paper}"
+        input:
+            plan=f"{RESULTS}/plans/{{paper}}.json",
+            histories=histories_of,
+        output:
+            tables=drawn("{paper}", PLAN.papers[paper])["tables"],
+            markdown=drawn("{paper}", PLAN.papers[paper])["markdown"],
+        log:
+            f"{RESULTS}/logs/tables/{{paper}}.log",
+        benchmark:
+            f"{RESULTS}/benchmarks/{{paper}}/tables.tsv"
+        wildcard_constraints:
+            paper=paper,
+        resources:
+            mem_mb=2000,
+        params:
+            # Not before it is asked for: on a cluster every job reads these rules again.
+            code=lambda wildcards: fingerprint(
+                "fedcore.reports.report", f"fedcore.reports.papers.{wildcards.paper}"
+            ),
+        script:
+            "../scripts/tables.py"
