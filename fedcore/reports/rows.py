@@ -1,4 +1,4 @@
-"""What rows of the tables are made of: numbers out of a history."""
+"""What rows of the tables are made of, numbers out of a history, and choosing from them."""
 
 from __future__ import annotations
 
@@ -26,3 +26,14 @@ def at(history: History, column: str, repeat: int, record: int | None) -> float:
     """Return a column's value at a record of a repeat, NaN for None."""
     values = history[column]
     return float("nan") if record is None else float(values[repeat, record])
+
+
+def chosen(rows: Rows, **values: Any) -> Rows:
+    """Return the rows that have these values in these columns."""
+    return [row for row in rows if all(row[name] == value for name, value in values.items())]
+
+
+def columns(rows: Rows, *names: str, **values: Any) -> tuple[np.ndarray, ...]:
+    """Return columns of the rows that have these values, an array of shape (rows,) each."""
+    found = chosen(rows, **values)
+    return tuple(np.array([row[name] for row in found]) for name in names)

@@ -6,7 +6,7 @@ from reports.folder import Folder
 
 from fedcore.errors import ConfigError, InputError
 from fedcore.history import History
-from fedcore.reports import report, tables
+from fedcore.reports import report, rows, tables
 from fedcore.reports.papers import fedpower
 from fedcore.reports.results import last
 
@@ -31,11 +31,11 @@ def results(tmp_path):
 
 
 def test_a_row_per_repeat_says_what_ran_and_its_tags(results):
-    rows = results.table(
+    found = results.table(
         "first", end=last("distance"), four=4, start=lambda run: run["distance"][:, 0]
     )
-    assert [row["end"] for row in rows] == [1.0, 2.0, 8.0, 7.0]
-    assert rows[1] == {
+    assert [row["end"] for row in found] == [1.0, 2.0, 8.0, 7.0]
+    assert found[1] == {
         "experiment": "first", "problem": "easy", "status": "synthetic", "algorithm": "ssi",
         "variant": "p-4", "kind": "drawn", "n": 10, "repeat": 1, "end": 2.0, "four": 4,
         "start": 4.0,
@@ -55,6 +55,16 @@ def test_runs_are_chosen_by_experiment_algorithm_and_tags(results):
     assert list(results.runs("first", algorithm="faps")) == []
     with pytest.raises(InputError, match="unknown experiment 'frist': did you mean 'first'"):
         list(results.runs("frist"))
+
+
+def test_rows_and_columns_are_chosen_by_values():
+    table = [{"n": n, "by": by, "end": n * len(by)} for n in (1, 2) for by in ("a", "bb")]
+    assert rows.chosen(table, n=2, by="bb") == [{"n": 2, "by": "bb", "end": 4}]
+    assert rows.chosen(table) == table
+    n, end = rows.columns(table, "n", "end", by="bb")
+    assert n.tolist() == [1, 2] and end.tolist() == [2, 4]
+    with pytest.raises(KeyError, match="m"):
+        rows.chosen(table, m=2)
 
 
 def test_a_row_of_a_run(results):
