@@ -27,7 +27,7 @@ WRONG = {
     dict: ("text", 5, ["a"], NAN),
 }
 # Names that a paper is free to choose, and values that may be of several types.
-FREE_NAMES = {("experiments",), ("figures",), ("variants",), ("where",)}
+FREE_NAMES = {("tags",), ("tables",), ("experiments",), ("figures",), ("variants",), ("where",)}
 FREE_VALUES = {
     "sigma_max": [5],
     "identities": [[1]],
@@ -120,7 +120,7 @@ def changed(base, at, change):
 def wrong_values(base):
     """Yield every (place, copy with a value there that cannot be right)."""
     for at, value in places(base):
-        if "where" in at[:-1]:  # a table's cell may hold any text, number or word
+        if {"where", "tags"} & set(at[:-1]):  # a table's cell may hold any text, number or word
             continue
         for wrong in WRONG[type(value)]:
             allowed = next((FREE_VALUES[key] for key in at if key in FREE_VALUES), ())
@@ -346,7 +346,7 @@ FILES = ("../x", "/x", "a/b", "a;b", "a b", "", ".x", "$(x)", "{x}", "a'b")
 @pytest.mark.parametrize("group", ["tables", "figures"])
 def test_files_stay_in_their_folder(load, group, name):
     settings = paper()
-    settings[group] = [*settings[group], name] if group == "tables" else {name: "A figure"}
+    settings[group] = settings[group] | {name: "What it shows"}
     with pytest.raises(ConfigError, match=rf"tiny\.yaml, {group}"):
         load(settings)
 
