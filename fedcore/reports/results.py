@@ -162,6 +162,8 @@ class Results:
     def runs(self, *experiments: str, algorithm: str | None = None, **tags: Any) -> Iterator[Run]:
         """Yield the runs of experiments, in the order of the plan within each.
 
+        A tag that another of them has is None, so that a table of them all has equal columns.
+
         Parameters
         ----------
         *experiments : str
@@ -179,18 +181,23 @@ class Results:
         for name in experiments:
             if name not in self.plan["experiments"]:
                 self._unknown(name)
-        for experiment in experiments or self.plan["experiments"]:
-            for cell in self.plan["cells"].values():
-                if cell["experiment"] != experiment or algorithm not in (None, cell["algorithm"]):
-                    continue
-                variant = cell["name"].removeprefix(f"{cell['problem']}-")
-                about = {"problem": cell["problem"], "variant": variant, **cell["tags"]}
-                if all(about.get(name) == value for name, value in tags.items()):
-                    yield Run(
-                        experiment, cell["problem"], cell["algorithm"], variant,
-                        self.label(cell["problem"]), cell["tags"],
-                        self[f"{experiment}/{cell['algorithm']}/{cell['name']}"],
-                    )  # fmt: skip
+        cells = [
+            cell
+            for experiment in experiments or self.plan["experiments"]
+            for cell in self.plan["cells"].values()
+            if cell["experiment"] == experiment and algorithm in (None, cell["algorithm"])
+        ]
+        untagged = {name: None for cell in cells for name in cell["tags"]}
+        for cell in cells:
+            variant = cell["name"].removeprefix(f"{cell['problem']}-")
+            tagged = untagged | cell["tags"]
+            about = {"problem": cell["problem"], "variant": variant, **tagged}
+            if all(about.get(name) == value for name, value in tags.items()):
+                yield Run(
+                    cell["experiment"], cell["problem"], cell["algorithm"], variant,
+                    self.label(cell["problem"]), tagged,
+                    self[f"{cell['experiment']}/{cell['algorithm']}/{cell['name']}"],
+                )  # fmt: skip
 
     def table(self, *experiments: str, algorithm: str | None = None, **columns: Column) -> Rows:
         """Return a row per repeat of every run of experiments, as `Run.rows`."""

@@ -57,6 +57,16 @@ def test_runs_are_chosen_by_experiment_algorithm_and_tags(results):
         list(results.runs("frist"))
 
 
+def test_a_tag_that_only_some_have_is_a_column_of_all(results):
+    (first, *_) = results.plan["cells"].values()
+    first["tags"] = {"only": True}
+    one, other = results.runs("first")
+    assert one.tags == {"only": True, "kind": None, "n": None}
+    assert other.tags == {"only": None, "kind": "drawn", "n": 10}
+    assert [run.tags for run in results.runs("second")] == [{"kind": "drawn", "n": 10}]
+    assert len({tuple(row) for row in results.table()}) == 1
+
+
 def test_rows_and_columns_are_chosen_by_values():
     table = [{"n": n, "by": by, "end": n * len(by)} for n in (1, 2) for by in ("a", "bb")]
     assert rows.chosen(table, n=2, by="bb") == [{"n": 2, "by": "bb", "end": 4}]

@@ -140,7 +140,7 @@ def products(algorithm: str, history: History, repeat: int, record: int | None) 
         return at(history, "inner_products", repeat, record) / clients
     if algorithm == "local_power" and rounds == rounds:
         params = local_power.Params(**history.about["params"])
-        return float(sum(local_power.steps_of(params, k) for k in range(int(rounds))))
+        return float(sum(local_power.steps_of(params, k) for k in range(1, int(rounds) + 1)))
     return rounds
 
 
