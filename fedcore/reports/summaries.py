@@ -74,6 +74,13 @@ def by_group(value: str, *by: str) -> Callable[[Sequence[Mapping[str, Any]]], li
     return lambda rows: summarise(rows, value, by)
 
 
+def without(*columns: str) -> Callable[[Sequence[Mapping[str, Any]]], list[Row]]:
+    """Return what leaves columns out, for a table that people are shown without them."""
+    return lambda rows: [
+        {name: value for name, value in row.items() if name not in columns} for row in rows
+    ]
+
+
 def rounding(values: Sequence[Any], twins: Sequence[Any]) -> float | None:
     """Return by how much one rounding of the start changes a value, at most over the repeats.
 

@@ -71,3 +71,10 @@ def test_a_summary_says_what_one_rounding_does():
 )
 def test_rounding_decides_from_half_of_the_range_over_the_starts_on(change, decided):
     assert summaries.decided_by([100, 200], [100 + change, 200]) == decided
+
+
+def test_without_leaves_out_columns_and_keeps_the_order_of_the_others():
+    rows = [{"a": 1, "b": 2, "c": 3}]
+    assert [list(row.items()) for row in summaries.without("b", "x")(rows)] == [
+        [("a", 1), ("c", 3)]
+    ]
