@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from reports.folder import Folder
@@ -54,14 +56,22 @@ PANEL = {
     "K8": [1.0, 0.7, 0.4, 0.2, 0.17],
     "K8-once": [1.0, 0.7, 0.4, 0.2, 0.16],
 }
-EPSILON = {"default": 0.5, "eps1": 1.0, "eps10": 10.0}
+VARIED = {
+    "p1": {"local_steps": 1},
+    "p4": {"local_steps": 4},
+    "eps1": {"epsilon": 1.0},
+    "eps10": {"epsilon": 10.0},
+    "K20": {"participants": 20},
+    "K12": {"participants": 12},
+    "K8": {"participants": 8},
+    "K8-once": {"participants": 8, "replacement": False},
+}
 
 
 def results_of(folder, curves):
-    for experiment in report.PANELS:
+    for experiment in report.FIGURES:
         for variant, curve in curves.items():
-            history = made_up(curve)
-            params = {"epsilon": EPSILON.get(variant, 0.5)}
+            history, params = made_up(curve), VARIED.get(variant, {})
             folder.add(experiment, "fedpower", "model1", variant, history=history, params=params)
     return folder.results()
 
@@ -96,16 +106,17 @@ def test_no_claim_holds_where_nothing_is_found(folder):
 
 
 def test_runs_are_read_from_histories(folder):
-    made = folder.add(
-        "fig3", "fedpower", "model1", "K3",
-        params={"participants": 3, "local_steps": 3, "epsilon": 40.0, "calibration": "tight"},
-    )  # fmt: skip
+    params = {"participants": 3, "local_steps": 3, "epsilon": 40.0, "calibration": "tight"}
+    made = {
+        experiment: folder.add(experiment, "fedpower", "model1", "K3", params=params)
+        for experiment in (*report.FIGURES, "calibration")
+    }
     rows = report.runs(folder.results())
-    assert [row["repeat"] for row in rows] == [0, 1]
+    assert [(row["experiment"], row["repeat"]) for row in rows] == list(product(made, range(2)))
     for row in rows:
         assert (row["p"], row["share"], row["epsilon"], row["rounds"]) == (3, 0.6, 40.0, 3)
         assert row["epsilon_spent"] == pytest.approx(40.0, rel=1e-6)
-        assert row["distance"] == made["projection_distance"][row["repeat"], -1]
+        assert row["distance"] == made[row["experiment"]].last("projection_distance")[row["repeat"]]
 
 
 def test_the_noise_table_predicts_what_is_measured(folder, unit_clients):
@@ -167,7 +178,11 @@ def decay_results(folder, **changes):
         "halving-8": falling,
     } | changes
     for variant, curve in curves.items():
-        folder.add("decay", "fedpower", "model1", variant, history=made_up([curve, curve]))
+        schedule, p = variant.split("-")
+        folder.add(
+            "decay", "fedpower", "model1", variant, history=made_up([curve, curve]),
+            params={"schedule": schedule, "local_steps": int(p)},
+        )  # fmt: skip
     return folder.results()
 
 
@@ -213,11 +228,14 @@ def test_error_rates_of_made_up_scores():
 
 def test_claims_of_theorem_8(folder):
     """ρ by record, twice; growth is that of the last record, the gain that of the largest."""
-    rho = {"none-p4": [0, 0.5, 0.2], "none-p16": [0, 1.6, 0.6], "procrustes-p4": [0, 0.3, 0.2],
-           "procrustes-p16": [0, 0.4, 0.21]}  # fmt: skip
-    for variant, values in rho.items():
+    rho = {("none", 4): [0, 0.5, 0.2], ("none", 16): [0, 1.6, 0.6],
+           ("procrustes", 4): [0, 0.3, 0.2], ("procrustes", 16): [0, 0.4, 0.21]}  # fmt: skip
+    for (alignment, p), values in rho.items():
         history = made_up([[1.0, 0.5, 0.1]] * 2, misalignment=np.array([values] * 2, float))
-        folder.add("alignment", "fedpower", "model1", variant, history=history)
+        folder.add(
+            "alignment", "fedpower", "model1", f"{alignment}-p{p}", history=history,
+            params={"alignment": alignment, "local_steps": p},
+        )  # fmt: skip
     rows = {row["claim"]: row for row in report.alignment_claims(folder.results())}
     assert rows["growth-none"]["ratio"] == pytest.approx(3.0) and rows["growth-none"]["holds"]
     assert rows["growth-procrustes"]["ratio"] == pytest.approx(1.05)
