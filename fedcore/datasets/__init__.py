@@ -6,7 +6,8 @@ below ``data/raw``. Third-party data sets plug in through the entry-point group
 """
 
 from fedcore.datasets.download import answers
-from fedcore.datasets.fetching import fetch, missing
+from fedcore.datasets.fetching import fetch
+from fedcore.datasets.presence import missing
 from fedcore.datasets.reading import Dataset, check, load
 from fedcore.datasets.registry import describe, names
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from fedcore.datasets import variants
-from fedcore.datasets.fetching import missing
 from fedcore.datasets.loaded import Loaded
+from fedcore.datasets.presence import missing
 from fedcore.datasets.registry import find
 from fedcore.errors import ConfigError, DataError, InputError
 

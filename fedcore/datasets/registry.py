@@ -83,10 +83,14 @@ def find(
     raise ConfigError(f"unknown data set '{name}': {nearest(name, {*known, *outside})}")
 
 
+def expected(file: Mapping[str, Any]) -> tuple[str, str]:
+    """Return algorithm and value of the checksum of a file in the registry, sha256 before md5."""
+    algorithm = "sha256" if "sha256" in file else "md5"
+    return algorithm, file[algorithm]
+
+
 def sums(source: Mapping[str, Any]) -> dict[str, str]:
     """Return the checksum of each file of a variant, by which all its copies are known."""
-    from fedcore.datasets.checksums import expected
-
     return {file["name"]: " ".join(expected(file)) for file in source["files"]}
 
 

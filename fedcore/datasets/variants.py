@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedcore.datasets import checksums
 from fedcore.datasets.loaded import Loaded
+from fedcore.datasets.presence import exists
+from fedcore.datasets.verification import verify
 from fedcore.errors import ConfigError, DataError, nearest
 from fedcore.validation import check_annotated
 
@@ -153,7 +155,7 @@ def present(entry: Mapping[str, Any], split: str, raw: Path) -> Mapping[str, Any
     for source in entry["sources"]:
         if split in source["splits"]:
             needed = [*(f["name"] for f in _files(source, split)), *source.get("folders", ())]
-            if all(checksums.exists(raw / item) for item in needed):
+            if all(exists(raw / item) for item in needed):
                 return source
     return None
 
@@ -179,7 +181,7 @@ def read(
         When a file is not that of the registry, is damaged, or has another number of features.
     """
     files = _files(source, split)
-    used = [(f["name"], checksums.verify(raw / f["name"], f)["sha256"]) for f in files]
+    used = [(f["name"], verify(raw / f["name"], f)) for f in files]
     reader = _lookup("loader", source["loader"], LOADERS)
     taken = {key: options[key] for key in _keywords(reader) & options.keys()}
     loaded = reader(raw, source["splits"][split], entry["n_features"], **taken)
@@ -188,4 +190,7 @@ def read(
             f"{raw} has {loaded.x.shape[1]} features in its files and "
             f"{entry['n_features']} in the registry"
         )
-    return loaded, checksums.pairs([*used, *loaded.used])
+    total = hashlib.sha256()
+    for name, value in sorted([*used, *loaded.used]):
+        total.update(f"{name} {value}\n".encode())
+    return loaded, total.hexdigest()

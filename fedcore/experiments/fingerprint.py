@@ -86,16 +86,22 @@ def notebook(path: str | os.PathLike[str]) -> list[str]:
 
 
 def data_files(module: str) -> list[str]:
-    """Return ``path sha256`` of every file beside a module of a package that is not Python code."""
+    """Return ``path sha256`` of every file beside a module of a package that is not Python code.
+
+    A module by itself shares its folder with everybody: of the files there, those count whose names
+    stand as texts in its code.
+    """
     source = _source(module.partition(":")[0])
-    if source is None or not (source.parent / "__init__.py").is_file():
-        return []  # a module by itself shares its folder with everybody
-    found = sorted(file for file in source.parent.rglob("*") if file.is_file())
-    return [
-        f"{file.relative_to(source.parent)} {checksums.of(file)}"
-        for file in found
-        if file.suffix not in (".py", ".pyc")
-    ]
+    if source is None:
+        return []
+    folder = source.parent
+    if (folder / "__init__.py").is_file():
+        found = [file for file in folder.rglob("*") if file.suffix not in (".py", ".pyc")]
+    else:
+        tree = ast.parse(source.read_text(encoding="utf-8") if source.suffix == ".py" else "")
+        texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+        found = [file for file in folder.iterdir() if file.name in texts]
+    return [f"{f.relative_to(folder)} {checksums.of(f)}" for f in sorted(found) if f.is_file()]
 
 
 class Imported(NamedTuple):

@@ -481,6 +481,10 @@ def test_data_files_of_a_package(toy):
     assert module.data_files("toy.method") == [f"rows.txt {hashlib.sha256(b'1').hexdigest()}"]
     (toy / "alone.py").write_text("")
     assert module.data_files("alone") == []
+    (toy / "alone.py").write_text("ROWS = open(Path(__file__).with_name('own.txt'))")
+    for name in ("own.txt", "of_others.txt"):
+        (toy / name).write_text("1")
+    assert module.data_files("alone") == [f"own.txt {hashlib.sha256(b'1').hexdigest()}"]
 
 
 # --- on the real package ------------------------------------------------------------------------
@@ -518,6 +522,7 @@ def test_a_problem_depends_on_its_own_kind_of_source():
     assert own <= drawn - real
     assert not any(name.startswith("fedcore.experiments.fingerprint") for name in drawn | real)
     assert {"fedcore.datasets.reading", "fedcore.datasets.partition"} <= real - drawn
+    assert not {"fedcore.datasets.fetching", "fedcore.datasets.download"} & real
     assert not any(name.startswith("fedcore.datasets") for name in drawn)
     assert not any(name.startswith("fedcore.generators") for name in real)
     plan = Plan({}, {"paper": {"problems": PROBLEMS}})

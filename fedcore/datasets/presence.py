@@ -1,0 +1,92 @@
+"""Which files of a data set are there, and what a person must provide before `fetch` succeeds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fedcore.datasets.registry import expected, find
+from fedcore.errors import DataError
+
+
+def exists(path: Path) -> bool:
+    """Whether there is a file or folder; DataError when its folder may not be searched."""
+    try:
+        return path.exists()
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be looked for: {error.strerror}; make its folder readable"
+        ) from error
+
+
+def mirror_folder(name: str, mirror: str | os.PathLike[str] | None) -> Path | None:
+    """Return the mirror's folder of a data set, None without a mirror."""
+    root = os.fspath(mirror) if mirror is not None else os.environ.get("FEDCORE_MIRROR", "")
+    return Path(root) / name if root else None
+
+
+def lacking(source: Mapping[str, Any], *folders: Path | None) -> list[dict[str, Any]]:
+    """Return the files and folders of a variant that are in none of `folders`."""
+    wanted = [*source["files"], *({"name": folder} for folder in source.get("folders", ()))]
+    there = [folder for folder in folders if folder is not None]
+    return [item for item in wanted if not any(exists(f / item["name"]) for f in there)]
+
+
+def missing(
+    name: str,
+    raw_dir: str | os.PathLike[str],
+    *,
+    mirror: str | os.PathLike[str] | None = None,
+    registry: str | os.PathLike[str] | None = None,
+    answers: Callable[[str], bool] | None = None,
+) -> str | None:
+    """Say what a person must provide before `fetch` can succeed.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set.
+    raw_dir : path-like
+        The folder ``data/raw``; files are looked for in its subfolder `name`.
+    mirror, registry : path-like, optional
+        Mirror folder (default: ``FEDCORE_MIRROR``) and registry file.
+    answers : callable, optional
+        Whether the server of an address can be reached, such as `download.answers`. Without it
+        every address counts, and no network is touched.
+
+    Returns
+    -------
+    str or None
+        One sentence with the files, their checksums, where to get them and the folder to put them
+        in; None when some variant is already there, in the mirror, or has addresses that answer.
+    """
+    entry, _ = find(name, registry)
+    if entry is None:
+        return None
+    raw, there = Path(raw_dir) / name, mirror_folder(name, mirror)
+    for source in entry["sources"]:
+        if all(
+            any(answers is None or answers(u) for u in item.get("urls", ()))
+            for item in lacking(source, raw, there)
+        ):
+            return None
+    first = entry["sources"][0]
+    silent = answers is not None and all(item.get("urls") for item in lacking(first, raw, there))
+    return to_provide(name, first, raw, there) + ("; no answer from there now" if silent else "")
+
+
+def to_provide(name: str, source: Mapping[str, Any], raw: Path, mirror: Path | None) -> str:
+    """Return what a person must do to provide the files of a variant that are lacking."""
+    items = lacking(source, raw, mirror)
+    sums = {item["name"]: " ".join(expected(item)) for item in items if {"sha256", "md5"} & {*item}}
+    files = " and ".join(f"'{i['name']}' ({sums.get(i['name'], 'a folder')})" for i in items)
+    urls = [url for item in items for url in item.get("urls", ())[:1]]
+    how = source.get("manual") or (
+        f"get it from {' and '.join(urls)}" if urls else "no address is known"
+    )
+    gone = mirror is not None and not exists(mirror.parent)
+    return f"data set '{name}' needs {files} in {raw} or in $FEDCORE_MIRROR/{name}: {how}" + (
+        f"; the mirror's folder {mirror.parent} does not exist" if mirror and gone else ""
+    )

@@ -1,0 +1,97 @@
+"""Data files against their checksums in the registry, whenever one is copied or read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from fedcore.datasets.bounded import Bounded, Source, TooMuch
+from fedcore.datasets.registry import expected
+from fedcore.errors import DataError
+from fedcore.files import atomic
+
+_CHUNK = 1 << 20
+
+
+def verify(path: Path, file: Mapping[str, Any]) -> str:
+    """Hash a file and return its sha256 in hex.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file.
+    file : mapping
+        Its registry entry.
+
+    Raises
+    ------
+    DataError
+        When the file cannot be read or its checksum is not the registry's.
+    """
+    try:
+        with open(path, "rb") as source:
+            sums = _sums(source, file)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    if difference := _difference(sums, file):
+        raise DataError(
+            f"{path} has {difference}: move it away and fetch again, or put the right file in its "
+            "place"
+        )
+    return sums["sha256"]
+
+
+def save(source: Source, path: Path, file: Mapping[str, Any], bar: Any = None) -> str:
+    """Write a file whole or not at all, and return its sha256 in hex.
+
+    Parameters
+    ----------
+    source : object with ``read(size) -> bytes``
+        No more is read than the registry's size.
+    path : pathlib.Path
+        Where the file is to be.
+    file : mapping
+        Its registry entry.
+    bar : tqdm, optional
+        Progress bar.
+
+    Raises
+    ------
+    DataError
+        When the size or the checksum is not the registry's; nothing then stands under `path`.
+    """
+    size = file.get("bytes")
+    with atomic.replace(path) as temporary:
+        try:
+            with open(temporary, "wb") as sink:
+                sums = _sums(Bounded(source, size) if size else source, file, sink, bar)
+        except TooMuch as error:
+            raise DataError(f"it has more than the {size} bytes of the registry") from error
+        if difference := _difference(sums, file):
+            raise DataError(f"it has {difference}")
+    return sums["sha256"]
+
+
+def _sums(
+    source: Source, file: Mapping[str, Any], sink: IO[bytes] | None = None, bar: Any = None
+) -> dict[str, str]:
+    """Read `source` to its end, copy it to `sink`, and return its checksums by algorithm."""
+    sums = {name: hashlib.new(name) for name in {"sha256", expected(file)[0]}}
+    while chunk := source.read(_CHUNK):
+        for total in sums.values():
+            total.update(chunk)
+        if sink is not None:
+            sink.write(chunk)
+        if bar is not None:
+            bar.update(len(chunk))
+    return {name: total.hexdigest() for name, total in sums.items()}
+
+
+def _difference(sums: Mapping[str, str], file: Mapping[str, Any]) -> str:
+    """Return in which checksum a file differs from its registry entry, or nothing."""
+    algorithm, wanted = expected(file)
+    if sums[algorithm] == wanted:
+        return ""
+    return f"{algorithm} {sums[algorithm]} where the registry expects {wanted}"
