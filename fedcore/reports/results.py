@@ -58,8 +58,11 @@ class Run:
 
     @cached_property
     def params(self) -> Any:
-        """Hyper-parameters of the algorithm, defaults filled in."""
-        return algorithms.get(self.algorithm).params(self.history.about["params"])
+        """Hyper-parameters, defaults filled in; 1 for those that are a problem's "reference"."""
+        given = self.history.about["params"]
+        return algorithms.get(self.algorithm).params(
+            {name: 1.0 if value == "reference" else value for name, value in given.items()}
+        )
 
     def __getitem__(self, column: str) -> np.ndarray:
         """Return a column of the history, shape (repeats, records)."""

@@ -11,7 +11,10 @@ from fedcore.reports.results import Results
 
 
 class Folder:
-    """A folder of a paper's results, to which cells are added; `results` writes the plan."""
+    """A folder of a paper's results, to which cells are added; `results` writes the plan.
+
+    `results` takes names of experiments that have no cell.
+    """
 
     def __init__(self, root, paper, params, metrics):
         self.root, self.paper, self.params, self.metrics = root, paper, params, metrics
@@ -37,14 +40,15 @@ class Folder:
         file = self.root / "histories" / self.paper / f"{path}.h5"
         if history is None:
             return run_cell(cell, self.root / f"{problem}.h5", file)
-        about = {"name": problem, "status": "synthetic"}
+        about = {"name": problem, "status": "synthetic"} | history.about.get("problem", {})
         history.about = {"algorithm": algorithm, "params": params, "problem": about}
         history.about |= {"privacy": privacy} if privacy else {}
         history.save(file)
         return history
 
-    def results(self):
+    def results(self, *empty):
         experiments = {cell["experiment"]: {} for cell in self.cells.values()}
+        experiments |= dict.fromkeys(empty, {})
         plan = {"paper": self.paper, "problems": self.problems, "cells": self.cells}
         plan |= {"experiments": experiments}
         (self.root / "plans").mkdir(exist_ok=True)

@@ -12,9 +12,11 @@ from fedcore.errors import DataError, HistoryError
 from fedcore.history import History
 from fedcore.reports.papers import factorization as report
 from fedcore.reports.results import Results
+from fedcore.reports.rows import chosen, first
 
 RANK = 3
 METRICS = ["objective", "exact_objective", "exact_excess", "kappa"]
+THRESHOLDS = {"log10_threshold": 5.0, "printed_log10_threshold": 5.5}  # those of w8a
 
 
 @pytest.fixture
@@ -84,9 +86,9 @@ def test_the_first_record_at_most_a_limit():
     values = np.array(
         [[5.0, 3.0, 4.0, 2.0], [9.0, 8.0, 7.0, 6.0], [1.0, 9.0, np.nan, np.nan], [np.nan] * 4]
     )
-    assert list(report.first_at_most(values, 3.0)) == [1, None, 0, None]
-    assert list(report.first_at_most(values, 6.0)) == [0, 3, 0, None]
-    assert list(report.first_at_most(values, 0.0)) == [None] * 4
+    assert list(map(first, values <= 3.0)) == [1, None, 0, None]
+    assert list(map(first, values <= 6.0)) == [0, 3, 0, None]
+    assert list(map(first, values <= 0.0)) == [None] * 4
 
 
 def test_the_floors_leave_out_r_and_r_plus_one_values(folder):
@@ -105,15 +107,15 @@ def test_sizes_and_spectra(folder, low_rank_clients):
     for problem in ("gap", "flat"):
         folder.add("fig1", "centralized_svd", problem, repeats=1)
     results = folder.results()
-    assert report.sizes(results) == [
+    assert report.SHOWN(report.sizes(results)) == [
         {"problem": name, "status": status, "d": 9, "r": 3, "n": 40, "N": 4}
         for name, status in (("gap", "synthetic"), ("flat", "surrogate"))
     ]
     rows = report.spectra(results)
-    found = {name: [row for row in rows if row["problem"] == name] for name in ("gap", "flat")}
     for name, sigma in (("gap", [5, 4, 3, 0.4, 0.3, 0.25, 0.2, 0.1, 0.05]), ("flat", [5, 4, 3])):
-        assert [row["k"] for row in found[name]] == list(range(1, len(sigma) + 1))
-        np.testing.assert_allclose([row["sigma"] for row in found[name]], sigma, rtol=1e-13)
+        found = chosen(rows, problem=name)
+        assert [row["k"] for row in found] == list(range(1, len(sigma) + 1))
+        np.testing.assert_allclose([row["sigma"] for row in found], sigma, rtol=1e-13)
 
 
 def test_kappa_has_a_row_per_repeat_and_reading(folder):
@@ -142,14 +144,14 @@ def test_communications_are_the_round_of_the_first_record_below_the_threshold(tm
         round=[[0, 2, 4, 6], [0, 2, 4, 6]],
     )
     history.reference["singular_values"] = np.array([1000.0, 1.0, 1.0])
-    folder.add("table2", "wk2023", "w8a", history=history, params={"n_components": 1})
-    folder.add("table2", "power_gd", "w8a", "fast", history=history, params={"n_components": 1})
+    more = {"history": history, "params": {"n_components": 1}, "tags": THRESHOLDS}
+    folder.add("table2", "wk2023", "w8a", **more)
+    folder.add("table2", "power_gd", "w8a", "fast", **more)
     rows = report.communications(folder.results())
     assert {row["method"] for row in rows} == {"wk2023", "power_gd-fast"}
     found = {
         (row["order"], row["convention"], row["repeat"]): (row["rounds"], row["iterations"])
-        for row in rows
-        if row["method"] == "wk2023"
+        for row in chosen(rows, method="wk2023")
     }
     never = pytest.approx((np.nan, np.nan), nan_ok=True)
     assert found == {
@@ -164,12 +166,11 @@ def test_communications_are_the_round_of_the_first_record_below_the_threshold(tm
     }
 
 
-def test_communications_of_real_runs_agree_with_a_search(folder, clients, monkeypatch):
-    monkeypatch.setitem(report.THRESHOLDS, "gap", 0.0)
-    monkeypatch.setitem(report.PRINTED_THRESHOLDS, "gap", -20.0)
+def test_communications_of_real_runs_agree_with_a_search(folder, clients):
     history = folder.add(
-        "table2", "wk2023", "gap", params={"sigma_max": "reference", "rounds": 300}
-    )
+        "table2", "wk2023", "gap", params={"sigma_max": "reference", "rounds": 300},
+        tags={"log10_threshold": 0.0, "printed_log10_threshold": -20.0},
+    )  # fmt: skip
     rows = report.communications(folder.results())
     floor = 0.5 * np.sum(np.linalg.svd(np.vstack(clients))[1][RANK:] ** 2)
     for repeat in range(2):
@@ -178,12 +179,9 @@ def test_communications_of_real_runs_agree_with_a_search(folder, clients, monkey
         )
         assert 0 < rounds < 300
         expected = {"rounds": rounds, "iterations": rounds, "log10_threshold": 0.0}
-        row = next(
-            row for row in rows
-            if (row["order"], row["convention"], row["repeat"]) == ("code", "true", repeat)
-        )  # fmt: skip
+        (row,) = chosen(rows, order="code", convention="true", repeat=repeat)
         assert {key: row[key] for key in expected} == expected
-    assert all(np.isnan(row["rounds"]) for row in rows if row["order"] == "printed")
+    assert all(np.isnan(row["rounds"]) for row in chosen(rows, order="printed"))
 
 
 @pytest.mark.parametrize("exact", [0.0, 1e-9])
@@ -243,7 +241,7 @@ def test_final_and_exact_errors_and_claims(folder):
                 "fig3", "power_gd", "gap", f"alpha{alpha}-{'agd' if momentum else 'gd'}",
                 params={"power": alpha, "momentum": momentum, "local_steps": 20},
             )  # fmt: skip
-    results = folder.results()
+    results = folder.results("fig2")
     finals, exacts = report.final_errors(results), report.exact_errors(results)
     assert len(finals) == len(exacts) == 8
     floor = 0.5 * (0.4**2 + 0.3**2 + 0.25**2 + 0.2**2 + 0.1**2 + 0.05**2)
@@ -303,12 +301,9 @@ def test_a_bound_that_is_exceeded_too_often_does_not_hold(tmp_path):
     folder.problems["synthetic"] = {}
     history = made_up(kappa=np.full((20, 1), 1e9), exact_excess=np.zeros((20, 1)))
     history.reference["singular_values"] = np.array([2.0, 1.0, 0.0])
-    cell = folder.add(
-        "theorems", "power_exact", "synthetic",
-        params={"n_components": 1, "power": 0}, history=history,
-    )  # fmt: skip
-    cell.about["problem"] |= {"n_features": 3}
-    cell.save(tmp_path / "histories/factorization/theorems/power_exact/synthetic-default.h5")
+    history.about["problem"] = {"n_features": 3}
+    params = {"n_components": 1, "power": 0}
+    folder.add("theorems", "power_exact", "synthetic", params=params, history=history)
     rows = report.bounds(folder.results())
     assert {row["holds"] for row in rows if row["theorem"] == 2} == {False}
     assert {row["holds"] for row in rows if row["theorem"] == 3} == {True}
@@ -335,16 +330,14 @@ def test_remarks_count_the_steps_until_nothing_changes(tmp_path):
 # --- what lies below ----------------------------------------------------------------------------
 
 
-def test_results_select_by_experiment_and_algorithm_in_the_order_of_the_plan(folder):
+def test_results_know_their_problems_and_folders_and_read_a_history_once(folder):
     folder.add("fig1", "power_exact", "gap", "b-c", repeats=1)
     folder.add("fig1", "centralized_svd", "gap", repeats=1)
     folder.add("other", "power_exact", "gap", repeats=1)
     folder.problems["unused"] = {}
     results = folder.results()
-    found = [line[:3] for line in results.select("fig1")]
+    found = [(run.problem, run.algorithm, run.variant) for run in results.runs("fig1")]
     assert found == [("gap", "power_exact", "b-c"), ("gap", "centralized_svd", "default")]
-    assert [line[1] for line in results.select("fig1", "centralized_svd")] == ["centralized_svd"]
-    assert list(results.select("fig9")) == []
     assert results.problems("fig1") == ["gap"] and results.problems("fig9") == []
     assert (results.label("gap"), results.label("unused")) == ("GAP", "unused")
     assert results["fig1/power_exact/gap-b-c"] is results["fig1/power_exact/gap-b-c"]
