@@ -1,12 +1,8 @@
 """The one road by which figures are made: one look, honest bands, honest titles, equal bytes.
 
-    with plotting.style():
-        figure, ax = plotting.subplots()
-        plotting.log10_axis(ax)
-        plotting.curve(ax, history["round"], history["objective"], label="FAPS", **look("faps"))
-        plotting.title(ax, "Loss against rounds", history)
-        plotting.legend(ax)
-        plotting.save(figure, "results/figures/faps/loss")
+    for ax, run in plotting.panels("results/figures/faps/loss", results.runs("fig3")):
+        plotting.curve(ax, run["round"], run["objective"], label="FAPS", **look("faps"))
+        plotting.title(ax, f"Loss against rounds, {run.label}", run)
 
 No window system, no global state: pyplot is neither needed nor imported.
 """
@@ -32,6 +28,7 @@ from fedcore.errors import InputError, nearest
 from fedcore.files import atomic
 from fedcore.history import History
 from fedcore.recorder import NOT_RELEASED
+from fedcore.reports.results import Run
 from fedcore.reports.style import COLOURS, CYCLE, look, style
 
 __all__ = ["COLOURS", "CYCLE", "look", "style"]
@@ -241,15 +238,16 @@ def reference_line(ax: Axes, y: float, label: str, *, colour: str = COLOURS["bla
     )  # fmt: skip
 
 
-def title(ax: Axes, text: str, *histories: History) -> None:
+def title(ax: Axes, text: str, *shown: History | Run) -> None:
     """Set the title, wrapped to the axes; it says when the data are not what the papers used.
 
-    With a history of a private run, `save` adds "(not released)" to the name of the y-axis, or of
+    With the history of a private run, `save` adds "(not released)" to the name of the y-axis, or of
     that which shares it: what is measured there is exact, and no part of what the run gave out.
 
     Appends ``[surrogate data]`` or ``[rebuilt data]`` when a history was made with such;
     ``[data of unknown origin]`` when one does not say.
     """
+    histories = [one.history if isinstance(one, Run) else one for one in shown]
     if any(history.released is not None for history in histories):
         ax.set_gid(NOT_RELEASED)
     found = {history.about.get("problem", {}).get("status") for history in histories}

@@ -47,10 +47,9 @@ class Folder:
         return history
 
     def results(self, *empty):
-        experiments = {cell["experiment"]: {} for cell in self.cells.values()}
-        experiments |= dict.fromkeys(empty, {})
+        names = (*empty, *(cell["experiment"] for cell in self.cells.values()))
         plan = {"paper": self.paper, "problems": self.problems, "cells": self.cells}
-        plan |= {"experiments": experiments}
+        plan |= {"experiments": {name: {} for name in names}}
         (self.root / "plans").mkdir(exist_ok=True)
         file = self.root / "plans" / f"{self.paper}.json"
         file.write_text(json.dumps(plan))

@@ -309,9 +309,10 @@ def _excess(run: Run) -> np.ndarray:
 TABLES = {
     "sizes": Table(sizes, SHOWN),
     "spectra": Table(spectra, SHOWN),
-    "kappa": Table(kappa, by_group("kappa", "problem", "alpha", "select")),
+    "kappa": Table(kappa, by_group("kappa", "problem", "status", "alpha", "select")),
     "communications": Table(
-        communications, by_group("rounds", "method", "problem", "order", "convention")
+        communications,
+        by_group("rounds", "method", "problem", "status", "order", "log10_threshold", "convention"),
     ),
     "theory_counts": Table(theory_counts, SHOWN),
     "exact_errors": Table(exact_errors, without(*TAGS, "algorithm")),
@@ -321,5 +322,5 @@ TABLES = {
     "claims": Table(claims, SHOWN),
     "bounds": Table(bounds, SHOWN),
     "corollary_2": Table(corollary_2, SHOWN),
-    "remarks": Table(remarks, by_group("steps", "algorithm", "variant")),
+    "remarks": Table(remarks, by_group("steps", "problem", "status", "algorithm", "variant")),
 }
