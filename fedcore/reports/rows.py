@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from fedcore.history import History
 
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
+Rows = list[Row]
 
 
 def status(history: History) -> str:
@@ -26,6 +28,34 @@ def at(history: History, column: str, repeat: int, record: int | None) -> float:
     """Return a column's value at a record of a repeat, NaN for None."""
     values = history[column]
     return float("nan") if record is None else float(values[repeat, record])
+
+
+def reached(holds: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return each repeat's value at the first record where something holds.
+
+    Parameters
+    ----------
+    holds, values : ndarray of shape (repeats, records)
+
+    Returns
+    -------
+    ndarray of shape (repeats,)
+        NaN where it never holds.
+    """
+    here = values[np.arange(len(holds)), holds.argmax(axis=1)]
+    return np.where(holds.any(axis=1), here, np.nan)
+
+
+def groups(rows: Rows, *by: str) -> Iterator[tuple[Row, Rows]]:
+    """Yield the rows with equal values in the columns `by`, and before them these values.
+
+    Groups come in the order in which they first appear.
+    """
+    found: dict[tuple[Any, ...], Rows] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in by), []).append(row)
+    for key, group in found.items():
+        yield dict(zip(by, key, strict=True)), group
 
 
 def chosen(rows: Rows, **values: Any) -> Rows:

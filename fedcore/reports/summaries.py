@@ -11,24 +11,24 @@ taken alone, changes at most.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fedcore.errors import InputError, nearest
-from fedcore.reports.tables import Row
+from fedcore.reports.rows import Row, Rows, groups
 
 TWIN = "twin_"  # begins the names of columns of twins
 LEAST, MOST, CHANGE = f"{TWIN}least_", f"{TWIN}most_", f"{TWIN}change_"
 
 
-def summarise(rows: Sequence[Mapping[str, Any]], value: str, by: Sequence[str]) -> list[Row]:
+def summarise(rows: Rows, value: str, by: Sequence[str]) -> Rows:
     """Summarise a column over the repeats in each group of rows.
 
     Parameters
     ----------
-    rows : sequence of mapping
+    rows : list of dict
     value : str
         Column of numbers. None and NaN stand for a repeat without a result, see `statistic`.
     by : sequence of str
@@ -46,39 +46,43 @@ def summarise(rows: Sequence[Mapping[str, Any]], value: str, by: Sequence[str]) 
     InputError
         On an unknown column, or one that holds text.
     """
-    groups: dict[tuple[Any, ...], list[tuple[Any, Any]]] = {}
     for row in rows:
         for name in (value, *by):
             if name not in row:
                 raise InputError(f"no column '{name}' in this table: {nearest(name, row)}")
-        pair = (row[value], row.get(f"{TWIN}{value}"))
-        groups.setdefault(tuple(row[name] for name in by), []).append(pair)
-    any_twin = any(twin is not None for pairs in groups.values() for _, twin in pairs)
+    any_twin = any(row.get(f"{TWIN}{value}") is not None for row in rows)
     found = []
-    for key, pairs in groups.items():
-        values, twins = map(list, zip(*pairs, strict=True))
-        row = dict(zip(by, key, strict=True)) | {
+    for key, group in groups(rows, *by):
+        values = [row[value] for row in group]
+        summary = key | {
             "median": statistic(values),
             "min": statistic(values, "min", missing="last"),
             "max": statistic(values, "max", missing="first"),
             "count": len(values),
         }
         if any_twin:
-            row |= {"rounding": rounding(values, twins), "decided by": decided_by(values, twins)}
-        found.append(row)
+            twins = [row.get(f"{TWIN}{value}") for row in group]
+            summary |= {"rounding": rounding(values, twins)}
+            summary |= {"decided by": decided_by(values, twins)}
+        found.append(summary)
     return found
 
 
-def by_group(value: str, *by: str) -> Callable[[Sequence[Mapping[str, Any]]], list[Row]]:
+def by_group(value: str, *by: str) -> Callable[[Rows], Rows]:
     """Return `summarise` of a column by groups, for a table that people are shown so."""
     return lambda rows: summarise(rows, value, by)
 
 
-def without(*columns: str) -> Callable[[Sequence[Mapping[str, Any]]], list[Row]]:
+def without(*columns: str) -> Callable[[Rows], Rows]:
     """Return what leaves columns out, for a table that people are shown without them."""
     return lambda rows: [
         {name: value for name, value in row.items() if name not in columns} for row in rows
     ]
+
+
+def medians(rows: Rows, *columns: str) -> Row:
+    """Return the median of columns over rows, see `statistic`; NaN of no rows."""
+    return {name: statistic([row[name] for row in rows]) if rows else math.nan for name in columns}
 
 
 def rounding(values: Sequence[Any], twins: Sequence[Any]) -> float | None:
@@ -169,6 +173,65 @@ def exchanged(
     # Every statistic rises with every value, so its ends are at the ends of the choices.
     least, most = (statistic([end(choice) for choice in choices], name) for end in (min, max))
     return least, most
+
+
+def compared(ours: Rows, theirs: Rows, column: str, *, tie: bool = False) -> Row:
+    """Compare the medians of a column over two methods' repeats, and say what twins make of it.
+
+    Parameters
+    ----------
+    ours, theirs : list of dict
+        Rows with `column` and that of its twins; no rows stand for a method that has no result.
+    column : str
+        Numbers above zero, the less the better; NaN stands for a repeat without a result.
+    tie : bool, default=False
+        Whether equal medians count for us, too.
+
+    Returns
+    -------
+    dict
+        ``ratio`` of the medians, NaN where one is missing, and ``holds``, whether ours is less.
+        With twins also the ends of both when any repeats are exchanged for their twins,
+        ``twin_least_…`` and ``twin_most_…``, and ``twin_change_ratio``, the largest change of the
+        ratio of a single repeat to the other method's median; None where no row has a twin.
+    """
+
+    def less(mine: float, other: float) -> bool:
+        return mine < other or (tie and mine == other)
+
+    missing = [{column: math.nan}]
+    values, twins = (
+        [[row.get(name) for row in rows or missing] for rows in (ours, theirs)]
+        for name in (column, f"{TWIN}{column}")
+    )
+    one, other = map(statistic, values)
+    found: Row = {"ratio": _over(one, other), "holds": less(one, other)}
+    if all(twin is None for twin in (*twins[0], *twins[1])):
+        ends = ("least_ratio", "most_ratio", "change_ratio", "least_holds", "most_holds")
+        return found | {f"{TWIN}{name}": None for name in ends}
+    (least, most), (least_, most_) = (
+        exchanged(some, [[twin] * (twin is not None) for twin in others])
+        for some, others in zip(values, twins, strict=True)
+    )
+    changes = (
+        rounding(*([_over(x, other) for x in some] for some in (values[0], twins[0]))),
+        rounding(*([_over(one, x) for x in some] for some in (values[1], twins[1]))),
+    )
+    return found | {
+        f"{LEAST}ratio": _over(least, most_),
+        f"{MOST}ratio": _over(most, least_),
+        f"{CHANGE}ratio": max(change or 0.0 for change in changes),
+        f"{LEAST}holds": math.isfinite(most_) and less(most, least_),
+        f"{MOST}holds": math.isfinite(least) and math.isfinite(least_) and less(least, most_),
+    }
+
+
+def _over(one: float | None, other: float | None) -> float | None:
+    """Ratio of two numbers, NaN where one is missing or the second is 0, None without a twin."""
+    if one is None or other is None:
+        return None
+    known = math.isfinite(one) and math.isfinite(other) and other
+    return float(one / other) if known else math.nan
 
 
 def statistic(values: Sequence[Any], name: str = "median", *, missing: str = "last") -> float:

@@ -3,80 +3,56 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 
 import numpy as np
 import pytest
+from reports.folder import Folder
 
-from fedcore.experiments.cell import run_cell
 from fedcore.history import History
-from fedcore.problems import storage
-from fedcore.problems.problem import Problem
 from fedcore.reports import tables, verdicts
 from fedcore.reports.papers import faps as report
-from fedcore.reports.results import Results
 
 MEASURES = ["kkt", "kkt_residual", "captured", "singular_value_error"]
 SIGMA = np.sqrt([1.0, 0.5, 0.4, 0.1])  # λ₂ = 0.5, λ₃ = 0.4: g = 0.1 at p = 2
 
 
-class Folder:
+class Results(Folder):
     """A folder of results, to which made-up histories are added."""
 
-    def __init__(self, root):
-        self.root, self.cells, self.problems = root, {}, {}
-
     def add(
-        self, experiment, algorithm, problem="one", variant="default", params=None, twin=None,
-        **columns,
+        self, experiment, algorithm, problem="one", variant="default", params=(), twin=None,
+        tags=(), **columns,
     ):  # fmt: skip
         arrays = {name: np.array(values, dtype=float) for name, values in columns.items()}
-        repeats, records = next(iter(arrays.values())).shape
-        rounds = np.tile(np.arange(float(records)), (repeats, 1))
-        plain = {name: rounds * 0 + 1 for name in MEASURES}
-        history = History(
-            {"iteration": rounds.astype(int), "round": rounds, "bytes_up": 8 * rounds}
-            | plain
-            | arrays,
-            reference={"singular_values": SIGMA},
-        )
+        shape = next(iter(arrays.values())).shape
+        history = History(made_up(shape) | arrays, reference={"singular_values": SIGMA})
         if twin is not None:
             residual = np.array(twin, dtype=float)
-            again = np.tile(np.arange(float(residual.shape[1])), (len(residual), 1))
-            history.twin = {name: again * 0 + 1 for name in MEASURES} | {
-                "iteration": again.astype(int), "round": again, "bytes_up": 8 * again,
-                "inner_products": 4 * again, "kkt_residual": residual,
-            }  # fmt: skip
-        history.about = {
-            "params": {"n_components": 2, **(params or {})},
-            "problem": {"status": "synthetic", "n_clients": 4, "n_features": 50},
-        }
-        self._enter(experiment, algorithm, problem, variant)
-        history.save(self.path(experiment, algorithm, problem, variant))
-
-    def _enter(self, experiment, algorithm, problem, variant, **more):
-        name = f"{problem}-{variant}"
+            history.twin = made_up(residual.shape) | {"kkt_residual": residual}
+            history.twin["inner_products"] = 4 * history.twin["round"]
+        history.about = {"problem": {"n_clients": 4, "n_features": 50}}
         self.problems[problem] = {"label": problem}
-        self.cells[f"faps/{experiment}/{algorithm}/{name}"] = {
-            "paper": "faps", "experiment": experiment, "algorithm": algorithm, "name": name,
-            "problem": problem, **more,
-        }  # fmt: skip
-
-    def path(self, experiment, algorithm, problem, variant):
-        return self.root / f"histories/faps/{experiment}/{algorithm}/{problem}-{variant}.h5"
+        super().add(
+            experiment, algorithm, problem, variant, params=dict(params), tags=dict(tags),
+            history=history,
+        )  # fmt: skip
 
     def results(self):
-        plan = {"paper": "faps", "problems": self.problems, "cells": self.cells}
-        (self.root / "plans").mkdir(exist_ok=True)
-        file = self.root / "plans" / "faps.json"
-        file.write_text(json.dumps(plan))
-        return Results(file)
+        return super().results(*report.EXPERIMENTS, "fig1a", "fig1b")
+
+
+def made_up(shape):
+    """Return columns of a history in which nothing moves but the rounds."""
+    rounds = np.tile(np.arange(float(shape[1])), (shape[0], 1))
+    return {name: np.ones(shape) for name in (*MEASURES, "penalty")} | {
+        "iteration": rounds.astype(int), "round": rounds, "bytes_up": 8 * rounds,
+    }  # fmt: skip
 
 
 @pytest.fixture
 def folder(tmp_path):
-    return Folder(tmp_path)
+    return Results(tmp_path, "faps", {"n_components": 2}, MEASURES)
 
 
 def only(rows, **where):
@@ -277,13 +253,13 @@ def test_averages_are_over_problems_and_starts(folder):
 def test_the_variants_of_figure_2c_are_values_of_p(folder):
     for p in (10, 20):
         folder.add(
-            "fig2p", "faps", "p", f"p{p}", {"n_components": p},
+            "fig2p", "faps", "p", f"p{p}", {"n_components": p, "inner": "residual"},
             kkt_residual=[[1, 1e-5]], inner_products=[[0, p]],
         )  # fmt: skip
     counts = report.counts(folder.results())
     assert {r["variant"] for r in report.averages(counts)} == {"residual"}
-    ((algorithm, variant, ticks, values),) = report.panel(counts, "fig2p", "products")
-    assert (algorithm, variant) == ("faps", "residual")
+    ((method, ticks, values),) = report.panel(counts, "fig2p", "products")
+    assert method == "FAPS, inner rule (14)"
     assert ticks == [("p", 10), ("p", 20)]
     np.testing.assert_array_equal(values, [[2.5, 5.0]])
 
@@ -350,7 +326,7 @@ def test_orderings_compare_medians(folder):
 
 def test_leakage_against_convergence(folder):
     folder.add("fig1b", "ssi", "white_50", kkt_residual=[[1, 1e-1, 1e-2, 1e-3, 1e-3]],
-               leakage=[[np.nan, 1, 1e-6, 1e-4, 1e-3]])  # fmt: skip
+               leakage=[[np.nan, 1, 1e-6, 1e-4, 1e-3]], tags={"kind": "white"})  # fmt: skip
     rows = report.leakage(folder.results())
     at_2 = only(rows, limit=1e-2)
     assert (at_2["rounds_leakage"], at_2["rounds_kkt"], at_2["ratio"]) == (2, 2, 1)
@@ -364,17 +340,11 @@ def test_leakage_against_convergence(folder):
 
 def test_the_tables_of_a_run(folder, clients):
     """SSI and FAPS as the workflow runs them: the stop is where the run ended."""
-    storage.save(Problem("small", clients), folder.root / "small.h5")
+    folder.add_problem("small", clients)
+    stop = {"kkt_residual": {"at_most": report.KKT_LIMIT}}
     for algorithm, params in (("ssi", {}), ("faps", {"inner": "residual"})):
-        cell = {
-            "paper": "faps", "experiment": "inner", "algorithm": algorithm, "name": "small-default",
-            "problem": "small", "params": {"n_components": 2, "rounds": 300, **params}, "seed": 1,
-            "repeats": 2, "metrics": MEASURES, "iterates": "last",
-            "stop": {"kkt_residual": {"at_most": report.KKT_LIMIT}},
-        }  # fmt: skip
-        path = folder.path("inner", algorithm, "small", "default")
-        run_cell(cell, folder.root / "small.h5", path)
-        folder._enter("inner", algorithm, "small", "default")
+        params = {"rounds": 300} | params
+        Folder.add(folder, "inner", algorithm, "small", params=params, seed=1, stop=stop)
     results = folder.results()
     counts = report.counts(results)
     for algorithm in ("ssi", "faps"):

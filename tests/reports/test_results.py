@@ -77,6 +77,20 @@ def test_rows_and_columns_are_chosen_by_values():
         rows.chosen(table, m=2)
 
 
+def test_rows_are_grouped_in_order_of_appearance():
+    table = [{"m": m, "k": k} for m, k in (("b", 1), ("a", 1), ("b", 2), ("b", 1))]
+    found = [(key, len(group)) for key, group in rows.groups(table, "m", "k")]
+    assert found == [({"m": "b", "k": 1}, 2), ({"m": "a", "k": 1}, 1), ({"m": "b", "k": 2}, 1)]
+    assert [len(group) for _, group in rows.groups(table)] == [4]
+
+
+def test_the_value_at_the_first_record_where_something_holds():
+    values = np.array([[5.0, 3.0, 1.0], [4.0, 2.0, np.nan], [1.0, 0.0, 1.0]])
+    found = rows.reached(values <= 2, 10 * values)
+    np.testing.assert_array_equal(found, [10, 20, 10])
+    np.testing.assert_array_equal(rows.reached(values > 4, values), [5, np.nan, np.nan])
+
+
 def test_a_row_of_a_run(results):
     (run,) = results.runs("second")
     assert run.params.n_components == 2 and run.params.tol == 0.0

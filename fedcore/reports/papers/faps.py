@@ -8,19 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from fedcore.algorithms import local_power
 from fedcore.history import History
-from fedcore.reports import summaries
 from fedcore.reports.report import Table
-from fedcore.reports.results import Results
-from fedcore.reports.rows import at, first, status
-from fedcore.reports.summaries import by_group
-
-Rows = list[dict[str, Any]]
+from fedcore.reports.results import Results, Run
+from fedcore.reports.rows import Rows, chosen, groups, reached
+from fedcore.reports.summaries import (
+    TWIN,
+    by_group,
+    compared,
+    decided_by,
+    medians,
+    rounding,
+    statistic,
+    summarise,
+    without,
+)
 
 # ``kkt``, ‖P⊥ AAᵀZ‖_F ≤ 1e−4 ‖A‖₂², explains the printed errors of the synthetic problems;
 # ``scaled``, ‖P⊥ AAᵀZ‖_F ≤ 5e−6 ‖A‖_F², those of the images; ``rule27`` is what the paper states, a
@@ -31,72 +39,65 @@ RULES = {
     "scaled": lambda history: history["kkt"] <= SCALED_LIMIT,
     "rule27": lambda history: _change(history["captured"]) <= RULE_27,
 }
-EXPERIMENTS = (
-    "table4",
-    "inner",
-    "table1",
-    "table1_printed",
-    "fig2m",
-    "fig2p",
-    "fig2xi",
-    "fig3",
-    "fig4",
-)
-MEASURES = ("round", "bytes_up", "kkt", "singular_value_error")
-# Curves of figures: name and line; the colour is the algorithm's.
-LABELS = {
-    ("ssi", "default"): ("SSI", "-"),
-    ("local_power", "default"): ("LocalPower", "-"),
-    ("faps", "default"): ("FAPS as printed", "--"),
-    ("faps", "residual"): ("FAPS, inner rule (14)", "-"),
-    ("faps", "ritz-signs"): ("FAPS, Ritz vectors", ":"),
-    ("block_krylov", "default"): ("block Krylov", "-"),
-    ("momentum_power", "default"): ("momentum", "-"),
-}
-RULE_PROBLEMS = ("uneven", "n2000", "xi1", "xi4", "kappa100", "mnist")  # rule (27) is looked at
+FIGURES_2_TO_4 = ("table1", "table1_printed", "fig2m", "fig2p", "fig2xi", "fig3", "fig4")
+EXPERIMENTS = ("table4", "inner", *FIGURES_2_TO_4)
 RATES = ("products_per_round", "measured", "steps", "exact", "ssi")
-LEAKAGE_LIMIT = 1e-5  # of Figure 1b
 RATE_FROM = 1e-3  # KKT violation, over ‖A‖₂², from which on the rate is measured
+LEAKAGE_LIMIT = 1e-5  # of Figure 1b
+LEAKAGE_LIMITS = (1e-2, 1e-3, 10 * LEAKAGE_LIMIT, LEAKAGE_LIMIT)
+METHODS = {
+    "ssi": "SSI",
+    "local_power": "LocalPower",
+    "block_krylov": "block Krylov",
+    "momentum_power": "momentum",
+}
+FAPS = {"relative_change": "FAPS as printed", "residual": "FAPS, inner rule (14)"}
+# Number by number: the last digit of NumPy's powers of arrays is another on other CPUs.
+_power = np.frompyfunc(pow, 2, 1)
+
+
+def method(run: Run) -> str | None:
+    """Return what figures call the method of a run, None for one that they leave out."""
+    if run.algorithm == "faps":
+        return "FAPS, Ritz vectors" if run.params.solver == "ritz" else FAPS.get(run.params.inner)
+    if getattr(run.params, "sigma_next", None) is not None:
+        return None  # momentum that is told the spectrum
+    return METHODS.get(run.algorithm)
 
 
 @cache
 def counts(results: Results) -> Rows:
     """Rounds, bytes, errors and products at every stop, a row per start; NaN when never.
 
-    ``products`` are those of a client's AᵢAᵢᵀ with a block, ``inner_products`` those that FAPS
-    counts itself, over all clients. The columns ``twin_…`` are the same of the repeat's twin, None
-    where it has none; see `fedcore.experiments.twins`.
+    ``products`` are those of a client's AᵢAᵢᵀ with a block. The columns ``twin_…`` are the same of
+    the repeat's twin, None where it has none; see `fedcore.experiments.twins`. ``method`` is what
+    `method` says.
     """
-    rows = []
-    for experiment, problem, algorithm, variant, history in _cells(results, EXPERIMENTS):
-        cell = _described(experiment, problem, algorithm, variant, history)
-        for rule in RULES:
-            found = _stops(algorithm, history, rule)
-            twins = _stops(algorithm, history.twins, rule) if history.twins else []
-            for repeat, stop in enumerate(found):
-                twin = twins[repeat] if twins else dict.fromkeys(stop)
-                rows.append(
-                    cell
-                    | {"repeat": repeat, "rule": rule}
-                    | stop
-                    | {f"{summaries.TWIN}{name}": value for name, value in twin.items()}
-                )
-    return rows
-
-
-def _stops(algorithm: str, history: History, rule: str) -> list[dict[str, float]]:
-    """What `counts` says of each repeat at its stop."""
-    records = [first(holds) for holds in RULES[rule](history)]
     return [
-        {
-            "rounds": at(history, "round", repeat, record),
-            "bytes_up": at(history, "bytes_up", repeat, record),
-            "kkt": at(history, "kkt", repeat, record),
-            "singular_value_error": at(history, "singular_value_error", repeat, record),
-            "products": products(algorithm, history, repeat, record),
-        }
-        for repeat, record in enumerate(records)
+        row
+        for run in results.runs(*EXPERIMENTS)
+        for rule in RULES
+        for row in run.rows(p=_p, method=method, rule=rule, **_stops(run, rule))
     ]
+
+
+def _p(run: Run) -> int:
+    return int(run.params.n_components)
+
+
+def _stops(run: Run, rule: str) -> dict[str, Any]:
+    """What `counts` says of the repeats at their stop, shape (repeats,) each."""
+    measures = {"rounds": "round", "bytes_up": "bytes_up"}
+    measures |= {name: name for name in ("kkt", "singular_value_error")}
+
+    def at_stop(history: History) -> dict[str, np.ndarray]:
+        values = {name: history[column] for name, column in measures.items()}
+        values["products"] = products(run, history)
+        return {name: reached(RULES[rule](history), column) for name, column in values.items()}
+
+    found, twins = at_stop(run.history), run.history.twins
+    again = at_stop(twins) if twins else dict.fromkeys(found)
+    return found | {f"{TWIN}{name}": column for name, column in again.items()}
 
 
 def amplification(results: Results) -> Rows:
@@ -108,61 +109,74 @@ def amplification(results: Results) -> Rows:
     is the greater matter; see `summaries.decided_by`.
     """
     rows = []
-    for experiment, problem, algorithm, variant, history in _cells(results, EXPERIMENTS):
-        if history.twins is None:
+    for run in results.runs(*EXPERIMENTS):
+        if run.history.twins is None:
             continue
-        distance = history["twin_distance"]
-        rounds, twins = (
-            [stop["rounds"] for stop in _stops(algorithm, one, "kkt")]
-            for one in (history, history.twins)
-        )
+        distance, stops = run["twin_distance"], _stops(run, "kkt")
+        rounds, twins = stops["rounds"], stops[f"{TWIN}rounds"]
         rows.append(
-            _described(experiment, problem, algorithm, variant, history)
-            | {
-                "at_start": float(np.median(distance[:, 0])),
-                "after_one": float(np.median(distance[:, 1])),
-                "largest": float(np.median(np.nanmax(distance, axis=1))),
-                "rounds": summaries.statistic(rounds),
-                "least": summaries.statistic(rounds, "min"),
-                "most": summaries.statistic(rounds, "max", missing="first"),
-                "rounding": summaries.rounding(rounds, twins),
-                "decided_by": summaries.decided_by(rounds, twins),
-            }
+            run.row(
+                p=_p,
+                at_start=np.median(distance[:, 0]),
+                after_one=np.median(distance[:, 1]),
+                largest=np.median(np.nanmax(distance, axis=1)),
+                rounds=statistic(rounds),
+                least=statistic(rounds, "min"),
+                most=statistic(rounds, "max", missing="first"),
+                rounding=rounding(rounds, twins),
+                decided_by=decided_by(rounds, twins),
+            )
         )
     return rows
 
 
-def products(algorithm: str, history: History, repeat: int, record: int | None) -> float:
-    """Return the products of AᵢAᵢᵀ with a block that a client has made up to a record."""
-    rounds = at(history, "round", repeat, record)
-    if "inner_products" in history.columns:
-        clients = history.about["problem"]["n_clients"]
-        return at(history, "inner_products", repeat, record) / clients
-    if algorithm == "local_power" and rounds == rounds:
-        params = local_power.Params(**history.about["params"])
-        return float(sum(local_power.steps_of(params, k) for k in range(1, int(rounds) + 1)))
+def products(run: Run, history: History) -> np.ndarray:
+    """Return the products of AᵢAᵢᵀ with a block that a client has made.
+
+    Parameters
+    ----------
+    run : Run
+    history : History
+        Of the run, or of its twins.
+
+    Returns
+    -------
+    ndarray of shape (repeats, records)
+    """
+    rounds = history["round"]
+    if "inner_products" in history.columns:  # FAPS counts them itself, over all clients
+        return history["inner_products"] / run.data["n_clients"]
+    if run.algorithm == "local_power":
+        steps = [local_power.steps_of(run.params, k) for k in range(1, int(np.nanmax(rounds)) + 1)]
+        made = np.cumsum([0.0, *steps])
+        return np.interp(rounds, np.arange(len(made)), made)
     return rounds
 
 
 def averages(rows: Rows) -> Rows:
     """Tables 2 and 3: means over problems and starts, a row per experiment, method and stop."""
-    groups: dict[tuple[str, ...], Rows] = {}
-    for row in rows:
-        key = (row["experiment"], row["algorithm"], variant_of(row), row["rule"])
-        groups.setdefault(key, []).append(row)
-    names = ("experiment", "algorithm", "variant", "rule")
     return [
-        dict(zip(names, key, strict=True))
+        key
         | {
-            name: summaries.statistic([row[name] for row in group], "mean")
+            name: statistic([row[name] for row in group], "mean")
             for name in ("kkt", "singular_value_error")
         }
         | {"runs": len(group)}
-        for key, group in groups.items()
+        for key, group in groups(_without_p(rows), "experiment", "algorithm", "variant", "rule")
     ]
 
 
-@cache
+def _without_p(rows: Rows) -> Rows:
+    """Name the variants of Figure 2 (3), which are values of p, as the method elsewhere."""
+    names = {FAPS["residual"]: "residual"}
+    return [
+        row | {"variant": names.get(row["method"], "default")}
+        if row["experiment"] == "fig2p"
+        else row
+        for row in rows
+    ]
+
+
 def rates(results: Results) -> Rows:
     """Factor by which the KKT violation falls per round, beside what theory says, per start.
 
@@ -172,39 +186,29 @@ def rates(results: Results) -> Rows:
     one of clients that are alike.
     """
     rows = []
-    for experiment, problem, algorithm, variant, history in _cells(results, EXPERIMENTS):
-        if algorithm not in ("ssi", "faps"):
+    for run in results.runs(*EXPERIMENTS):
+        if run.algorithm not in ("ssi", "faps"):
             continue
-        eigenvalues = history.reference["singular_values"] ** 2
-        p = history.about["params"]["n_components"]
-        last, next_ = eigenvalues[p - 1 : p + 1]
+        p, residual = _p(run), run["kkt_residual"]
+        last, next_ = run.history.reference["singular_values"][p - 1 : p + 1] ** 2
         gap = last - next_
-        for repeat, residual in enumerate(history["kkt_residual"]):
-            begin, end = first(residual <= RATE_FROM), first(residual <= KKT_LIMIT)
-            if begin is None or end is None or begin == end:
-                continue
-            row = _described(experiment, problem, algorithm, variant, history) | {
-                "repeat": repeat,
-                "measured": float((residual[end] / residual[begin]) ** (1 / (end - begin))),
-                "ssi": float(next_ / last),
-                "products_per_round": 1.0,
-                "penalty": float("nan"),
-                "exact": float("nan"),
-                "steps": float("nan"),
-            }
-            if algorithm == "faps":
-                b = at(history, "penalty", repeat, end)
-                q = (
-                    products(algorithm, history, repeat, end)
-                    - products(algorithm, history, repeat, begin)
-                ) / (end - begin)
-                row |= {
-                    "products_per_round": q,
-                    "penalty": b,
-                    "exact": float(b / (b + gap)),
-                    "steps": float((b + gap * (next_ / (last + b)) ** q) / (b + gap)),
-                }
-            rows.append(row)
+        begin, end = residual <= RATE_FROM, residual <= KKT_LIMIT
+        records = np.broadcast_to(np.arange(residual.shape[1]), residual.shape)
+        spent = reached(end, records) - reached(begin, records)
+        spent[spent == 0] = np.nan
+        made = products(run, run.history)
+        b = reached(end, run["penalty"]) if run.algorithm == "faps" else np.nan
+        q = (reached(end, made) - reached(begin, made)) / spent
+        found = run.rows(
+            p=p,
+            measured=_power(reached(end, residual) / reached(begin, residual), 1 / spent),
+            ssi=next_ / last,
+            products_per_round=q,
+            penalty=b,
+            exact=b / (b + gap),
+            steps=(b + gap * _power(next_ / (last + b), q)) / (b + gap),
+        )
+        rows += [row for row in found if not np.isnan(row["measured"])]
     return rows
 
 
@@ -216,7 +220,7 @@ def theory(rows: Rows) -> dict[str, Any]:
     dict
         ``products_per_round`` and ``steps``, curves; ``exact`` and ``ssi``, numbers.
     """
-    b, ssi = (float(np.median([row[name] for row in rows])) for name in ("penalty", "ssi"))
+    b, ssi = medians(rows, "penalty", "ssi").values()
     row = min(rows, key=lambda row: abs(row["penalty"] - b))
     gap = row["penalty"] * (1 / row["exact"] - 1)
     last = gap / (1 - ssi)
@@ -230,28 +234,18 @@ def inner(rows: Rows, measured: Rows) -> Rows:
 
     ``rounding`` and ``decided_by`` are those of `summaries.summarise`.
     """
-    some = [r for r in rows if r["experiment"] == "inner" and r["rule"] == "kkt"]
-    by = ["status", "algorithm", "variant"]
-    rated = {
-        (row["algorithm"], row["variant"]): row
-        for row in _medians([r for r in measured if r["experiment"] == "inner"], by, RATES)
-    }
-    none = dict.fromkeys(RATES, float("nan"))
-    ends = {
-        (row["algorithm"], row["variant"]): {
-            "least": row["min"],
-            "most": row["max"],
-            "rounding": row.get("rounding"),
-            "decided_by": row.get("decided by"),
-        }
-        for row in summaries.summarise(some, "rounds", by)
-    }
-    return [
-        row
-        | ends[row["algorithm"], row["variant"]]
-        | {name: rated.get((row["algorithm"], row["variant"]), none)[name] for name in RATES}
-        for row in _medians(some, by, ("rounds", "products", "kkt", "singular_value_error"))
-    ]
+    found = []
+    some = chosen(rows, experiment="inner", rule="kkt")
+    for key, group in groups(some, "status", "algorithm", "variant"):
+        (ends,) = summarise(group, "rounds", [])
+        found.append(
+            key
+            | medians(group, "rounds", "products", "kkt", "singular_value_error")
+            | {"least": ends["min"], "most": ends["max"]}
+            | {"rounding": ends.get("rounding"), "decided_by": ends.get("decided by")}
+            | medians(chosen(measured, experiment="inner", **key), *RATES)
+        )
+    return found
 
 
 def rates_by_problem(rows: Rows) -> Rows:
@@ -260,51 +254,39 @@ def rates_by_problem(rows: Rows) -> Rows:
     ``speed_of_exact``, ln(exact)/ln(ssi), is SSI's rounds over those of exact solves: below 1 where
     b > λ_{p+1}, so that FAPS cannot be the faster one there.
     """
-    by = ["experiment", "problem", "status", "p", "algorithm", "variant"]
-    found = _medians([r for r in rows if r["experiment"] != "inner"], by, (*RATES, "penalty"))
-    ssi = {(r["problem"], r["p"]): r["measured"] for r in found if r["algorithm"] == "ssi"}
-    return [
-        row
-        | {
-            "ssi_measured": ssi.get((row["problem"], row["p"]), float("nan")),
-            "speed_of_exact": float(np.log(row["exact"]) / np.log(row["ssi"])),
-        }
-        for row in found
-        if row["algorithm"] == "faps"
-    ]
+    found = []
+    some = [row for row in rows if row["experiment"] != "inner"]
+    by = ("experiment", "problem", "status", "p", "algorithm", "variant")
+    for key, group in groups(chosen(some, algorithm="faps"), *by):
+        row = key | medians(group, *RATES, "penalty")
+        ssi = chosen(some, algorithm="ssi", problem=row["problem"], p=row["p"])
+        row["ssi_measured"] = medians(ssi, "measured")["measured"]
+        row["speed_of_exact"] = float(np.log(row["exact"]) / np.log(row["ssi"]))
+        found.append(row)
+    return found
 
 
 def panel(
     rows: Rows, experiment: str, column: str, rule: str = "kkt"
-) -> Iterator[tuple[str, str, list[tuple[str, int]], np.ndarray]]:
+) -> Iterator[tuple[str, list[tuple[str, int]], np.ndarray]]:
     """Yield what a panel of Figures 2 and 3 draws, method by method.
 
     Yields
     ------
-    algorithm, variant : str
+    method : str
     ticks : list of (problem, p)
         The same for every method.
     values : ndarray of shape (repeats, ticks)
         NaN where there is no such run or it did not come to the stop.
     """
-    some = [r for r in rows if r["experiment"] == experiment and r["rule"] == rule]
+    some = chosen(rows, experiment=experiment, rule=rule)
     ticks = list(dict.fromkeys((r["problem"], r["p"]) for r in some))
-    methods: dict[tuple[str, str], Rows] = {}
-    for row in some:
-        methods.setdefault((row["algorithm"], variant_of(row)), []).append(row)
-    for key, group in methods.items():
+    for key, group in groups(some, "method"):
         values = np.full((1 + max(r["repeat"] for r in group), len(ticks)), np.nan)
         for row in group:
             values[row["repeat"], ticks.index((row["problem"], row["p"]))] = row[column]
-        if key in LABELS and not np.isnan(values).all():
-            yield *key, ticks, values
-
-
-def variant_of(row: dict[str, Any]) -> str:
-    """Return the variant of a row; those of Figure 2 (3) are values of p instead."""
-    if row["experiment"] != "fig2p":
-        return row["variant"]
-    return "residual" if row["algorithm"] == "faps" else "default"
+        if key["method"] and not np.isnan(values).all():
+            yield key["method"], ticks, values
 
 
 def leakage(results: Results) -> Rows:
@@ -313,55 +295,40 @@ def leakage(results: Results) -> Rows:
     ``ratio`` is that of the two numbers of rounds, with all rounds of the run, a lower bound, for a
     KKT violation that is not reached; ``least`` is the smallest error of the rebuilt matrix.
     """
-    rows = []
-    for experiment, problem, algorithm, variant, history in _cells(results, ("fig1a", "fig1b")):
-        for repeat in range(history.repeats):
-            for limit in (1e-2, 1e-3, 10 * LEAKAGE_LIMIT, LEAKAGE_LIMIT):
-                record = first(history["kkt_residual"][repeat] <= limit)
-                known = first(history["leakage"][repeat] <= limit)
-                rounds_kkt = at(history, "round", repeat, record)
-                rounds_leakage = at(history, "round", repeat, known)
-                rounds = float(history.last("round")[repeat])
-                rows.append(
-                    {
-                        "experiment": experiment,
-                        "problem": problem,
-                        "status": status(history),
-                        "n": history.about["problem"]["n_features"],
-                        "algorithm": algorithm,
-                        "variant": variant,
-                        "repeat": repeat,
-                        "limit": limit,
-                        "rounds_kkt": rounds_kkt,
-                        "rounds_leakage": rounds_leakage,
-                        "rounds": rounds,
-                        "ratio": rounds_leakage
-                        / np.fmin(rounds_kkt, history.last("round")[repeat]),
-                        "leakage_at_kkt": at(history, "leakage", repeat, record),
-                        "least": float(np.nanmin(history["leakage"][repeat])),
-                    }
+    rows: Rows = []
+    for run in results.runs("fig1a", "fig1b"):
+        rounds, error = run["round"], run["leakage"]
+        tables = []
+        for limit in LEAKAGE_LIMITS:
+            stop = run["kkt_residual"] <= limit
+            kkt, known = reached(stop, rounds), reached(error <= limit, rounds)
+            tables.append(
+                run.rows(
+                    n=run.data["n_features"],
+                    limit=limit,
+                    rounds_kkt=kkt,
+                    rounds_leakage=known,
+                    rounds=run.last("round").astype(float),
+                    ratio=known / np.fmin(kkt, run.last("round")),
+                    leakage_at_kkt=reached(stop, error),
+                    least=np.nanmin(error, axis=1),
                 )
+            )
+        rows += chain.from_iterable(zip(*tables, strict=True))
     return rows
 
 
 def growth(rows: Rows) -> Rows:
     """Figure 1b, from `leakage`'s rows: rounds of SSI until either error is 1e−5, a row per start.
 
-    ``kind`` is ``white`` for independent entries, ``decaying`` for the spectrum (23), ξ = 1.0316;
-    ``rounds_known`` are the rounds until the Gram matrix is known to 1e−4.
+    The tag ``kind`` is ``white`` for independent entries, ``decaying`` for the spectrum (23), ξ =
+    1.0316; ``rounds_known`` are the rounds until the Gram matrix is known to 1e−4.
     """
-    some = [row for row in rows if row["experiment"] == "fig1b"]
-    known = {
-        (row["problem"], row["repeat"]): row["rounds_leakage"]
-        for row in some
-        if row["limit"] == 10 * LEAKAGE_LIMIT
-    }
+    some = chosen(rows, experiment="fig1b")
+    known = chosen(some, limit=10 * LEAKAGE_LIMIT)
     return [
-        {"kind": row["problem"].split("_")[0]}
-        | row
-        | {"rounds_known": known[row["problem"], row["repeat"]]}
-        for row in some
-        if row["limit"] == LEAKAGE_LIMIT
+        row | {"rounds_known": other["rounds_leakage"]}
+        for row, other in zip(chosen(some, limit=LEAKAGE_LIMIT), known, strict=True)
     ]
 
 
@@ -369,124 +336,24 @@ def orderings(rows: Rows) -> Rows:
     """Which method needs fewer rounds, by medians over the starts, on every problem.
 
     `rows` are those of `counts`. A row per stop, problem, and pair of methods; FAPS once in every
-    variant. ``ratio`` is that of the medians, and ``holds`` says that it is below 1, or at most 1
-    for LocalPower against SSI, which it becomes. ``twin_least_…`` and ``twin_most_…`` are the ends
-    of what both come to when any runs are exchanged for their twins, and ``twin_change_ratio`` is
-    the largest change of a single run's rounds over the other method's median (or of the median
-    over them); None where neither method has twins.
+    variant. ``ratio`` and what follows are those of `summaries.compared`; a tie counts for
+    LocalPower against SSI, which it becomes.
     """
-    found: Rows = []
-    medians: dict[tuple[Any, ...], dict[tuple[str, str], Rows]] = {}
-    for row in rows:
-        if row["experiment"] == "inner":
-            continue
-        key = (row["experiment"], row["problem"], row["p"], row["rule"])
-        name = (row["algorithm"], variant_of(row) if row["algorithm"] == "faps" else "")
-        medians.setdefault(key, {}).setdefault(name, []).append(row)
-    for key, methods in medians.items():
-        pairs = [("local-power-before-ssi", "", ("local_power", ""), ("ssi", ""))]
-        for algorithm, variant in methods:
-            if algorithm == "faps":
-                mine = (algorithm, variant)
-                pairs.append(("faps-before-local-power", variant, mine, ("local_power", "")))
-                pairs.append(("faps-before-ssi", variant, mine, ("ssi", "")))
-        for claim, variant, *names in pairs:
-            one, other = (methods.get(name, []) for name in names)
+    found = []
+    some = [row for row in _without_p(rows) if row["experiment"] != "inner"]
+    for key, group in groups(some, "experiment", "problem", "p", "rule", "status"):
+        power, ssi = (chosen(group, algorithm=name) for name in ("local_power", "ssi"))
+        pairs = [("local-power-before-ssi", "", power, ssi)]
+        for name, faps in groups(chosen(group, algorithm="faps"), "variant"):
+            pairs.append(("faps-before-local-power", name["variant"], faps, power))
+            pairs.append(("faps-before-ssi", name["variant"], faps, ssi))
+        for claim, variant, ours, theirs in pairs:
             found.append(
-                dict(zip(("experiment", "problem", "p", "rule"), key, strict=True))
-                | {"status": next(iter(methods.values()))[0]["status"]}
+                key
                 | {"claim": claim, "variant": variant}
-                | _compared(one, other, tie=not variant)
+                | compared(ours, theirs, "rounds", tie=not variant)
             )
     return found
-
-
-def _compared(one: Rows, other: Rows, *, tie: bool) -> dict[str, Any]:
-    """Medians of the rounds of two methods against each other, and what twins make of them."""
-    column = f"{summaries.TWIN}rounds"
-
-    def before(rounds: float, others: float) -> bool:
-        return bool(rounds < others or (rounds == others and tie))
-
-    first_, second = (
-        summaries.statistic([row["rounds"] for row in rows]) if rows else np.nan
-        for rows in (one, other)
-    )
-    found = {"ratio": _over(first_, second), "holds": before(first_, second)}
-    names = ("least_ratio", "most_ratio", "change_ratio", "least_holds", "most_holds")
-    twins: dict[str, Any] = dict.fromkeys(names)
-    if any(row[column] is not None for row in (*one, *other)):
-        (least, most), (least_, most_) = (
-            summaries.exchanged(
-                [row["rounds"] for row in rows],
-                [[] if row[column] is None else [row[column]] for row in rows],
-            )
-            if rows
-            else (np.nan, np.nan)
-            for rows in (one, other)
-        )
-        # One repeat alone against the median of the other method, as run and as its twin.
-        alone = [
-            summaries.rounding(
-                [_over(row["rounds"], second) for row in one],
-                [_over(row[column], second) for row in one],
-            ),
-            summaries.rounding(
-                [_over(first_, row["rounds"]) for row in other],
-                [_over(first_, row[column]) for row in other],
-            ),
-        ]
-        twins = {
-            "least_ratio": _over(least, most_),
-            "most_ratio": _over(most, least_),
-            "change_ratio": max(change or 0.0 for change in alone),
-            "least_holds": bool(np.isfinite(most_)) and before(most, least_),
-            "most_holds": bool(np.isfinite([least, least_]).all()) and before(least, most_),
-        }
-    return found | {f"{summaries.TWIN}{name}": value for name, value in twins.items()}
-
-
-def _over(rounds: float | None, others: float | None) -> float | None:
-    """Ratio of two numbers of rounds: NaN when one was not reached, None without the twin."""
-    if rounds is None or others is None:
-        return None
-    known = np.isfinite([rounds, others]).all() and others
-    return float(rounds / others) if known else np.nan
-
-
-def _cells(
-    results: Results, experiments: tuple[str, ...]
-) -> Iterator[tuple[str, str, str, str, History]]:
-    """Yield (experiment, problem, algorithm, variant, history) of several experiments."""
-    for experiment in experiments:
-        for cell in results.select(experiment):
-            yield experiment, *cell
-
-
-def _described(
-    experiment: str, problem: str, algorithm: str, variant: str, history: History
-) -> dict[str, Any]:
-    """First columns of the tables of cells."""
-    return {
-        "experiment": experiment,
-        "problem": problem,
-        "status": status(history),
-        "algorithm": algorithm,
-        "variant": variant,
-        "p": history.about["params"]["n_components"],
-    }
-
-
-def _medians(rows: Rows, by: list[str], columns: tuple[str, ...]) -> Rows:
-    """Return the medians of several columns in each group of rows."""
-    groups: dict[tuple[Any, ...], Rows] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[name] for name in by), []).append(row)
-    return [
-        dict(zip(by, key, strict=True))
-        | {name: summaries.statistic([row[name] for row in group]) for name in columns}
-        for key, group in groups.items()
-    ]
 
 
 def _change(captured: np.ndarray) -> np.ndarray:
@@ -499,9 +366,9 @@ TABLES = {
         counts, by_group("rounds", "experiment", "problem", "algorithm", "variant", "p", "rule")
     ),
     "inner": Table(lambda results: inner(counts(results), rates(results))),
-    "rates": Table(rates),
+    "rates": Table(rates, without("reading")),
     "leakage": Table(leakage),
     "averages": Table(lambda results: averages(counts(results))),
     "orderings": Table(lambda results: orderings(counts(results))),
-    "amplification": Table(amplification),
+    "amplification": Table(amplification, without("reading")),
 }
