@@ -55,7 +55,7 @@ def products(problem: Problem, p: int, rng: np.random.Generator) -> bool:
     read = seconds(lambda: [np.vdot(client, client) for client in clients])
     states = [SimpleNamespace(kept=SimpleNamespace()) for _ in clients]
     for state in states:
-        state.gram_memory = SimpleNamespace(columns=10**9)  # made at the first product
+        state.columns_seen = 10**9  # made at the first product
 
     def plain(Z: np.ndarray) -> np.ndarray:
         return sum(

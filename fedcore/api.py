@@ -216,7 +216,9 @@ def execute(
         `fedcore.algorithms` for what it records and returns.
     """
     require_rank(settings.n_components, problem.n_samples, problem.n_features)
-    if not algorithm.private(settings):  # a private run may not tell by a failure
+    if algorithm.private(settings):
+        _require_noise(center, finish)
+    else:  # a private run may not tell by a failure
         if problem.clients.zero:
             raise InputError("the data of all clients are zero: there is no subspace to find")
         require_size(problem.clients)
@@ -229,11 +231,8 @@ def execute(
         )
     federation = Federation(
         problem.clients, seed, threads=threads, transcript=transcript, check=False,
-        bare_finish=finish is not None,
         labelled=algorithm.labelled, stack=stack, noise=noise,
     )  # fmt: skip
-    if algorithm.private(settings):
-        federation.require_protectable(center=center)
     added = {}
     if center:
         added["mean"] = federation.center()
@@ -256,6 +255,20 @@ def execute(
     recorder.end(output)
     output = {**output, **added}
     return recorder, output if finish is None else {**output, **finish(federation, output)}
+
+
+def _require_noise(center: bool, finish: Finish | None) -> None:
+    """Refuse a private run with an exchange before or after it that has no noise."""
+    if finish is not None:
+        raise InputError(
+            "an exchange without noise is to follow this algorithm (FederatedPCA's last round) "
+            "and would void its guarantee: use fedcore.run"
+        )
+    if center:
+        raise InputError(
+            "the mean of the samples would cross without noise, which voids the guarantee of this "
+            "algorithm: take center=False, and subtract a mean that is public"
+        )
 
 
 def _count(number: int, noun: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedcore import generators
 from fedcore.experiments.grids import combinations
-from fedcore.problems.clients import Clients, Reduction, check_clients
+from fedcore.problems.clients import Clients, check_clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.regression import Truth
 
@@ -23,8 +23,6 @@ def make(
     problem = Problem(name, clients if isinstance(clients, Clients) else check_clients(clients))
     if isinstance(known, Truth):
         problem.truth = known
-    elif isinstance(known, Reduction):
-        problem.clients.reduction = known
     elif known is not None:
         problem.reference = known  # fills the cached property
     if surrogate:  # sizes are not the paper's, so that a result must not pass for its own

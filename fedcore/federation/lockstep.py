@@ -2,7 +2,9 @@
 
 A product of a large matrix with a block of few columns takes as long as reading the matrix. Runs on
 the same clients ask for products with the same matrices; side by side, they wait for each other at
-each of them, and their blocks are multiplied as one.
+each of them, and their blocks are multiplied as one. Measured, of the CPU time of one after the
+other (1000 to 2000 features, 512 MB): five runs of local_power 0.41 to 0.66, four of faps 0.70 to
+0.80, five of ssi, whose sums need one Gram matrix alone, 0.77 to 1.0.
 
 Only one run works at any time, until it asks for a product. When all of them wait, the matrix that
 was first asked for longest ago is served, which brings runs that are ahead back into step. So what

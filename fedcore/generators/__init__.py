@@ -1,10 +1,10 @@
 """Synthetic client matrices of the five papers: one module per model.
 
 A module holds ``generate(rng, **params) -> list of (n_i, d) arrays``; or a tuple of such a list and
-the `Reference` of the stacked matrices, where the model knows it; or a tuple of a list of
-triangular factors and the `Reduction` that says what they stand for; or a tuple of labelled
-`Clients` and the `Truth` behind their labels. Configuration files name the module. Other packages
-add theirs under the entry-point group ``fedcore.generators``.
+the `Reference` of the stacked matrices, where the model knows it; or `Clients`, where factors stand
+for rows (`Reduction`); or a tuple of labelled `Clients` and the `Truth` behind their labels.
+Configuration files name the module. Other packages add theirs under the entry-point group
+``fedcore.generators``.
 
 ``generate`` checks its parameters before it draws for the first time, so that `check` can let it do
 so without drawing.
@@ -20,7 +20,7 @@ import numpy as np
 
 from fedcore.errors import InputError, nearest
 from fedcore.plugins import Registry
-from fedcore.problems.clients import Clients, Reduction
+from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Reference
 from fedcore.problems.regression import Truth
 
@@ -32,7 +32,7 @@ names = REGISTRY.names
 
 def generate(
     name: str, rng: np.random.Generator, params: Mapping[str, Any]
-) -> Matrices | tuple[Matrices, Reference] | tuple[Matrices, Reduction] | tuple[Clients, Truth]:
+) -> Matrices | Clients | tuple[Matrices, Reference] | tuple[Clients, Truth]:
     """Draw client matrices from the model `name`, with what the model knows of them.
 
     Raises

@@ -7,7 +7,8 @@ orthonormalised d × k matrix of N(0.5, 1) entries; every row is then scaled to 
 The rows of a client are drawn in chunks, and of each chunk only the triangular factor of the QR
 decomposition is kept: a client is the d × d factor R of its rows M, with ``RᵀR = MᵀM``. That is all
 that a method of products with MᵀM can see, and 1.6 MB instead of 1.6 GB. The number and the largest
-norm of the rows are kept beside it (`Reduction`).
+norm of the rows are kept beside it (`Reduction`). Measured: a cell takes 0.8 s of CPU time and
+0.13 GB of memory on the factors, 8 s and 1.7 GB on the rows.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.linalg import orth, triangular_factor
-from fedcore.problems.clients import Reduction
+from fedcore.problems.clients import Clients, Reduction
 from fedcore.validation import require_at_least, require_flag, require_non_negative
 
 ROWS = 8192  # drawn at a time
@@ -33,7 +34,7 @@ def generate(
     rank: int = 4,
     noise: float = 0.6,
     reduce: bool = True,
-) -> tuple[list[np.ndarray], Reduction] | list[np.ndarray]:
+) -> Clients | list[np.ndarray]:
     """Spiked covariance model with rows of unit norm.
 
     Parameters
@@ -48,10 +49,8 @@ def generate(
 
     Returns
     -------
-    clients : list of ndarray of shape (samples, n_features)
-        Of shape (min(samples, n_features), n_features) when reduced.
-    reduction : Reduction
-        Only when reduced.
+    Clients or list of ndarray of shape (samples, n_features)
+        Factors of shape (min(samples, n_features), n_features) when reduced.
     """
     require_at_least(1, n_clients=n_clients, samples=samples, n_features=n_features, rank=rank)
     require_non_negative(noise=noise)
@@ -74,4 +73,4 @@ def generate(
     if not reduce:
         return [np.concatenate(list(chunks())) for _ in range(n_clients)]
     factors = [triangular_factor(chunks()) for _ in range(n_clients)]
-    return factors, Reduction((samples,) * n_clients, largest)
+    return Clients(factors, reduction=Reduction((samples,) * n_clients, largest))

@@ -55,6 +55,8 @@ class Clients(Sequence[np.ndarray]):
         ``Σ SᵢᵀSᵢ``. Methods that need sums of products alone then never ask for a matrix.
     labels : sequence of ndarray of shape (n_i,), optional
         One label per sample, for methods that learn from them.
+    reduction : Reduction, optional
+        What is known of larger matrices that these stand for.
 
     Attributes
     ----------
@@ -65,7 +67,6 @@ class Clients(Sequence[np.ndarray]):
         What steps have derived from all the data, and from that of each client, for the next run
         on them; it must not depend on anything but the data.
     reduction : Reduction or None
-        Set when the matrices stand for larger ones.
     labels : sequence of ndarray or None
     """
 
@@ -76,6 +77,7 @@ class Clients(Sequence[np.ndarray]):
         dtypes: Sequence[np.dtype] | None = None,
         gram: np.ndarray | None = None,
         labels: Matrices | None = None,
+        reduction: Reduction | None = None,
     ) -> None:
         self._read = matrices if callable(matrices) else None
         self._stack: np.ndarray | None = matrices if isinstance(matrices, np.ndarray) else None
@@ -85,8 +87,8 @@ class Clients(Sequence[np.ndarray]):
         self.gram = gram
         self.kept = SimpleNamespace()
         self.kept_of = [SimpleNamespace() for _ in self.shapes]
-        self.reduction: Reduction | None = None
         self.labels = labels
+        self.reduction = reduction
 
     def __len__(self) -> int:
         return len(self.shapes)
@@ -283,6 +285,7 @@ def client_list(clients: Any) -> Sequence[Any]:
 
 
 def _one_per_client(values: Any, name: str, noun: str) -> Sequence[Any]:
+    values = values.item() if getattr(values, "ndim", None) == 0 else values
     if isinstance(values, Mapping):
         raise InputError(f"{name} is a dict: pass list({name}.values())")
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):

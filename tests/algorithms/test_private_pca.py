@@ -335,11 +335,8 @@ def test_a_row_above_the_bound_is_refused_unless_it_is_to_be_clipped():
 
 
 def test_rows_that_were_reduced_to_factors_are_refused_where_each_counts():
-    factor, reduction = generate(
-        "spiked", np.random.default_rng(0), {"samples": 300, "n_clients": 1}
-    )
+    factor = generate("spiked", np.random.default_rng(0), {"samples": 300, "n_clients": 1})
     problem = Problem("x", factor)
-    problem.clients.reduction = reduction
     for name in ("adaptive_power", "dn26", "private_oja", "dp_pca", "adaptive_search"):
         chosen = algorithms.get(name)
         with pytest.raises(InputError, match="single rows"):

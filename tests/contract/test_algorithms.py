@@ -14,6 +14,7 @@ import fedcore
 from fedcore import algorithms, metrics
 from fedcore.api import execute, shared_basis
 from fedcore.errors import InputError
+from fedcore.federation.execution import ClientSide
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Shape
 from fedcore.history import History
@@ -357,9 +358,9 @@ def test_the_stacked_form_gives_what_the_plain_form_gives(
     """For clients of equal size; every client by itself, or all in one array operation."""
     alike = [part.astype(dtype) for part in np.split(np.vstack(clients), 8)]
     calls = []
-    real = Federation._run_stacked
+    real = ClientSide._run_stacked
     monkeypatch.setattr(
-        Federation, "_run_stacked", lambda self, *a: calls.append(1) or real(self, *a)
+        ClientSide, "_run_stacked", lambda self, *a: calls.append(1) or real(self, *a)
     )
     plain = run(name, alike, iterates="all", stack=False, **setting)
     assert not calls

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse
 
 from fedcore.errors import InputError
+from fedcore.federation.execution import ClientSide
 from fedcore.federation.federation import Federation, stacked
 from fedcore.problems.clients import Clients, Labelled, check_clients
 
@@ -98,16 +99,28 @@ def test_what_has_been_sent_stays_when_the_server_goes_on_with_its_own_array():
     assert held[0] is held[1]  # one copy for all
 
 
-def test_a_sum_over_one_client_is_the_servers_own():
-    federation = Federation(blocks(2))
+@pytest.mark.parametrize(("clients", "stack"), [(1, False), (2, False), (2, True)])
+@pytest.mark.parametrize("how", ["sum", "mean", "gather"])
+def test_what_comes_up_is_the_servers_own(how, clients, stack):
+    """The server may write into it, and what a client writes later does not change it."""
+    federation = Federation([np.ones((2, 3))] * clients, stack=stack)
 
+    @stacked
     def keep(data: np.ndarray, state: Any, message: Any) -> np.ndarray:
-        state.Y = getattr(state, "Y", np.ones(3))
+        state.Y = np.ones((*data.shape[:-2], 3))
         return state.Y
 
-    total = federation.sum(keep)
-    total -= 1
-    np.testing.assert_array_equal(federation.client_state("Y")[0], np.ones(3))
+    @stacked
+    def spoil(data: np.ndarray, state: Any, message: Any) -> None:
+        state.Y = state.Y * 0.0
+
+    replies = getattr(federation, how)(keep)
+    for reply in [replies] if how != "gather" else replies:
+        reply -= 1
+    np.testing.assert_array_equal(federation.client_state("Y"), np.ones((clients, 3)))
+    before = np.array(replies)
+    federation.local(spoil)
+    np.testing.assert_array_equal(replies, before)
 
 
 @pytest.mark.parametrize("stack", [False, True])
@@ -327,6 +340,7 @@ def test_a_data_frame_of_plain_numbers_is_a_matrix():
     ("clients", "message"),
     [
         ([], "at least one client"),
+        (np.array(4.0), "one matrix per client, got float"),
         (np.ones((4, 2)), "pass \\[matrix\\]"),
         (Frame(a=[1.0], b=[2.0]), "must be a list of matrices; .* pass \\[matrix\\]"),
         (scipy.sparse.csr_matrix(np.eye(3)), "one sparse matrix: .* \\[matrix.toarray\\(\\)\\]"),
@@ -430,7 +444,7 @@ def test_what_cannot_be_stacked_runs_one_by_one(clients, messages, monkeypatch):
 
     federation = Federation(clients)
     federation.local(lambda data, state, message: setattr(state, "total", np.zeros(())))
-    monkeypatch.setattr(Federation, "_run_stacked", refuse)
+    monkeypatch.setattr(ClientSide, "_run_stacked", refuse)
     for i in range(len(clients)):
         federation.broadcast(messages[i % len(messages)], to=[i])
     if len(messages) == 1:

@@ -35,14 +35,14 @@ def draw_problem(spec=SPEC):
 
 def test_a_factor_has_the_gram_matrix_of_the_rows_it_stands_for(monkeypatch):
     monkeypatch.setattr(spiked, "ROWS", 128)  # several chunks, the last one shorter
-    factors, reduction = model("spiked", **SMALL)
+    factors = model("spiked", **SMALL)
     rows = model("spiked", **SMALL, reduce=False)
     assert [f.shape for f in factors] == [(9, 9)] * 3 and [r.shape for r in rows] == [(700, 9)] * 3
     for factor, client in zip(factors, rows, strict=True):
         np.testing.assert_allclose(factor.T @ factor, client.T @ client, rtol=0, atol=1e-11)
     norms = np.linalg.norm(np.vstack(rows), axis=1)
     np.testing.assert_allclose(norms, 1.0, rtol=1e-15 * 9)
-    assert reduction == Reduction((700, 700, 700), float(norms.max()))
+    assert factors.reduction == Reduction((700, 700, 700), float(norms.max()))
 
 
 def test_rows_have_the_direction_of_the_stated_gaussian():
@@ -73,15 +73,14 @@ def test_the_reduction_goes_through_the_file(tmp_path):
     assert read.clients.reduction == problem.clients.reduction
     assert read.n_samples == 2100 and Federation(read.clients, check=False).shape.n_samples == 2100
     rows = np.vstack(model("spiked", 7, **SMALL, reduce=False))
-    factors, _ = model("spiked", 7, **SMALL)
+    factors = model("spiked", 7, **SMALL)
     np.testing.assert_allclose(
         Problem("p", factors).singular_values, np.linalg.svd(rows)[1], rtol=1e-12
     )
 
 
 def test_a_promise_on_rows_that_are_gone_is_kept_by_what_was_measured():
-    clients = Clients([np.eye(3) * 7.0])
-    clients.reduction = Reduction((50,), 1.0)
+    clients = Clients([np.eye(3) * 7.0], reduction=Reduction((50,), 1.0))
     Federation(clients, check=False).bound_rows()  # a factor's own rows say nothing
     clients.reduction = Reduction((50,), 1.5)
     for clip in (False, True):

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcore.algorithms import power_iteration
-from fedcore.federation.federation import Federation, summed
+from fedcore.federation.execution import summed
+from fedcore.federation.federation import Federation
 from fedcore.parts import gram_products
 from fedcore.parts.gram_products import (
     gram_matrix,
@@ -91,10 +92,10 @@ def recorder() -> tuple[Any, list[tuple[int, Any]]]:
     """Return a step that replies with ones, and the calls that its twin got (it sums to 5)."""
     calls: list[tuple[int, Any]] = []
 
-    def twin(clients: Any, memory: SimpleNamespace, message: Any) -> Any:
-        memory.calls = getattr(memory, "calls", 0) + 1
-        calls.append((memory.calls, message))
-        return np.full(2, 5.0) if memory.calls > 1 else None
+    def twin(clients: Any, state: SimpleNamespace, message: Any) -> Any:
+        state.calls = getattr(state, "calls", 0) + 1
+        calls.append((state.calls, message))
+        return np.full(2, 5.0) if state.calls > 1 else None
 
     @summed(twin)
     def step(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:

@@ -106,16 +106,11 @@ def test_protection_comes_first_and_once():
     federation = private()
     with pytest.raises(InputError, match="protect comes once"):
         federation.protect(delta=1e-5, neighbours="replace_one")
-    late = Federation([np.eye(3)])
-    late.gather(bare)
-    with pytest.raises(InputError, match="before the first upload"):
-        late.protect(delta=1e-5, neighbours="replace_one")
-
-
-def test_a_last_exchange_without_noise_is_refused_before_any_work():
-    federation = Federation([np.eye(3)], bare_finish=True)
-    with pytest.raises(InputError, match=r"use fedcore\.run"):
-        federation.protect(delta=1e-5, neighbours="replace_one")
+    for exchange in (lambda late: late.gather(bare), Federation.center):
+        late = Federation([np.eye(3)])
+        exchange(late)
+        with pytest.raises(InputError, match="before the first upload"):
+            late.protect(delta=1e-5, neighbours="replace_one")
 
 
 @pytest.mark.parametrize(

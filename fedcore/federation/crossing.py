@@ -1,0 +1,93 @@
+"""What happens to a message between server and client: precision, copies, sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from fedcore.errors import InputError
+
+
+def narrow(message: Any) -> Any:
+    """Return `message` with its floating-point numbers as float32."""
+    if isinstance(message, np.ndarray) and message.dtype.kind == "f":
+        return message.astype(np.float32, copy=False)
+    if isinstance(message, float | np.floating):
+        return np.float32(message)
+    return _rebuilt(message, narrow)
+
+
+def copied(message: Any) -> Any:
+    """Return a copy of `message`, which shares no array, list or mapping with it."""
+    if isinstance(message, np.ndarray):
+        return message.copy(order="K")
+    return _rebuilt(message, copied)
+
+
+def read_only(message: Any) -> Any:
+    """Return a copy of `message` whose arrays are read-only."""
+    if isinstance(message, np.ndarray):
+        copy = message.copy(order="K")
+        copy.flags.writeable = False
+        return copy
+    return _rebuilt(message, read_only)
+
+
+def opened(message: Any) -> Any:
+    """Return `message` in lists and mappings of its own, with the same arrays."""
+    return _rebuilt(message, opened)
+
+
+def _rebuilt(message: Any, change: Callable[[Any], Any]) -> Any:
+    """Return `message` with every part of its lists, tuples and mappings changed."""
+    if isinstance(message, Mapping):
+        return {key: change(value) for key, value in message.items()}
+    if isinstance(message, list | tuple):
+        parts = [change(part) for part in message]
+        return type(message)(*parts) if hasattr(message, "_fields") else type(message)(parts)
+    return message
+
+
+def added(replies: Sequence[Any], positions: Sequence[int]) -> Any:
+    """Sum of the replies of the clients at `positions`; whole numbers in 64 bits.
+
+    Raises
+    ------
+    InputError
+        For replies that do not fit; broadcasting would make a plausible total of many of them.
+    """
+    if not positions:
+        raise InputError("a sum or mean needs at least one client; none takes part")
+    if isinstance(replies, np.ndarray):  # from a stacked step
+        if len(replies) != len(positions):
+            raise InputError(
+                f"a stacked step replied with {len(replies)} rows for {len(positions)} clients"
+            )
+        return _addend(replies, positions[0]).sum(axis=0)
+    first, *others = (_addend(reply, i) for i, reply in zip(positions, replies, strict=True))
+    for i, other in zip(positions[1:], others, strict=True):
+        if other.shape != first.shape:
+            raise InputError(
+                f"client {positions[0]} replied with shape {first.shape} and client {i} with "
+                f"{other.shape}: replies to sum and mean have one shape"
+            )
+    return reduce(np.add, others, first) if others else first.copy()[()]
+
+
+def _addend(reply: Any, client: int) -> np.ndarray:
+    """Return `reply` as an array that can be added without overflow of short integers."""
+    try:
+        array = np.asarray(reply)
+    except ValueError:  # of parts of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "biuf":
+        what = f"{array.dtype} numbers" if array.dtype.kind == "c" else f"a {type(reply).__name__}"
+        raise InputError(
+            f"client {client} replied with {what}: sum and mean take one array of real numbers "
+            "from each client; gather takes anything"
+        )
+    wide = {"b": np.int64, "i": np.int64, "u": np.uint64}.get(array.dtype.kind, array.dtype)
+    return array.astype(wide, copy=False)
