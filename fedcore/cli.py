@@ -9,7 +9,6 @@ imported by the command that needs it, so that ``--help`` is there at once.
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import functools
 import os
@@ -26,7 +25,6 @@ from fedcore import __version__
 from fedcore.errors import ConfigError, DataError, FedcoreError, InputError
 
 if TYPE_CHECKING:
-    from fedcore.algorithms import Algorithm
     from fedcore.history import History
 
 RAW = "data/raw"
@@ -79,14 +77,21 @@ def algorithms(name: str | None) -> None:
       fedcore algorithms block_krylov
     """
     from fedcore.algorithms import get, names
+    from fedcore.parts.params import describe
 
     if name is None:
         click.echo(_columns([_algorithm_row(known) for known in names()]))
         return
     algorithm = get(name)
     click.echo(f"{name}, of the paper '{algorithm.paper}'\n\n{(algorithm.module.__doc__ or '')}")
-    rows = [(f"  {field.name}", _type(field), _default(field)) for field in _fields(algorithm)]
-    click.echo(f"Parameters, with --set NAME=VALUE:\n{_columns(rows)}")
+    text = click.HelpFormatter()
+    with text.section("Parameters, with --set NAME=VALUE (n_components is --components)"):
+        text.write_dl(
+            (known.name, f"{known.sentence} [{known.kind}; {known.default}]".lstrip())
+            for known in describe(algorithm.module.Params)
+            if known.name != "start"
+        )
+    click.echo(text.getvalue(), nl=False)
 
 
 @main.command()
@@ -199,7 +204,7 @@ def run(
     from fedcore.validation import require_rank
 
     chosen = registry.get(algorithm)
-    params = _parameters(chosen, settings) | {"n_components": components}
+    params = _parameters(settings) | {"n_components": components}
     params = residuals.with_tolerance(chosen, params)
     chosen.params({k: 1.0 if v == "reference" else v for k, v in params.items()})
     for name in measure:
@@ -318,30 +323,8 @@ def _algorithm_row(name: str) -> tuple[str, ...]:
         return name, "broken", " ".join(str(error).split())
 
 
-def _fields(algorithm: Algorithm) -> list[dataclasses.Field[Any]]:
-    """Parameters that can be given on the command line by --set."""
-    fields = dataclasses.fields(algorithm.module.Params)
-    return [field for field in fields if field.name not in ("n_components", "start")]
-
-
-def _type(field: dataclasses.Field[Any]) -> str:
-    """Type as it is written; a module without postponed annotations has the class itself."""
-    import inspect
-
-    return field.type if isinstance(field.type, str) else inspect.formatannotation(field.type)
-
-
-def _default(field: dataclasses.Field[Any]) -> str:
-    if field.default is not dataclasses.MISSING:
-        return f"default {field.default!r}"
-    if field.default_factory is not dataclasses.MISSING:
-        return f"default {field.default_factory()!r}"
-    return "required"
-
-
-def _parameters(algorithm: Algorithm, settings: Sequence[str]) -> dict[str, Any]:
-    """Read the NAME=VALUE of --set; but for switches, the algorithm says whether they fit."""
-    fields = {field.name: field for field in _fields(algorithm)}
+def _parameters(settings: Sequence[str]) -> dict[str, Any]:
+    """Read the NAME=VALUE of --set."""
     values: dict[str, Any] = {}
     for text in settings:
         name, equals, value = text.partition("=")
@@ -352,9 +335,6 @@ def _parameters(algorithm: Algorithm, settings: Sequence[str]) -> dict[str, Any]
         if name == "start":
             raise InputError("a starting basis cannot be given on the command line")
         values[name] = _value(value)
-        switch = name in fields and isinstance(fields[name].default, bool)
-        if switch and not isinstance(values[name], bool):
-            raise InputError(f"{name} must be true or false, got '{value}'")
     return values
 
 

@@ -1,13 +1,18 @@
-"""Checks of hyper-parameters; each raises an `InputError` of one sentence that names the value."""
+"""Checks of values; each raises an `InputError` of one sentence that names the value.
+
+What a parameter may be is declared once, beside it: ``rounds: Annotated[int, whole(0)]``, or for
+short ``rounds: CountOrZero``. `check_annotated` holds values against such declarations.
+"""
 
 from __future__ import annotations
 
 import inspect
-import math
 import numbers
 from collections.abc import Callable, Collection, Mapping
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar, get_type_hints
+from dataclasses import dataclass
+from functools import cache, wraps
+from math import inf
+from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
@@ -15,57 +20,107 @@ from fedcore.errors import InputError, nearest
 
 Given = ParamSpec("Given")
 Value = TypeVar("Value")
+Check = Callable[[Any, str], None]  # of a value and its name
 
 
-def require_at_least(minimum: int, **values: Any) -> None:
-    """Require whole numbers of at least `minimum`."""
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
-            raise InputError(f"{name} must be a whole number of at least {minimum}, got {value!r}")
+@dataclass(frozen=True)
+class Rule:
+    """What a value may be.
 
-
-def require_positive(**values: Any) -> None:
-    """Require finite numbers above zero."""
-    for name, value in values.items():
-        if not _is_finite(value) or value <= 0:
-            raise InputError(f"{name} must be a finite number above 0, got {value!r}")
-
-
-def require_non_negative(**values: Any) -> None:
-    """Require finite numbers of zero or more."""
-    for name, value in values.items():
-        if not _is_finite(value) or value < 0:
-            raise InputError(f"{name} must be a finite number of 0 or more, got {value!r}")
-
-
-def require_one_of(known: Collection[str], **values: Any) -> None:
-    """Require one of the names in `known`."""
-    for name, value in values.items():
-        if not isinstance(value, str) or value not in known:
-            raise InputError(f"{name} = {value!r} is unknown: {nearest(str(value), known)}")
-
-
-def require_flag(**values: Any) -> None:
-    """Require True or False; the word "false" of a command line would count as true."""
-    for name, value in values.items():
-        if not isinstance(value, bool | np.bool_):
-            raise InputError(f"{name} must be true or false, got {value!r}")
-
-
-def check_annotated(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
-    """Run the checks that a function's annotations carry on those of its arguments in `values`.
-
-    An annotation ``Annotated[kind, check]`` declares ``check(value, name)``, which raises an
-    `InputError` or `ConfigError` that names the argument.
+    Attributes
+    ----------
+    words : str
+        What it must be, such as "a whole number of at least 1".
+    admits : callable
+        Whether a value is that.
+    known : tuple of str
+        All values, where they are words.
     """
-    hints = get_type_hints(function, include_extras=True)
-    for name in values.keys() & hints.keys():
-        for check in getattr(hints[name], "__metadata__", ()):
+
+    words: str
+    admits: Callable[[Any], bool]
+    known: tuple[str, ...] = ()
+
+    def __call__(self, value: Any, name: str) -> None:
+        """Require it of `value`, which the error calls `name`."""
+        if not self.admits(value):
+            if self.known:
+                hint = nearest(str(value), self.known)
+                raise InputError(f"{name} = {value!r} is unknown: {hint}")
+            raise InputError(f"{name} must be {self.words}, got {value!r}")
+
+
+def whole(least: int) -> Rule:
+    """A whole number of at least `least`, NumPy's included; True is none."""
+
+    def admits(value: Any) -> bool:
+        number = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        return number and value >= least
+
+    return Rule(f"a whole number of at least {least}", admits)
+
+
+def real(
+    *, above: float = -inf, least: float = -inf, below: float = inf, most: float = inf
+) -> Rule:
+    """A finite number, NumPy's included, within what bounds are given; True is none."""
+    bounds = {"above": above, "of at least": least, "below": below, "at most": most}
+    said = " and ".join(f"{word} {end:g}" for word, end in bounds.items() if abs(end) < inf)
+
+    def admits(value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            return False
+        try:
+            x = float(value)
+        except OverflowError:
+            return False
+        return above < x < below and least <= x <= most
+
+    return Rule(f"a finite number {said}".strip(), admits)
+
+
+def one_of(known: Collection[str]) -> Rule:
+    """One of the words in `known`."""
+    words = tuple(known)
+    return Rule(
+        f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words, words
+    )
+
+
+FLAG = Rule("true or false", lambda value: isinstance(value, bool | np.bool_))
+
+Count = Annotated[int, whole(1)]
+CountOrZero = Annotated[int, whole(0)]
+Positive = Annotated[float, real(above=0)]
+NonNegative = Annotated[float, real(least=0)]
+Share = Annotated[float, real(above=0, below=1)]
+
+
+@cache
+def declared(owner: Callable[..., Any]) -> dict[str, tuple[Check, bool]]:
+    """Return the checks that a class or function declares, and whether None passes without.
+
+    An annotation ``Annotated[kind, check]`` or ``Annotated[kind, check] | None`` declares
+    ``check(value, name)``, a `Rule` or another callable; ``bool`` declares `FLAG`.
+    """
+    found = {}
+    for name, hint in get_type_hints(owner, include_extras=True).items():
+        kinds = get_args(hint) if type(None) in get_args(hint) else (hint,)
+        for kind in kinds:
+            for check in (FLAG,) if kind is bool else getattr(kind, "__metadata__", ()):
+                found[name] = (check, type(None) in kinds)
+    return found
+
+
+def check_annotated(owner: Callable[..., Any], values: Mapping[str, Any]) -> None:
+    """Run the checks that a class or function declares on those of its fields in `values`."""
+    for name, (check, optional) in declared(owner).items():
+        if name in values and not (optional and values[name] is None):
             check(values[name], name)
 
 
 def checked(function: Callable[Given, Value]) -> Callable[Given, Value]:
-    """Decorate a function so that every call runs the checks of its annotations first."""
+    """Decorate a function so that every call runs the checks that it declares first."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -76,11 +131,41 @@ def checked(function: Callable[Given, Value]) -> Callable[Given, Value]:
     return call
 
 
+def _requiring(rule: Rule, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        rule(value, name)
+
+
+def require_at_least(minimum: int, **values: Any) -> None:
+    """Require whole numbers of at least `minimum`."""
+    _requiring(whole(minimum), values)
+
+
+def require_positive(**values: Any) -> None:
+    """Require finite numbers above zero."""
+    _requiring(real(above=0), values)
+
+
+def require_non_negative(**values: Any) -> None:
+    """Require finite numbers of at least zero."""
+    _requiring(real(least=0), values)
+
+
+def require_one_of(known: Collection[str], **values: Any) -> None:
+    """Require one of the names in `known`."""
+    _requiring(one_of(known), values)
+
+
+def require_flag(**values: Any) -> None:
+    """Require True or False; the word "false" of a command line would count as true."""
+    _requiring(FLAG, values)
+
+
 def as_floats(value: Any, name: str) -> np.ndarray:
     """Return `value` as a float64 array, or raise an `InputError` that names it."""
     try:
         return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must hold numbers: {error}") from error
 
 
@@ -108,8 +193,3 @@ def require_tall(matrix: Any, n_features: int, who: str) -> None:
     shape = np.shape(matrix)
     if len(shape) != 2 or shape[0] != n_features:
         raise InputError(f"{who} of shape {shape}: it needs one row per feature, {n_features}")
-
-
-def _is_finite(value: Any) -> bool:
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return real and math.isfinite(value)

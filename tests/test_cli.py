@@ -72,10 +72,13 @@ def test_help_imports_nothing_heavy():
 def test_algorithms():
     listed = call("algorithms").output
     assert "power_gd  " in listed and "Alternating gradient descent of Ward and Kolda" in listed
-    one = call("algorithms", "power_gd").output
+    one = " ".join(call("algorithms", "power_gd").output.split())
     assert "paper 'factorization'" in one
-    assert "local_steps     int   default 500" in one
-    assert "sigma_max  float  required" in call("algorithms", "yd2021").output
+    assert "T, gradient steps on every client. [a whole number of at least 0; default 500]" in one
+    assert "[one of initial, final; default initial]" in one
+    theirs = " ".join(call("algorithms", "wk2023").output.split())
+    assert "is not given. [a finite number above 0, or null; default null]" in theirs
+    assert "[a finite number above 0; required]" in call("algorithms", "yd2021").output
     assert "did you mean 'power_gd'" in refused("algorithms", "pover_gd")
 
 
@@ -89,8 +92,8 @@ def test_types_of_parameters_are_shown_as_they_are_written(monkeypatch):
     theirs = fedcore.algorithms.Algorithm("theirs", module)
     monkeypatch.setattr("fedcore.algorithms.get", lambda name: theirs)
     shown = call("algorithms", "theirs").output
-    assert "  rounds  int           default 3" in shown
-    assert "  tol     float | None  default None" in shown
+    assert "  rounds        [int; default 3]" in shown
+    assert "  tol           [float | None; default null]" in shown
 
 
 BROKEN = {

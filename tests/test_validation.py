@@ -28,7 +28,7 @@ def test_what_is_not_positive_is_refused(value):
 
 @pytest.mark.parametrize("value", [*NO_NUMBERS, -1, -1e-300])
 def test_what_is_negative_is_refused(value):
-    assert f"0 or more, got {value!r}" in refused(validation.require_non_negative, value=value)
+    assert f"at least 0, got {value!r}" in refused(validation.require_non_negative, value=value)
 
 
 @pytest.mark.parametrize("value", [1, 1e-300, np.float32(2), np.int8(3), Fraction(1, 3)])

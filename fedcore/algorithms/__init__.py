@@ -5,7 +5,8 @@ point group ``fedcore.algorithms``. A module holds
 
 - a docstring with the citation and where the code departs from the paper (its first line is shown);
 - ``PAPER``, short name of the paper it belongs to;
-- ``Params``, a frozen dataclass of hyper-parameters with at least ``n_components`` and ``start``;
+- ``Params``, a frozen dataclass of hyper-parameters with at least ``n_components`` and ``start``,
+  such as a subclass of `fedcore.parts.params.Parameters`, which checks what its fields declare;
 - ``run(federation, params, rng, record) -> dict`` of final arrays: ``V`` or ``basis`` of shape
   (n_features, n_components), and what else the method computes;
 - ``communication(params, shape) -> Cost``, the closed form of what `run` costs when not stopped

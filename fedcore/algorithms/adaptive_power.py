@@ -27,19 +27,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedcore.algorithms.ssi import communication as communication
-from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.parts.budget import Budgeted, gaussian_start
 from fedcore.parts.filtering import Noise, filtered_product, search_epsilon, step_events
 from fedcore.parts.gram_products import gram_product
 from fedcore.privacy import accounting
-from fedcore.validation import require_at_least, require_one_of, require_positive
+from fedcore.validation import CountOrZero, Share, one_of, real
 
 PAPER = "dppower"
 COLUMNS = {
@@ -55,34 +54,23 @@ class Params(Budgeted):
 
     Attributes
     ----------
-    rounds : int, default=10
+    rounds : int
         T.
-    failure : float, default=0.05
+    failure : float
         β: probability with which the search may pass a threshold that no row exceeds.
-    search_share : float, default=0.1
+    search_share : float
         Share of the zCDP budget that ``tight`` gives to the search.
-    ratio : float, default=2.0
-        Ratio of successive thresholds, above 1.
-    constant : {"statement", "proof"}, default="statement"
+    ratio : float
+        Ratio of successive thresholds.
+    constant : str
         Noise of the calibration ``paper``.
     """
 
-    rounds: int = 10
-    failure: float = 0.05
-    search_share: float = 0.1
-    ratio: float = 2.0
-    constant: str = "statement"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_at_least(0, rounds=self.rounds)
-        require_positive(failure=self.failure, search_share=self.search_share, ratio=self.ratio)
-        require_one_of(("statement", "proof"), constant=self.constant)
-        if self.failure >= 1 or self.search_share >= 1 or self.ratio <= 1:
-            raise InputError(
-                "failure and search_share must be below 1 and ratio above 1, got failure = "
-                f"{self.failure}, search_share = {self.search_share}, ratio = {self.ratio}"
-            )
+    rounds: CountOrZero = 10
+    failure: Share = 0.05
+    search_share: Share = 0.1
+    ratio: Annotated[float, real(above=1)] = 2.0
+    constant: Annotated[str, one_of(("statement", "proof"))] = "statement"
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

@@ -32,7 +32,7 @@ from fedcore.privacy import accounting
 from fedcore.privacy.events import Bounded
 from fedcore.privacy.mechanisms import derived
 from fedcore.privacy.rows import product
-from fedcore.validation import require_at_least, require_positive
+from fedcore.validation import Count, Positive, Share
 
 PAPER = "dppower"
 SEARCH_SHARE, FAILURE, RATIO = 0.1, 0.05, 2.0  # of `adaptive_power`
@@ -44,24 +44,20 @@ class Params(Budgeted):
 
     Attributes
     ----------
-    guesses : int, default=4
+    guesses : int
         Number of guesses of κ.
-    unit : float, default=6.0
+    unit : float
         Steps at κ = 1, the logarithm in Corollary 1.1.
-    choice_share : float, default=0.1
+    choice_share : float
         Share of ε for the exponential mechanism.
     """
 
-    guesses: int = 4
-    unit: float = 6.0
-    choice_share: float = 0.1
+    guesses: Count = 4
+    unit: Positive = 6.0
+    choice_share: Share = 0.1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_at_least(1, guesses=self.guesses)
-        require_positive(unit=self.unit, choice_share=self.choice_share)
-        if self.choice_share >= 1:
-            raise InputError(f"choice_share must be below 1, got {self.choice_share}")
         if self.calibration == "paper":
             raise InputError(
                 "calibration = 'paper' is not defined for adaptive_search: use 'tight'"

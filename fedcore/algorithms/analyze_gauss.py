@@ -30,7 +30,13 @@ PAPER = "dppower"
 
 
 class Params(Budgeted):
-    """Those of `Budgeted`; `start` is unused: a direct method has no starting basis."""
+    """Those of `Budgeted`.
+
+    Attributes
+    ----------
+    start : None
+        Unused: a direct method has no starting basis.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -25,7 +25,7 @@ near to the answer, the other methods of this message tell about as much, in mor
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.linalg
@@ -37,7 +37,7 @@ from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.parts.gram_products import gram_product
 from fedcore.parts.residuals import Residual
-from fedcore.validation import require_at_least
+from fedcore.validation import whole
 
 PAPER = "faps"
 
@@ -48,15 +48,11 @@ class Params(ssi.Params):
 
     Attributes
     ----------
-    memory : int, default=32
-        Blocks that the server may keep (the columns of V over p), at least 2.
+    memory : int
+        Blocks that the server may keep (the columns of V over p).
     """
 
-    memory: int = 32
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_at_least(2, memory=self.memory)
+    memory: Annotated[int, whole(2)] = 32
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

@@ -6,7 +6,6 @@ As a federated method it is the naive one: every client uploads its raw data onc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,28 +16,19 @@ from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.iterates import ExactFactors
 from fedcore.linalg import triangular_factor
-from fedcore.validation import require_at_least
+from fedcore.parts.params import Parameters
 
 PAPER = "factorization"
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(Parameters):
     """Hyper-parameters.
 
     Attributes
     ----------
-    n_components : int
-        Rank r.
     start : None
         Unused: a direct method has no starting basis.
     """
-
-    n_components: int
-    start: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        require_at_least(1, n_components=self.n_components)
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

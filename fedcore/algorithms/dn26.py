@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.linalg
@@ -43,7 +43,7 @@ from fedcore.privacy import accounting
 from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.privacy.mechanisms import derived
 from fedcore.privacy.rows import in_double, product, row_norms
-from fedcore.validation import require_one_of
+from fedcore.validation import one_of
 
 PAPER = "dppower"
 NEIGHBOURS = {"entry": "change_entry", "row_by_entries": "add_or_remove_one"}
@@ -51,18 +51,20 @@ NEIGHBOURS = {"entry": "change_entry", "row_by_entries": "add_or_remove_one"}
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Those of `Budgeted` (`start` is unused), and what is this method's own.
+    """Those of `Budgeted`, and what is this method's own.
 
     Attributes
     ----------
-    protects : {"row_by_entries", "entry"}, default="row_by_entries"
+    protects : str
+        What a neighbour may change: one entry, or a row, by composition over its entries.
+    start : None
+        Unused: a direct method has no starting basis.
     """
 
-    protects: str = "row_by_entries"
+    protects: Annotated[str, one_of(NEIGHBOURS)] = "row_by_entries"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_one_of(NEIGHBOURS, protects=self.protects)
         self.require_small_epsilon(2.0)
 
 

@@ -41,7 +41,7 @@ from fedcore.privacy import accounting
 from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.privacy.mechanisms import derived
 from fedcore.privacy.rows import without_endless_rows
-from fedcore.validation import require_at_least, require_positive
+from fedcore.validation import Count, Positive
 
 PAPER = "dppower"
 
@@ -52,23 +52,21 @@ class Params(Budgeted):
 
     Attributes
     ----------
-    gap : float, default=0.1
+    gap : float
         λ̄₁ − λ̄₂, of E aaᵀ.
-    rate, offset : float, default=4.0
-        h and ξ.
-    batches : int, default=20
+    rate, offset : float
+        h and ξ of the steps h / (gap (ξ + t)).
+    batches : int
         T, of every client.
     """
 
-    gap: float = 0.1
-    rate: float = 4.0
-    offset: float = 4.0
-    batches: int = 20
+    gap: Positive = 0.1
+    rate: Positive = 4.0
+    offset: Positive = 4.0
+    batches: Count = 20
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive(gap=self.gap, rate=self.rate, offset=self.offset)
-        require_at_least(1, batches=self.batches)
         self.require_small_epsilon(4.0)
 
 

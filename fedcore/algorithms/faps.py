@@ -15,9 +15,9 @@ the rate b/(b + g), and q steps of ``power`` have ``(b + g cᵠ)/(b + g)``, c = 
 one step is slower than SSI, 1 − g/λ_p. Where clients differ by more than βᵢ, exact solves do not
 settle until (25) has raised it.
 
-Left open by the paper: the inner steps have no limit there, here 30; (13) has unnamed constants,
-here c₁ = 1/2, c₁' = 1; (26) compares bases, not subspaces, so that it depends on the `signs` of
-QR. Since d⁽⁰⁾ = 0, (25) raises every βᵢ after k = 5.
+Left open by the paper: the inner steps have no limit there, here `inner_steps`; (13) has unnamed
+constants, here c₁ = 1/2, c₁' = 1; (26) compares bases, not subspaces, so that it depends on the
+`signs` of QR. Since d⁽⁰⁾ = 0, (25) raises every βᵢ after k = 5.
 
 Xᵢ⁽⁰⁾ = Z⁽⁰⁾ is an invariant, not the dominant, space of its Hᵢ: in exact arithmetic round one only
 turns the basis, and its message is the bare ``βᵢ Z + P⊥_Z AᵢAᵢᵀ Z``. That space is unstable: its
@@ -33,7 +33,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -44,13 +44,7 @@ from fedcore.federation.federation import Federation
 from fedcore.linalg import orth, outside, spectral_norm
 from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits
 from fedcore.parts.gram_products import local_gram_product
-from fedcore.validation import (
-    require_at_least,
-    require_flag,
-    require_non_negative,
-    require_one_of,
-    require_positive,
-)
+from fedcore.validation import Count, NonNegative, Positive, one_of
 
 PAPER = "faps"
 COLUMNS = {
@@ -67,47 +61,37 @@ class Params(ssi.Rounds):
 
     Attributes
     ----------
-    inner : {"relative_change", "subspace_change", "residual", "decrease", "fixed"}
-        When the inner iterations end: (26), by default; (26) with projections in the place of
-        bases; ``‖P⊥ HᵢXᵢ‖_F`` down by δᵢ (14) or to rounding; (13); after `inner_steps`.
-    tolerance : float, default=1e-2
+    inner : str
+        When the inner iterations end. ``relative_change``: (26). ``subspace_change``: (26) with
+        projections in the place of bases. ``residual``: ``‖P⊥ HᵢXᵢ‖_F`` down by δᵢ (14) or to
+        rounding. ``decrease``: (13). ``fixed``: after `inner_steps`.
+    tolerance : float
         ε_x of the first two rules.
-    delta : float, default=0.5
+    delta : float
         δᵢ of the rule ``residual``.
-    inner_steps : int, default=30
+    inner_steps : int
         Inner iterations in a round: all of them for ``fixed``, at most so many for the others.
-    solver : {"power", "ritz", "krylov"}, default="power"
+    solver : str
         What an inner iteration is; see `fedcore.parts.eigensolvers`.
-    signs : {"positive", "arbitrary"}, default="positive"
+    signs : str
         Of the columns of Xᵢ: diag(R) ≥ 0 in the inner QR, or what LAPACK and Eigen leave.
-    beta_factor : float, default=0.15
+    beta_factor : float
         βᵢ⁽⁰⁾ / ‖Aᵢ‖², in the norm `beta_norm`.
-    beta_norm : {"spectral", "frobenius"}, default="spectral"
+    beta_norm : str
         The paper's is the spectral one.
-    adapt : bool, default=True
+    adapt : bool
         Raise βᵢ by a tenth where the rule (25), asked every fifth round, says so.
     """
 
-    inner: str = "relative_change"
-    tolerance: float = 1e-2
-    delta: float = 0.5
-    inner_steps: int = 30
-    solver: str = "power"
-    signs: str = "positive"
-    beta_factor: float = 0.15
-    beta_norm: str = "spectral"
+    inner: Annotated[str, one_of(RULES)] = "relative_change"
+    tolerance: NonNegative = 1e-2
+    delta: NonNegative = 0.5
+    inner_steps: Count = 30
+    solver: Annotated[str, one_of(SOLVERS)] = "power"
+    signs: Annotated[str, one_of(SIGNS)] = "positive"
+    beta_factor: Positive = 0.15
+    beta_norm: Annotated[str, one_of(NORMS)] = "spectral"
     adapt: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_at_least(1, inner_steps=self.inner_steps)
-        require_one_of(RULES, inner=self.inner)
-        require_one_of(SOLVERS, solver=self.solver)
-        require_one_of(SIGNS, signs=self.signs)
-        require_one_of(NORMS, beta_norm=self.beta_norm)
-        require_non_negative(tolerance=self.tolerance, delta=self.delta)
-        require_positive(beta_factor=self.beta_factor)
-        require_flag(adapt=self.adapt)
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -32,21 +32,22 @@ from fedcore.errors import InputError
 from fedcore.federation.federation import Federation, Step
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
-from fedcore.parts.gram_noise import CALIBRATIONS, sensitivity, standard_deviation
+from fedcore.parts.gram_noise import sensitivity, standard_deviation
 from fedcore.parts.gram_products import (
     gram_product,
     local_gram_product,
     local_gram_product_in_double,
 )
-from fedcore.privacy.accounting import require_delta, require_epsilon
+from fedcore.parts.params import Parameters
+from fedcore.privacy.accounting import Calibration, Epsilon
 from fedcore.privacy.mechanisms import derived
-from fedcore.validation import require_at_least, require_flag, require_one_of
+from fedcore.validation import Count, CountOrZero, Share, one_of
 
 PAPER = "fedpower"
 
 
 @dataclass(frozen=True)
-class Params:
+class Params(Parameters):
     """Hyper-parameters: `local_power`'s schedule and alignment, and what is this method's own.
 
     Attributes
@@ -54,57 +55,46 @@ class Params:
     n_components : int
         r, columns of Z.
     target : int, optional
-        k ≤ r, dimension of the eigenspace that is wanted; the default is r.
-    iterations : int, default=10
+        k ≤ r, dimension of the eigenspace that is wanted; r when it is not given.
+    iterations : int
         T, products of a client.
-    local_steps : int, default=2
+    local_steps : int
         p, products before the first synchronisation.
-    epsilon, delta : float
-        Budget of the run; no noise for an ε of None.
-    calibration : {"paper", "tight"}, default="paper"
+    schedule, alignment : str
+        Those of `local_power`.
+    epsilon : float or None
+        ε of the whole run; None for no noise.
+    delta : float
+        δ of the whole run.
+    calibration : str
+        Noise: see `fedcore.parts.gram_noise`.
     participants : int, optional
-        K; the default is all clients, without a draw (Algorithm 2).
-    replacement : bool, default=True
+        K; when it is not given, all clients take part, without a draw (Algorithm 2).
+    replacement : bool
         Whether the K are drawn with replacement.
-    clip : bool, default=False
+    clip : bool
         Scale rows of norm above 1 down to 1. Otherwise, if there is noise, they are refused.
-    start : ndarray of shape (n_features, n_components), optional
-        Basis that is orthonormalised into Z₀; the default is drawn.
     """
 
-    n_components: int
-    target: int | None = None
-    iterations: int = 10
-    local_steps: int = 2
-    schedule: str = "linear"
-    alignment: str = "procrustes"
-    epsilon: float | None = 0.5
-    delta: float = 1e-4
-    calibration: str = "paper"
-    participants: int | None = None
+    target: Count | None = None
+    iterations: CountOrZero = 10
+    local_steps: Count = 2
+    schedule: Annotated[str, one_of(SCHEDULES)] = "linear"
+    alignment: Annotated[str, one_of(ALIGNMENTS)] = "procrustes"
+    epsilon: Epsilon | None = 0.5
+    delta: Share = 1e-4
+    calibration: Calibration = "paper"
+    participants: Count | None = None
     replacement: bool = True
     clip: bool = False
-    start: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        require_at_least(1, n_components=self.n_components, local_steps=self.local_steps)
-        require_at_least(0, iterations=self.iterations)
-        require_one_of(SCHEDULES, schedule=self.schedule)
-        require_one_of(ALIGNMENTS, alignment=self.alignment)
-        require_one_of(CALIBRATIONS, calibration=self.calibration)
-        require_flag(replacement=self.replacement, clip=self.clip)
-        require_delta(self.delta)
-        if self.epsilon is not None:
-            require_epsilon(self.epsilon)
-        if self.participants is not None:
-            require_at_least(1, participants=self.participants)
-        if self.target is not None:
-            require_at_least(1, target=self.target)
-            if self.target > self.n_components:
-                raise InputError(
-                    f"n_components = {self.n_components}, the rank of the iteration, is below the "
-                    f"rank that is wanted, target = {self.target}"
-                )
+        super().__post_init__()
+        if self.target is not None and self.target > self.n_components:
+            raise InputError(
+                f"n_components = {self.n_components}, the rank of the iteration, is below the "
+                f"rank that is wanted, target = {self.target}"
+            )
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

@@ -30,7 +30,7 @@ from fedcore.parts import representation_starts, shared_heads
 from fedcore.parts.shared_heads import local_models
 from fedcore.problems.clients import Labelled
 from fedcore.problems.regression import least_squares, model_gradient, predict
-from fedcore.validation import require_at_least, require_flag
+from fedcore.validation import Count
 
 PAPER = "fedrep_linear"
 LABELLED = True
@@ -43,20 +43,14 @@ class Params(shared_heads.Params):
     Attributes
     ----------
     head_steps : int, optional
-        τ, gradient steps on the head in a round; the default is the exact minimiser, of smallest
-        norm where there are several.
-    orthonormalise : bool, default=True
+        τ, gradient steps on the head in a round; when it is not given, the exact minimiser, of
+        smallest norm where there are several.
+    orthonormalise : bool
         Whether the server takes the Q of a QR factorisation.
     """
 
-    head_steps: int | None = None
+    head_steps: Count | None = None
     orthonormalise: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.head_steps is not None:
-            require_at_least(1, head_steps=self.head_steps)
-        require_flag(orthonormalise=self.orthonormalise)
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

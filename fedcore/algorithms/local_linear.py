@@ -9,38 +9,30 @@ from outside the protocol, and a new client learns all d coefficients.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost, Shape
+from fedcore.parts.params import Parameters
 from fedcore.problems.clients import Labelled
 from fedcore.problems.regression import least_squares
-from fedcore.validation import require_at_least
 
 PAPER = "fedrep_linear"
 LABELLED = True
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(Parameters):
     """Hyper-parameters.
 
     Attributes
     ----------
     n_components : int
         k, dimension of the subspace that is reported.
-    start : ndarray, optional
-        Has no effect: there is nothing to start from.
+    start : None
+        Unused: there is nothing to start from.
     """
-
-    n_components: int
-    start: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        require_at_least(1, n_components=self.n_components)
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

@@ -10,8 +10,8 @@ As in Li et al.'s code, q counts the multiplication that is communicated (q = 1 
 product is not orthonormalised. The rotations Dᵢ take Zᵢ to the first client's Z₁ before the sum:
 ``none`` is the identity, ``sign`` fixes the sign of each column, ``procrustes`` is the orthogonal
 matrix that minimises ‖Zᵢ Dᵢ − Z₁‖_F. For them a client sends Zᵢ beside Yᵢ, as in FedPower; not
-when q = 1, where all Zᵢ are the same and Dᵢ = I. Wang, Liu & Zhang do not mention an alignment:
-``none`` is the default, at exactly SSI's message per round.
+when q = 1, where all Zᵢ are the same and Dᵢ = I. Wang, Liu & Zhang do not mention an alignment;
+with ``none`` the message of a round is exactly SSI's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth, procrustes
 from fedcore.parts.gram_products import gram_product, local_gram_product
 from fedcore.privacy.mechanisms import derived
-from fedcore.validation import require_at_least, require_one_of
+from fedcore.validation import Count, one_of
 
 PAPER = "fedpower"
 SCHEDULES = {
@@ -51,23 +51,17 @@ class Params(ssi.Rounds):
 
     Attributes
     ----------
-    local_steps : int, default=8
+    local_steps : int
         q, multiplications by AᵢAᵢᵀ in the first round.
-    schedule : {"halving", "linear", "constant"}, default="halving"
-        Round k = 0, 1, … makes ⌊q/2ᵏ⌋, q − k, or q of them; never less than one.
-    alignment : {"none", "sign", "procrustes"}, default="none"
+    schedule : str
+        How many of them round k = 0, 1, … makes: q, q − k, or ⌊q/2ᵏ⌋; never less than one.
+    alignment : str
         Dᵢ. The first client is the reference, so that its place among the clients then matters.
     """
 
-    local_steps: int = 8
-    schedule: str = "halving"
-    alignment: str = "none"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_at_least(1, local_steps=self.local_steps)
-        require_one_of(SCHEDULES, schedule=self.schedule)
-        require_one_of(ALIGNMENTS, alignment=self.alignment)
+    local_steps: Count = 8
+    schedule: Annotated[str, one_of(SCHEDULES)] = "halving"
+    alignment: Annotated[str, one_of(ALIGNMENTS)] = "none"
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

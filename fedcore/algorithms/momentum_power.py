@@ -29,7 +29,7 @@ from fedcore.federation.federation import Federation
 from fedcore.linalg import qr_positive
 from fedcore.parts.gram_products import gram_product
 from fedcore.parts.residuals import Residual, joined
-from fedcore.validation import require_non_negative
+from fedcore.validation import NonNegative
 
 PAPER = "faps"
 
@@ -41,15 +41,10 @@ class Params(ssi.Params):
     Attributes
     ----------
     sigma_next : float, optional
-        σ_{p+1}(A), in data units; the default is an estimate from Ritz values.
+        σ_{p+1}(A), in data units; estimated from Ritz values when it is not given.
     """
 
-    sigma_next: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.sigma_next is not None:
-            require_non_negative(sigma_next=self.sigma_next)
+    sigma_next: NonNegative | None = None
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from fedcore.parts.budget import Budgeted, gaussian_start
 from fedcore.parts.gram_products import gram_product, local_gram_product_in_double
 from fedcore.privacy import accounting
 from fedcore.privacy.rows import product, transposed_product
-from fedcore.validation import require_at_least, require_one_of
+from fedcore.validation import CountOrZero, one_of
 
 PAPER = "dppower"
 NEIGHBOURS = {
@@ -54,18 +54,14 @@ class Params(Budgeted):
 
     Attributes
     ----------
-    rounds : int, default=10
+    rounds : int
         T, products with AᵀA.
-    protects : {"row", "entry", "row_by_entries"}, default="row"
+    protects : str
+        What a neighbour may change; see the module's text.
     """
 
-    rounds: int = 10
-    protects: str = "row"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_at_least(0, rounds=self.rounds)
-        require_one_of(NEIGHBOURS, protects=self.protects)
+    rounds: CountOrZero = 10
+    protects: Annotated[str, one_of(NEIGHBOURS)] = "row"
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

@@ -30,7 +30,7 @@ from fedcore.algorithms.power_iteration import Scaled, power_initialisation
 from fedcore.federation.federation import Federation
 from fedcore.iterates import SpectralFactors
 from fedcore.linalg import orth, range_basis
-from fedcore.validation import require_at_least, require_flag
+from fedcore.validation import CountOrZero
 
 PAPER = "factorization"
 
@@ -41,22 +41,17 @@ class Params(power_iteration.Params):
 
     Attributes
     ----------
-    local_steps : int, default=500
+    local_steps : int
         T, gradient steps on every client.
-    momentum : bool, default=False
+    momentum : bool
         Nesterov's acceleration with β_k = k/(k+3).
-    orthonormalise : bool, default=False
+    orthonormalise : bool
         Descend with an orthonormal basis of V (Remark 4).
     """
 
-    local_steps: int = 500
+    local_steps: CountOrZero = 500
     momentum: bool = False
     orthonormalise: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_at_least(0, local_steps=self.local_steps)
-        require_flag(momentum=self.momentum, orthonormalise=self.orthonormalise)
 
 
 communication = power_iteration.communication

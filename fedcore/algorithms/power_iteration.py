@@ -22,7 +22,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,8 @@ from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.iterates import ExactFactors
 from fedcore.linalg import condition_number, lost_directions
-from fedcore.validation import require_at_least, require_one_of
+from fedcore.parts.params import Parameters
+from fedcore.validation import Count, CountOrZero, one_of
 
 PAPER = "factorization"
 SELECTIONS = ("initial", "final")
@@ -42,33 +43,29 @@ ROOM = 16  # powers of two between V's largest entry and the ends of its precisi
 
 
 @dataclass(frozen=True)
-class Params:
+class Params(Parameters):
     """Hyper-parameters.
 
     Attributes
     ----------
     n_components : int
         Rank r of the factorisation.
-    power : int, default=0
+    power : int
         α, number of multiplications by SᵀS after the sketch.
-    samples : int, default=1
+    samples : int
         m, number of sketches of which the best-conditioned is kept.
-    select : {"initial", "final"}, default="initial"
+    select : str
         Whether κ is compared before or after the multiplications.
     start : ndarray of shape (n_features, n_components), optional
         Φⁱ = Sⁱ start in the place of a Gaussian Φⁱ; `samples` must then be 1.
     """
 
-    n_components: int
-    power: int = 0
-    samples: int = 1
-    select: str = "initial"
-    start: np.ndarray | None = None
+    power: CountOrZero = 0
+    samples: Count = 1
+    select: Annotated[str, one_of(SELECTIONS)] = "initial"
 
     def __post_init__(self) -> None:
-        require_at_least(1, n_components=self.n_components, samples=self.samples)
-        require_at_least(0, power=self.power)
-        require_one_of(SELECTIONS, select=self.select)
+        super().__post_init__()
         if self.start is not None and self.samples > 1:
             raise InputError(f"with a start there is nothing to sample, got samples={self.samples}")
 

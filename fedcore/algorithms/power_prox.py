@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.linalg
@@ -25,7 +25,7 @@ from fedcore.algorithms.power_iteration import Scaled, power_initialisation
 from fedcore.federation.federation import Federation
 from fedcore.iterates import ExplicitFactors
 from fedcore.linalg import orth
-from fedcore.validation import require_non_negative, require_one_of
+from fedcore.validation import NonNegative, one_of
 
 PAPER = "factorization"
 
@@ -69,19 +69,14 @@ class Params(power_gd.Params):
 
     Attributes
     ----------
-    penalty : {"l2", "l1", "nuclear"}, default="l2"
+    penalty : str
         ρ.
-    strength : float, default=0
+    strength : float
         Weight of the regulariser, in the units of the loss.
     """
 
-    penalty: str = "l2"
-    strength: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_one_of(PROXIMAL, penalty=self.penalty)
-        require_non_negative(strength=self.strength)
+    penalty: Annotated[str, one_of(PROXIMAL)] = "l2"
+    strength: NonNegative = 0.0
 
 
 communication = power_gd.communication

@@ -40,7 +40,7 @@ from fedcore.parts.shuffling import local_budget
 from fedcore.privacy import accounting
 from fedcore.privacy.mechanisms import derived
 from fedcore.privacy.rows import row_norms, without_endless_rows
-from fedcore.validation import require_at_least, require_positive
+from fedcore.validation import Count, Positive
 
 PAPER = "dppower"
 STEPS = 1024  # whose rows are gathered, and noise drawn, at a time
@@ -53,28 +53,23 @@ class Params(Budgeted):
 
     Attributes
     ----------
-    gap : float, default=0.1
+    gap : float
         λ̄₁ − λ̄₂, of E aaᵀ.
-    rate : float, default=2.0
+    rate : float
         h.
-    offset : float, default=100.0
+    offset : float
         ξ, in steps.
-    bound : float, default=1.0
+    bound : float
         β.
-    batch : int, default=1
+    batch : int
         Rows of a step.
     """
 
-    gap: float = 0.1
-    rate: float = 2.0
-    offset: float = 100.0
-    bound: float = 1.0
-    batch: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(gap=self.gap, rate=self.rate, offset=self.offset, bound=self.bound)
-        require_at_least(1, batch=self.batch)
+    gap: Positive = 0.1
+    rate: Positive = 2.0
+    offset: Positive = 100.0
+    bound: Positive = 1.0
+    batch: Count = 1
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

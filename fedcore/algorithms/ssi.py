@@ -12,42 +12,34 @@ one up. The last Z stays with the server: sending it out would be no round of it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
 from fedcore.parts.gram_products import gram_product
+from fedcore.parts.params import Parameters
 from fedcore.parts.residuals import Residual
-from fedcore.validation import require_at_least, require_non_negative
+from fedcore.validation import CountOrZero, real
 
 PAPER = "faps"
 
 
 @dataclass(frozen=True)
-class Rounds:
+class Rounds(Parameters):
     """What all methods with so many rounds from one start are given.
 
     Attributes
     ----------
     n_components : int
         p, columns of Z.
-    rounds : int, default=3000
+    rounds : int
         Iterations, one communication round each.
-    start : ndarray of shape (n_features, n_components), optional
-        Basis that is orthonormalised into Z⁽⁰⁾; the default is drawn.
     """
 
-    n_components: int
-    rounds: int = 3000
-    start: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        require_at_least(1, n_components=self.n_components)
-        require_at_least(0, rounds=self.rounds)
+    rounds: CountOrZero = 3000
 
 
 @dataclass(frozen=True)
@@ -56,18 +48,12 @@ class Params(Rounds):
 
     Attributes
     ----------
-    tol : float, default=0.0
+    tol : float
         End when the sine of the largest angle to the leading eigenspace is at most so much, by the
         test of `fedcore.parts.residuals`; 0 for all rounds. Costs only the server's arithmetic.
     """
 
-    tol: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_non_negative(tol=self.tol)
-        if self.tol >= 1:
-            raise InputError(f"tol bounds the sine of an angle: below 1, got {self.tol!r}")
+    tol: Annotated[float, real(least=0, below=1)] = 0.0
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

@@ -25,42 +25,34 @@ import numpy as np
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.iterates import ExplicitFactors
-from fedcore.validation import require_at_least, require_positive
+from fedcore.parts.params import Parameters
+from fedcore.validation import CountOrZero, Positive
 
 PAPER = "factorization"
 
 
 @dataclass(frozen=True)
-class Params:
+class Params(Parameters):
     """Hyper-parameters.
 
     Attributes
     ----------
     n_components : int
         Rank r.
-    rounds : int, default=100
+    rounds : int
         Iterations, one communication each.
-    C, mu : float, default=8, 0.5
+    C, mu : float
         Constants of the initialisation and of the step.
     sigma_max : float, optional
-        σ₁(S).
+        σ₁(S); a bound is found, for a round, when it is not given.
     start : ndarray of shape (n_features, n_components), optional
-        Φ_V; the default is drawn.
+        Φ_V; drawn when it is not given.
     """
 
-    n_components: int
-    rounds: int = 100
-    C: float = 8.0
-    mu: float = 0.5
-    sigma_max: float | None = None
-    start: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        require_at_least(1, n_components=self.n_components)
-        require_at_least(0, rounds=self.rounds)
-        require_positive(C=self.C, mu=self.mu)
-        if self.sigma_max is not None:
-            require_positive(sigma_max=self.sigma_max)
+    rounds: CountOrZero = 100
+    C: Positive = 8.0
+    mu: Positive = 0.5
+    sigma_max: Positive | None = None
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

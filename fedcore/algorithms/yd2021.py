@@ -16,21 +16,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.iterates import ExplicitFactors
-from fedcore.validation import require_at_least, require_one_of, require_positive
+from fedcore.parts.params import Parameters
+from fedcore.validation import CountOrZero, Positive, one_of
 
 PAPER = "factorization"
 READINGS = ("aaai", "head")
 
 
 @dataclass(frozen=True)
-class Params:
+class Params(Parameters):
     """Hyper-parameters.
 
     Attributes
@@ -39,26 +40,18 @@ class Params:
         Rank r.
     sigma_max, sigma_r : float
         Largest and r-th singular value of S, from which the theory computes step and scale.
-    reading : {"aaai", "head"}, default="aaai"
-        Form of the theory's constants; see `theory`.
-    rounds : int, default=100
+    reading : str
+        Form of the theory's constants; see `constants`.
+    rounds : int
         Iterations, one communication each.
     start : ndarray of shape (n_features, n_components), optional
-        V₀; the default is drawn.
+        V₀; drawn when it is not given.
     """
 
-    n_components: int
-    sigma_max: float
-    sigma_r: float
-    reading: str = "aaai"
-    rounds: int = 100
-    start: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        require_at_least(1, n_components=self.n_components)
-        require_at_least(0, rounds=self.rounds)
-        require_positive(sigma_max=self.sigma_max, sigma_r=self.sigma_r)
-        require_one_of(READINGS, reading=self.reading)
+    sigma_max: Positive
+    sigma_r: Positive
+    reading: Annotated[str, one_of(READINGS)] = "aaai"
+    rounds: CountOrZero = 100
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

@@ -9,46 +9,33 @@ import numpy as np
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
-from fedcore.privacy.accounting import require_delta, require_epsilon
-from fedcore.validation import require_at_least, require_flag, require_one_of
-
-CALIBRATIONS = ("tight", "paper")
+from fedcore.parts.params import Parameters
+from fedcore.privacy.accounting import Calibration, Epsilon
+from fedcore.validation import Share
 
 
 @dataclass(frozen=True)
-class Budgeted:
+class Budgeted(Parameters):
     """Hyper-parameters of a method that spends (ε, δ) in all.
 
     Attributes
     ----------
     n_components : int
         k, columns of the basis.
-    epsilon : float or None, default=1.0
+    epsilon : float or None
         ε of the whole run; None for the method without noise, which protects nobody.
-    delta : float, default=1e-6
+    delta : float
         δ of the whole run.
-    calibration : {"tight", "paper"}, default="tight"
+    calibration : str
         Least noise that the accountant allows for (ε, δ), or what the method's paper states.
-    clip : bool, default=False
+    clip : bool
         Whether rows of norm above 1 are scaled down to it; else they are refused.
-    start : ndarray of shape (n_features, n_components), optional
-        Starting basis; the default is drawn.
     """
 
-    n_components: int
-    epsilon: float | None = 1.0
-    delta: float = 1e-6
-    calibration: str = "tight"
+    epsilon: Epsilon | None = 1.0
+    delta: Share = 1e-6
+    calibration: Calibration = "tight"
     clip: bool = False
-    start: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        require_at_least(1, n_components=self.n_components)
-        if self.epsilon is not None:
-            require_epsilon(self.epsilon)
-        require_delta(self.delta)
-        require_one_of(CALIBRATIONS, calibration=self.calibration)
-        require_flag(clip=self.clip)
 
     def open(
         self, federation: Federation, neighbours: str, *, bounded: bool = True, rows: bool = True

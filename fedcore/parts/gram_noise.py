@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import math
 
-from fedcore.privacy.accounting import gaussian_noise_multiplier
-from fedcore.validation import require_one_of
-
-CALIBRATIONS = ("paper", "tight")
+from fedcore.privacy.accounting import Calibration, gaussian_noise_multiplier
+from fedcore.validation import checked
 
 
 def sensitivity(r: int) -> float:
@@ -37,17 +35,19 @@ def theorem_6(r: int, steps: int, epsilon: float, delta: float) -> float:
     )
 
 
-def standard_deviation(calibration: str, r: int, steps: int, epsilon: float, delta: float) -> float:
+@checked
+def standard_deviation(
+    calibration: Calibration, r: int, steps: int, epsilon: float, delta: float
+) -> float:
     """Standard deviation of every entry's noise, with which `steps` products are (ε, δ)-DP.
 
     Parameters
     ----------
-    calibration : {"paper", "tight"}
+    calibration : str
         `theorem_6`, or the least noise for the exact `sensitivity`.
     r, steps : int
     epsilon, delta : float
     """
-    require_one_of(CALIBRATIONS, calibration=calibration)
     if calibration == "paper":
         return theorem_6(r, steps, epsilon, delta)
     return sensitivity(r) * gaussian_noise_multiplier(epsilon, delta, steps)

@@ -3,82 +3,66 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.parts import representation_starts
+from fedcore.parts.params import Parameters
 from fedcore.problems.clients import Labelled
-from fedcore.validation import (
-    require_at_least,
-    require_flag,
-    require_non_negative,
-    require_one_of,
-    require_positive,
-)
+from fedcore.validation import Count, CountOrZero, NonNegative, Positive, one_of, real
 
 
 @dataclass(frozen=True)
-class Params:
+class Params(Parameters):
     """Hyper-parameters.
 
     Attributes
     ----------
     n_components : int
         k, columns of B.
-    rounds : int, default=200
+    rounds : int
         T.
-    step : float, default=0.25
+    step : float
         η σ̄², step on the representation.
-    head_sigma : float, default=1.0
+    head_sigma : float
         σ̄, in units of the labels.
-    head_step : float, default=0.25
+    head_step : float
         α, gradient step on a head.
-    participation : float, default=1.0
+    participation : float
         r; the nearest whole number of clients, at least one, is drawn without replacement.
     batch : int, optional
-        Samples that a client uses in a round; the default is all.
-    fresh : bool, default=False
+        Samples that a client uses in a round; all when it is not given.
+    fresh : bool
         Whether each round uses the next `batch` samples, none of them twice.
-    init : {"moments", "pgd", "random"}, default="moments"
+    init : str
         See `fedcore.parts.representation_starts`.
-    init_rounds : int, default=10
+    init_rounds : int
         Rounds of ``pgd``.
-    init_step : float, default=0.1
+    init_step : float
         Step of ``pgd`` on ‖X θ − y‖²/2m, the authors' notebook's.
-    init_heads : float, default=1.0
+    init_heads : float
         Standard deviation of the first heads of ``random``, in units of the labels.
     start : ndarray of shape (n_features, n_components), optional
         B⁰, which is orthonormalised, in the place of `init`.
     """
 
-    n_components: int
-    rounds: int = 200
-    step: float = 0.25
-    head_sigma: float = 1.0
-    head_step: float = 0.25
-    participation: float = 1.0
-    batch: int | None = None
+    rounds: CountOrZero = 200
+    step: Positive = 0.25
+    head_sigma: Positive = 1.0
+    head_step: Positive = 0.25
+    participation: Annotated[float, real(above=0, most=1)] = 1.0
+    batch: Count | None = None
     fresh: bool = False
-    init: str = "moments"
-    init_rounds: int = 10
-    init_step: float = 0.1
-    init_heads: float = 1.0
-    start: np.ndarray | None = None
+    init: Annotated[str, one_of(representation_starts.METHODS)] = "moments"
+    init_rounds: Count = 10
+    init_step: Positive = 0.1
+    init_heads: NonNegative = 1.0
 
     def __post_init__(self) -> None:
-        require_at_least(1, n_components=self.n_components, init_rounds=self.init_rounds)
-        require_at_least(0, rounds=self.rounds)
-        for name in ("step", "head_sigma", "head_step", "participation", "init_step"):
-            require_positive(**{name: getattr(self, name)})
-        if self.batch is not None:
-            require_at_least(1, batch=self.batch)
-        require_non_negative(init_heads=self.init_heads)
-        require_flag(fresh=self.fresh)
-        require_one_of(representation_starts.METHODS, init=self.init)
-        if self.participation > 1:
-            raise InputError(f"participation must be at most 1, got {self.participation!r}")
+        super().__post_init__()
         if self.fresh and self.batch is None:
             raise InputError("fresh samples in every round need a batch, their number")
 

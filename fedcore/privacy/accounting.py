@@ -21,16 +21,19 @@ import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.privacy.events import Bounded, Event
-from fedcore.validation import require_at_least, require_one_of, require_positive
+from fedcore.validation import one_of, real, require_at_least, require_one_of, require_positive
 
 ACCOUNTINGS = ("tight", "rdp")
-SMALLEST, LARGEST = 1e-9, 1e4  # ε that a run may ask for: formulas stay within floating point
+# What a run may ask for: below it noise drowns everything, above it noise hides nothing.
+Epsilon = Annotated[float, real(least=1e-9, most=1e4)]
+# Of a method's noise: the least that the accountant allows, or what the method's paper states.
+Calibration = Annotated[str, one_of(("tight", "paper"))]
 # Dense near 1 for large losses, up to 2^16 for small ones.
 ORDERS = np.concatenate(
     [1 + np.logspace(-2, 0, 200), np.linspace(2.02, 64, 800), 2.0 ** np.arange(6.1, 16, 0.1)]
@@ -123,19 +126,7 @@ def calibrate(
 
 def require_delta(delta: Any) -> None:
     """Require a δ strictly between 0 and 1."""
-    require_positive(delta=delta)
-    if delta >= 1:
-        raise InputError(f"delta must lie between 0 and 1, got {delta!r}")
-
-
-def require_epsilon(epsilon: Any) -> None:
-    """Require an ε that noise can be computed for, `SMALLEST` to `LARGEST`."""
-    require_positive(epsilon=epsilon)
-    if not SMALLEST <= epsilon <= LARGEST:
-        raise InputError(
-            f"epsilon must lie between {SMALLEST:g}, where noise drowns everything, and "
-            f"{LARGEST:g}, where it hides nothing; got {epsilon!r}"
-        )
+    real(above=0, below=1)(delta, "delta")
 
 
 def _key(events: Mapping[Event, int]) -> Key:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ from fedcore.federation.execution import ClientSide
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Shape
 from fedcore.history import History
+from fedcore.parts.params import describe
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
@@ -506,25 +508,40 @@ def refuse_name(name: str, clients: list[np.ndarray]) -> str:
     return str(caught.value)
 
 
-WRONG = {"int": [-1, 1.5, "3", True], "float": [np.nan, np.inf, "x", True], "bool": ["no", 2, None]}
-WRONG["str"] = ["no such name", 3]
+WRONG = {
+    "a whole number": [-1, 1.5, "3", True],
+    "a finite number": [np.nan, np.inf, "x", True, 10**400],
+    "true or false": ["no", 2, None],
+    "one of": ["no such name", 3],
+}
+DESCRIBED = {name: describe(algorithms.get(name).module.Params) for name in NAMES}
 
 
 @pytest.mark.parametrize(
     ("name", "parameter", "value"),
     [
-        pytest.param(name, field.name, value, id=f"{name}-{field.name}={value}")
+        pytest.param(name, known.name, value, id=f"{name}-{known.name}={str(value)[:9]}")
         for name in NAMES
-        for field in dataclasses.fields(algorithms.get(name).module.Params)
+        for known in DESCRIBED[name]
         for value in [
-            *WRONG.get(str(field.type).split(" | ")[0], []),
-            *(v for parameter, v in case_of(name).refused if parameter == field.name),
+            *(v for words, wrong in WRONG.items() if known.kind.startswith(words) for v in wrong),
+            *(v for parameter, v in case_of(name).refused if parameter == known.name),
         ]
     ],
 )
 def test_a_parameter_out_of_range_is_refused_by_its_name(name, parameter, value, clients):
     params = {"n_components": RANK, parameter: value}
     assert parameter in refuse(name, clients, **params)
+
+
+@every_algorithm
+def test_every_parameter_is_declared_and_described_and_states_no_default(name):
+    for known in DESCRIBED[name]:
+        assert known.sentence.endswith("."), known
+        assert "default" not in known.sentence, known
+        assert known.kind.startswith(tuple(WRONG)) or known.name == "start", known
+    for owner in algorithms.get(name).module.Params.__mro__:
+        assert "default" not in (inspect.getdoc(owner) or "") or owner is object
 
 
 @every_algorithm

@@ -1,0 +1,89 @@
+"""Hyper-parameters: what every method has, and what its class declares and says of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fedcore.validation import Count, check_annotated, declared
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Base of the algorithms' ``Params``; checks every field against what its type declares.
+
+    See `fedcore.validation.check_annotated`. What relates two fields is checked in a
+    ``__post_init__`` of the algorithm's own, after that of this class.
+
+    Attributes
+    ----------
+    n_components : int
+        Columns of the basis or factor that is sought.
+    start : ndarray of shape (n_features, n_components), optional
+        Basis to start from, which is orthonormalised; drawn when it is not given.
+
+    Raises
+    ------
+    InputError
+        For a value that its field does not admit.
+    """
+
+    n_components: Count
+    start: np.ndarray | None = dataclasses.field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_annotated(type(self), vars(self))
+
+
+class Description(NamedTuple):
+    """A field of a ``Params`` in words.
+
+    Attributes
+    ----------
+    name : str
+    sentence : str
+        What the docstring says of it; empty where that is nothing.
+    kind : str
+        What it may be: the words of its rule, or its type as it is written.
+    default : str
+        "default" and the value as a configuration file spells it, or "required".
+    """
+
+    name: str
+    sentence: str
+    kind: str
+    default: str
+
+
+def describe(params: type) -> list[Description]:
+    """Describe every field of a dataclass of hyper-parameters, in their order."""
+    said: dict[str, str] = {}
+    for owner in reversed(params.__mro__):
+        section = inspect.cleandoc(owner.__doc__ or "").partition("Attributes\n----------\n")[2]
+        for names, text in re.findall(r"^(\w[\w, ]*) :.*\n((?: {4}.*\n?)+)", section, re.M):
+            said |= dict.fromkeys(names.split(", "), " ".join(text.split()))
+    checks = declared(params)
+    found = []
+    for field in dataclasses.fields(params):
+        check, optional = checks.get(field.name, (None, False))
+        written = (
+            field.type if isinstance(field.type, str) else inspect.formatannotation(field.type)
+        )
+        kind = getattr(check, "words", written) + (", or null" if optional else "")
+        found.append(Description(field.name, said.get(field.name, ""), kind, _default(field)))
+    return found
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    value = field.default
+    if field.default_factory is not dataclasses.MISSING:
+        value = field.default_factory()
+    if value is dataclasses.MISSING:
+        return "required"
+    return f"default {value if isinstance(value, str) else json.dumps(value, default=repr)}"
