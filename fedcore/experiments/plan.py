@@ -6,7 +6,6 @@ paper. Both are checked against their schemas, unknown keys included, before any
 
 from __future__ import annotations
 
-import copy
 import keyword
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -18,6 +17,7 @@ from typing import Any
 from fedcore import algorithms, metrics
 from fedcore.config import published
 from fedcore.config.schemas import check
+from fedcore.config.short_forms import merge, written_out
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import ConfigError, nearest
 from fedcore.experiments import build
@@ -223,45 +223,29 @@ def load_plan(
         One sentence that names the file, the key and the nearest known name.
     """
     checked = check(config, "config", "the configuration")
-    plan = Plan(checked, {})
-    for paper in checked["papers"]:
+    plan, known = Plan(checked, {}), sorted(file.stem for file in papers.glob("*.yaml"))
+    _check_names(checked["overrides"], known, "overrides of an unknown paper")
+    for paper in checked.get("papers", known):
         _check_name(paper)
-        path = papers / f"{paper}.yaml"
-        if not path.is_file():
-            known = [file.stem for file in papers.glob("*.yaml")]
-            raise ConfigError(f"unknown paper '{paper}' in papers: {nearest(paper, known)}")
-        plan.papers[paper] = _read_paper(path, checked["overrides"].get(paper, {}))
-    for paper in checked["overrides"]:
-        if not (papers / f"{paper}.yaml").is_file():
-            known = [file.stem for file in papers.glob("*.yaml")]
-            raise ConfigError(f"overrides of an unknown paper '{paper}': {nearest(paper, known)}")
+        _check_names([paper], known, "papers: unknown paper")
+        changes = checked["overrides"].get(paper, {})
+        plan.papers[paper] = _read_paper(papers / f"{paper}.yaml", changes, checked["quick"])
     for name, reason in _unavailable(plan, answers).items():
         (plan.kept if _has_results(checked["paths"], name) else plan.unavailable)[name] = reason
     return plan
 
 
-def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `base` with `changes` laid over it, mapping by mapping; other values are replaced."""
-    merged = copy.deepcopy(dict(base))
-    for key, value in changes.items():
-        if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
-            merged[key] = merge(merged[key], value)
-        else:
-            merged[key] = copy.deepcopy(value)
-    return merged
-
-
-def _read_paper(path: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Read and check a paper file with the overrides of the configuration laid over it."""
-    settings = read_yaml(path)
-    if not changes:
-        return _check_paper(settings, str(path))
+def _read_paper(path: Path, changes: Mapping[str, Any], quick: bool) -> dict[str, Any]:
+    """Read and check a paper file, and lay the overrides of the configuration over it."""
+    short = check(read_yaml(path), "paper", str(path))
+    settings = written_out(short, str(path), quick=quick)
     for group in ("problems", "experiments"):
-        named, known = changes.get(group), settings.get(group)
-        if isinstance(named, Mapping) and isinstance(known, Mapping):
+        if isinstance(changes.get(group), Mapping):
             where = f"the configuration, overrides.{path.stem}.{group}"
-            _check_names(named, known, f"{where}: {path} has no")
-    return _check_paper(merge(settings, changes), f"{path} with the overrides")
+            _check_names(changes[group], settings[group], f"{where}: {path} has no")
+    return _check_paper(
+        merge(settings, changes), f"{path} with the overrides" if changes else str(path)
+    )
 
 
 def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:

@@ -69,6 +69,7 @@ CONFIG = {
     "papers": ["tiny"],
     "seed": 1,
     "surrogates": True,
+    "quick": False,
     "paths": {"raw": "data/raw", "clients": "data/clients", "results": "results"},
     "overrides": {},
 }

@@ -211,10 +211,9 @@ def test_a_run_may_say_otherwise_than_its_experiment(tmp_path):
 
 def test_every_published_count_of_faps_has_a_twin_in_its_experiment():
     """At the small end of a sweep, where one over n or m would be doubled in cost otherwise."""
-    paper = read_yaml(ROOT / "config/papers/faps.yaml")
     plan = load_plan({"papers": ["faps"]}, ROOT / "config/papers", answers=bool)
     published = set()
-    for line in paper["published"]:
+    for line in plan.papers["faps"]["published"]:
         for part in (line, line.get("otherwise", {})):
             where = part.get("select", {}).get("where", {})
             if where.get("algorithm") == "faps" or "faps" in where.get("claim", ""):

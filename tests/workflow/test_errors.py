@@ -23,7 +23,7 @@ CONFIGURATION = {
     "key of the configuration": (
         "tiny.yaml", "paths:", "pahts:",
         "the configuration, top level: unknown key 'pahts': did you mean 'paths'? "
-        "known: overrides, papers, paths, seed, surrogates",
+        "known: overrides, papers, paths, quick, seed, surrogates",
     ),
     "key said twice in the configuration": (
         "tiny.yaml", "  clients: data", "  results: elsewhere\n  clients: data",
@@ -48,13 +48,13 @@ CONFIGURATION = {
     ),
     "paper": (
         "tiny.yaml", "[tiny]", "[tinny]",
-        "unknown paper 'tinny' in papers: did you mean 'tiny'? known: {papers}",
+        "papers: unknown paper 'tinny': did you mean 'tiny'? known: {papers}",
     ),
     "key of an experiment": (
         PAPER, "repeats: 3", "repeat: 3",
         f"{PAPER}, experiments.second: unknown key 'repeat': did you mean 'repeats'? known: "
-        "audit, because, iterates, metrics, params, problems, repeats, reproduces, runs, stop, "
-        "together, twin",
+        "audit, because, iterates, metrics, params, problems, quick, repeats, reproduces, runs, "
+        "stop, together, twin",
     ),
     "key of a published value": (
         PAPER, "statistic: max", "statistics: max",

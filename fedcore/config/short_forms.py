@@ -1,0 +1,162 @@
+"""The short forms of a paper's file, and what they stand for.
+
+These are problems that differ in little (``each``), grids of variants, published values in groups
+(``items`` and ``each``), and the sizes of the quick run (``quick``).
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from typing import Any
+
+from fedcore.config.strict_yaml import parse_yaml
+from fedcore.errors import ConfigError, nearest
+
+# Keys of a published value: in a row of `each` they are laid over it.
+VALUE = (
+    "id", "quantity", "source", "kind", "printed", "select", "statistic", "accept", "because",
+    "provided", "otherwise", "needs",
+)  # fmt: skip
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` with `changes` laid over it, mapping by mapping; other values are replaced."""
+    merged = copy.deepcopy(dict(base))
+    for key, value in changes.items():
+        if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
+            merged[key] = merge(merged[key], value)
+        else:
+            merged[key] = copy.deepcopy(value)
+    return merged
+
+
+def written_out(paper: Mapping[str, Any], where: str, *, quick: bool) -> dict[str, Any]:
+    """Return a paper's file without short forms.
+
+    Parameters
+    ----------
+    paper : mapping
+        The file, checked against ``paper.schema.yaml``, which describes the forms.
+    where : str
+        What error messages call the file.
+    quick : bool
+        Lay every ``quick`` over what it stands in, and leave out what says ``quick: false``;
+        otherwise ``quick`` counts for nothing.
+
+    Raises
+    ------
+    ConfigError
+        When two problems or variants come out with one name, or a text of a published value names
+        what no row of ``each`` has.
+    """
+    problems = _named(_problems(paper["problems"]), f"{where}: two problems are")
+    skipped = {name for name, spec in problems.items() if quick and spec.get("quick") is False}
+    experiments = copy.deepcopy(paper["experiments"])
+    for name, experiment in experiments.items():
+        for run in experiment["runs"]:
+            if isinstance(run.get("variants"), list):
+                grid = _grid(run["variants"])
+                run["variants"] = _named(grid, f"{where}, experiment {name}: two variants are")
+    experiments = _sized(experiments, quick)
+    for experiment in experiments.values():
+        for part in (experiment, *experiment["runs"]):
+            if "problems" in part:
+                part["problems"] = [name for name in part["problems"] if name not in skipped]
+    return {
+        **paper,
+        "problems": {n: _sized(s, quick and n not in skipped) for n, s in problems.items()},
+        "experiments": experiments,
+        "published": list(_published(paper["published"], f"{where}, published", {}, {})),
+    }
+
+
+def _named(pairs: Iterable[tuple[str, dict[str, Any]]], twice: str) -> dict[str, dict[str, Any]]:
+    named: dict[str, dict[str, Any]] = {}
+    for name, value in pairs:
+        if name in named:
+            raise ConfigError(f"{twice} called '{name}'; rename one")
+        named[name] = value
+    return named
+
+
+def _problems(problems: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every problem; of a group with ``each`` all that it names, and not itself."""
+    for name, spec in problems.items():
+        common = {key: value for key, value in spec.items() if key != "each"}
+        for member, changes in spec.get("each", {name: {}}).items():
+            yield member, merge(common, changes)
+
+
+def _grid(axes: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every combination of one variant from each axis, the last axis changing fastest."""
+    for chosen in product(*(axis.items() for axis in axes)):
+        changes: dict[str, Any] = {}
+        for _, change in chosen:
+            changes = merge(changes, change)
+        if any(change.get("quick") is False for _, change in chosen):
+            changes["quick"] = False
+        yield "-".join(name for name, _ in chosen), changes
+
+
+def _sized(part: Any, quick: bool) -> Any:
+    """Return a part of the file with every ``quick`` laid over its surroundings, or dropped."""
+
+    def stays(value: Any) -> bool:
+        return not (quick and isinstance(value, Mapping) and value.get("quick") is False)
+
+    if isinstance(part, list):
+        return [_sized(item, quick) for item in part if stays(item)]
+    if not isinstance(part, Mapping):
+        return part
+    changes = part.get("quick", {}) if quick else {}
+    whole = merge({key: value for key, value in part.items() if key != "quick"}, changes)
+    return {key: _sized(value, quick) for key, value in whole.items() if stays(value)}
+
+
+def _published(
+    entries: Iterable[Mapping[str, Any]],
+    where: str,
+    common: Mapping[str, Any],
+    fillings: Mapping[str, Any],
+) -> Iterator[dict[str, Any]]:
+    """Yield every published value; of a group its ``items``, once for every row of ``each``."""
+    for entry in entries:
+        own = {key: value for key, value in entry.items() if key not in ("each", "items")}
+        for row in entry.get("each", [{}]):
+            laid = {key: value for key, value in row.items() if key in VALUE}
+            value = merge(merge(common, own), laid)
+            known = {**fillings, **row}
+            if "items" in entry:
+                yield from _published(entry["items"], where, value, known)
+                continue
+            if "printed" in value:
+                known["printed"] = _filled(value["printed"], known, where)
+            value = _filled(value, known, where)
+            other = value.get("otherwise", {})
+            if "select" in other:
+                other["select"] = merge(value.get("select", {}), other["select"])
+            yield value
+
+
+def _filled(value: Any, known: Mapping[str, Any], where: str, *, number: bool = False) -> Any:
+    """Fill in every ``{name}``; one by itself keeps its type, and is a number under ``accept``."""
+    if isinstance(value, Mapping):
+        return {
+            key: _filled(item, known, where, number=number or key == "accept")
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_filled(item, known, where, number=number) for item in value]
+    if not isinstance(value, str):
+        return value
+    for name in re.findall(r"{(\w+)}", value):
+        if name not in known:
+            raise ConfigError(f"{where}: '{value}' names '{name}': {nearest(name, known)}")
+    alone = re.fullmatch(r"{(\w+)}", value)
+    if alone:
+        found = known[alone[1]]
+        return parse_yaml(found, where) if number and isinstance(found, str) else found
+    return re.sub(r"{(\w+)}", lambda name: str(known[name[1]]), value)
