@@ -20,7 +20,7 @@ SCHEMA = 1
 
 def save(problem: Problem | Sequence[Problem], path: str | os.PathLike[str]) -> None:
     """Write a problem, or several draws of one, to one HDF5 file, whole or not at all."""
-    with sealed.create(path, apart=True) as file:
+    with sealed.create(path) as file:
         file.attrs["schema"] = SCHEMA
         if isinstance(problem, Problem):
             _write(file, problem)
@@ -105,7 +105,7 @@ def _read(path: str | os.PathLike[str], group: h5py.Group) -> Problem:
         clients.reduction = Reduction(tuple(map(int, rows[()])), float(rows.attrs["largest_row"]))
     truth = None
     if "truth" in group:
-        truth = Truth(*(sealed.array(group[f"truth/{k}"]) for k in Truth._fields))
+        truth = Truth(*(group[f"truth/{k}"][()] for k in Truth._fields))
     problem = Problem(
         group.attrs["name"], clients, group.attrs["status"], group.attrs["note"], truth
     )
@@ -113,7 +113,7 @@ def _read(path: str | os.PathLike[str], group: h5py.Group) -> Problem:
     # Fill the cached properties, so that they are computed once per problem.
     problem.checksum = group.attrs["checksum"]
     if truth is None:
-        parts = (sealed.array(group[f"reference/{k}"]) for k in Reference._fields)
+        parts = (group[f"reference/{k}"][()] for k in Reference._fields)
         problem.reference = Reference(*parts)
     return problem
 
@@ -121,8 +121,8 @@ def _read(path: str | os.PathLike[str], group: h5py.Group) -> Problem:
 def _matrices(group: h5py.Group, name: str = "clients") -> Matrices:
     found = group[name]
     if isinstance(found, h5py.Dataset):
-        return sealed.array(found)
-    return [sealed.array(item) for item in found.values()]
+        return found[()]
+    return [item[()] for item in found.values()]
 
 
 def _stored(path: str | os.PathLike[str], group: h5py.Group) -> Clients:
@@ -130,12 +130,10 @@ def _stored(path: str | os.PathLike[str], group: h5py.Group) -> Clients:
 
     def read() -> Matrices:
         try:
-            with h5py.File(path, "r") as again:  # its seal has been checked
+            with sealed.read(path) as again:
                 return _matrices(again[name])
         except sealed.BrokenSeal as error:
             raise _damaged(path, error) from error
 
     name, found = group.name, list(group["clients"].values())
-    return Clients(
-        read, [c.shape for c in found], [c.dtype for c in found], sealed.array(group["gram"])
-    )
+    return Clients(read, [c.shape for c in found], [c.dtype for c in found], group["gram"][()])

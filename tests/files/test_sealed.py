@@ -239,10 +239,10 @@ def test_nothing_new_stands_under_the_name_when_writing_fails(tmp_path, before):
 
 
 def test_nothing_stands_under_the_name_when_sealing_fails(tmp_path, monkeypatch):
-    def full(path):
+    def full(*arguments):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(sealed, "_digest", full)
+    monkeypatch.setattr(sealed, "_seal", full)
     with pytest.raises(OSError, match="no space"):
         with sealed.create(tmp_path / "file.h5") as opened:
             fill(opened)
@@ -421,13 +421,14 @@ def test_a_problem_is_no_history_and_is_not_to_be_deleted(problem_file, history_
     assert "delete" not in str(refused.value)
 
 
-# --- large arrays apart ---------------------------------------------------------------------------
+# --- large files ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def large(monkeypatch, tmp_path):
-    """Return a problem file whose matrices and Gram matrix have checksums of their own."""
+    """Return a problem file that is checked piece by piece."""
     monkeypatch.setattr(sealed, "LARGE", 1000)
+    monkeypatch.setattr(sealed, "PIECE", 512)
     rng = np.random.default_rng(0)
     problem = Problem("large", [rng.standard_normal((40, 16)) for _ in range(3)])
     problem.clients.gram = sum(c.T @ c for c in problem.clients)
@@ -436,32 +437,41 @@ def large(monkeypatch, tmp_path):
     return problem, path
 
 
-def places(path):
-    """Offset and size of each large array of a problem file."""
-    with h5py.File(path) as file:
-        names = [*(f"clients/{i:05d}" for i in range(3)), "gram", "reference/right_vectors"]
-        return {n: (file[n].id.get_offset(), file[n].id.get_storage_size()) for n in names}
+def content(problem):
+    """All that a problem file holds."""
+    kept = [problem.name, problem.status, problem.note, problem.checksum, problem.setting]
+    arrays = [*problem.clients, problem.clients.gram, *problem.reference]
+    return kept, [array.tolist() for array in arrays]
 
 
-def test_what_is_read_of_a_file_with_arrays_apart_is_what_was_written(large):
+def test_what_is_read_of_a_large_file_is_what_was_written(large):
     problem, path = large
-    read = storage.load(path)
-    np.testing.assert_array_equal(read.clients.gram, problem.clients.gram)
-    np.testing.assert_array_equal(read.right_vectors, problem.right_vectors)
-    for matrix, expected in zip(read.clients, problem.clients, strict=True):
-        np.testing.assert_array_equal(matrix, expected)
+    assert content(storage.load(path)) == content(problem)
+
+
+def test_the_head_of_a_large_file_holds_the_sha256_of_a_table_of_those_of_its_pieces(large):
+    whole = large[1].read_bytes()
+    label, start, value = whole[:512].rstrip(b"\0").decode().rsplit(" ", 2)
+    assert label == "fedcore sha256 of the checksums from byte"
+    body, table = whole[: int(start[:-1])], whole[int(start[:-1]) :]
+    assert hashlib.sha256(table).hexdigest() == value
+    pieces = [body[at : at + 512] for at in range(0, len(body), 512)]
+    pieces[0] = b""  # the head, which holds the sum of the table
+    assert table == b"".join(hashlib.sha256(piece).digest() for piece in pieces)
 
 
 def test_every_damage_is_noticed_when_what_it_hit_is_read(large):
-    _, path = large
-    whole = path.read_bytes()
-    clients = [range(at, at + size) for n, (at, size) in places(path).items() if "clients" in n]
+    """Nothing reads the few bytes between HDF5's structures and arrays: there it does no harm."""
+    problem, path = large
+    whole, harmless = path.read_bytes(), 0
     for offset in [*range(0, 700, 7), *range(700, len(whole), 61), len(whole) - 1]:
         path.write_bytes(flipped(whole, offset, 0x01))
-        with pytest.raises(DataError, match="is not a whole problem file"):
-            read = storage.load(path)
-            assert any(offset in span for span in clients)  # not needed, and so not read yet
-            list(read.clients)
+        try:
+            assert content(storage.load(path)) == content(problem)
+            harmless += 1
+        except DataError as error:
+            assert "is not a whole problem file" in str(error)
+    assert harmless < 0.2 * len(whole) / 61
     for kept in (*range(0, len(whole), 301), len(whole) - 1):
         path.write_bytes(whole[:kept])
         with pytest.raises(DataError, match="is not a whole problem file"):
@@ -473,11 +483,31 @@ def test_every_damage_is_noticed_when_what_it_hit_is_read(large):
 
 def test_a_problem_with_a_gram_matrix_is_read_without_its_matrices(large, monkeypatch):
     _, path = large
-    seen = []
-    digest = sealed._digest
-    monkeypatch.setattr(
-        sealed, "_digest", lambda p, start, end: seen.append((start, end)) or digest(p, start, end)
-    )
-    storage.load(path)
-    for name, (at, size) in places(path).items():
-        assert not any(start < at + size and at < end for start, end in seen), name
+    with h5py.File(path) as file:
+        items = [file[f"clients/{i:05d}"].id for i in range(3)]
+        spans = [range(i.get_offset(), i.get_offset() + i.get_storage_size()) for i in items]
+    seen = set()
+    real = sealed._sum
+    monkeypatch.setattr(sealed, "_sum", lambda n, piece: seen.add(n) or real(n, piece))
+    read = storage.load(path)
+    assert seen
+    for span in spans:  # HDF5 reads a little more than the structure beside a matrix
+        assert len(seen & set(range(span.start // 512 + 1, span.stop // 512))) <= 1
+    list(read.clients)
+    assert {at // 512 for span in spans for at in span} <= seen
+
+
+def test_hdf5_does_not_get_to_see_a_damaged_piece(large):
+    _, path = large
+    path.write_bytes(flipped(path.read_bytes(), 600, 0xFF))
+    with pytest.raises(sealed.BrokenSeal, match="checksum of bytes from 512 on differs"):
+        with sealed.read(path):
+            pass
+
+
+def test_a_file_with_the_seal_of_an_older_version_is_to_be_made_again(problem_file):
+    whole = problem_file.read_bytes()
+    head = whole[:512].rstrip(b"\0") + b", without the arrays listed from byte 12345"
+    problem_file.write_bytes(head.ljust(512, b"\0") + whole[512:])
+    with pytest.raises(DataError, match=r"\(an older version wrote it\); delete it and"):
+        storage.load(problem_file)
