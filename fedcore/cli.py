@@ -285,18 +285,18 @@ def verdicts(folder: str | None, combine: bool, why: bool) -> None:
     Example:
       fedcore verdicts results/quick --why
     """
-    from fedcore.reports import verdicts as verdict
+    from fedcore.reports import verdict_pages as pages
 
     folder = _results() if folder is None else folder
     table = Path(folder) / "verdicts.tsv"
-    found = verdict.combine(table.with_suffix(""), table) if combine else verdict.read(table)
+    found = pages.combine(table.with_suffix(""), table) if combine else pages.read(table)
     rows = [("paper", "value", "printed", "measured", "verdict")]
     rows += [(v.paper, v.id, v.printed, v.measured or "–", v.verdict) for v in found]
     head, *lines = _columns(rows).splitlines()
     click.echo(head)
     for line, v in zip(lines, found, strict=True):
         click.echo(f"{line}\n    {v.reason}" if why else line)
-    click.echo(f"\n{verdict.summary(found)}")
+    click.echo(f"\n{pages.summary(found)}")
 
 
 def _results() -> str:

@@ -17,7 +17,7 @@ from fedcore.cli import _bytes, _partition, _value, main
 from fedcore.errors import DataError
 from fedcore.history import History
 from fedcore.parts.residuals import TOL
-from fedcore.reports import verdicts
+from fedcore.reports import verdict_pages, verdicts
 
 RUN = ["run", "power_gd", "w8a", "--surrogate", "--components", "3", "--set", "local_steps=4"]
 
@@ -331,7 +331,7 @@ def test_verdicts(tmp_path):
             paper, "table1", "iterations", "Table 1", "table", "207", "210", 1.0, 2.0, 5, outcome,
             f"because of {paper}",
         )  # fmt: skip
-        verdicts.write([verdict], folder / f"{paper}.tsv")
+        verdict_pages.write([verdict], folder / f"{paper}.tsv")
     assert "verdicts.tsv" in refused("verdicts", str(folder.parent))
     result = call("verdicts", str(folder.parent), "--combine")
     assert result.exit_code == 0, result.output
@@ -349,11 +349,11 @@ def test_verdicts_finds_those_of_the_quick_run(tmp_path, monkeypatch):
         "faps", "table1", "iterations", "Table 1", "table", "207", "210", 1.0, 2.0, 5, "reproduced",
         "because",
     )  # fmt: skip
-    verdicts.write([verdict], tmp_path / "results" / "quick" / "verdicts.tsv")
+    verdict_pages.write([verdict], tmp_path / "results" / "quick" / "verdicts.tsv")
     quick = call("verdicts")
     assert quick.exit_code == 0 and "1 reproduced" in quick.stdout
     assert "quick run" in quick.stderr
-    verdicts.write([verdict], tmp_path / "results" / "verdicts.tsv")
+    verdict_pages.write([verdict], tmp_path / "results" / "verdicts.tsv")
     assert call("verdicts").stderr == ""
 
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from fedcore.cli import main
 from fedcore.history import History
-from fedcore.reports import verdicts
+from fedcore.reports import verdict_pages, verdicts
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 LIMITS = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")
@@ -58,7 +58,7 @@ def test_the_commands_work_in_the_order_in_which_they_stand(tmp_path, monkeypatc
         "faps", "table1", "iterations", "Table 1", "table", "207", "", None, None, 0,
         "surrogate data", "the quick run takes stand-ins",
     )  # fmt: skip
-    verdicts.write([one], tmp_path / "results" / "quick" / "verdicts.tsv")
+    verdict_pages.write([one], tmp_path / "results" / "quick" / "verdicts.tsv")
     typed = commands("fedcore")
     assert {words[0] for words in typed} == {"algorithms", "run", "show", "verdicts"}
     for words in typed:
@@ -81,7 +81,7 @@ def test_the_make_targets_exist():
 def test_the_verdicts_mean_what_they_mean_in_the_code():
     text = " ".join(README.split())
     for name in ("reproduced", "deviates", "not as printed", "rounding decides", "not run"):
-        assert f"*{name.capitalize()}*: {verdicts.MEANINGS[name]}" in text
+        assert f"*{name.capitalize()}*: {verdicts.VERDICTS[name]}" in text
 
 
 def test_the_commands_leave_nothing_that_git_would_ask_about():

@@ -5,7 +5,7 @@ import pytest
 
 from fedcore.config.schemas import check
 from fedcore.errors import ConfigError, DataError
-from fedcore.reports import tables, verdicts
+from fedcore.reports import tables, verdict_pages, verdicts
 
 LINE = {
     "id": "table2-wk2023-w8a",
@@ -370,20 +370,20 @@ def made(paper="mf", verdict="reproduced", name="a", **more):
 def test_verdicts_survive_a_round_trip(tmp_path):
     all_of_them = [made(verdict=v, name=f"n{i}") for i, v in enumerate(verdicts.VERDICTS)]
     all_of_them.append(made(name="none", low=None, high=None, measured="", printed="true"))
-    verdicts.write(all_of_them, tmp_path / "v.tsv")
-    assert verdicts.read(tmp_path / "v.tsv") == all_of_them
+    verdict_pages.write(all_of_them, tmp_path / "v.tsv")
+    assert verdict_pages.read(tmp_path / "v.tsv") == all_of_them
 
 
 def test_the_markdown_is_for_reading(tmp_path):
     several = [made(), *(made("mf", "deviates", name, low=6.0, high=6.0) for name in "bc")]
-    verdicts.write(several, tmp_path / "v.tsv")
+    verdict_pages.write(several, tmp_path / "v.tsv")
     assert (tmp_path / "v.md").read_text() == (
         "| paper | published values | reproduced | deviates |\n"
         "| :-- | --: | --: | --: |\n"
         "| mf | 3 | 1 | 2 |\n"
         "\n"
-        f"- **reproduced**: {verdicts.MEANINGS['reproduced']}\n"
-        f"- **deviates**: {verdicts.MEANINGS['deviates']}\n"
+        f"- **reproduced**: {verdicts.VERDICTS['reproduced']}\n"
+        f"- **deviates**: {verdicts.VERDICTS['deviates']}\n"
         "\n"
         "| source | quantity | printed | measured [min, max] | verdict |\n"
         "| :-- | :-- | :-- | :-- | :-- |\n"
@@ -396,64 +396,64 @@ def test_the_markdown_is_for_reading(tmp_path):
 
 def test_a_range_that_reads_as_one_number_is_none(tmp_path):
     near = [made(low=1.5720001e-5, high=1.5720002e-5), made(name="none", low=None, high=None)]
-    verdicts.write([*near, made(name="far", low=1.571e-5, high=1.572e-5)], tmp_path / "v.tsv")
+    verdict_pages.write([*near, made(name="far", low=1.571e-5, high=1.572e-5)], tmp_path / "v.tsv")
     text = (tmp_path / "v.md").read_text()
     assert text.count("| 6 | 6 | reproduced |") == 2
     assert "| 6 [1.571e-5, 1.572e-5] |" in text
 
 
 def test_every_verdict_has_a_meaning_and_the_top_of_the_markdown_says_it(tmp_path):
-    assert list(verdicts.MEANINGS) == list(verdicts.VERDICTS)
+    assert all(meaning.endswith(".") for meaning in verdicts.VERDICTS.values())
     found = [made(verdict=v, name=f"n{i}") for i, v in enumerate(verdicts.VERDICTS)]
-    verdicts.write(found, tmp_path / "v.tsv")
+    verdict_pages.write(found, tmp_path / "v.tsv")
     top = (tmp_path / "v.md").read_text().partition("| source |")[0]
-    for name, meaning in verdicts.MEANINGS.items():
+    for name, meaning in verdicts.VERDICTS.items():
         assert f"- **{name}**: {meaning}\n" in top
     assert max(map(len, top.splitlines())) < 200
-    verdicts.write([], tmp_path / "none.tsv")
+    verdict_pages.write([], tmp_path / "none.tsv")
     assert (tmp_path / "none.md").read_text() == "No rows.\n"
 
 
 def test_a_table_of_something_else_is_refused(tmp_path):
     tables.write([{"a": 1}], tmp_path / "v.tsv")
     with pytest.raises(DataError, match="not a table of verdicts"):
-        verdicts.read(tmp_path / "v.tsv")
-    verdicts.write([made(verdict="passed")], tmp_path / "v.tsv")
+        verdict_pages.read(tmp_path / "v.tsv")
+    verdict_pages.write([made(verdict="passed")], tmp_path / "v.tsv")
     with pytest.raises(DataError, match="not a table of verdicts"):
-        verdicts.read(tmp_path / "v.tsv")
+        verdict_pages.read(tmp_path / "v.tsv")
 
 
 def test_papers_are_combined_in_order_of_their_names(tmp_path):
-    verdicts.write([made("b")], tmp_path / "verdicts" / "b.tsv")
-    verdicts.write([made("a")], tmp_path / "verdicts" / "a.tsv")
-    found = verdicts.combine(tmp_path / "verdicts", tmp_path / "verdicts.tsv")
-    assert found == [made("a"), made("b")] == verdicts.read(tmp_path / "verdicts.tsv")
+    verdict_pages.write([made("b")], tmp_path / "verdicts" / "b.tsv")
+    verdict_pages.write([made("a")], tmp_path / "verdicts" / "a.tsv")
+    found = verdict_pages.combine(tmp_path / "verdicts", tmp_path / "verdicts.tsv")
+    assert found == [made("a"), made("b")] == verdict_pages.read(tmp_path / "verdicts.tsv")
     text = (tmp_path / "verdicts.md").read_text()
     assert "| paper | source |" in text and "| total | 2 | 2 |\n" in text
     inside = tmp_path / "verdicts" / "all.tsv"
-    assert verdicts.combine(tmp_path / "verdicts", inside) == found
-    assert verdicts.combine(tmp_path / "verdicts", inside) == found
+    assert verdict_pages.combine(tmp_path / "verdicts", inside) == found
+    assert verdict_pages.combine(tmp_path / "verdicts", inside) == found
 
 
 def test_combine_refuses_nothing_and_duplicates(tmp_path):
     with pytest.raises(DataError, match="no verdicts"):
-        verdicts.combine(tmp_path / "verdicts", tmp_path / "verdicts.tsv")
-    verdicts.write([made()], tmp_path / "verdicts" / "a.tsv")
-    verdicts.write([made()], tmp_path / "verdicts" / "copy.tsv")
+        verdict_pages.combine(tmp_path / "verdicts", tmp_path / "verdicts.tsv")
+    verdict_pages.write([made()], tmp_path / "verdicts" / "a.tsv")
+    verdict_pages.write([made()], tmp_path / "verdicts" / "copy.tsv")
     with pytest.raises(DataError, match="two files hold a verdict on mf/a"):
-        verdicts.combine(tmp_path / "verdicts", tmp_path / "verdicts.tsv")
+        verdict_pages.combine(tmp_path / "verdicts", tmp_path / "verdicts.tsv")
 
 
 def test_summary_counts():
     one = [made()] * 2 + [made(verdict="deviates")] + [made(verdict="not run")] * 3
-    assert verdicts.summary(one) == (
+    assert verdict_pages.summary(one) == (
         "mf: 2 reproduced, 1 deviates, 3 not run (of 6 published values)"
     )
     two = [made("x", v) for v in ("surrogate data", "deviates", "deviates", "not as printed")]
-    assert verdicts.summary(one[:1] + two).splitlines() == [
+    assert verdict_pages.summary(one[:1] + two).splitlines() == [
         "mf: 1 reproduced (of 1 published value)",
         "x: 2 deviate, 1 not as printed, 1 on surrogate data (of 4 published values)",
         "total: 1 reproduced, 2 deviate, 1 not as printed, 1 on surrogate data "
         "(of 5 published values)",
     ]
-    assert verdicts.summary([]) == "no published values"
+    assert verdict_pages.summary([]) == "no published values"

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from fedcore.reports import verdicts
+from fedcore.reports import verdict_pages
 
 # Of each rule: a file of code that its job runs, and what is put at the end of it.
 BUGS = {
@@ -153,7 +153,7 @@ def add_paper(checkout, name):
 
 
 def combined(checkout):
-    found = verdicts.read(checkout.root / "results/tiny/verdicts.tsv")
+    found = verdict_pages.read(checkout.root / "results/tiny/verdicts.tsv")
     return sorted({verdict.paper for verdict in found})
 
 

@@ -9,7 +9,7 @@ from snakemake.exceptions import WorkflowError
 from fedcore import datasets
 from fedcore.experiments.plan import load_plan
 from fedcore.files import checksums
-from fedcore.reports import verdicts
+from fedcore.reports import verdict_pages
 from fedcore.errors import FedcoreError
 from fedcore.datasets import registry
 from fedcore.experiments.fingerprint import fingerprint
@@ -118,10 +118,10 @@ def summarise_verdicts():
         return
     try:
         if "summary" not in made:
-            verdicts.combine(table.with_suffix(""), table, papers)
+            verdict_pages.combine(table.with_suffix(""), table, papers)
             # Older than its parts, so that `summary` makes it again when it is asked for.
             before = min(files[paper].stat().st_mtime for paper in papers) - 1
             os.utime(table, (before, before))
-        print(verdicts.summary(verdicts.read(table)))
+        print(verdict_pages.summary(verdict_pages.read(table)))
     except FedcoreError as error:
         print(f"Error: {error}", file=sys.stderr)

@@ -18,7 +18,7 @@ rule verdicts:
         unavailable=PLAN.unavailable,
         surrogate=PLAN.config["surrogates"],
         tables=f"{RESULTS}/tables",
-        code=fingerprint("fedcore.reports.verdicts"),
+        code=fingerprint("fedcore.reports.verdict_pages"),
     script:
         "../scripts/verdicts.py"
 
@@ -34,6 +34,6 @@ rule summary:
     localrule: True
     params:
         papers=list(PLAN.papers),
-        code=fingerprint("fedcore.reports.verdicts"),
+        code=fingerprint("fedcore.reports.verdict_pages"),
     script:
         "../scripts/summary.py"

@@ -1,7 +1,7 @@
 """Judge the published values of one paper."""
 
 from fedcore.experiments.job import logged
-from fedcore.reports import verdicts
+from fedcore.reports import verdict_pages, verdicts
 
 with logged(snakemake.log[0]):
     judged = verdicts.judge(
@@ -11,4 +11,4 @@ with logged(snakemake.log[0]):
         unavailable=snakemake.params.unavailable,
         surrogate=snakemake.params.surrogate,
     )
-    verdicts.write(judged, snakemake.output.tsv)
+    verdict_pages.write(judged, snakemake.output.tsv)
