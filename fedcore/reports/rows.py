@@ -67,3 +67,25 @@ def columns(rows: Rows, *names: str, **values: Any) -> tuple[np.ndarray, ...]:
     """Return columns of the rows that have these values, an array of shape (rows,) each."""
     found = chosen(rows, **values)
     return tuple(np.array([row[name] for row in found]) for name in names)
+
+
+def series(rows: Rows, x: str, y: str, **values: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return a column's values, and another column at each of them, for `plotting.curve`.
+
+    Parameters
+    ----------
+    rows : list of dict
+        As many for every value of `x`.
+    x, y : str
+    **values
+        As in `chosen`.
+
+    Returns
+    -------
+    x : ndarray of shape (points,)
+        Each value once, rising.
+    y : ndarray of shape (repeats, points)
+    """
+    found = {key[x]: [row[y] for row in group] for key, group in groups(chosen(rows, **values), x)}
+    points = sorted(found)
+    return np.array(points), np.array([found[point] for point in points]).T

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from types import SimpleNamespace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fedcore.algorithms import adaptive_power
+from fedcore.experiments.plan import load_plan, read_yaml
 from fedcore.history import History
 from fedcore.reports.papers import dppower as report
 
+ROOT = Path(__file__).parents[2]
 GAUSS = {"gauss20_n4": (10_000, 20), "gauss20_n5": (100_000, 20), "gauss20_n6": (1_000_000, 20)}
 OTHER = {"gauss100": (100_000, 100), "gauss1000": (100_000, 1000)}
 
@@ -28,6 +30,7 @@ def row(problem: str, method: str, error: float, experiment: str = "samples", re
         "method": method,
         "n": n,
         "d": d,
+        "kind": "gaussian",
         "kappa": 0.75,
         "sigma_upsilon_squared": 0.1,
         "epsilon": 1.0,
@@ -35,7 +38,8 @@ def row(problem: str, method: str, error: float, experiment: str = "samples", re
         "error": error,
         "population_error": error,
         "spent": 1.0,
-    }
+        "over_d": problem in ("gauss20_n5", *OTHER),
+    } | dict.fromkeys(("over_epsilon", "over_kappa", "over_upsilon"))
 
 
 def test_slopes_are_those_of_power_laws_and_leave_out_what_is_no_small_error():
@@ -73,12 +77,17 @@ def test_ratios_compare_medians_on_the_same_problem():
         row("gauss100", "adaptive_power", e, "dimension", i) for i, e in enumerate((1e-4, 1e-4))
     ]
     rows += [row("gauss100", "adaptive_power", 9.0, "variants")]  # not this one
-    spec = {"generator": "spiked_rows", "params": {"n_features": 100, "n_samples": 100_000}}
-    results = SimpleNamespace(plan={"problems": {"gauss100": spec}})
-    (found,) = report.ratios(rows, results)
+    (found,) = report.ratios(rows)
     assert found["ratio"] == pytest.approx(0.5) and found["wins"] is True
+    assert found["expected"] == 0.1
+
+
+def test_the_factor_that_the_paper_expects():
+    model = {"n_features": 100, "n_samples": 100_000, "gap": 0.75, "kind": "gaussian"}
     s = 1 / (1 + 99 * 0.25)
-    assert found["expected"] == pytest.approx(2 * s * math.log(1e5))
+    assert report.sigma_upsilon_squared(model) == pytest.approx(2 * s * math.log(1e5))
+    heavy = model | {"kind": "sign", "carriers": 0.5, "norm": 0.1}
+    assert report.sigma_upsilon_squared(heavy) == pytest.approx(2 * s * 1e-4)
 
 
 def test_the_rates_are_those_of_table_1():
@@ -120,4 +129,16 @@ def test_methods_are_told_apart_by_their_parameters():
     assert key("adaptive_power", calibration="paper") == "adaptive_power-paper"
     assert key("adaptive_power", ratio=1.2, search_share=0.01) == "adaptive_power-tuned"
     assert key("noisy_power", protects="row_by_entries") == "noisy_power-row_by_entries"
-    assert set(report.THEORY["n"]) <= set(report.NAMES)
+
+
+def test_every_method_with_a_theory_runs():
+    config = read_yaml(ROOT / "config/config.yaml") | {"surrogates": True}
+    cells = load_plan(config, ROOT / "config/papers").cells_of("dppower")
+    for axis, exponents in report.THEORY.items():
+        experiments = report.SWEEPS[axis][0]
+        run = {
+            report.method(History({}, about={"algorithm": cell.algorithm, "params": cell.params}))
+            for cell in cells
+            if cell.experiment in experiments
+        }
+        assert set(exponents) <= run

@@ -77,6 +77,12 @@ def test_rows_and_columns_are_chosen_by_values():
         rows.chosen(table, m=2)
 
 
+def test_a_series_rises_and_holds_a_row_per_repeat():
+    table = [{"n": n, "by": "a", "end": 10 * n + i} for n in (3, 1) for i in range(2)]
+    x, y = rows.series([*table, {"n": 7, "by": "b", "end": 0}], "n", "end", by="a")
+    assert x.tolist() == [1, 3] and y.tolist() == [[10, 30], [11, 31]]
+
+
 def test_rows_are_grouped_in_order_of_appearance():
     table = [{"m": m, "k": k} for m, k in (("b", 1), ("a", 1), ("b", 2), ("b", 1))]
     found = [(key, len(group)) for key, group in rows.groups(table, "m", "k")]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,27 +22,10 @@ from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.reports import audits
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results
-from fedcore.reports.rows import status
-from fedcore.reports.summaries import by_group
+from fedcore.reports.rows import Rows, chosen, groups, series
+from fedcore.reports.summaries import by_group, summarise, without
 
-Rows = list[dict[str, Any]]
-
-NAMES = {
-    "analyze_gauss": "Analyze Gauss",
-    "adaptive_power": "adaptive",
-    "adaptive_power-paper": "adaptive, paper's constants",
-    "adaptive_power-tuned": "adaptive, tuned",
-    "noisy_power-row": "noisy power, rows",
-    "noisy_power-entry": "noisy power, entries",
-    "noisy_power-row_by_entries": "noisy power, rows by entries",
-    "dn26-entry": "dN26, entries",
-    "dn26-row_by_entries": "dN26, rows by entries",
-    "private_oja": "private Oja",
-    "dp_pca": "DP-PCA",
-    "adaptive_search": "adaptive, κ unknown",
-}
 NOISY = 0.15  # an error below which it falls as the theory says: first order in the noise
-AXES = ("n", "d", "ε", "κ", "Υ")
 # Exponents of Table 1 at a constant gap and σ₁² ~ n/d, ‖U‖_∞ ~ Υ ~ n^-½; of ε in any setting.
 THEORY = {
     "n": {
@@ -54,10 +38,45 @@ THEORY = {
     "κ": {"analyze_gauss": 1, "adaptive_power": 1},  # of the error against the rate itself
     "Υ": {"adaptive_power": 1},  # of the error against (σ₁Υ)²
 }  # fmt: skip
+# Of each sweep: its experiments, the tag of its problems, and the column of x.
+SWEEPS = {
+    "n": (("samples", "samples_large_epsilon"), None, "n"),
+    "d": (("samples", "dimension"), "over_d", "d"),
+    "ε": (("dimension", "budget"), "over_epsilon", "epsilon"),
+    "κ": (("samples", "gap"), "over_kappa", None),
+    "Υ": (("dimension", "coherence"), "over_upsilon", "sigma_upsilon_squared"),
+}
+WITHOUT_ERRORS = ("closed_form", "audit", "audit_replaced")  # no errors to compare with others
+
+
+class Line(NamedTuple):
+    """Errors of a method along an axis of a sweep.
+
+    Attributes
+    ----------
+    method, kind : str
+        Keys of the method and of the distribution of the rows.
+    x : ndarray of shape (points,)
+        n, d or ε; for κ the rate of Table 1 at that κ, and for Υ (σ₁Υ)² of the model of the rows.
+    errors : ndarray of shape (repeats, points)
+    exponent : float
+        Slope of Table 1 in logarithms; NaN where it has none.
+    """
+
+    method: str
+    kind: str
+    x: np.ndarray
+    errors: np.ndarray
+    exponent: float
+
+    @property
+    def theory(self) -> np.ndarray:
+        """The line with the slope of Table 1 through the last median, shape (points,)."""
+        return np.median(self.errors[:, -1]) * (self.x / self.x[-1]) ** self.exponent
 
 
 def method(history: History) -> str:
-    """Return the key of `NAMES` for what has run."""
+    """Return the key of what has run: the algorithm, and what tells its settings apart."""
     params, parts = history.about["params"], [history.about["algorithm"]]
     if "protects" in params:
         parts.append(params["protects"])
@@ -75,49 +94,47 @@ def errors(results: Results) -> Rows:
     The population's direction is (1, …, 1)/√d for the spiked rows, and unknown for real data.
     """
     rows = []
-    for experiment in results.plan["experiments"]:
-        for problem, algorithm, variant, history in results.select(experiment):
-            if experiment in WITHOUT_ERRORS:
-                continue
-            basis = history.final["basis" if "basis" in history.final else "V"][:, :, 0]
-            along = basis.sum(axis=1) ** 2 / basis.shape[1]
-            synthetic = "generator" in results.plan["problems"][problem]
-            for repeat, error in enumerate(history.last("sin_squared")):
-                rows.append(
-                    {
-                        "experiment": experiment,
-                        "problem": problem,
-                        "status": status(history),
-                        "algorithm": algorithm,
-                        "variant": variant,
-                        "method": method(history),
-                        "n": history.about["problem"]["n_samples"],
-                        "d": history.about["problem"]["n_features"],
-                        "kappa": _gap(results, problem),
-                        "sigma_upsilon_squared": _expected(results, problem),
-                        "epsilon": history.about["params"].get("epsilon") or math.inf,
-                        "repeat": repeat,
-                        "error": float(error),
-                        "population_error": 1.0 - float(along[repeat]) if synthetic else math.nan,
-                        "spent": _spent(history, repeat),
-                    }
-                )
+    compared = [name for name in results.plan["experiments"] if name not in WITHOUT_ERRORS]
+    for run in results.runs(*compared):
+        spec, final = results.plan["problems"][run.problem], run.history.final
+        model = {"gap": 0.75, "kind": "gaussian"} | spec["params"] if "generator" in spec else None
+        basis = final["basis" if "basis" in final else "V"][:, :, 0]
+        along = (basis.sum(axis=1) ** 2 / basis.shape[1]).astype(float)
+        rows += run.rows(
+            method=method(run.history),
+            n=run.data["n_samples"],
+            d=run.data["n_features"],
+            kind=model["kind"] if model else None,
+            kappa=model["gap"] if model else math.nan,
+            sigma_upsilon_squared=sigma_upsilon_squared(model) if model else math.nan,
+            epsilon=run.history.about["params"].get("epsilon") or math.inf,
+            error=run.last("sin_squared"),
+            population_error=1.0 - along if model else math.nan,
+            spent=run.last("epsilon") if "epsilon" in run.history.columns else math.inf,
+        )
     return rows
 
 
-def lines(rows: Rows, axis: str) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
-    """Yield (method, kind of rows, x, errors of shape (repeats, points)) along an axis of a sweep.
+def lines(rows: Rows, axis: str) -> Iterator[Line]:
+    """Yield the lines of a sweep from the table `errors`, in the order of the plan.
 
-    x is n, d or ε; for κ the rate of Table 1 at that κ, and for Υ (σ₁Υ)² of the model of the rows.
+    Parameters
+    ----------
+    rows : list of dict
+    axis : {"n", "d", "ε", "κ", "Υ"}
     """
-    swept = [row for row in rows if _on_axis(row, axis)]
-    for key in dict.fromkeys((row["method"], _kind(row["problem"])) for row in swept):
-        some = [row for row in swept if (row["method"], _kind(row["problem"])) == key]
-        points: dict[float, list[float]] = {}
-        for row in some:
-            points.setdefault(_coordinate(row, axis), []).append(row["error"])
-        x = np.array(sorted(points))
-        yield *key, x, np.array([points[value] for value in x]).T
+    experiments, tag, column = SWEEPS[axis]
+    rated = ("method", "n", "d", "kappa", "epsilon")
+    swept = [
+        row | {"x": float(row[column] if column else rate(*(row[name] for name in rated)))}
+        for row in rows
+        if row["experiment"] in experiments
+        and (tag is None or row[tag])
+        and (axis != "Υ" or row["kind"] == "sign")
+    ]
+    for key, group in groups(swept, "method", "kind"):
+        x, values = series(group, "x", "error")
+        yield Line(**key, x=x, errors=values, exponent=THEORY[axis].get(key["method"], math.nan))
 
 
 def slopes(rows: Rows) -> Rows:
@@ -126,92 +143,77 @@ def slopes(rows: Rows) -> Rows:
     Fitted where the median error is below `NOISY`; NaN with fewer than two such points.
     """
     found = []
-    for axis in AXES:
-        for name, kind, x, values in lines(rows, axis):
-            if name not in THEORY[axis]:
-                continue
-            small = np.median(values, axis=0) < NOISY
-            for repeat, value in enumerate(values):
-                slope = math.nan
-                if small.sum() > 1:
-                    slope = float(np.polyfit(np.log(x[small]), np.log(value[small]), 1)[0])
-                found.append(
-                    {
-                        "axis": axis,
-                        "method": name,
-                        "kind": kind,
-                        "status": rows[0]["status"],
-                        "points": int(small.sum()),
-                        "theory": THEORY[axis][name],
-                        "repeat": repeat,
-                        "slope": slope,
-                    }
-                )
+    swept = [(axis, line) for axis in SWEEPS for line in lines(rows, axis)]
+    for axis, line in swept:
+        if math.isnan(line.exponent):
+            continue
+        small = np.median(line.errors, axis=0) < NOISY
+        x, values = np.log(line.x[small]), np.log(line.errors[:, small])
+        fitted = np.polyfit(x, values.T, 1)[0] if small.sum() > 1 else [math.nan] * len(values)
+        found += [
+            {
+                "axis": axis,
+                "method": line.method,
+                "kind": line.kind,
+                "status": rows[0]["status"],
+                "points": int(small.sum()),
+                "theory": line.exponent,
+                "repeat": repeat,
+                "slope": float(slope),
+            }
+            for repeat, slope in enumerate(fitted)
+        ]
     return found
 
 
-def ratios(rows: Rows, results: Results) -> Rows:
+def ratios(rows: Rows) -> Rows:
     """Return median errors over that of Analyze Gauss on the same problem at the same ε.
 
     The paper expects (σ₁Υ)² up to logarithms for the adaptive method at a constant gap; Υ is that
     of the model of the rows, for Gaussian ones the expected largest of n.
     """
-    origin = {row["problem"]: row["status"] for row in rows}
-    values: dict[tuple[str, float], dict[str, list[float]]] = {}
-    for row in rows:
-        if row["experiment"] not in ("variants", "samples_large_epsilon"):
-            some = values.setdefault((row["problem"], row["epsilon"]), {})
-            some.setdefault(row["method"], []).append(row["error"])
-    medians = {
-        key: {name: float(np.median(some)) for name, some in found.items()}
-        for key, found in values.items()
-    }
-    return [
-        {
-            "problem": problem,
-            "status": origin[problem],
-            "epsilon": epsilon,
-            "method": name,
-            "error": error,
-            "ratio": error / found["analyze_gauss"],
-            "wins": error < found["analyze_gauss"],
-            "expected": _expected(results, problem),
-        }
-        for (problem, epsilon), found in medians.items()
-        for name, error in found.items()
-        if name != "analyze_gauss" and "analyze_gauss" in found
-    ]
+    unlike = ("variants", "samples_large_epsilon")
+    compared = [row for row in rows if row["experiment"] not in unlike]
+    found = []
+    for key, group in groups(compared, "problem", "epsilon"):
+        medians = {row["method"]: row["median"] for row in summarise(group, "error", ["method"])}
+        found += [
+            {
+                "problem": key["problem"],
+                "status": group[0]["status"],
+                "epsilon": key["epsilon"],
+                "method": name,
+                "error": error,
+                "ratio": error / medians["analyze_gauss"],
+                "wins": error < medians["analyze_gauss"],
+                "expected": group[0]["sigma_upsilon_squared"],
+            }
+            for name, error in medians.items()
+            if name != "analyze_gauss" and "analyze_gauss" in medians
+        ]
+    return found
 
 
 def pairs(rows: Rows) -> Rows:
     """Return how much worse one method is than another where the paper prints the factor."""
+    compared = {  # the worse, the better, and where that has run
+        "noisy-power-composed": ("noisy_power-row_by_entries", "noisy_power-entry", "samples"),
+        "dn26-composed": ("dn26-row_by_entries", "dn26-entry", "samples_large_epsilon"),
+        "unknown-gap": ("adaptive_search", "adaptive_power", "dimension"),
+    }
     found = []
-    large = "samples_large_epsilon"
-    for name, first, where, second, elsewhere in (
-        (
-            "noisy-power-composed",
-            "noisy_power-row_by_entries",
-            "samples",
-            "noisy_power-entry",
-            "samples",
-        ),
-        ("dn26-composed", "dn26-row_by_entries", large, "dn26-entry", large),
-        ("unknown-gap", "adaptive_search", "variants", "adaptive_power", "dimension"),
-    ):
-        above = [r for r in rows if (r["experiment"], r["method"]) == (where, first)]
-        below = [
-            r["error"]
-            for r in rows
-            if (r["experiment"], r["method"]) == (elsewhere, second)
-            and r["problem"] == above[0]["problem"]
-        ]
+    for name, (worse, better, experiment) in compared.items():
+        above = chosen(rows, method=worse)
+        problem = above[0]["problem"]
+        below = chosen(rows, method=better, problem=problem, experiment=experiment)
+        medians = [np.median([row["error"] for row in some]) for some in (above, below)]
         found.append(
             {
                 "pair": name,
-                "problem": above[0]["problem"],
+                "problem": problem,
                 "status": above[0]["status"],
                 "d": above[0]["d"],
-                "ratio": float(np.median([r["error"] for r in above]) / np.median(below)),
+                "ratio": float(medians[0] / medians[1]),
             }
         )
     return found
@@ -220,36 +222,35 @@ def pairs(rows: Rows) -> Rows:
 def crossover(table: Rows, rows: Rows) -> Rows:
     """Return the dimension from which the adaptive method beats Analyze Gauss, by kind of rows.
 
-    From the ratios at ε = 1 and n = 10⁵, linear in the logarithms; extrapolated where it must be.
+    From the ratios at ε = 1 along the sweep over d, linear in the logarithms; extrapolated where it
+    must be.
     """
-    d_of = {row["problem"]: row["d"] for row in rows}
+    swept = {row["problem"]: row for row in rows if row["over_d"]}
+    methods = ("adaptive_power", "adaptive_power-tuned", "adaptive_power-paper")
     found = []
-    for name in ("adaptive_power", "adaptive_power-tuned", "adaptive_power-paper"):
-        for kind in ("gaussian", "sign"):
-            points = sorted(
-                (d_of[row["problem"]], row["ratio"])
-                for row in table
-                if row["method"] == name
-                and row["epsilon"] == 1.0
-                and row["problem"] in DIMENSIONS[kind]
-            )
-            if len(points) < 2:
-                continue
-            d, ratio = np.log(np.array(points)).T
-            inside = ratio.min() < 0 < ratio.max()
-            if inside:
-                i = max(int(np.argmax(ratio < 0)), 1)
-                d, ratio = d[i - 1 : i + 1], ratio[i - 1 : i + 1]
-            slope, offset = np.polyfit(d, ratio, 1)
-            found.append(
-                {
-                    "method": name,
-                    "kind": kind,
-                    "status": rows[0]["status"],
-                    "dimension": math.exp(-offset / slope) if slope < 0 else math.inf,
-                    "extrapolated": not inside,
-                }
-            )
+    for name, kind in product(methods, ("gaussian", "sign")):
+        points = sorted(
+            (swept[row["problem"]]["d"], row["ratio"])
+            for row in chosen(table, method=name, epsilon=1.0)
+            if row["problem"] in swept and swept[row["problem"]]["kind"] == kind
+        )
+        if len(points) < 2:
+            continue
+        d, ratio = np.log(np.array(points)).T
+        inside = ratio.min() < 0 < ratio.max()
+        if inside:
+            i = max(int(np.argmax(ratio < 0)), 1)
+            d, ratio = d[i - 1 : i + 1], ratio[i - 1 : i + 1]
+        slope, offset = np.polyfit(d, ratio, 1)
+        found.append(
+            {
+                "method": name,
+                "kind": kind,
+                "status": rows[0]["status"],
+                "dimension": math.exp(-offset / slope) if slope < 0 else math.inf,
+                "extrapolated": not inside,
+            }
+        )
     return found
 
 
@@ -270,10 +271,7 @@ def constants(steps: int = 10, epsilon: float = 1.0, delta: float = 1e-6) -> Row
     for name, settings in calibrations.items():
         params = adaptive_power.Params(**one, rounds=steps, **settings)
         noise = adaptive_power.calibrate(params)
-        events: dict[Event, int] = {
-            Gaussian(noise.multiplier): steps,
-            Bounded(noise.search): steps,
-        }
+        events: dict[Event, int] = {Gaussian(noise.multiplier): steps, Bounded(noise.search): steps}
         found.append(
             {
                 "calibration": name,
@@ -291,79 +289,64 @@ def constants(steps: int = 10, epsilon: float = 1.0, delta: float = 1e-6) -> Row
 
 def population(rows: Rows) -> Rows:
     """Return median errors to the population's direction over that of the SVD without privacy."""
-    medians: dict[tuple[str, str], list[float]] = {}
-    for row in rows:
-        if row["experiment"] in ("samples", "population"):
-            medians.setdefault((row["problem"], row["method"]), []).append(row["population_error"])
+    sampled = [row for row in rows if row["experiment"] in ("samples", "population")]
+    medians = {
+        (group["problem"], group["method"]): group["median"]
+        for group in summarise(sampled, "population_error", ("problem", "method"))
+    }
     return [
         {
             "problem": problem,
             "status": rows[0]["status"],
             "method": name,
-            "error": float(np.median(some)),
-            "ratio": float(np.median(some) / np.median(medians[problem, "centralized_svd"])),
+            "error": error,
+            "ratio": error / medians[problem, "centralized_svd"],
         }
-        for (problem, name), some in medians.items()
+        for (problem, name), error in medians.items()
         if (problem, "centralized_svd") in medians
     ]
 
 
 def closed_form(results: Results) -> Rows:
-    """Mean error of Analyze Gauss over its first-order value.
+    """Return the mean error of Analyze Gauss over its first-order value.
 
     ``σ² Σ_{j>1} (1 − q_j) (σ₁² − σⱼ²)⁻²``, as v₁ᵀE v_j has the variance ``σ² (1 − q_j)`` with q_j =
     Σ_a v₁ₐ² vⱼₐ² for an E of equal variances on and off the diagonal. Here v₁ has nearly equal
     entries, so that q_j = 1/d.
     """
     rows = []
-    for problem, _, _, history in results.select("closed_form"):
-        eigenvalues = history.reference["singular_values"] ** 2
-        sigma = analyze_gauss.noise_multiplier(analyze_gauss.Params(**history.about["params"]))
+    for run in results.runs("closed_form"):
+        eigenvalues = run.history.reference["singular_values"] ** 2
+        sigma = analyze_gauss.noise_multiplier(run.params)
         expected = sigma**2 * float(np.sum((eigenvalues[0] - eigenvalues[1:]) ** -2.0))
         expected *= 1.0 - 1.0 / len(eigenvalues)
-        mean = float(np.mean(history.last("sin_squared")))
-        rows.append(
-            {
-                "problem": problem,
-                "status": status(history),
-                "repeats": history.repeats,
-                "mean": mean,
-                "expected": expected,
-                "ratio": mean / expected,
-            }
-        )
+        mean, repeats = run.last("sin_squared").mean(), run.history.repeats
+        rows.append(run.row(repeats=repeats, mean=mean, expected=expected, ratio=mean / expected))
     return rows
 
 
 def lemmas(results: Results) -> Rows:
-    """Rows that sat out against Lemma B.1, and ε spent against ε stated, for every private run."""
+    """Return rows that sat out against Lemma B.1, and ε spent against ε stated, by private run."""
     found = []
-    for experiment in results.plan["experiments"]:
-        for problem, algorithm, variant, history in results.select(experiment):
-            if "epsilon" not in history.columns or "weakened" in history.about["privacy"]:
-                continue
-            stated = history.about["params"]["epsilon"]
-            for repeat in range(1 if experiment in WITHOUT_ERRORS else history.repeats):
-                spent = _spent(history, repeat)
-                row = {
-                    "experiment": experiment,
-                    "problem": problem,
-                    "status": status(history),
-                    "method": method(history),
-                    "variant": variant,
-                    "repeat": repeat,
-                    "stated": stated,
-                    "spent": spent,
-                    "within": bool(spent <= stated * (1.0 + 1e-12)),
-                    "filtered": math.nan,
-                    "bound": math.nan,
-                    "share": math.nan,
-                }
-                if algorithm == "adaptive_power":
-                    most = float(np.nanmax(history["filtered"][repeat]))
-                    bound = lemma_b1(history)
-                    row |= {"filtered": most, "bound": bound, "share": most / bound}
-                found.append(row)
+    for run in results.runs():
+        about = run.history.about
+        if "epsilon" not in run.history.columns or "weakened" in about["privacy"]:
+            continue
+        stated, spent = about["params"]["epsilon"], run.last("epsilon")
+        most, bound = math.nan, math.nan
+        if run.algorithm == "adaptive_power":
+            most = np.nanmax(run["filtered"], axis=1).astype(float)
+            bound = lemma_b1(run.history)
+        rows = run.rows(
+            method=method(run.history),
+            stated=stated,
+            spent=spent,
+            within=spent <= stated * (1.0 + 1e-12),
+            filtered=most,
+            bound=bound,
+            share=most / bound,
+        )
+        found += rows[:1] if run.experiment in WITHOUT_ERRORS else rows
     return found
 
 
@@ -373,46 +356,6 @@ def lemma_b1(history: History) -> float:
     n, T = history.about["problem"]["n_samples"], params.rounds
     log = math.log(T * math.log(n)) + 2.0 * math.log(2.0 / params.failure)
     return 8.0 * log / adaptive_power.calibrate(params).search
-
-
-WITHOUT_ERRORS = ("closed_form", "audit", "audit_replaced")  # no errors to compare with others
-DIMENSIONS = {
-    "gaussian": ("gauss20_n5", "gauss100", "gauss1000"),
-    "sign": ("sign20", "sign100", "sign1000"),
-}
-SWEEPS = {
-    "n": ("samples", "samples_large_epsilon"),
-    "d": ("samples", "dimension"),
-    "ε": ("dimension", "budget"),
-    "κ": ("samples", "gap"),
-    "Υ": ("dimension", "coherence"),
-}
-
-
-def _on_axis(row: dict[str, Any], axis: str) -> bool:
-    if row["experiment"] not in SWEEPS[axis] or row["method"] not in NAMES:
-        return False
-    problem = row["problem"]
-    if axis == "d":
-        return any(problem in names for names in DIMENSIONS.values()) and row["epsilon"] == 1.0
-    if axis == "ε":
-        return problem == "gauss100"
-    if axis == "Υ":
-        return problem in ("sign100", "carried100", "heavy100")
-    return axis == "n" or problem in ("gauss20_n5", "gap20", "gap5")
-
-
-def _kind(problem: str) -> str:
-    signs = (*DIMENSIONS["sign"], "carried100", "heavy100")
-    return "sign" if problem in signs else "gaussian"
-
-
-def _coordinate(row: dict[str, Any], axis: str) -> float:
-    if axis == "Υ":
-        return row["sigma_upsilon_squared"]
-    if axis != "κ":
-        return float(row[{"n": "n", "d": "d", "ε": "epsilon"}[axis]])
-    return rate(row["method"], row["n"], row["d"], row["kappa"], row["epsilon"])
 
 
 def rate(name: str, n: int, d: int, kappa: float, epsilon: float) -> float:
@@ -426,25 +369,12 @@ def rate(name: str, n: int, d: int, kappa: float, epsilon: float) -> float:
     return factor / (epsilon**2 * n)
 
 
-def _expected(results: Results, problem: str) -> float:
-    """(σ₁Υ)² of the model of the rows, NaN for real data."""
-    spec = results.plan["problems"][problem]
-    if "generator" not in spec:
-        return math.nan
-    params = spec["params"]
-    s = top_share(params["n_features"], params.get("gap", 0.75))
-    if params.get("kind") == "sign":
-        return min(1.0, s / params.get("carriers", 1.0)) * params.get("norm", 1.0) ** 4
-    return min(1.0, 2.0 * s * math.log(params["n_samples"])) * params.get("norm", 1.0) ** 4
-
-
-def _gap(results: Results, problem: str) -> float:
-    spec = results.plan["problems"][problem]
-    return spec["params"].get("gap", 0.75) if "generator" in spec else math.nan
-
-
-def _spent(history: History, repeat: int) -> float:
-    return float(history.last("epsilon")[repeat]) if "epsilon" in history.columns else math.inf
+def sigma_upsilon_squared(model: dict[str, Any]) -> float:
+    """Return (σ₁Υ)² of rows by the parameters of `fedcore.generators.spiked_rows`."""
+    s = top_share(model["n_features"], model["gap"])
+    sign = model["kind"] == "sign"
+    largest = s / model.get("carriers", 1.0) if sign else 2.0 * s * math.log(model["n_samples"])
+    return min(1.0, largest) * model.get("norm", 1.0) ** 4
 
 
 TABLES = {
@@ -453,14 +383,12 @@ TABLES = {
         lambda results: slopes(errors(results)),
         by_group("slope", "axis", "method", "kind", "theory"),
     ),
-    "ratios": Table(lambda results: ratios(errors(results), results)),
+    "ratios": Table(lambda results: ratios(errors(results))),
     "pairs": Table(lambda results: pairs(errors(results))),
-    "crossover": Table(
-        lambda results: crossover(ratios(errors(results), results), errors(results))
-    ),
+    "crossover": Table(lambda results: crossover(ratios(errors(results)), errors(results))),
     "constants": Table(lambda _: constants()),
     "population": Table(lambda results: population(errors(results))),
-    "closed_form": Table(closed_form),
+    "closed_form": Table(closed_form, without("experiment", "algorithm", "variant")),
     "lemmas": Table(lemmas, by_group("spent", "method", "stated")),
     "audits": Table(lambda results: audits.bounds(results, "audit", "audit_replaced")),
 }
