@@ -7,13 +7,14 @@ Rounds are counted under three stopping rules from one run; see `RULES`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from fedcore.algorithms import local_power
+from fedcore.algorithms import faps, local_power
 from fedcore.history import History
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run
@@ -51,7 +52,12 @@ METHODS = {
     "block_krylov": "block Krylov",
     "momentum_power": "momentum",
 }
-FAPS = {"relative_change": "FAPS as printed", "residual": "FAPS, inner rule (14)"}
+RULE_14 = "FAPS, inner rule (14)"
+FAPS = {
+    faps.Params(1, rounds=1): "FAPS as printed",
+    faps.Params(1, rounds=1, inner="residual"): RULE_14,
+    faps.Params(1, rounds=1, solver="ritz", signs="arbitrary"): "FAPS, Ritz vectors",
+}
 # Number by number: the last digit of NumPy's powers of arrays is another on other CPUs.
 _power = np.frompyfunc(pow, 2, 1)
 
@@ -59,7 +65,7 @@ _power = np.frompyfunc(pow, 2, 1)
 def method(run: Run) -> str | None:
     """Return what figures call the method of a run, None for one that they leave out."""
     if run.algorithm == "faps":
-        return "FAPS, Ritz vectors" if run.params.solver == "ritz" else FAPS.get(run.params.inner)
+        return FAPS.get(replace(run.params, n_components=1, rounds=1))
     if getattr(run.params, "sigma_next", None) is not None:
         return None  # momentum that is told the spectrum
     return METHODS.get(run.algorithm)
@@ -168,7 +174,7 @@ def averages(rows: Rows) -> Rows:
 
 def _without_p(rows: Rows) -> Rows:
     """Name the variants of Figure 2 (3), which are values of p, as the method elsewhere."""
-    names = {FAPS["residual"]: "residual"}
+    names = {RULE_14: "residual"}
     return [
         row | {"variant": names.get(row["method"], "default")}
         if row["experiment"] == "fig2p"
@@ -344,9 +350,9 @@ def orderings(rows: Rows) -> Rows:
     for key, group in groups(some, "experiment", "problem", "p", "rule", "status"):
         power, ssi = (chosen(group, algorithm=name) for name in ("local_power", "ssi"))
         pairs = [("local-power-before-ssi", "", power, ssi)]
-        for name, faps in groups(chosen(group, algorithm="faps"), "variant"):
-            pairs.append(("faps-before-local-power", name["variant"], faps, power))
-            pairs.append(("faps-before-ssi", name["variant"], faps, ssi))
+        for name, ours in groups(chosen(group, algorithm="faps"), "variant"):
+            pairs.append(("faps-before-local-power", name["variant"], ours, power))
+            pairs.append(("faps-before-ssi", name["variant"], ours, ssi))
         for claim, variant, ours, theirs in pairs:
             found.append(
                 key
