@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -212,3 +213,11 @@ def test_every_published_value_can_be_judged(plans, paper):
             # A line about data that may be wanting says so, and is then `not run`, not `deviates`.
             if problem and "dataset" in settings["problems"][problem]:
                 assert problem in line["needs"], line["id"]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_verdicts_that_a_notebook_cites_are_there(plans, paper):
+    cells = json.loads((ROOT / f"notebooks/{paper}.ipynb").read_text())["cells"]
+    words = "".join(line for cell in cells for line in cell["source"])
+    cited = re.findall(r"`([a-z0-9]+(?:-[a-z0-9]+)+)`", words)
+    assert set(cited) <= {line["id"] for line in plans[0].papers[paper]["published"]}
