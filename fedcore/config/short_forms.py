@@ -126,8 +126,11 @@ def _published(
     for entry in entries:
         own = {key: value for key, value in entry.items() if key not in ("each", "items")}
         for row in entry.get("each", [{}]):
-            laid = {key: value for key, value in row.items() if key in VALUE}
-            value = merge(merge(common, own), laid)
+            value = dict(common)
+            for laid in (own, {key: item for key, item in row.items() if key in VALUE}):
+                value = merge(value, laid)
+                if "accept" in laid:  # has one key only, so one replaces the other
+                    value["accept"] = laid["accept"]
             known = {**fillings, **row}
             if "items" in entry:
                 yield from _published(entry["items"], where, value, known)
