@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import combinations, pairwise
-from typing import Any
 
 import numpy as np
 
@@ -19,8 +18,8 @@ from fedcore.privacy.events import Gaussian
 from fedcore.reports import audits
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run, last
-from fedcore.reports.rows import Rows
-from fedcore.reports.summaries import by_group, without
+from fedcore.reports.rows import Row, Rows, groups
+from fedcore.reports.summaries import by_group, medians, without
 
 FIGURES = ("fig3", "fig4", "fig4_tight")
 # What the panels of these figures vary.
@@ -96,7 +95,7 @@ def panel_claims(results: Results) -> Rows:
         }
         for claim, ratio in found.items():
             holds = ratio < LIMITS[claim] and whole[-1] < FOUND
-            rows.append(_claim(default, claim, ratio, holds))
+            rows.append(_claim(default.row(), claim, ratio, holds))
     return rows
 
 
@@ -106,19 +105,17 @@ def alignment_claims(results: Results) -> Rows:
     By medians of the repeats.
     """
     rows = []
-    for problem in results.problems("alignment"):
-        cells = {
-            (run.params.alignment, run.params.local_steps): run
-            for run in results.runs("alignment", problem=problem)
+    for _, group in groups(misalignments(results), "problem"):
+        at = {
+            (key["alignment"], key["p"]): medians(some, "misalignment", "largest")
+            for key, some in groups(group, "alignment", "p")
         }
         for alignment in ("none", "procrustes"):
-            few, many = (cells[alignment, p] for p in (4, 16))
-            growth = _median(many.last("misalignment")) / _median(few.last("misalignment"))
+            growth = at[alignment, 16]["misalignment"] / at[alignment, 4]["misalignment"]
             holds = growth <= 1.25 if alignment == "procrustes" else growth >= STALL
-            rows.append(_claim(many, f"growth-{alignment}", growth, holds))
-        none, aligned = (cells[alignment, 16] for alignment in ("none", "procrustes"))
-        gain = _median(_largest(aligned)) / _median(_largest(none))
-        rows.append(_claim(none, "alignment-helps", gain, gain <= 0.8))
+            rows.append(_claim(group[0], f"growth-{alignment}", growth, holds))
+        gain = at["procrustes", 16]["largest"] / at["none", 16]["largest"]
+        rows.append(_claim(group[0], "alignment-helps", gain, gain <= 0.8))
     return rows
 
 
@@ -146,7 +143,7 @@ def decay_claims(results: Results) -> Rows:
             ("decay-goes-on", gain, gain >= 100.0),
             ("larger-p-first", first, first < 1.0),
         ):
-            rows.append(_claim(cells[0], claim, ratio, holds))
+            rows.append(_claim(cells[0].row(), claim, ratio, holds))
     return rows
 
 
@@ -193,7 +190,7 @@ def noise(results: Results) -> Rows:
     return [_noise(run) for run in results.runs("calibration")]
 
 
-def _noise(run: Run) -> dict[str, Any]:
+def _noise(run: Run) -> Row:
     params = run.params
     m, n, d = (run.data[name] for name in ("n_clients", "n_samples", "n_features"))
     k, r = params.target or params.n_components, params.n_components
@@ -220,7 +217,7 @@ def misalignments(results: Results) -> Rows:
         alignment=lambda run: run.params.alignment,
         p=lambda run: run.params.local_steps,
         misalignment=last("misalignment"),
-        largest=_largest,
+        largest=lambda run: run["misalignment"].max(axis=1),
         distance=last("projection_distance"),
     )
 
@@ -262,24 +259,9 @@ def least_errors(epsilon: float, delta: float) -> tuple[np.ndarray, np.ndarray]:
     return missed, np.maximum(below, 0.0)
 
 
-def _claim(run: Run, claim: str, ratio: float, holds: bool) -> dict[str, Any]:
-    return {
-        "experiment": run.experiment,
-        "problem": run.problem,
-        "status": run.status,
-        "claim": claim,
-        "ratio": float(ratio),
-        "holds": bool(holds),
-    }
-
-
-def _median(values: np.ndarray) -> float:
-    return float(np.median(values))
-
-
-def _largest(run: Run) -> np.ndarray:
-    """Largest misalignment of each repeat."""
-    return run["misalignment"].max(axis=1)
+def _claim(row: Row, claim: str, ratio: float, holds: bool) -> Row:
+    named = {name: row[name] for name in ("experiment", "problem", "status")}
+    return named | {"claim": claim, "ratio": float(ratio), "holds": bool(holds)}
 
 
 def _worst_ratio(large: np.ndarray, small: np.ndarray) -> float:
