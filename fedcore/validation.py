@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
 from math import inf
@@ -16,7 +16,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
-from fedcore.errors import InputError, nearest
+from fedcore.errors import FedcoreError, InputError, nearest
 
 Given = ParamSpec("Given")
 Value = TypeVar("Value")
@@ -87,10 +87,18 @@ def one_of(known: Collection[str]) -> Rule:
     )
 
 
+def _counts(value: Any, name: str) -> None:
+    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray) or not len(value):
+        raise InputError(f"{name} must be a list of whole numbers of at least 1, got {value!r}")
+    for i, number in enumerate(value):
+        whole(1)(number, f"{name}[{i}]")
+
+
 FLAG = Rule("true or false", lambda value: isinstance(value, bool | np.bool_))
 
 Count = Annotated[int, whole(1)]
 CountOrZero = Annotated[int, whole(0)]
+Counts = Annotated[Sequence[int], _counts]
 Positive = Annotated[float, real(above=0)]
 NonNegative = Annotated[float, real(least=0)]
 Share = Annotated[float, real(above=0, below=1)]
@@ -117,6 +125,33 @@ def check_annotated(owner: Callable[..., Any], values: Mapping[str, Any]) -> Non
     for name, (check, optional) in declared(owner).items():
         if name in values and not (optional and values[name] is None):
             check(values[name], name)
+
+
+def check_names(
+    owner: Callable[..., Any], names: Collection[str], what: str,
+    given: Collection[str] = (), error: type[FedcoreError] = InputError,
+) -> None:  # fmt: skip
+    """Refuse names that are no fields or arguments of a class or function, and require the others.
+
+    Parameters
+    ----------
+    owner : callable
+    names : collection of str
+    what : str
+        What the error calls `owner`.
+    given : collection of str
+        Arguments that are not among the names, as the caller knows them.
+    error : type
+        What is raised.
+    """
+    fields = inspect.signature(owner).parameters
+    known = [name for name in fields if name not in given]
+    for name in names:
+        if name not in known:
+            raise error(f"{what} has no parameter '{name}': {nearest(name, known)}")
+    for name in known:
+        if name not in names and fields[name].default is inspect.Parameter.empty:
+            raise error(f"{what} needs the parameter '{name}'")
 
 
 def checked(function: Callable[Given, Value]) -> Callable[Given, Value]:

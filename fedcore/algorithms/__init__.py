@@ -36,10 +36,10 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from fedcore.errors import InputError, nearest
+from fedcore.errors import InputError
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.plugins import Registry
-from fedcore.validation import as_floats
+from fedcore.validation import as_floats, check_names
 
 REGISTRY = Registry(__name__, __path__, "algorithm")
 names = REGISTRY.names
@@ -109,16 +109,7 @@ class Algorithm:
             For a name that the algorithm does not have, a required one that is missing, or a value
             out of range.
         """
-        fields = dataclasses.fields(self.module.Params)
-        known = [field.name for field in fields]
-        for name in values:
-            if name not in known:
-                raise InputError(f"{self.name} has no parameter '{name}': {nearest(name, known)}")
-        for field in fields:
-            required = field.default is dataclasses.MISSING
-            if required and field.default_factory is dataclasses.MISSING:
-                if field.name not in values:
-                    raise InputError(f"{self.name} needs the parameter '{field.name}'")
+        check_names(self.module.Params, values, self.name)
         if values.get("start") is not None:
             values = {**values, "start": as_floats(values["start"], "start")}
         return self.module.Params(**values)

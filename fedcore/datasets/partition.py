@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 
 from fedcore.errors import ConfigError, InputError, nearest
-from fedcore.validation import check_annotated, checked
+from fedcore.validation import (
+    Count,
+    CountOrZero,
+    Counts,
+    Positive,
+    check_annotated,
+    check_names,
+    checked,
+    real,
+)
 
 Parts = list[np.ndarray]
 _TRIES = 1000
@@ -28,38 +36,6 @@ def _checked(parts: Sequence[np.ndarray]) -> Parts:
                 f"client {client} of {len(parts)} (counted from 0) would get no sample"
             )
     return [np.sort(part) for part in parts]
-
-
-def _count(value: Any, what: str, least: int = 1) -> None:
-    """Require an integer of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        number = "a positive integer" if least == 1 else f"an integer of at least {least}"
-        raise InputError(f"{_WORDS.get(what, what)} is {value!r}: give {number}")
-
-
-def _number(value: Any, what: str, above: float = -np.inf) -> None:
-    """Require a finite number above a bound."""
-    real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not (real and np.isfinite(value) and value > above):
-        bound = f" above {above:g}" if np.isfinite(above) else ""
-        raise InputError(f"{what} is {value!r}: give a number{bound}")
-
-
-def _counts(value: Any, what: str) -> None:
-    """Require a list of positive integers."""
-    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray) or not len(value):
-        raise InputError(f"{what} is {value!r}: give a list of positive integers")
-    for i, size in enumerate(value):
-        _count(size, f"the size of client {i}")
-
-
-# What a parameter may be: checked in every call, and before anything runs (`check`).
-_WORDS = {"n_clients": "clients"}  # what configuration files call a parameter
-Count = Annotated[int, _count]
-CountOrNone = Annotated[int, partial(_count, least=0)]
-Number = Annotated[float, _number]
-Positive = Annotated[float, partial(_number, above=0.0)]
-Counts = Annotated[Sequence[int], _counts]
 
 
 def by_label(labels: np.ndarray) -> Parts:
@@ -80,15 +56,15 @@ def by_identity(identities: np.ndarray) -> Parts:
 
 
 @checked
-def even(n: int, n_clients: Count) -> Parts:
+def even(n: int, clients: Count) -> Parts:
     """Cut 0..n-1 in file order into consecutive parts whose sizes differ by at most one."""
-    return _checked(np.array_split(np.arange(n), n_clients))
+    return _checked(np.array_split(np.arange(n), clients))
 
 
 @checked
-def shuffled(n: int, n_clients: Count, rng: np.random.Generator) -> Parts:
+def shuffled(n: int, clients: Count, rng: np.random.Generator) -> Parts:
     """As `even`, of a random permutation."""
-    return _checked(np.array_split(rng.permutation(n), n_clients))
+    return _checked(np.array_split(rng.permutation(n), clients))
 
 
 @checked
@@ -101,7 +77,7 @@ def sizes(n: int, sizes: Counts) -> Parts:
 
 @checked
 def shards(
-    labels: np.ndarray, n_clients: Count, shards_per_client: Count, rng: np.random.Generator
+    labels: np.ndarray, clients: Count, shards_per_client: Count, rng: np.random.Generator
 ) -> Parts:
     """Cut each class into equally many shards and deal `shards_per_client` to each client.
 
@@ -112,7 +88,7 @@ def shards(
     Parameters
     ----------
     labels : ndarray of shape (n,)
-    n_clients, shards_per_client : int
+    clients, shards_per_client : int
         Their product must be a multiple of the number of classes.
     rng : numpy.random.Generator
 
@@ -121,11 +97,11 @@ def shards(
     InputError
         When the shards do not divide among the classes, or a class has fewer samples than shards.
     """
-    total = n_clients * shards_per_client
+    total = clients * shards_per_client
     classes = by_label(labels)
     if total % len(classes):
         raise InputError(f"{total} shards cannot be cut equally from {len(classes)} classes")
-    deal = rng.permutation(total).reshape(n_clients, -1)
+    deal = rng.permutation(total).reshape(clients, -1)
     pool: Parts = []
     for number, members in enumerate(classes):
         if len(members) < total // len(classes):
@@ -137,7 +113,7 @@ def shards(
 @checked
 def dirichlet(
     labels: np.ndarray,
-    n_clients: Count,
+    clients: Count,
     alpha: Positive,
     rng: np.random.Generator,
     min_size: Count = 1,
@@ -149,7 +125,7 @@ def dirichlet(
     Parameters
     ----------
     labels : ndarray of shape (n,)
-    n_clients : int
+    clients : int
     alpha : float
         Concentration; small values give each client few classes.
     rng : numpy.random.Generator
@@ -162,17 +138,17 @@ def dirichlet(
     """
     classes = by_label(labels)
     for _ in range(_TRIES):
-        shares = rng.dirichlet(np.full(n_clients, alpha), size=len(classes))
+        shares = rng.dirichlet(np.full(clients, alpha), size=len(classes))
         parts: list[Parts] = []
         for members, share in zip(classes, shares, strict=True):
             cuts = np.rint(np.cumsum(share)[:-1] * len(members)).astype(int)
             parts.append(np.split(rng.permutation(members), cuts))
-        clients = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
-        smallest = int(np.argmin([len(client) for client in clients]))
-        if len(clients[smallest]) >= min_size:
-            return _checked(clients)
+        dealt = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+        smallest = int(np.argmin([len(client) for client in dealt]))
+        if len(dealt[smallest]) >= min_size:
+            return _checked(dealt)
     raise InputError(
-        f"client {smallest} of {n_clients} would get {len(clients[smallest])} samples, fewer than "
+        f"client {smallest} of {clients} would get {len(dealt[smallest])} samples, fewer than "
         f"{min_size}, in {_TRIES} draws: raise alpha or take fewer clients"
     )
 
@@ -180,10 +156,10 @@ def dirichlet(
 @checked
 def lognormal(
     n: int,
-    n_clients: Count,
-    mean: Number,
+    clients: Count,
+    mean: Annotated[float, real()],
     sigma: Positive,
-    minimum: CountOrNone,
+    minimum: CountOrZero,
     rng: np.random.Generator,
 ) -> Parts:
     """Give client sizes ``minimum + floor(LogNormal(mean, sigma))`` of randomly chosen samples.
@@ -195,11 +171,9 @@ def lognormal(
     InputError
         When the sizes ask for more than n samples.
     """
-    counts = minimum + np.floor(np.minimum(rng.lognormal(mean, sigma, n_clients), n + 1)).astype(
-        int
-    )
+    counts = minimum + np.floor(np.minimum(rng.lognormal(mean, sigma, clients), n + 1)).astype(int)
     if counts.sum() > n:
-        raise InputError(f"{n_clients} clients ask for {counts.sum()} samples of {n}")
+        raise InputError(f"{clients} clients ask for {counts.sum()} samples of {n}")
     return _checked(np.split(rng.permutation(n)[: counts.sum()], np.cumsum(counts)[:-1]))
 
 
@@ -225,7 +199,7 @@ def split(
     ----------
     spec : mapping
         ``by`` names the partitioner (label, identity, even, shuffled, sizes, shards, dirichlet,
-        lognormal); the other keys are its parameters, with ``clients`` for `n_clients`.
+        lognormal); the other keys are its parameters.
     n : int
         Number of samples.
     labels : ndarray of shape (n,) or None
@@ -270,14 +244,7 @@ def check(spec: Mapping[str, Any]) -> dict[str, Any]:
     by = spec.get("by", "")
     if not isinstance(by, str) or by not in PARTITIONERS:
         raise ConfigError(f"unknown partition '{by}': {nearest(str(by), PARTITIONERS)}")
-    parameters = inspect.signature(PARTITIONERS[by]).parameters
-    words = {_WORDS.get(p, p): p for p in parameters if p not in _DATA}
-    for key in spec.keys() - {"by"}:
-        if key not in words:
-            raise ConfigError(f"partition '{by}' has no parameter '{key}': {nearest(key, words)}")
-    for word, parameter in words.items():
-        if word not in spec and parameters[parameter].default is inspect.Parameter.empty:
-            raise ConfigError(f"partition '{by}' lacks its parameter '{word}'")
-    arguments = {words[key]: value for key, value in spec.items() if key != "by"}
+    arguments = {key: value for key, value in spec.items() if key != "by"}
+    check_names(PARTITIONERS[by], arguments, f"partition '{by}'", given=_DATA, error=ConfigError)
     check_annotated(PARTITIONERS[by], arguments)
     return arguments

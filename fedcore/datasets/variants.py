@@ -12,8 +12,8 @@ from typing import Any
 from fedcore.datasets.loaded import Loaded
 from fedcore.datasets.presence import exists
 from fedcore.datasets.verification import verify
-from fedcore.errors import ConfigError, DataError, nearest
-from fedcore.validation import check_annotated
+from fedcore.errors import ConfigError, DataError, InputError, nearest
+from fedcore.validation import check_annotated, whole
 
 # As ``module:function``, imported when used: a problem depends on its own loader's code alone.
 LOADERS = {
@@ -33,7 +33,7 @@ SURROGATES = {
     "faces": "fedcore.datasets.surrogates:faces",
 }
 _SPLITS = ("train", "test")
-_COMMON = frozenset({"samples", "shuffle"})
+_COMMON = {"samples": whole(1), "shuffle": whole(0)}
 
 
 def code(entry: Mapping[str, Any], *, surrogate: bool) -> list[str]:
@@ -113,14 +113,14 @@ def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str,
             raise ConfigError(
                 f"data set '{name}' has no option '{option}': {nearest(option, known)}"
             )
-    for option, least in (("samples", 1), ("shuffle", 0)):
-        value = options.get(option, least)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ConfigError(
-                f"option '{option}' is {value!r}: give an integer of at least {least}"
-            )
-    for source in entry["sources"]:
-        check_annotated(_lookup("loader", source["loader"], LOADERS), options)
+    try:
+        for option, rule in _COMMON.items():
+            if option in options:
+                rule(options[option], option)
+        for source in entry["sources"]:
+            check_annotated(_lookup("loader", source["loader"], LOADERS), options)
+    except InputError as error:
+        raise ConfigError(f"option {error}") from error
 
 
 def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> Loaded:

@@ -12,17 +12,17 @@ so without drawing.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from fedcore.errors import InputError, nearest
+from fedcore.errors import InputError
 from fedcore.plugins import Registry
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Reference
 from fedcore.problems.regression import Truth
+from fedcore.validation import check_names
 
 Matrices = list[np.ndarray]
 
@@ -41,10 +41,7 @@ def generate(
         For an unknown model or parameter, or a value out of range.
     """
     function = REGISTRY.module(name).generate
-    known = [key for key in inspect.signature(function).parameters if key != "rng"]
-    for key in params:
-        if key not in known:
-            raise InputError(f"generator {name} has no parameter '{key}': {nearest(key, known)}")
+    check_names(function, params, f"generator {name}", given=("rng",))
     return function(rng, **params)
 
 

@@ -14,17 +14,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedcore.errors import InputError
-from fedcore.validation import as_floats, require_at_least, require_non_negative
+from fedcore.validation import Count, NonNegative, as_floats, checked, require_at_least
 
 
+@checked
 def generate(
     rng: np.random.Generator,
     *,
-    n_clients: int = 20,
+    n_clients: Count = 20,
     nodes: int = 1000,
-    communities: int = 2,
-    within: float = 0.25,
-    between: float = 0.1,
+    communities: Count = 2,
+    within: NonNegative = 0.25,
+    between: NonNegative = 0.1,
     scales: Sequence[float] = (0.8, 0.6),
 ) -> list[np.ndarray]:
     """Row-normalised adjacency matrices of a stochastic block model.
@@ -43,9 +44,7 @@ def generate(
     -------
     list of ndarray of shape (nodes, nodes)
     """
-    require_at_least(1, n_clients=n_clients, communities=communities)
     require_at_least(max(2, communities), nodes=nodes)
-    require_non_negative(within=within, between=between)
     factors = as_floats(scales, "scales")
     if factors.ndim != 1 or not len(factors) or not np.isfinite(factors).all():
         raise InputError(f"scales must be a list of numbers, got {scales!r}")

@@ -8,17 +8,12 @@ unit norm can. All other rows depend on the size alone.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from fedcore.errors import InputError
-from fedcore.validation import (
-    require_at_least,
-    require_flag,
-    require_non_negative,
-    require_positive,
-)
+from fedcore.validation import NonNegative, Positive, checked, whole
 
 # Where to find the neighbour under a relation of `fedcore.privacy.events.NEIGHBOURS`.
 NEIGHBOUR = {
@@ -44,15 +39,16 @@ class Pair(NamedTuple):
     change: np.ndarray
 
 
+@checked
 def generate(
     rng: np.random.Generator,
     *,
-    samples: int = 20,
-    n_features: int = 2,
-    length: float = 1.0,
+    samples: Annotated[int, whole(2)] = 20,
+    n_features: Annotated[int, whole(2)] = 2,
+    length: Positive = 1.0,
     axes: bool = False,
-    lean: float = 0.0,
-    held: float = 0.0,
+    lean: NonNegative = 0.0,
+    held: NonNegative = 0.0,
     replaced: bool = False,
     removed: bool = False,
     zeroed: bool = False,
@@ -65,18 +61,18 @@ def generate(
         Not used: neighbours share their other rows, whatever their names.
     samples, n_features : int
         Rows, the canary among them, and columns.
-    length : float, default=1.0
+    length : float
         Norm of the other rows.
-    axes : bool, default=False
+    axes : bool
         Whether they are the axes in turn, and not random on the sphere: of use where a method
         estimates from them how far rows spread.
-    lean : float, default=0.0
+    lean : float
         Of rows that are replaced, e₁ − lean·e₂ and e₂ − lean·e₁, to unit norm. Of use where a row a
         enters as a⟨a, w⟩ with w near e₁ + e₂: the two gradients become opposite.
-    held : float, default=0.0
+    held : float
         Second entry of the canary's row on all neighbours. Of use where a neighbour has one entry
         changed: the larger `held`, the more a singular vector turns for a gap as large.
-    replaced, removed, zeroed : bool, default=False
+    replaced, removed, zeroed : bool
         Whether the canary is e₂, gone (a row less), or its first entry 0, and not e₁.
 
     Returns
@@ -89,10 +85,6 @@ def generate(
         For sizes below 2, more than one neighbour at once, or `held` or `lean` with another one
         than theirs.
     """
-    require_at_least(2, samples=samples, n_features=n_features)
-    require_positive(length=length)
-    require_non_negative(lean=lean, held=held)
-    require_flag(axes=axes, replaced=replaced, removed=removed, zeroed=zeroed)
     one = replaced + removed + zeroed <= 1 and not (held and lean)
     if not one or (held and (replaced or removed)) or (lean and (removed or zeroed)):
         raise InputError(

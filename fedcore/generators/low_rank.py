@@ -12,18 +12,19 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.linalg import haar
-from fedcore.validation import as_floats, require_at_least, require_non_negative
+from fedcore.validation import Count, NonNegative, as_floats, checked, require_non_negative
 
 
+@checked
 def generate(
     rng: np.random.Generator,
     *,
-    n_clients: int = 25,
-    samples: int = 200,
-    n_features: int = 200,
-    rank: int = 5,
+    n_clients: Count = 25,
+    samples: Count = 200,
+    n_features: Count = 200,
+    rank: Count = 5,
     singular_values: Sequence[float] | None = None,
-    noise: float = 0.0,
+    noise: NonNegative = 0.0,
 ) -> list[np.ndarray]:
     """Low-rank matrix plus white noise, ``S = U Σ Vᵀ + E``.
 
@@ -35,7 +36,7 @@ def generate(
     rank : int
         Rank of the noise-free part; U and V have Haar-distributed orthonormal columns.
     singular_values : sequence of float, optional
-        Diagonal of Σ; the default is `rank` ones.
+        Diagonal of Σ; `rank` ones when it is not given.
     noise : float
         Standard deviation of the entries of E.
 
@@ -43,8 +44,6 @@ def generate(
     -------
     list of ndarray of shape (samples, n_features)
     """
-    require_at_least(1, n_clients=n_clients, samples=samples, n_features=n_features, rank=rank)
-    require_non_negative(noise=noise)
     n = n_clients * samples
     if rank > min(n, n_features):
         raise InputError(

@@ -23,13 +23,15 @@ to the unit of the labels this is the model above with σ = s √m, and so it is
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.linalg import haar
 from fedcore.problems.clients import Clients
 from fedcore.problems.regression import Truth, predict
-from fedcore.validation import require_at_least, require_non_negative, require_one_of
+from fedcore.validation import Count, CountOrZero, NonNegative, checked, one_of
 
 
 def _rows_of_length(matrix: np.ndarray, length: float) -> np.ndarray:
@@ -44,19 +46,20 @@ HEADS = {
 }
 
 
+@checked
 def generate(
     rng: np.random.Generator,
     *,
-    n_clients: int = 100,
-    samples: int = 5,
-    n_features: int = 10,
-    rank: int = 2,
-    noise: float = 0.0,
-    heads: str = "scaled",
-    test_samples: int = 0,
-    test_noise: float = 0.0,
-    new_clients: int = 0,
-    new_samples: int = 0,
+    n_clients: Count = 100,
+    samples: Count = 5,
+    n_features: Count = 10,
+    rank: Count = 2,
+    noise: NonNegative = 0.0,
+    heads: Annotated[str, one_of(HEADS)] = "scaled",
+    test_samples: CountOrZero = 0,
+    test_noise: NonNegative = 0.0,
+    new_clients: CountOrZero = 0,
+    new_samples: CountOrZero = 0,
 ) -> tuple[Clients, Truth]:
     """Linear regressions with one representation and a head per client.
 
@@ -67,7 +70,7 @@ def generate(
         n, m (samples of each client), d and k.
     noise : float
         σ, standard deviation of the noise of the labels.
-    heads : {"scaled", "orthonormal", "unit_rows", "assumption"}
+    heads : str
         How W* is drawn; see the module's text.
     test_samples : int
         Samples of every client that it does not train on.
@@ -83,10 +86,6 @@ def generate(
         Labelled.
     truth : Truth
     """
-    require_at_least(1, n_clients=n_clients, samples=samples, n_features=n_features, rank=rank)
-    require_at_least(0, test_samples=test_samples, new_clients=new_clients, new_samples=new_samples)
-    require_non_negative(noise=noise, test_noise=test_noise)
-    require_one_of(HEADS, heads=heads)
     if rank > min(n_clients, n_features):
         raise InputError(
             f"rank = {rank} is larger than min(n_clients, n_features) = "

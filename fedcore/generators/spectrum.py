@@ -13,6 +13,7 @@ so the matrix, depend on m and n and not on the division into clients.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 import scipy.linalg
@@ -20,43 +21,43 @@ import scipy.linalg
 from fedcore.errors import InputError
 from fedcore.linalg import gram_matrix, orth, qr_positive
 from fedcore.problems.problem import Reference
-from fedcore.validation import require_at_least, require_one_of, require_positive
+from fedcore.validation import Count, Counts, checked, one_of, real
 
-KINDS = ("geometric", "arithmetic")
 ROWS = 1024  # multiplied at a time
 # Cholesky QR leaves ‖VᵀV − I‖ of about κ(Y)² eps. κ(Y) is near (1 + √(n/m)) / (1 − √(n/m)), 6 at
 # m = 2n; only for nearly square Y it is large, and then Y is small enough for Householder's QR.
 WORST_CONDITION = 100.0
 
 
+@checked
 def generate(
     rng: np.random.Generator,
     *,
-    n_features: int = 1000,
-    n_clients: int | None = None,
-    n_samples: int | None = None,
-    sizes: Sequence[int] | None = None,
-    kind: str = "geometric",
-    xi: float = 1.01,
-    condition: float = 100.0,
+    n_features: Count = 1000,
+    n_clients: Count | None = None,
+    n_samples: Count | None = None,
+    sizes: Counts | None = None,
+    kind: Annotated[str, one_of(("geometric", "arithmetic"))] = "geometric",
+    xi: Annotated[float, real(least=1)] = 1.01,
+    condition: Annotated[float, real(least=1)] = 100.0,
 ) -> tuple[list[np.ndarray], Reference]:
     """Matrix with a geometric or arithmetic spectrum.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-    n_features : int, default=1000
+    n_features : int
         n.
     n_clients, n_samples : int, optional
         Number of clients and samples of all of them, m; split as evenly as possible.
     sizes : sequence of int, optional
         Samples of each client, in the place of `n_clients` and `n_samples`.
-    kind : {"geometric", "arithmetic"}
+    kind : str
         ``Σ_ii = ξ^(1 − i)``, or ``Σ_ii = 1 − (i − 1)/(n − 1) · (1 − 1/κ)``.
-    xi : float, default=1.01
-        ξ, at least 1.
-    condition : float, default=100
-        κ, at least 1: ratio of the largest and the smallest singular value.
+    xi : float
+        ξ.
+    condition : float
+        κ: ratio of the largest and the smallest singular value.
 
     Returns
     -------
@@ -88,11 +89,6 @@ def generate(
 
 def singular_values(n_features: int, *, kind: str, xi: float, condition: float) -> np.ndarray:
     """Diagonal of Σ, descending, shape (n_features,)."""
-    require_at_least(1, n_features=n_features)
-    require_one_of(KINDS, kind=kind)
-    require_positive(xi=xi, condition=condition)
-    if xi < 1 or condition < 1:
-        raise InputError(f"xi and condition must be at least 1, got {xi!r} and {condition!r}")
     i = np.arange(n_features)
     if kind == "geometric":
         return float(xi) ** -i
@@ -103,15 +99,11 @@ def _sizes(n_clients: int | None, n_samples: int | None, sizes: Sequence[int] | 
     if (sizes is None) == (n_clients is None) or (n_clients is None) != (n_samples is None):
         raise InputError("give either n_clients and n_samples, or sizes")
     if sizes is None:
-        require_at_least(1, n_clients=n_clients, n_samples=n_samples)
         assert n_clients is not None and n_samples is not None
         if n_samples < n_clients:
             raise InputError(f"{n_samples} samples are too few for {n_clients} clients")
         few, more = divmod(n_samples, n_clients)
         return [few + (i < more) for i in range(n_clients)]
-    if isinstance(sizes, str) or not isinstance(sizes, Sequence) or not sizes:
-        raise InputError(f"sizes must be a list of numbers of samples, got {sizes!r}")
-    require_at_least(1, **{f"sizes[{i}]": size for i, size in enumerate(sizes)})
     return list(sizes)
 
 

@@ -20,19 +20,20 @@ import numpy as np
 from fedcore.errors import InputError
 from fedcore.linalg import orth, triangular_factor
 from fedcore.problems.clients import Clients, Reduction
-from fedcore.validation import require_at_least, require_flag, require_non_negative
+from fedcore.validation import Count, NonNegative, checked
 
 ROWS = 8192  # drawn at a time
 
 
+@checked
 def generate(
     rng: np.random.Generator,
     *,
-    n_clients: int = 20,
-    samples: int = 100_000,
-    n_features: int = 100,
-    rank: int = 4,
-    noise: float = 0.6,
+    n_clients: Count = 20,
+    samples: Count = 100_000,
+    n_features: Count = 100,
+    rank: Count = 4,
+    noise: NonNegative = 0.6,
     reduce: bool = True,
 ) -> Clients | list[np.ndarray]:
     """Spiked covariance model with rows of unit norm.
@@ -44,7 +45,7 @@ def generate(
         m, rows per client n/m, d and k.
     noise : float
         σ.
-    reduce : bool, default=True
+    reduce : bool
         Keep the triangular factors, and not the rows.
 
     Returns
@@ -52,9 +53,6 @@ def generate(
     Clients or list of ndarray of shape (samples, n_features)
         Factors of shape (min(samples, n_features), n_features) when reduced.
     """
-    require_at_least(1, n_clients=n_clients, samples=samples, n_features=n_features, rank=rank)
-    require_non_negative(noise=noise)
-    require_flag(reduce=reduce)
     if rank > n_features:
         raise InputError(f"rank = {rank} is larger than n_features = {n_features}")
     U = orth(rng.normal(0.5, 1.0, (n_features, rank)))

@@ -17,26 +17,28 @@ normal, cut at ±1, as for normalised Gaussian rows.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from fedcore.errors import InputError
-from fedcore.validation import require_at_least, require_one_of, require_positive
+from fedcore.validation import Count, Positive, Share, checked, one_of, require_at_least, whole
 
-KINDS = ("gaussian", "sign")
 ENTRIES = 2**22  # drawn at a time
 
 
+@checked
 def generate(
     rng: np.random.Generator,
     *,
     n_samples: int = 10_000,
-    n_features: int = 20,
-    gap: float = 0.75,
-    kind: str = "gaussian",
-    carriers: float = 1.0,
-    norm: float = 1.0,
-    n_clients: int = 1,
-    dtype: str = "float64",
+    n_features: Annotated[int, whole(2)] = 20,
+    gap: Share = 0.75,
+    kind: Annotated[str, one_of(("gaussian", "sign"))] = "gaussian",
+    carriers: Positive = 1.0,
+    norm: Positive = 1.0,
+    n_clients: Count = 1,
+    dtype: Annotated[str, one_of(("float64", "float32"))] = "float64",
 ) -> list[np.ndarray]:
     """Draw spiked rows.
 
@@ -44,10 +46,10 @@ def generate(
     ----------
     rng : numpy.random.Generator
     n_samples, n_features : int
-        n and d, d at least 2.
+        n and d.
     gap : float
-        κ, above 0 and below 1.
-    kind : {"gaussian", "sign"}
+        κ.
+    kind : str
         Distribution of c.
     carriers : float
         h, share of the rows that carry v at all, from s to 1; 1 for "gaussian".
@@ -55,20 +57,13 @@ def generate(
         R.
     n_clients : int
         The rows are split as evenly as possible.
-    dtype : {"float64", "float32"}
+    dtype : str
 
     Returns
     -------
     list of ndarray of shape (n_i, n_features)
     """
-    require_at_least(2, n_features=n_features)
-    require_at_least(1, n_clients=n_clients)
     require_at_least(n_clients, n_samples=n_samples)
-    require_positive(gap=gap, norm=norm, carriers=carriers)
-    require_one_of(KINDS, kind=kind)
-    require_one_of(("float64", "float32"), dtype=dtype)
-    if gap >= 1:
-        raise InputError(f"gap must be below 1, got {gap!r}")
     s = top_share(n_features, gap)
     if not s <= carriers <= 1 or (kind == "gaussian" and carriers != 1):
         raise InputError(

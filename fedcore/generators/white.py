@@ -6,20 +6,21 @@ federated principal component analysis*), which gives n and m but not the distri
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
-from fedcore.validation import require_at_least, require_one_of
-
-KINDS = ("normal", "uniform")
+from fedcore.validation import Count, checked, one_of, require_at_least
 
 
+@checked
 def generate(
     rng: np.random.Generator,
     *,
-    n_features: int = 1000,
+    n_features: Count = 1000,
     n_samples: int = 10_000,
-    n_clients: int = 8,
-    kind: str = "normal",
+    n_clients: Count = 8,
+    kind: Annotated[str, one_of(("normal", "uniform"))] = "normal",
 ) -> list[np.ndarray]:
     """Independent entries, N(0, 1) or uniform in [−1, 1].
 
@@ -28,15 +29,13 @@ def generate(
     rng : numpy.random.Generator
     n_features, n_samples, n_clients : int
         n, m (samples of all clients, split as evenly as possible) and d.
-    kind : {"normal", "uniform"}
+    kind : str
 
     Returns
     -------
     list of ndarray of shape (n_i, n_features)
     """
-    require_at_least(1, n_features=n_features, n_clients=n_clients)
     require_at_least(n_clients, n_samples=n_samples)
-    require_one_of(KINDS, kind=kind)
     shape = (n_samples, n_features)
     matrix = rng.standard_normal(shape) if kind == "normal" else rng.uniform(-1.0, 1.0, shape)
     return np.array_split(matrix, n_clients)

@@ -19,7 +19,7 @@ from PIL import Image
 
 from fedcore.datasets import bounded
 from fedcore.datasets.formats import celeba, cifar, cifar_records, idx, libsvm
-from fedcore.errors import ConfigError, DataError
+from fedcore.errors import ConfigError, DataError, InputError
 
 
 def idx_bytes(code: int, shape: tuple[int, ...], payload: bytes) -> bytes:
@@ -198,7 +198,7 @@ def test_cifar100_labels(tmp_path):
         np.testing.assert_array_equal(loaded.x, a)
         np.testing.assert_array_equal(loaded.y, [99, 4])
         np.testing.assert_array_equal(read(tmp_path, parts, 3072, labels="coarse").y, [19, 0])
-        with pytest.raises(ConfigError, match="did you mean 'coarse'"):
+        with pytest.raises(InputError, match="did you mean 'coarse'"):
             read(tmp_path, parts, 3072, labels="coarsse")
 
 
@@ -262,7 +262,7 @@ def test_cifar10_records_keep_and_drop(tmp_path):
     dropped = cifar_records.read(tmp_path, parts, 3072, approximated="drop")
     np.testing.assert_array_equal(dropped.x, a[[0, 1, 3]])
     np.testing.assert_array_equal(dropped.y, [0, 1, 3])
-    with pytest.raises(ConfigError, match="approximated"):
+    with pytest.raises(InputError, match="approximated"):
         cifar_records.read(tmp_path, parts, 3072, approximated="maybe")
 
 

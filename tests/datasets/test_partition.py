@@ -176,14 +176,18 @@ def test_split(spec, count):
     [
         ({"by": "evenn", "clients": 2}, ConfigError, "did you mean 'even'"),
         ({"clients": 2}, ConfigError, "unknown partition ''"),
-        ({"by": "even"}, ConfigError, "lacks its parameter 'clients'"),
+        ({"by": "even"}, ConfigError, "needs the parameter 'clients'"),
         ({"by": "even", "client": 2}, ConfigError, "did you mean 'clients'"),
         ({"by": "even", "clients": 2, "rng": 1}, ConfigError, "no parameter 'rng'"),
-        ({"by": "even", "clients": 0}, InputError, "positive integer"),
-        ({"by": "even", "clients": "2"}, InputError, "positive integer"),
+        ({"by": "even", "clients": 0}, InputError, "clients must be a whole number of at least 1"),
+        (
+            {"by": "even", "clients": "2"},
+            InputError,
+            "clients must be a whole number of at least 1",
+        ),
         ({"by": "even", "clients": 11}, InputError, "client 10 of 11"),
-        ({"by": "sizes", "sizes": 3}, InputError, "list of positive integers"),
-        ({"by": "sizes", "sizes": [3, 0]}, InputError, "client 1"),
+        ({"by": "sizes", "sizes": 3}, InputError, "list of whole numbers"),
+        ({"by": "sizes", "sizes": [3, 0]}, InputError, r"sizes\[1\] must be"),
         ({"by": "dirichlet", "clients": 2, "alpha": 0}, InputError, "alpha"),
         ({"by": "dirichlet", "clients": 2, "alpha": "x"}, InputError, "alpha"),
         (

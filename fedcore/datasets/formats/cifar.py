@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import pickle
 import tarfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,8 +16,8 @@ import numpy as np
 
 from fedcore.datasets import bounded
 from fedcore.datasets.loaded import Loaded
-from fedcore.errors import ConfigError, DataError, nearest
-from fedcore.validation import checked
+from fedcore.errors import DataError
+from fedcore.validation import checked, one_of
 
 PIXELS = 3072
 _LABELS = {"coarse": 0, "fine": 1}
@@ -37,19 +37,6 @@ class _ArraysOnly(pickle.Unpickler):
         if (module, name) not in _SAFE:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not allowed")
         return _SAFE[module, name]
-
-
-def one_of(known: Collection[str]) -> Callable[[Any, str], None]:
-    """Return the check of an option that takes one of these words.
-
-    See `fedcore.validation.check_annotated`.
-    """
-
-    def check(value: Any, option: str) -> None:
-        if not isinstance(value, str) or value not in known:
-            raise ConfigError(f"option '{option}' is {value!r}: {nearest(str(value), known)}")
-
-    return check
 
 
 Label = Annotated[str, one_of(_LABELS)]

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedcore.datasets import bounded
-from fedcore.datasets.formats.cifar import PIXELS, one_of, records
+from fedcore.datasets.formats.cifar import PIXELS, records
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import DataError
-from fedcore.validation import checked
+from fedcore.validation import checked, one_of
 
 _KEPT = {"keep": True, "drop": False}
 Kept = Annotated[str, one_of(_KEPT)]
@@ -46,7 +46,7 @@ def read(
     ------
     DataError
         When a file is damaged or the table names a record that is not there.
-    ConfigError
+    InputError
         When `approximated` is neither word.
     """
     paths = [folder / name for name in parts["records"]]
