@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,15 @@ KINDS = {
 WRITTEN = "fedcore.problems.storage:save"
 
 
-def build(name: str, spec: Mapping[str, Any], *, raw: str, seed: int, surrogate: bool) -> Problem:
+def build(
+    name: str,
+    spec: Mapping[str, Any],
+    *,
+    raw: str,
+    seed: int,
+    surrogate: bool,
+    draw: int | None = None,
+) -> Problem:
     """Build a problem from its specification.
 
     Parameters
@@ -40,33 +49,36 @@ def build(name: str, spec: Mapping[str, Any], *, raw: str, seed: int, surrogate:
         Master seed; the problem's own stream hangs on its name, not on who uses it.
     surrogate : bool
         Take the data set's offline stand-in; a generator's matrices count as stand-ins, too.
+    draw : int, optional
+        Number of the draw, of a problem of several.
 
     Raises
     ------
     ConfigError, DataError, InputError
         When the specification is wrong or the data cannot be had.
     """
-    return _make(name, spec, (name_key(name),), raw=raw, seed=seed, surrogate=surrogate)
+    key = (name_key(name),) if draw is None else (name_key(name), draw)
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+    problem: Problem = _kind(spec).make(name, spec, rng, raw=raw, surrogate=surrogate)
+    if spec.get("gram"):
+        problem.clients.gram = gram_matrix(problem.clients)
+    return problem
 
 
-def build_draws(
-    name: str, spec: Mapping[str, Any], *, raw: str, seed: int, surrogate: bool
-) -> Problem | list[Problem]:
+def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem | list[Problem]:
     """Build as many independent draws of a problem as ``spec["draws"]`` says, or else the one.
 
     With ``over``, lists of values by parameter of the generator, as many for each combination of
     them, the combinations one after the other. Parameters and errors are those of `build`.
     """
     if "draws" not in spec:
-        return build(name, spec, raw=raw, seed=seed, surrogate=surrogate)
+        return build(name, spec, **options)
     problems: list[Problem] = []
     for setting in combinations(spec.get("over", {})):
         varied = {**spec, "params": {**spec.get("params", {}), **setting}}
         for _ in range(spec["draws"]):
-            key = (name_key(name), len(problems))
-            problem = _make(name, varied, key, raw=raw, seed=seed, surrogate=surrogate)
-            problem.setting = setting
-            problems.append(problem)
+            problems.append(build(name, varied, draw=len(problems), **options))
+            problems[-1].setting = setting
     return problems
 
 
@@ -78,38 +90,20 @@ def check(spec: Mapping[str, Any]) -> None:
     ConfigError, InputError
         As `build`, as far as it can be known without the data.
     """
-    importlib.import_module(_module(spec)).check(spec)
+    _kind(spec).check(spec)
 
 
 def modules(spec: Mapping[str, Any], *, surrogate: bool = False) -> list[str]:
     """Return the code that a problem of this specification depends on, for `fingerprint`."""
-    kind = importlib.import_module(_module(spec))
+    kind = _kind(spec)
     plugged = kind.plugged_in(spec, surrogate=surrogate)
-    return [f"{__name__}:build_draws", f"{_module(spec)}:make", WRITTEN, *plugged]
+    return [f"{__name__}:build_draws", f"{kind.__name__}:make", WRITTEN, *plugged]
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool = False) -> dict[str, Any]:
     """Return what else it depends on: the data set's entry in the registry, but for addresses."""
-    kind = importlib.import_module(_module(spec))
-    return kind.described(spec, surrogate=surrogate)
+    return _kind(spec).described(spec, surrogate=surrogate)
 
 
-def _make(
-    name: str,
-    spec: Mapping[str, Any],
-    key: tuple[int, ...],
-    *,
-    raw: str,
-    seed: int,
-    surrogate: bool,
-) -> Problem:
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
-    module = importlib.import_module(_module(spec))
-    problem: Problem = module.make(name, spec, rng, raw=raw, surrogate=surrogate)
-    if spec.get("gram"):
-        problem.clients.gram = gram_matrix(problem.clients)
-    return problem
-
-
-def _module(spec: Mapping[str, Any]) -> str:
-    return KINDS["generator" if "generator" in spec else "dataset"]
+def _kind(spec: Mapping[str, Any]) -> ModuleType:
+    return importlib.import_module(KINDS["generator" if "generator" in spec else "dataset"])

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import fcntl
 import os
 import platform
 import secrets
+import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import IO
 
 from fedcore.errors import FedcoreError, SupersededError
-from fedcore.experiments.last_words import last_words
 from fedcore.files import atomic
 
 DAY = 86400.0  # seconds
+# Signals that by default end a process without a word; here the block is left by an exception, so
+# that temporary files are removed, too.
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU, signal.SIGUSR1, signal.SIGUSR2)
 
 
 @contextlib.contextmanager
@@ -53,7 +59,7 @@ def logged(path: str) -> Iterator[None]:
         # In the environment, as a notebook writes its files from a process of its own.
         os.environ[atomic.JOB] = f"{first}\n{Path(path).absolute()}"
         try:
-            with last_words(log):
+            with _last_words(log):
                 yield
         except Exception as error:
             sentence = _sentence(error)
@@ -77,42 +83,43 @@ def _sentence(error: Exception) -> str | None:
     return error.evalue if getattr(error, "ename", None) in known else None  # type: ignore[attr-defined]
 
 
-def forget_killed_run(folder: Path) -> IO[bytes] | None:
-    """Clear the lock that a killed run of Snakemake left behind.
+@contextlib.contextmanager
+def _last_words(log: IO[str]) -> Iterator[None]:
+    """Write into `log` what ends the block, be it a signal or `sys.exit`, and where.
 
-    Every run holds a shared lock of the operating system on ``<folder>/alive`` until its process
-    ends, however it ends; whoever gets it exclusively knows that no other run is alive. Outputs
-    that the killed run had marked as incomplete stay marked, so that they are made again.
-
-    Parameters
-    ----------
-    folder : path
-        Snakemake's working folder, ``.snakemake``.
-
-    Returns
-    -------
-    file or None
-        Keep it open as long as the run lasts. None where files cannot be locked or written, such
-        as in a checkout that is read-only; Snakemake's own lock then stays as it is.
+    An ordinary error passes: `logged` says it. Of SIGKILL no process can say anything. The signals
+    of `ENDING` raise a `KeyboardInterrupt` with their name.
     """
-    try:
-        folder.mkdir(exist_ok=True)
-        alive = open(folder / "alive", "ab")
-    except OSError:
-        return None
-    try:
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            left = list((folder / "locks").glob("*.lock"))
-            for path in left:
-                path.unlink()
-            if left:
-                print("Going on where the last run was killed.", file=sys.stderr)
-        fcntl.flock(alive, fcntl.LOCK_SH)
-    except OSError:
-        alive.close()
-        return None
-    return alive
+    with contextlib.ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():
+            for number in ENDING:
+                stack.callback(signal.signal, number, signal.signal(number, _end))
+        # Of a crash in compiled code the log gets the name and where Python was.
+        if not faulthandler.is_enabled():
+            faulthandler.enable(log)
+            stack.callback(faulthandler.disable)
+        try:
+            yield
+        except Exception:
+            raise
+        except BaseException as error:
+            traceback.print_exc(file=log)
+            what = " ".join(f"{type(error).__name__} {error}".split())
+            print(f"Error: the job was ended before it was done, by {what}", file=log)
+            raise
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
+@contextlib.contextmanager
+def _alive(path: Path) -> Iterator[None]:
+    """Hold a shared lock, where the operating system has locks, until the block ends."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            fcntl.flock(stack.enter_context(open(path, "ab")), fcntl.LOCK_SH)
+        yield
 
 
 def remove_left_overs(folder: Path, made: Iterable[Path], shared: Iterable[Path]) -> None:
@@ -126,13 +133,17 @@ def remove_left_overs(folder: Path, made: Iterable[Path], shared: Iterable[Path]
     made : iterable of path
         Folders of results, which no other checkout writes.
     shared : iterable of path
-        Folders of raw data, which others may be writing into, too; what has changed within a day
-        stays, and below their subfolders nothing is looked for.
+        Folders of raw data, which others may be writing into, too. Only files in their subfolders
+        count, and of those only what has not changed for a day.
     """
+    before = time.time() - DAY
     try:
         with open(folder / "jobs", "ab") as jobs:
             fcntl.flock(jobs, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            found = [*_left_overs(made, "**", 0.0), *_left_overs(shared, "*", DAY)]
+            hidden = [path for root in made for path in root.glob("**/.*")]
+            old = [path for root in shared for path in root.glob("*/.*")]
+            hidden += [path for path in old if path.stat().st_mtime <= before]
+            found = [path for path in hidden if atomic.LEFT_OVER.fullmatch(path.name)]
             size = sum(path.stat().st_size for path in found)
             for path in found:
                 path.unlink()
@@ -141,24 +152,3 @@ def remove_left_overs(folder: Path, made: Iterable[Path], shared: Iterable[Path]
     if found:
         files = f"{len(found)} temporary file{'s' * (len(found) > 1)} ({size / 1e6:.1f} MB)"
         print(f"Removed {files} of killed runs.", file=sys.stderr)
-
-
-def _left_overs(folders: Iterable[Path], depth: str, age: float) -> list[Path]:
-    before = time.time() - age
-    return [
-        path
-        for folder in folders
-        for path in folder.glob(f"{depth}/.*")
-        if atomic.LEFT_OVER.fullmatch(path.name)
-        and path.is_file()
-        and path.stat().st_mtime <= before
-    ]
-
-
-@contextlib.contextmanager
-def _alive(path: Path) -> Iterator[None]:
-    """Hold a shared lock, where the operating system has locks, until the block ends."""
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):
-            fcntl.flock(stack.enter_context(open(path, "ab")), fcntl.LOCK_SH)
-        yield

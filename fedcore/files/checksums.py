@@ -67,11 +67,3 @@ def damaged(folder: str | os.PathLike[str]) -> Iterator[Path]:
         path = sidecar.with_name(sidecar.name[1 : -len(ENDING)])
         if differs(path):
             yield path
-
-
-def put_aside(folder: str | os.PathLike[str]) -> list[Path]:
-    """Rename every damaged file below a folder to ``<name>.damaged``, and return their names."""
-    found = list(damaged(folder))
-    for path in found:
-        os.replace(path, f"{path}.damaged")
-    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import h5py
 import numpy as np
@@ -51,18 +51,14 @@ def load_draws(path: str | os.PathLike[str]) -> list[Problem]:
             )
         return [_read(path, group) for group in file.get("draws", {"": file}).values()]
 
-    return sealed.load(
-        path,
-        decode,
-        kind="problem",
-        first="make the problem",
-        again="make it again",
-        failure=DataError,
-    )
+    return _load(path, decode)
 
 
-def _damaged(path: str | os.PathLike[str], error: Exception) -> DataError:
-    return DataError(f"{path} is not a whole problem file ({error}); delete it and make it again")
+def _load(
+    path: str | os.PathLike[str], decode: Callable[[h5py.File], sealed.Content]
+) -> sealed.Content:
+    words = {"kind": "problem", "first": "make the problem", "again": "make it again"}
+    return sealed.load(path, decode, failure=DataError, **words)
 
 
 def _write(group: h5py.Group, problem: Problem) -> None:
@@ -127,13 +123,9 @@ def _matrices(group: h5py.Group, name: str = "clients") -> Matrices:
 
 def _stored(path: str | os.PathLike[str], group: h5py.Group) -> Clients:
     """Clients that stay in the file until a method asks for more than their summed products."""
+    name, found = group.name, list(group["clients"].values())
 
     def read() -> Matrices:
-        try:
-            with sealed.read(path) as again:
-                return _matrices(again[name])
-        except sealed.BrokenSeal as error:
-            raise _damaged(path, error) from error
+        return _load(path, lambda file: _matrices(file[name]))
 
-    name, found = group.name, list(group["clients"].values())
     return Clients(read, [c.shape for c in found], [c.dtype for c in found], group["gram"][()])

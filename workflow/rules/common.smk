@@ -14,7 +14,7 @@ from fedcore.errors import FedcoreError
 from fedcore.datasets import registry
 from fedcore.experiments.fingerprint import fingerprint
 from fedcore.experiments.fingerprint import notebook as imported_by_notebook
-from fedcore.experiments.job import forget_killed_run, remove_left_overs
+from fedcore.experiments.job import remove_left_overs
 from fedcore.config.strict_yaml import read_yaml
 
 try:
@@ -28,11 +28,11 @@ except FedcoreError as error:
 RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients", "results"))
 
 if workflow.is_main_process:
-    ALIVE = forget_killed_run(Path(".snakemake"))
-    dry = workflow.output_settings.dryrun
-    damaged = list(checksums.damaged(RESULTS)) if dry else checksums.put_aside(RESULTS)
+    dry, damaged = workflow.output_settings.dryrun, list(checksums.damaged(RESULTS))
     for path in damaged:
         print(f"{path} is damaged or was edited: it is made again.", file=sys.stderr)
+        if not dry:
+            path.rename(f"{path}.damaged")
     if dry and damaged:  # they lie where they did, and Snakemake sees nothing wrong with them
         print("The jobs that make damaged files again are not listed here.", file=sys.stderr)
     for problem, reason in PLAN.unavailable.items():
