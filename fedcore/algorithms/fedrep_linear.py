@@ -96,7 +96,4 @@ def local_round(params: Params, t: int) -> Any:
 
 def communication(params: Params, shape: Shape) -> Cost:
     """B down and Bᵢ up for every participant and round, and what the start costs."""
-    start = representation_starts.communication(params, shape)
-    block = params.n_participants(shape.n_clients) * shape.n_features * params.n_components
-    moved = params.rounds * block
-    return Cost(start.rounds + params.rounds, start.scalars_up + moved, start.scalars_down + moved)
+    return shared_heads.communication(params, shape, shape.n_features)

@@ -19,7 +19,7 @@ import numpy as np
 
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost, Shape
-from fedcore.parts import representation_starts
+from fedcore.parts import representation_starts, shared_heads
 from fedcore.parts.shared_heads import Params
 from fedcore.problems.clients import Labelled
 from fedcore.problems.regression import model_gradient, predict
@@ -73,7 +73,4 @@ def local_round(params: Params, t: int) -> Any:
 
 def communication(params: Params, shape: Shape) -> Cost:
     """B and w down and up for every participant and round, and what the start costs."""
-    start = representation_starts.communication(params, shape)
-    block = params.n_participants(shape.n_clients) * (shape.n_features + 1) * params.n_components
-    moved = params.rounds * block
-    return Cost(start.rounds + params.rounds, start.scalars_up + moved, start.scalars_down + moved)
+    return shared_heads.communication(params, shape, shape.n_features + 1)

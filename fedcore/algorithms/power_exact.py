@@ -36,7 +36,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     dict
         That of `power_iteration` and ``U``, one (n_i, n_components) per client.
     """
-    found = power_initialisation(federation, params)
+    found, counts = power_initialisation(federation, params)
     V = found.V
     federation.broadcast(V)
     basis, sigma, rotation = range_basis(V)
@@ -44,5 +44,5 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def solve(data: np.ndarray, state: SimpleNamespace, message: np.ndarray) -> np.ndarray:
         return (data @ basis / sigma) @ rotation.T
 
-    record(0, factors=ExactFactors(V), counts=found.counts)
+    record(0, factors=ExactFactors(V), counts=counts)
     return found.output(U=federation.observe(solve))

@@ -57,6 +57,14 @@ class Params(power_iteration.Params):
 communication = power_iteration.communication
 
 
+def fixed_basis(federation: Federation, params: Any) -> tuple[Scaled, dict[str, int]]:
+    """Send the clients the V that stays, and return it with the counts of Algorithm 1."""
+    found, counts = power_initialisation(federation, params)
+    found = Scaled(orth(found.V)) if params.orthonormalise else found
+    federation.broadcast(found.V)
+    return found, counts
+
+
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
     """Run Algorithm 2; see the module's text.
 
@@ -65,11 +73,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     dict
         That of `power_iteration` and ``U``, one (n_i, n_components) per client.
     """
-    found = power_initialisation(federation, params)
-    counts = found.counts
-    found = Scaled(orth(found.V)) if params.orthonormalise else found
+    found, counts = fixed_basis(federation, params)
     V = found.V
-    federation.broadcast(V)
 
     def draw_error(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> None:
         basis, state.sigma, state.T = range_basis(V)

@@ -78,10 +78,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     dict
         As of `Scaled.output`.
     """
-    start = power_initialisation(federation, params)
-    federation.broadcast(start.V)
-    record(0, factors=ExactFactors(start.V), counts=start.counts)
-    return start.output()
+    found, counts = power_initialisation(federation, params)
+    federation.broadcast(found.V)
+    record(0, factors=ExactFactors(found.V), counts=counts)
+    return found.output()
 
 
 class Scaled(NamedTuple):
@@ -115,11 +115,6 @@ class Scaled(NamedTuple):
         largest = np.abs(self.V).max()
         return int(np.frexp(largest)[1]) if np.isfinite(largest) else 0
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """The columns of `COLUMNS`."""
-        return {"lost_directions": lost_directions(self.V)}
-
     def output(self, **more: Any) -> dict[str, Any]:
         """``V``, `more`, and ``exponent``: V is 2^−exponent times (SᵀS)^α SᵀΦ.
 
@@ -128,8 +123,8 @@ class Scaled(NamedTuple):
         return {"V": self.V, **more, "exponent": np.int64(self.exponent)}
 
 
-def power_initialisation(federation: Federation, params: Any) -> Scaled:
-    """Return V = (SᵀS)^α SᵀΦ, the best-conditioned of `params.samples` draws of Φ.
+def power_initialisation(federation: Federation, params: Any) -> tuple[Scaled, dict[str, int]]:
+    """Return V = (SᵀS)^α SᵀΦ, the best-conditioned of `params.samples` draws of Φ, and `COLUMNS`.
 
     Warns
     -----
@@ -147,14 +142,13 @@ def power_initialisation(federation: Federation, params: Any) -> Scaled:
     if early:
         best = _multiply(federation, best, params.power)
     best = best.normalised().restored()
-    _warn(best.V, params.power)
-    return best
+    lost = lost_directions(best.V)
+    if lost and np.isfinite(best.V).all():  # what is not finite is recorded as diverged
+        _warn(lost, best.V, params.power)
+    return best, {"lost_directions": lost}
 
 
-def _warn(V: np.ndarray, power: int) -> None:
-    lost = lost_directions(V)
-    if not lost or not np.isfinite(V).all():  # what is not finite is recorded as diverged
-        return
+def _warn(lost: int, V: np.ndarray, power: int) -> None:
     advice = ["fewer components", "a method that orthonormalises in every round (block_krylov)"]
     advice += ["a smaller power"] if power else []
     advice += ["float64 data"] if V.dtype == np.float32 else []

@@ -21,10 +21,9 @@ import scipy.linalg
 
 from fedcore.algorithms import power_gd
 from fedcore.algorithms.power_iteration import COLUMNS as COLUMNS
-from fedcore.algorithms.power_iteration import Scaled, power_initialisation
+from fedcore.algorithms.power_iteration import Scaled
 from fedcore.federation.federation import Federation
 from fedcore.iterates import ExplicitFactors
-from fedcore.linalg import orth
 from fedcore.validation import NonNegative, one_of
 
 PAPER = "factorization"
@@ -90,11 +89,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     dict
         That of `power_iteration` and ``U``, one (n_i, n_components) per client.
     """
-    found = power_initialisation(federation, params)
-    counts = found.counts
-    found = Scaled(orth(found.V)) if params.orthonormalise else found
+    found, counts = power_gd.fixed_basis(federation, params)
     V = found.V
-    federation.broadcast(V)
     prox, penalty = PROXIMAL[params.penalty], PENALTIES[params.penalty]
 
     def start(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.federation.federation import Federation
+from fedcore.federation.federation import Federation, Step
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.iterates import ExplicitFactors
 from fedcore.parts.params import Parameters
@@ -84,10 +84,20 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
     federation.broadcast(phi_u)
     federation.local(start)
+    return descent(federation, descend, step, V, params.rounds, record)
+
+
+def descent(
+    federation: Federation, gradient: Step, step: float, V: np.ndarray, rounds: int, record: Any
+) -> dict:
+    """Step on V against the sum of the clients' gradients, of which each keeps ``state.U``.
+
+    Ye and Du's method is the same loop with another gradient.
+    """
     record(0, factors=ExplicitFactors(V, federation.client_state("U")))
-    for k in record.rounds(params.rounds):
+    for k in record.rounds(rounds):
         federation.broadcast(V)
-        V = V - step * federation.sum(descend)
+        V = V - step * federation.sum(gradient)
         record(k, factors=ExplicitFactors(V, federation.client_state("U")))
     return {"V": V, "U": federation.client_state("U")}
 

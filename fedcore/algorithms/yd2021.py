@@ -20,9 +20,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from fedcore.algorithms.wk2023 import descent
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
-from fedcore.iterates import ExplicitFactors
 from fedcore.parts.params import Parameters
 from fedcore.validation import CountOrZero, Positive, one_of
 
@@ -75,12 +75,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         return gradient
 
     federation.local(start)
-    record(0, factors=ExplicitFactors(V, federation.client_state("U")))
-    for k in record.rounds(params.rounds):
-        federation.broadcast(V)
-        V = V - step * federation.sum(descend)
-        record(k, factors=ExplicitFactors(V, federation.client_state("U")))
-    return {"V": V, "U": federation.client_state("U")}
+    return descent(federation, descend, step, V, params.rounds, record)
 
 
 def communication(params: Params, shape: Shape) -> Cost:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
@@ -53,27 +54,17 @@ class Nudged(np.random.Generator):
         super().__init__(rng.bit_generator)
         self.arrays = 0
 
-    def random(self, *args: Any, **kwargs: Any) -> Any:
-        """See `numpy.random.Generator.random`."""
-        return self._changed(super().random(*args, **kwargs))
-
-    def uniform(self, *args: Any, **kwargs: Any) -> Any:
-        """See `numpy.random.Generator.uniform`."""
-        return self._changed(super().uniform(*args, **kwargs))
-
-    def normal(self, *args: Any, **kwargs: Any) -> Any:
-        """See `numpy.random.Generator.normal`."""
-        return self._changed(super().normal(*args, **kwargs))
-
-    def standard_normal(self, *args: Any, **kwargs: Any) -> Any:
-        """See `numpy.random.Generator.standard_normal`."""
-        return self._changed(super().standard_normal(*args, **kwargs))
-
-    def _changed(self, drawn: Any) -> Any:
+    def _changed(self, draw: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        drawn = draw(self, *args, **kwargs)
         if not isinstance(drawn, np.ndarray):
             return drawn
         self.arrays += 1
         return nudge(drawn)
+
+    random = partialmethod(_changed, np.random.Generator.random)
+    uniform = partialmethod(_changed, np.random.Generator.uniform)
+    normal = partialmethod(_changed, np.random.Generator.normal)
+    standard_normal = partialmethod(_changed, np.random.Generator.standard_normal)
 
 
 @dataclass

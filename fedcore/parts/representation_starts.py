@@ -24,12 +24,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost, Shape
-from fedcore.linalg import haar, orth
+from fedcore.linalg import haar, orth, top_eigenvectors
 from fedcore.problems.clients import Labelled
 from fedcore.problems.regression import model_gradient, predict
 
@@ -61,7 +60,7 @@ def starting_representation(
     federation.local(stacked(at_zero))
     if params.start is not None:
         return orth(params.start)
-    return _leading(federation.mean(moments), k)
+    return top_eigenvectors(federation.mean(moments), k)
 
 
 def communication(params: Any, shape: Shape) -> Cost:
@@ -104,14 +103,7 @@ def _projected_descent(federation: Federation, params: Any) -> np.ndarray:
         )
     for t in range(params.init_rounds):
         rows = np.asarray(federation.gather(step if t else first_step))
-        V = _leading(rows.T @ rows, k)
+        V = top_eigenvectors(rows.T @ rows, k)
         federation.broadcast(V)
     federation.local(first_head)
     return V
-
-
-def _leading(matrix: np.ndarray, k: int) -> np.ndarray:
-    """The k leading eigenvectors of a symmetric matrix, largest first, as columns."""
-    d = len(matrix)
-    vectors = scipy.linalg.eigh(matrix, subset_by_index=(d - k, d - 1), check_finite=False)[1]
-    return np.ascontiguousarray(vectors[:, ::-1])

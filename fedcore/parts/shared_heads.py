@@ -9,6 +9,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
 from fedcore.parts import representation_starts
 from fedcore.parts.params import Parameters
 from fedcore.problems.clients import Labelled
@@ -100,6 +101,14 @@ class Params(Parameters):
             return None
         drawn = rng.choice(n_clients, self.n_participants(n_clients), replace=False)
         return sorted(drawn.tolist())
+
+
+def communication(params: Params, shape: Shape, rows: int) -> Cost:
+    """Cost of the start and of rounds in which `rows` × k numbers go down and up."""
+    start = representation_starts.communication(params, shape)
+    block = params.n_participants(shape.n_clients) * rows * params.n_components
+    moved = params.rounds * block
+    return Cost(start.rounds + params.rounds, start.scalars_up + moved, start.scalars_down + moved)
 
 
 def local_models(federation: Federation, B: np.ndarray) -> np.ndarray:
