@@ -13,6 +13,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -70,7 +71,7 @@ def subplots(
 
 def panels(
     path: str | os.PathLike[str],
-    items: Iterable[Item],
+    items: Iterable[Item | None],
     *,
     columns: int | None = None,
     size: tuple[float, float] = (4.5, 4.0),
@@ -85,7 +86,7 @@ def panels(
     path : path-like
         As in `save`.
     items : iterable
-        What the panels show, one each.
+        What the panels show, one each; a place stays empty for None.
     columns : int, optional
         Panels beside one another; by default all.
     size : (float, float), default=(4.5, 4.0)
@@ -110,13 +111,15 @@ def panels(
         figure, grid = subplots(
             rows, columns, size=(size[0] * columns, size[1] * rows), squeeze=False, **share
         )
-        for ax in grid.flat[len(shown) :]:
-            ax.set_axis_off()
-        for ax, item in zip(grid.flat, shown, strict=False):
+        filled = []
+        for ax, item in zip_longest(grid.flat, shown):
+            if item is None:
+                ax.set_axis_off()
+                continue
             for axis in log:
                 log10_axis(ax, "x" if axis == "x" else "y")
             yield ax, item
-        filled = grid.flat[: len(shown)]
+            filled.append(ax)
         chosen = {"each": filled, "first": filled[:1], "last": filled[-1:], "outside": filled[-1:]}
         for ax in chosen.get(keys, ()):
             legend(ax, outside=keys == "outside")

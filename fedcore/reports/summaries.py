@@ -68,9 +68,16 @@ def summarise(rows: Rows, value: str, by: Sequence[str]) -> Rows:
     return found
 
 
-def by_group(value: str, *by: str) -> Callable[[Rows], Rows]:
-    """Return `summarise` of a column by groups, for a table that people are shown so."""
-    return lambda rows: summarise(rows, value, by)
+def by_group(value: str | Sequence[str], *by: str) -> Callable[[Rows], Rows]:
+    """Return `summarise` of a column by groups, for a table that people are shown so.
+
+    Of several columns one stands below the other, and ``column`` says which.
+    """
+    if isinstance(value, str):
+        return lambda rows: summarise(rows, value, by)
+    return lambda rows: [
+        {"column": name, **row} for name in value for row in summarise(rows, name, by)
+    ]
 
 
 def without(*columns: str) -> Callable[[Rows], Rows]:

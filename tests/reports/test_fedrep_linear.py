@@ -10,33 +10,36 @@ from fedcore.experiments import build
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.reports.papers import fedrep_linear as report
+from fedcore.reports.rows import chosen, columns
 
 SETTING = {"n_features": 10, "samples": 5, "rank": 2}
 
 
-class Made:
+class Made(Folder):
     """Results that hold made-up histories."""
 
-    def __init__(self):
-        self.cells = []
-
-    def add(self, experiment, problem, variant, *, sigma=(1.0, 1.0), about=None, **columns):
+    def made(self, experiment, problem, variant, *, sigma=(1.0, 1.0), about=None, n=None,
+             params=None, **columns):  # fmt: skip
         arrays = {name: np.array(values, dtype=float) for name, values in columns.items()}
         trials, records = next(iter(arrays.values())).shape
         iteration = np.tile(np.arange(records), (trials, 1))
-        whole = {"iteration": iteration, "round": iteration + 10.0, **arrays}
-        whole["diverged"] = np.zeros((trials, records))
-        named = {"name": problem, "status": "synthetic", "n_clients": 10, "n_samples": 50}
-        history = History(whole, about={"problem": named, "params": {}} | (about or {}))
+        whole = {"iteration": iteration, "round": iteration + 10.0} | arrays
+        whole = {"diverged": np.zeros((trials, records))} | whole
+        named = {"n_clients": 10, "n_samples": 50} | (about or {})
+        history = History(whole, about={"problem": named})
         history.reference["head_singular_values"] = np.tile(sigma, (trials, 1))
-        self.cells.append((experiment, problem, "fedrep_linear", variant, history))
-        return history
+        self.problems.setdefault(problem, {})
+        tags = {"reading": "text", "n": n} if n else {}
+        self.add(experiment, "fedrep_linear", problem, variant, history=history,
+                 params=params or {}, tags=tags)  # fmt: skip
 
-    def select(self, experiment):
-        return iter([cell[1:] for cell in self.cells if cell[0] == experiment])
+    def results(self):
+        return super().results("fig3", "authors", "starts")
 
-    def problems(self, experiment):
-        return list(dict.fromkeys(cell[1] for cell in self.cells if cell[0] == experiment))
+
+@pytest.fixture
+def folder(tmp_path):
+    return Made(tmp_path, "fedrep_linear", {"n_components": 2}, [])
 
 
 def decay(factor, floor=1e-3, rounds=200, trials=3, start=0.5):
@@ -45,122 +48,134 @@ def decay(factor, floor=1e-3, rounds=200, trials=3, start=0.5):
     return np.tile(one, (trials, 1))
 
 
-def figure_3(factors):
-    made = Made()
+def claims(folder, factors):
     for n, by_method in factors.items():
         for method, factor in by_method.items():
-            made.add("fig3", f"text_{n}", method, representation_distance=decay(factor))
-    return made
-
-
-def claims(made):
-    rows = report.scaling(made)
+            curve = decay(factor)
+            folder.made("fig3", f"text_{n}", method, n=n, representation_distance=curve)
+    rows = report.scaling(folder.results())
     return {(row["claim"], row["n"]): row["holds"] for row in rows}
 
 
-def test_claims_of_figure_3_hold_where_they_are_true():
+def test_claims_of_figure_3_hold_where_they_are_true(folder):
     found = claims(
-        figure_3(
-            {
-                10: {"fedrep": 0.95, "gd": 0.96, "gd10": 0.955},
-                100: {"fedrep": 0.9, "gd": 0.95, "gd10": 0.92},
-                1000: {"fedrep": 0.7, "gd": 0.93, "gd10": 0.8},
-            }
-        )
+        folder,
+        {
+            10: {"fedrep": 0.95, "gd": 0.96, "gd10": 0.955},
+            100: {"fedrep": 0.9, "gd": 0.95, "gd10": 0.92},
+            1000: {"fedrep": 0.7, "gd": 0.93, "gd10": 0.8},
+        },
     )
     scale = {key: found.pop((key, None)) for key in ("gd-does-not-scale", "gd10-does-not-scale")}
     assert all(found.values()) and len(found) == 1 + 2 * 3 + 1
     assert not any(scale.values())  # they do
 
 
-def test_a_method_does_not_scale_where_fedrep_does_and_it_does_not():
+def test_a_method_does_not_scale_where_fedrep_does_and_it_does_not(folder):
     found = claims(
-        figure_3(
-            {
-                10: {"fedrep": 0.95, "gd": 0.9, "gd10": 0.95},
-                100: {"fedrep": 0.9, "gd": 0.9, "gd10": 0.93},
-            }
-        )
+        folder,
+        {
+            10: {"fedrep": 0.95, "gd": 0.9, "gd10": 0.95},
+            100: {"fedrep": 0.9, "gd": 0.9, "gd10": 0.93},
+        },
     )
     assert found["gd-does-not-scale", None] and not found["gd10-does-not-scale", None]
 
 
-def test_claims_of_figure_3_fail_where_they_are_false():
+def test_claims_of_figure_3_fail_where_they_are_false(folder):
     found = claims(
-        figure_3(
-            {
-                10: {"fedrep": 0.9, "gd": 0.8, "gd10": 0.85},
-                100: {"fedrep": 0.95, "gd": 0.8, "gd10": 0.87},
-            }
-        )
+        folder,
+        {
+            10: {"fedrep": 0.9, "gd": 0.8, "gd10": 0.85},
+            100: {"fedrep": 0.95, "gd": 0.8, "gd10": 0.87},
+        },
     )
     assert not any(found.values())
 
 
-def test_a_method_that_never_arrives_is_not_fastest_and_one_that_starts_there_does_not_win():
-    made = figure_3({10: {"fedrep": 1.0, "gd": 0.9, "gd10": 0.8}})
-    assert not claims(made)["fedrep-fastest", 10]
-    there = Made()
-    for method in report.METHODS:  # the start is as good as the end
-        there.add("fig3", "text_10", method, representation_distance=decay(1.0))
-    assert not claims(there)["fedrep-fastest", 10]
+@pytest.mark.parametrize(
+    "factors",
+    [
+        pytest.param({"fedrep": 1.0, "gd": 0.9, "gd10": 0.8}, id="FedRep never arrives"),
+        pytest.param(dict.fromkeys(report.METHODS, 1.0), id="the start is as good as the end"),
+    ],
+)
+def test_a_method_that_never_arrives_or_starts_there_is_not_fastest(folder, factors):
+    assert not claims(folder, {10: factors})["fedrep-fastest", 10]
 
 
-def test_rounds_to_the_target_and_trials_that_diverge():
-    made = Made()
-    made.add("fig3", "text_10", "fedrep", representation_distance=decay(0.5, floor=2.0**-6))
-    lost = decay(0.5, rounds=20)
-    lost[1, 3:] = np.nan
-    history = made.add("fig3", "text_10", "gd", representation_distance=lost)
-    history.columns["iteration"][1, 4:] = -1
-    history.columns["diverged"][1, 3] = 1
-    rows = [row for row in report.convergence(made) if row["method"] == "gd"]
+def test_rounds_to_the_target_and_trials_that_diverge(folder):
+    fedrep, gd = decay(0.5, floor=2.0**-6), decay(0.5, rounds=20)
+    folder.made("fig3", "text_10", "fedrep", n=10, representation_distance=fedrep)
+    gd[1, 3:] = np.nan
+    iteration = np.tile(np.arange(21), (3, 1))
+    iteration[1, 4:] = -1
+    diverged = np.zeros((3, 21))
+    diverged[1, 3] = 1
+    folder.made("fig3", "text_10", "gd", n=10, representation_distance=gd, iteration=iteration,
+                diverged=diverged)  # fmt: skip
+    results = folder.results()
+    rows = chosen(report.convergence(results), method="gd")
     # The smallest end is GD-GD's 1e-3, though one of three trials is lost: 2e-3 after 8 halvings.
     assert [row["target"] for row in rows] == [pytest.approx(2e-3)] * 3
     assert [row["rounds"] for row in rows] == [8.0, pytest.approx(np.nan, nan_ok=True), 8.0]
     assert [row["diverged"] for row in rows] == [False, True, False]
-    assert report.lost(history) == " (1 of 3 diverged)"
+    (run,) = results.runs("fig3", variant="gd")
+    assert report.lost(run) == " (1 of 3 diverged)"
 
 
-def test_rounds_of_a_start_are_compared_with_and_without_its_own():
-    made = Made()
+@pytest.mark.parametrize(("steps", "name"), [(None, "FedRep"), (1, "GD-GD"), (10, "10GD-GD")])
+def test_a_method_is_named_by_its_steps_on_heads(folder, steps, name):
+    params = {"head_steps": steps}
+    folder.made("fig3", "text_10", "m", params=params, representation_distance=decay(0.5))
+    (run,) = folder.results().runs("fig3")
+    assert report.method(run) == name and report.lost(run) == ""
+
+
+def test_rounds_of_a_start_are_compared_with_and_without_its_own(folder):
     for start, factor, own in (("pgd", 0.5, 10.0), ("random", 0.7, 0.0)):
-        name = f"fedrep-{start}-qr"
-        history = made.add("starts", "text_100", name, representation_distance=decay(factor))
-        history.columns["round"] = history["iteration"] + own
-    rows = {row["init"]: row for row in report.initialisation(made)}
+        distance = decay(factor)
+        rounds = np.tile(np.arange(201.0) + own, (3, 1))
+        folder.made("starts", "text_100", f"fedrep-{start}-qr", n=100, round=rounds,
+                    params={"init": start}, representation_distance=distance)  # fmt: skip
+    found = report.initialisation(folder.results())
+    assert {(row["method"], row["server"]) for row in found} == {("fedrep", "qr")}
+    rows = {row["init"]: row for row in found}
     # ln(2e-3 / 0.5) / ln(0.5) = 8.0 and / ln(0.7) = 15.5; with the ten rounds of PGD 18 and 16.
     assert rows["random"]["rounds_to_pgd"] == 16 / 8
     assert rows["random"]["all_rounds_to_pgd"] == 16 / 18
     assert rows["pgd"]["rounds_to_pgd"] == rows["pgd"]["all_rounds_to_pgd"] == 1
 
 
-def test_the_bound_of_theorem_1():
+def test_the_bound_of_theorem_1(folder):
     """(1 − η E₀ σ̄²_min / 2)^(t/2) dist₀ by hand: η = 0.25/4, E₀ = 0.75, σ̄²_min = 1."""
-    made = Made()
-    history = made.add("theorem1", "exact", "fresh5", sigma=(2.0, 1.0),
-                       about={"params": {"step": 0.25, "batch": 5}},
-                       representation_distance=decay(0.5, rounds=4))  # fmt: skip
+    above = decay(0.5, rounds=4)
+    above[0, 3] = 0.499
+    for variant, distance in (("fresh5", decay(0.5, rounds=4)), ("above", above)):
+        folder.made("theorem1", "exact", variant, sigma=(2.0, 1.0),
+                    params={"step": 0.25, "batch": 5},
+                    representation_distance=distance)  # fmt: skip
+    results = folder.results()
     factor = 1 - 0.25 / 4 * 0.75 / 2
     expected = 0.5 * factor ** (np.arange(5) / 2)
-    np.testing.assert_allclose(report.theorem1_bound(history)[0], expected, rtol=1e-14)
-    history.about["problem"]["n_clients"] = 10
-    row = report.rate(made)[0]
+    (run,) = results.runs("theorem1", variant="fresh5")
+    np.testing.assert_allclose(report.theorem1_bound(run)[0], expected, rtol=1e-14)
+    row, *others = report.rate(results)
     assert row["below_bound"] and row["factor"] == pytest.approx(0.5)
     assert row["bound"] == pytest.approx(np.sqrt(factor))
-    history.columns["representation_distance"][0, 3] = 0.499
-    assert not report.rate(made)[0]["below_bound"]
-    assert report.rate(made)[1]["below_bound"]
+    assert [other["below_bound"] for other in others] == [True, True, False, True, True]
 
 
-def test_the_smallest_number_of_samples_with_which_nine_of_ten_recover():
-    made, good = Made(), {2: 0, 3: 8, 4: 9, 5: 10}
+def test_the_smallest_number_of_samples_with_which_nine_of_ten_recover(folder):
+    good = {2: 0, 3: 8, 4: 9, 5: 10}
     settings = [{"n_clients": 100, "samples": m} for m in good for _ in range(10)]
     ends = [[1e-5 if i < good[m] else 0.3] for m in good for i in range(10)]
-    about = {"problem": {"name": "need_n", "status": "synthetic", "settings": settings}}
-    made.add("need", "need_n", "fedrep", representation_distance=ends, about=about)
-    assert [row["recovered"] for row in report.samples(made)] == [0, 8, 9, 10]
-    (row,) = report.need(made)
+    folder.problems["need_n"] = {"params": {"n_features": 20}}
+    about = {"settings": settings}
+    folder.made("need", "need_n", "fedrep", representation_distance=ends, about=about)
+    results = folder.results()
+    assert [row["recovered"] for row in report.samples(results)] == [0, 8, 9, 10]
+    (row,) = report.need(results)
     assert (row["n"], row["d"], row["m"]) == (100, 20, 4)
     assert row["theory"] == pytest.approx(20 / 100 + np.log(100))
     assert row["unknowns"] == pytest.approx(2 + 2 * 18 / 100)
@@ -168,13 +183,13 @@ def test_the_smallest_number_of_samples_with_which_nine_of_ten_recover():
 
 
 @pytest.mark.parametrize("grows", [True, False])
-def test_the_improvement_of_figure_7_grows_or_not(grows):
-    made = Made()
+def test_the_improvement_of_figure_7_grows_or_not(folder, grows):
     for n, gd in ((10, 0.9), (100, 0.95), (1000, 0.98 if grows else 0.9)):
         for method, factor in (("fedrep", 0.8), ("gd", gd)):
-            made.add("fig7", f"text_{n}_m20", method, population_error=decay(factor, rounds=300),
-                     representation_distance=decay(factor, rounds=300))  # fmt: skip
-    rows = report.functions(made)
+            curve = decay(factor, rounds=300)
+            folder.made("fig7", f"text_{n}_m20", method, n=n, population_error=curve,
+                        representation_distance=curve)  # fmt: skip
+    rows = report.functions(folder.results())
     assert [row["n"] for row in rows] == [10, 100, 1000]
     assert all(row["ratio_grows_with_n"] is grows and row["same_winner"] for row in rows)
     # ln(2e-3 / 0.5) / ln(0.8) = 24.7 and / ln(0.9) = 52.4
@@ -200,7 +215,8 @@ def tiny(tmp_path_factory):
         ("gd", {"head_steps": 1}),
         ("gd10", {"head_steps": 10}),
     ):
-        folder.add("fig3", "fedrep_linear", "text_10", variant, params=few | params, tune=tune)
+        folder.add("fig3", "fedrep_linear", "text_10", variant, params=few | params, tune=tune,
+                   tags={"reading": "text", "n": 10})  # fmt: skip
     errors = [*metrics, "noisy_population_error", "fitted_error", "test_error",
               "noisy_test_error", "fitted_test_error", "fitted_noisy_test_error",
               *(f"new_client_error_{s}" for s in report.NEW_SAMPLES)]  # fmt: skip
@@ -209,7 +225,8 @@ def tiny(tmp_path_factory):
         ("fig1", "fedsgd_linear", "fedsgd", {"rounds": 30}),
         ("local", "local_linear", "local", {}),
     ):
-        folder.add(experiment, algorithm, "train_text_20", variant, params=params, metrics=errors)
+        folder.add(experiment, algorithm, "train_text_20", variant, params=params, metrics=errors,
+                   tags={"reading": "text"})  # fmt: skip
     return folder.results()
 
 
@@ -227,8 +244,8 @@ def test_errors_are_compared_trial_by_trial(tiny):
         new[0]["error"]
         == tiny["fig1/fedrep_linear/train_text_20-fedrep"].last("new_client_error_1")[0]
     )
-    y = report.grid(new, "error", "samples", [2, 40], method="local")
-    assert y.shape == (2, 2) and (y[:, 0] > y[:, 1]).all()  # 2 of 10 coefficients, and all
+    few, many = (columns(new, "error", samples=m, method="local")[0] for m in (2, 40))
+    assert few.shape == many.shape == (2,) and (few > many).all()  # 2 of 10 coefficients, and all
 
 
 def test_numbers_that_cross_are_those_of_the_algorithms(tiny):

@@ -266,3 +266,15 @@ def test_panels_yield_axes_in_order_and_save_the_figure(tmp_path, keys, wanted):
     grid = axes[0].figure.axes
     assert len(grid) == 4 and not grid[3].axison
     assert sorted(file.name for file in tmp_path.glob("p.*")) == ["p.pdf", "p.png"]
+
+
+def test_a_place_for_none_stays_empty(tmp_path):
+    items = ["a", None, "b", None]
+    shown = []
+    for ax, item in plotting.panels(tmp_path / "p", items, columns=2, keys="last"):
+        plotting.curve(ax, [1, 2], [3.0, 4.0], label=item)
+        shown.append((ax, item))
+    (a, _), (b, _) = shown
+    assert [item for _, item in shown] == ["a", "b"]
+    assert [ax.axison for ax in a.figure.axes] == [True, False, True, False]
+    assert a.get_legend() is None and b.get_legend() is not None

@@ -78,3 +78,10 @@ def test_without_leaves_out_columns_and_keeps_the_order_of_the_others():
     assert [list(row.items()) for row in summaries.without("b", "x")(rows)] == [
         [("a", 1), ("c", 3)]
     ]
+
+
+def test_groups_of_several_columns_stand_below_one_another():
+    rows = [{"n": 1, "a": 2.0, "b": 5.0}, {"n": 1, "a": 4.0, "b": 7.0}]
+    assert summaries.by_group("a", "n")(rows) == summaries.summarise(rows, "a", ["n"])
+    found = summaries.by_group(("a", "b"), "n")(rows)
+    assert [(row["column"], row["n"], row["median"]) for row in found] == [("a", 1, 3), ("b", 1, 6)]
