@@ -24,12 +24,6 @@ def first(holds: np.ndarray) -> int | None:
     return int(records[0]) if records.size else None
 
 
-def at(history: History, column: str, repeat: int, record: int | None) -> float:
-    """Return a column's value at a record of a repeat, NaN for None."""
-    values = history[column]
-    return float("nan") if record is None else float(values[repeat, record])
-
-
 def reached(holds: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return each repeat's value at the first record where something holds.
 

@@ -16,7 +16,7 @@ from fedcore.algorithms.yd2021 import READINGS, iterations_of_theory
 from fedcore.history import History
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run, last
-from fedcore.reports.rows import Rows, at, first
+from fedcore.reports.rows import Rows, reached
 from fedcore.reports.summaries import by_group, without
 
 PROBABILITIES = (0.001, 0.003, 0.01, 0.05, 0.1, 0.2)
@@ -73,15 +73,14 @@ def communications(results: Results) -> Rows:
         method = run.algorithm if run.variant == "default" else f"{run.algorithm}-{run.variant}"
         for order, tag in (("code", "log10_threshold"), ("printed", "printed_log10_threshold")):
             for convention, floor in floors(run.history).items():
-                limit = floor + 10.0 ** run.tags[tag]
-                records = list(enumerate(map(first, run["objective"] <= limit)))
+                below = run["objective"] <= floor + 10.0 ** run.tags[tag]
                 rows += run.rows(
                     method=method,
                     order=order,
                     convention=convention,
                     log10_threshold=run.tags[tag],
-                    rounds=[at(run.history, "round", *record) for record in records],
-                    iterations=[at(run.history, "iteration", *record) for record in records],
+                    rounds=reached(below, run["round"]),
+                    iterations=reached(below, run["iteration"]),
                 )
     return rows
 

@@ -16,7 +16,7 @@ import numpy as np
 from fedcore.metrics.regression import NEW_SAMPLES
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run
-from fedcore.reports.rows import Rows, chosen, columns, first
+from fedcore.reports.rows import Rows, chosen, columns, first, groups
 from fedcore.reports.summaries import by_group, without
 
 METHODS = ("fedrep", "gd10", "gd")
@@ -65,10 +65,9 @@ def convergence(results: Results) -> Rows:
 def scaling(results: Results) -> Rows:
     """Claims about Figure 3, from medians over the trials; a trial that never arrives is last."""
     found, rows = convergence(results), []
-    for experiment, reading in dict.fromkeys((row["experiment"], row["reading"]) for row in found):
-        if experiment == "starts":
+    for named, mine in groups(found, "experiment", "reading", "status"):
+        if named["experiment"] == "starts":
             continue
-        mine = chosen(found, experiment=experiment, reading=reading)
         sizes = sorted({row["n"] for row in mine})
         to_tenth, to_target = (
             {
@@ -90,18 +89,9 @@ def scaling(results: Results) -> Rows:
             claims.append(("fedrep-fastest", n, [fedrep, gd10, gd], fedrep < min(gd10, gd)))
             claims.append(("more-head-steps-faster", n, [gd10, gd], gd10 < gd))
         claims.append(("gap-grows-with-n", None, gap, _falling([-value for value in gap])))
-        rows += [
-            {
-                "experiment": experiment,
-                "reading": reading,
-                "status": mine[0]["status"],
-                "claim": claim,
-                "n": n,
-                "values": ", ".join(f"{value:.3g}" for value in values),
-                "holds": holds,
-            }
-            for claim, n, values, holds in claims
-        ]
+        for claim, n, values, holds in claims:
+            text = ", ".join(f"{value:.3g}" for value in values)
+            rows.append(named | {"claim": claim, "n": n, "values": text, "holds": holds})
     return rows
 
 
@@ -263,24 +253,13 @@ def samples(results: Results) -> Rows:
 def need(results: Results) -> Rows:
     """Smallest m with which 9 of 10 trials recover, against d/n + log n and the unknowns."""
     rows = []
-    found = samples(results)
-    for problem, n, d in dict.fromkeys((row["problem"], row["n"], row["d"]) for row in found):
-        mine = chosen(found, problem=problem, n=n, d=d)
-        enough = [row["m"] for row in mine if row["share"] >= TRIALS / 10]
-        m, theory = float(min(enough, default=np.nan)), d / n + np.log(n)
-        rows.append(
-            {
-                "problem": problem,
-                "status": mine[0]["status"],
-                "n": n,
-                "d": d,
-                "m": m,
-                "theory": float(theory),
-                "ratio": float(m / theory),
-                "unknowns": RANK + RANK * (d - RANK) / n,  # of all clients and B, by client
-                "alone": d,
-            }
-        )
+    for named, group in groups(samples(results), "problem", "status", "n", "d"):
+        n, d = named["n"], named["d"]
+        enough = [row["m"] for row in group if row["share"] >= TRIALS / 10]
+        m, theory = float(min(enough, default=np.nan)), float(d / n + np.log(n))
+        # The unknowns are those of all clients and of B, by client.
+        sizes = {"m": m, "theory": theory, "ratio": m / theory}
+        rows.append(named | sizes | {"unknowns": RANK + RANK * (d - RANK) / n, "alone": d})
     for row in rows:
         at_100 = chosen(rows, problem="need_n", n=100, d=row["d"])
         row["m_to_n100"] = row["m"] / at_100[0]["m"] if at_100 else float("nan")
