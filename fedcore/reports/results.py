@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -182,8 +182,8 @@ class Results:
             On an experiment that the plan does not know.
         """
         for name in experiments:
-            if name not in self.plan["experiments"]:
-                self._unknown(name)
+            if name not in (known := self.plan["experiments"]):
+                raise InputError(f"unknown experiment '{name}': {nearest(name, known)}")
         cells = [
             cell
             for experiment in experiments or self.plan["experiments"]
@@ -240,18 +240,3 @@ class Results:
     def tables(self) -> Path:
         """Folder of this paper's tables."""
         return self._folder / "tables" / self.plan["paper"]
-
-    def select(
-        self, experiment: str, algorithm: str | None = None
-    ) -> Iterator[tuple[str, str, str, History]]:
-        """Yield (problem, algorithm, variant, history) of an experiment's cells, in plan order."""
-        for cell in self.plan["cells"].values():
-            if cell["experiment"] != experiment or algorithm not in (None, cell["algorithm"]):
-                continue
-            name = f"{experiment}/{cell['algorithm']}/{cell['name']}"
-            variant = cell["name"].removeprefix(f"{cell['problem']}-")
-            yield cell["problem"], cell["algorithm"], variant, self[name]
-
-    def _unknown(self, experiment: str) -> NoReturn:
-        known = self.plan["experiments"]
-        raise InputError(f"unknown experiment '{experiment}': {nearest(experiment, known)}")

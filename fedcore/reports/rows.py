@@ -1,4 +1,4 @@
-"""What rows of the tables are made of, numbers out of a history, and choosing from them."""
+"""What rows of the tables are made of, and how rows are picked."""
 
 from __future__ import annotations
 
@@ -7,15 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.history import History
-
 Row = dict[str, Any]
 Rows = list[Row]
-
-
-def status(history: History) -> str:
-    """Return whether the data of a history are official, rebuilt, surrogate or synthetic."""
-    return history.about["problem"]["status"]
 
 
 def first(holds: np.ndarray) -> int | None:
