@@ -15,17 +15,14 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from fedcore import __version__
 from fedcore.errors import ConfigError, DataError, FedcoreError, InputError
-
-if TYPE_CHECKING:
-    from fedcore.history import History
 
 RAW = "data/raw"
 DEFAULT_CLIENTS = 10
@@ -78,9 +75,10 @@ def algorithms(name: str | None) -> None:
     """
     from fedcore.algorithms import get, names
     from fedcore.parts.params import describe
+    from fedcore.reports.terminal import columns
 
     if name is None:
-        click.echo(_columns([_algorithm_row(known) for known in names()]))
+        click.echo(columns([_algorithm_row(known) for known in names()]))
         return
     algorithm = get(name)
     click.echo(f"{name}, of the paper '{algorithm.paper}'\n\n{(algorithm.module.__doc__ or '')}")
@@ -104,6 +102,7 @@ def datasets(raw: str) -> None:
       fedcore datasets
     """
     from fedcore import datasets as registry
+    from fedcore.reports.terminal import columns
 
     names = registry.names()
     reasons = [registry.missing(name, raw) for name in names]
@@ -111,7 +110,7 @@ def datasets(raw: str) -> None:
         (name, "to be provided" if reason else "obtainable", registry.describe(name)["title"])
         for name, reason in zip(names, reasons, strict=True)
     ]
-    click.echo(_columns(rows))
+    click.echo(columns(rows))
     for reason in filter(None, reasons):
         click.echo(f"\n{reason}")
 
@@ -201,6 +200,7 @@ def run(
     from fedcore.experiments.plan import Cell
     from fedcore.parts import residuals
     from fedcore.problems import storage
+    from fedcore.reports.terminal import outcome
     from fedcore.validation import require_rank
 
     chosen = registry.get(algorithm)
@@ -234,7 +234,7 @@ def run(
             cell.spec(), f"{folder}/problem.h5", out or f"{folder}/history.h5",
             code=cell.code, progress=functools.partial(_progress, algorithm), simulate=simulate,
         )  # fmt: skip
-    click.echo(_outcome(history))
+    click.echo(outcome(history))
 
 
 @main.command()
@@ -247,29 +247,10 @@ def show(file: str) -> None:
       fedcore show results/histories/factorization/fig3/power_gd/w8a-alpha0-gd.h5
     """
     from fedcore.history import History
+    from fedcore.reports.terminal import contents, outcome
 
-    if not Path(file).exists():
-        raise InputError(f"there is no file {file}")
     history = History.load(file)
-    click.echo(_outcome(history))
-    about = history.about
-    rows = [
-        ("cell", "/".join(str(about.get(k, "?")) for k in ("paper", "experiment", "name"))),
-        ("parameters", _words(about.get("params", {}))),
-        ("data sha256", _exact(history, about.get("problem", {}).get("sha256", "not kept"))),
-        ("seed", _words(about.get("seed", {}))),
-        ("code", about.get("code") or "?"),
-        ("versions", _words(about.get("versions", {}))),
-    ]
-    click.echo(f"\n{_columns(rows)}\n")
-    shape = " x ".join(map(str, history["iteration"].shape))
-    click.echo(f"columns, each repeats x records = {shape}")
-    described = [(name, *history.units[name], _mark(history, name)) for name in history.columns]
-    click.echo(_columns([(f"  {name}", *words) for name, *words in sorted(described)]))
-    for group in ("final", "iterates", "reference", "twin"):
-        for name, array in sorted(getattr(history, group).items()):
-            size = " x ".join(map(str, array.shape)) or "scalar"
-            click.echo(f"  {group}/{name}  {_exact(history, size, group in ('reference', 'twin'))}")
+    click.echo(f"{outcome(history)}\n\n{contents(history)}")
 
 
 @main.command()
@@ -286,13 +267,14 @@ def verdicts(folder: str | None, combine: bool, why: bool) -> None:
       fedcore verdicts results/quick --why
     """
     from fedcore.reports import verdict_pages as pages
+    from fedcore.reports.terminal import columns
 
     folder = _results() if folder is None else folder
     table = Path(folder) / "verdicts.tsv"
     found = pages.combine(table.with_suffix(""), table) if combine else pages.read(table)
     rows = [("paper", "value", "printed", "measured", "verdict")]
     rows += [(v.paper, v.id, v.printed, v.measured or "–", v.verdict) for v in found]
-    head, *lines = _columns(rows).splitlines()
+    head, *lines = columns(rows).splitlines()
     click.echo(head)
     for line, v in zip(lines, found, strict=True):
         click.echo(f"{line}\n    {v.reason}" if why else line)
@@ -372,119 +354,3 @@ def _progress(description: str, repeats: Any) -> Any:
     from tqdm import tqdm
 
     return tqdm(repeats, desc=description, unit="repeat", disable=None)
-
-
-def _outcome(history: History) -> str:
-    """What was run on what, the last value of every metric, and the ledger."""
-    import numpy as np
-
-    from fedcore.recorder import COLUMNS
-    from fedcore.reports.tables import show
-
-    problem = history.about.get("problem", {})
-    several = history.repeats > 1
-    head = (
-        f"{history.about.get('algorithm', '?')} on {problem.get('name', '?')} "
-        f"[{problem.get('status', 'unknown')} data]: {problem.get('n_clients', '?')} clients, "
-        f"{problem.get('n_samples', '?')} samples, {problem.get('n_features', '?')} features; "
-        f"{history.repeats} repeat{'s' if several else ''}"
-    )
-    lines = [head, *([problem["note"]] if problem.get("note") else []), ""]
-
-    rows = [("metric", "median" if several else "last", *(("min", "max") if several else ()), "")]
-    for name in sorted(set(history.columns) - set(COLUMNS)):
-        last = history.last(name)
-        values = (np.median(last), last.min(), last.max()) if several else (last[0],)
-        units = history.units.get(name, ("", ""))[0]
-        words = ["" if units == "1" else units, _mark(history, name)]
-        rows.append((name, *(show(float(v)) for v in values), ", ".join(filter(None, words))))
-    rows[1:], remarks = _beside_bounds(history, rows[1:])
-    if len(rows) > 1:
-        lines += [_columns(rows, right=range(1, len(rows[0]) - 1)), *remarks, ""]
-
-    total = {n: float(np.median(history.last(n))) for n in COLUMNS if n in history.columns}
-    crossed = [
-        (f"  {way}", f"{total[f'scalars_{way}']:,.0f}", "scalars", _bytes(total[f"bytes_{way}"]))
-        for way in ("up", "down")
-    ]
-    rows = [("  rounds", f"{total['round']:,.0f}", "", ""), *crossed]
-    if "epsilon" in total:
-        privacy = history.about["privacy"]
-        terms = f"at delta = {privacy['delta']:g}, neighbours = {privacy['neighbours']}"
-        rows.append(("  epsilon", show(total["epsilon"]), terms, ""))
-    lines.append(f"ledger, all clients together{', median of the repeats' if several else ''}")
-    about = history.about
-    notes = [about.get("privacy", {}).get("noise"), about.get("tuning", {}).get("note")]
-    if "epsilon" in total and several:
-        notes.append("epsilon is that of one repeat: repeats on the same data add up")
-    return "\n".join([*lines, _columns(rows, right=(1, 3)), *(f"  {n}" for n in notes if n)])
-
-
-def _mark(history: History, name: str) -> str:
-    """Say of a private run's column that it was not released."""
-    from fedcore.recorder import NOT_RELEASED
-
-    return "" if history.released is None or name in history.released else NOT_RELEASED
-
-
-def _exact(history: History, text: str, exact: bool = True) -> str:
-    """Mark a text about something exact, where the run was private."""
-    from fedcore.recorder import NOT_RELEASED
-
-    return text if history.released is None or not exact else f"{text}  {NOT_RELEASED}"
-
-
-def _beside_bounds(
-    history: History, rows: list[tuple[str, ...]]
-) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Put the best possible value and that of "all zero" below the objective; say what is amiss."""
-    import numpy as np
-
-    from fedcore.reports.tables import show
-
-    remarks = []
-    if "converged" in history.final:
-        met = int(np.sum(history.final["converged"]))
-        which = "converged" if met == history.repeats else "NOT converged: allow more rounds"
-        remarks.append(f"{which} ({met} of {history.repeats} within the tolerance)")
-    squares = np.atleast_2d(history.reference.get("singular_values", np.empty(0))) ** 2
-    rank = history.about.get("params", {}).get("n_components")
-    if not squares.size or not isinstance(rank, int):
-        return rows, remarks
-    bounds = {"  at best": squares[:, rank:].sum(axis=1) / 2, "  all zero": squares.sum(axis=1) / 2}
-    below = []
-    for row in rows:
-        below.append(row)
-        if row[0] in ("objective", "exact_objective"):
-            for name, bound in bounds.items():
-                several = (np.median(bound), bound.min(), bound.max())
-                values = several[: 3 if len(row) == 5 else 1]
-                below.append((name, *(show(float(value)) for value in values), row[-1]))
-            if np.median(history.last(row[0])) > np.median(bounds["  all zero"]):
-                remarks.append(f"{row[0]} is above that of a model that is zero everywhere")
-    return below, remarks
-
-
-def _bytes(size: float) -> str:
-    """Return a size in decimal units, such as ``'1.2 MB'``."""
-    units = ["B", "kB", "MB", "GB", "TB", "PB"]
-    while abs(size) >= 999.5 and len(units) > 1:
-        size, units = size / 1000.0, units[1:]
-    return f"{size:.3g} {units[0]}"
-
-
-def _words(mapping: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} = {value}" for key, value in mapping.items()) or "–"
-
-
-def _columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Align cells in columns two blanks apart; the columns numbered in `right` to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-    return "\n".join(lines)

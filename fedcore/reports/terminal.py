@@ -1,0 +1,137 @@
+"""Histories as text for a terminal: how the runs ended and what they cost, and what is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fedcore.history import History
+from fedcore.recorder import COLUMNS, NOT_RELEASED
+from fedcore.reports.tables import show
+
+
+def outcome(history: History) -> str:
+    """What was run on what, the last value of every metric, and the ledger."""
+    problem = history.about.get("problem", {})
+    several = history.repeats > 1
+    head = (
+        f"{history.about.get('algorithm', '?')} on {problem.get('name', '?')} "
+        f"[{problem.get('status', 'unknown')} data]: {problem.get('n_clients', '?')} clients, "
+        f"{problem.get('n_samples', '?')} samples, {problem.get('n_features', '?')} features; "
+        f"{history.repeats} repeat{'s' if several else ''}"
+    )
+    lines = [head, *([problem["note"]] if problem.get("note") else []), ""]
+
+    rows = [("metric", "median" if several else "last", *(("min", "max") if several else ()), "")]
+    for name in sorted(set(history.columns) - set(COLUMNS)):
+        last = history.last(name)
+        values = (np.median(last), last.min(), last.max()) if several else (last[0],)
+        units = history.units.get(name, ("", ""))[0]
+        words = ["" if units == "1" else units, _unreleased(history, name)]
+        rows.append((name, *(show(float(v)) for v in values), ", ".join(filter(None, words))))
+    rows[1:], remarks = _beside_bounds(history, rows[1:])
+    if len(rows) > 1:
+        lines += [columns(rows, right=range(1, len(rows[0]) - 1)), *remarks, ""]
+
+    total = {n: float(np.median(history.last(n))) for n in COLUMNS if n in history.columns}
+    crossed = [
+        (f"  {way}", f"{total[f'scalars_{way}']:,.0f}", "scalars", _bytes(total[f"bytes_{way}"]))
+        for way in ("up", "down")
+    ]
+    rows = [("  rounds", f"{total['round']:,.0f}", "", ""), *crossed]
+    if "epsilon" in total:
+        privacy = history.about["privacy"]
+        terms = f"at delta = {privacy['delta']:g}, neighbours = {privacy['neighbours']}"
+        rows.append(("  epsilon", show(total["epsilon"]), terms, ""))
+    lines.append(f"ledger, all clients together{', median of the repeats' if several else ''}")
+    about = history.about
+    notes = [about.get("privacy", {}).get("noise"), about.get("tuning", {}).get("note")]
+    if "epsilon" in total and several:
+        notes.append("epsilon is that of one repeat: repeats on the same data add up")
+    return "\n".join([*lines, columns(rows, right=(1, 3)), *(f"  {n}" for n in notes if n)])
+
+
+def contents(history: History) -> str:
+    """Where a history comes from, its columns with their units, and its arrays."""
+    about = history.about
+    exact = _unreleased(history)
+    origin = [
+        ("cell", "/".join(str(about.get(k, "?")) for k in ("paper", "experiment", "name"))),
+        ("parameters", _words(about.get("params", {}))),
+        ("data sha256", f"{about.get('problem', {}).get('sha256', 'not kept')}  {exact}"),
+        ("seed", _words(about.get("seed", {}))),
+        ("code", about.get("code") or "?"),
+        ("versions", _words(about.get("versions", {}))),
+    ]
+    shape = " x ".join(map(str, history["iteration"].shape))
+    lines = [columns(origin), "", f"columns, each repeats x records = {shape}"]
+    described = [
+        (f"  {name}", *history.units[name], _unreleased(history, name))
+        for name in sorted(history.columns)
+    ]
+    lines.append(columns(described))
+    for group in ("final", "iterates", "reference", "twin"):
+        mark = exact if group in ("reference", "twin") else ""
+        for name, array in sorted(getattr(history, group).items()):
+            size = " x ".join(map(str, array.shape)) or "scalar"
+            lines.append(f"  {group}/{name}  {size}  {mark}".rstrip())
+    return "\n".join(lines)
+
+
+def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Align cells in columns two blanks apart; the columns numbered in `right` to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def _unreleased(history: History, name: str | None = None) -> str:
+    """Mark of what a private run does not release: exact values, and columns but for a few."""
+    return "" if history.released is None or name in history.released else NOT_RELEASED
+
+
+def _beside_bounds(
+    history: History, rows: list[tuple[str, ...]]
+) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Put the best possible value and that of "all zero" below the objective; say what is amiss."""
+    remarks = []
+    if "converged" in history.final:
+        met = int(np.sum(history.final["converged"]))
+        which = "converged" if met == history.repeats else "NOT converged: allow more rounds"
+        remarks.append(f"{which} ({met} of {history.repeats} within the tolerance)")
+    squares = np.atleast_2d(history.reference.get("singular_values", np.empty(0))) ** 2
+    rank = history.about.get("params", {}).get("n_components")
+    if not squares.size or not isinstance(rank, int):
+        return rows, remarks
+    bounds = {"  at best": squares[:, rank:].sum(axis=1) / 2, "  all zero": squares.sum(axis=1) / 2}
+    below = []
+    for row in rows:
+        below.append(row)
+        if row[0] in ("objective", "exact_objective"):
+            for name, bound in bounds.items():
+                several = (np.median(bound), bound.min(), bound.max())
+                values = several[: 3 if len(row) == 5 else 1]
+                below.append((name, *(show(float(value)) for value in values), row[-1]))
+            if np.median(history.last(row[0])) > np.median(bounds["  all zero"]):
+                remarks.append(f"{row[0]} is above that of a model that is zero everywhere")
+    return below, remarks
+
+
+def _bytes(size: float) -> str:
+    """Return a size in decimal units, such as ``'1.2 MB'``."""
+    units = ["B", "kB", "MB", "GB", "TB", "PB"]
+    while abs(size) >= 999.5 and len(units) > 1:
+        size, units = size / 1000.0, units[1:]
+    return f"{size:.3g} {units[0]}"
+
+
+def _words(mapping: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in mapping.items()) or "–"
