@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +13,7 @@ from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
 from fedcore.problems.clients import check_clients, client_list, feature_names, require_names
+from fedcore.seeds import root_of
 
 _DEFAULTS = {"algorithm": "block_krylov", "center": True, "tol": None, "random_state": 0}
 _TAKEN = {"clients": "fit(clients)", "seed": "random_state=…", "finish": "fedcore.run"}
@@ -288,13 +288,7 @@ def _principal_axes(federation: Federation, output: Mapping[str, Any]) -> dict[s
         return np.append(scores.T @ scores, squares.sum())
 
     federation.broadcast(basis)
-    reply = federation.sum(moments)
-    size, total = np.finfo(reply.dtype), reply.astype(np.float64)
-    if total[-1] < size.tiny / size.eps:
-        raise InputError(
-            f"squares of data this small do not fit into numbers of {8 * size.dtype.itemsize} "
-            "bits: divide all data by one scale"
-        )
+    total = federation.sum(moments).astype(np.float64)
     squares, rotation = np.linalg.eigh(total[:-1].reshape(r, r))
     axes = np.ascontiguousarray((basis @ rotation[:, ::-1]).T)
     largest = np.argmax(np.abs(axes), axis=1)
@@ -315,15 +309,15 @@ def _check_names(algorithm: Any, params: Mapping[str, Any]) -> None:
 
 
 def _seed(random_state: Any) -> np.random.SeedSequence:
-    if isinstance(random_state, np.random.SeedSequence):
-        return random_state
-    whole = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
-    if random_state is not None and (not whole or random_state < 0):
+    if random_state is None:
+        return np.random.SeedSequence()
+    try:
+        return root_of(random_state)
+    except InputError as error:
         raise InputError(
             "random_state must be a whole number of at least 0, a SeedSequence or None, "
             f"got {random_state!r}"
-        )
-    return np.random.SeedSequence(None if random_state is None else int(random_state))
+        ) from error
 
 
 def _matrix(x: Any, n_columns: int, what: str, method: str) -> np.ndarray:

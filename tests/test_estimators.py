@@ -284,7 +284,7 @@ def test_float32_clients(clients):
 
 @pytest.mark.filterwarnings("error::fedcore.ConvergenceWarning")
 @pytest.mark.parametrize("algorithm", ["block_krylov", "momentum_power", "ssi"])
-@pytest.mark.parametrize("scale", [1e-100, 1e-90, 1e90, 1e100])
+@pytest.mark.parametrize("scale", [2e-154, 1e-150, 1e-100, 1e-90, 1e90, 1e100])
 def test_data_of_any_size_converge_alike(clients, algorithm, scale):
     pca = FederatedPCA(3, algorithm=algorithm).fit([scale * client for client in clients])
     S = np.vstack(clients)
