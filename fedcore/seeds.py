@@ -16,7 +16,7 @@ privacy noise in a          the run's                    `NOISE`, four words of 
 simulation                                               algorithm, cell and parameters; then
                                                          `NOISE`, the client's id
 a run of                    the audit's                  0 or 1 (which canary), number of the run;
-`fedcore.audits.canary`                                  its noise: `NOISE`, the client's id
+`audits.epsilon_bound`                                   its noise: `NOISE`, the client's id
 rows of a data set in       `shuffle` of its options     none
 another order
 ==========================  ===========================  ==========================================

@@ -29,9 +29,9 @@ from fedcore.parts.budget import Budgeted, gaussian_start
 from fedcore.parts.filtering import Noise, filtered_product, search_epsilon, step_events
 from fedcore.parts.gram_products import gram_product
 from fedcore.privacy import accounting
+from fedcore.privacy.bounded_rows import product
 from fedcore.privacy.events import Bounded
 from fedcore.privacy.mechanisms import derived
-from fedcore.privacy.rows import product
 from fedcore.validation import Count, Positive, Share
 
 PAPER = "dppower"

@@ -40,9 +40,9 @@ from fedcore.federation.federation import Federation
 from fedcore.linalg import haar, orth, triangular_factor
 from fedcore.parts.budget import Budgeted
 from fedcore.privacy import accounting
+from fedcore.privacy.bounded_rows import in_double, product, row_norms
 from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.privacy.mechanisms import derived
-from fedcore.privacy.rows import in_double, product, row_norms
 from fedcore.validation import one_of
 
 PAPER = "dppower"

@@ -38,9 +38,9 @@ from fedcore.linalg import orth
 from fedcore.parts.budget import Budgeted, gaussian_start
 from fedcore.parts.private_mean import Noise, private_mean
 from fedcore.privacy import accounting
+from fedcore.privacy.bounded_rows import without_endless_rows
 from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.privacy.mechanisms import derived
-from fedcore.privacy.rows import without_endless_rows
 from fedcore.validation import Count, Positive
 
 PAPER = "dppower"

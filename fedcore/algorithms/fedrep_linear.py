@@ -26,8 +26,8 @@ import numpy as np
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
-from fedcore.parts import representation_starts, shared_heads
-from fedcore.parts.shared_heads import local_models
+from fedcore.parts import representation_rounds, representation_starts
+from fedcore.parts.representation_rounds import local_models
 from fedcore.problems.clients import Labelled
 from fedcore.problems.regression import least_squares, model_gradient, predict
 from fedcore.validation import Count
@@ -37,8 +37,8 @@ LABELLED = True
 
 
 @dataclass(frozen=True)
-class Params(shared_heads.Params):
-    """Those of `fedcore.parts.shared_heads`, and what is this method's own.
+class Params(representation_rounds.Params):
+    """Those of `fedcore.parts.representation_rounds`, and what is this method's own.
 
     Attributes
     ----------
@@ -96,4 +96,4 @@ def local_round(params: Params, t: int) -> Any:
 
 def communication(params: Params, shape: Shape) -> Cost:
     """B down and Bᵢ up for every participant and round, and what the start costs."""
-    return shared_heads.communication(params, shape, shape.n_features)
+    return representation_rounds.communication(params, shape, shape.n_features)

@@ -19,8 +19,8 @@ import numpy as np
 
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost, Shape
-from fedcore.parts import representation_starts, shared_heads
-from fedcore.parts.shared_heads import Params
+from fedcore.parts import representation_rounds, representation_starts
+from fedcore.parts.representation_rounds import Params
 from fedcore.problems.clients import Labelled
 from fedcore.problems.regression import model_gradient, predict
 
@@ -73,4 +73,4 @@ def local_round(params: Params, t: int) -> Any:
 
 def communication(params: Params, shape: Shape) -> Cost:
     """B and w down and up for every participant and round, and what the start costs."""
-    return shared_heads.communication(params, shape, shape.n_features + 1)
+    return representation_rounds.communication(params, shape, shape.n_features + 1)

@@ -37,7 +37,7 @@ from fedcore.linalg import orth
 from fedcore.parts.budget import Budgeted, gaussian_start
 from fedcore.parts.gram_products import gram_product, local_gram_product_in_double
 from fedcore.privacy import accounting
-from fedcore.privacy.rows import product, transposed_product
+from fedcore.privacy.bounded_rows import product, transposed_product
 from fedcore.validation import CountOrZero, one_of
 
 PAPER = "dppower"

@@ -38,8 +38,8 @@ from fedcore.linalg import orth
 from fedcore.parts.budget import Budgeted, gaussian_start
 from fedcore.parts.shuffling import local_budget
 from fedcore.privacy import accounting
+from fedcore.privacy.bounded_rows import row_norms, without_endless_rows
 from fedcore.privacy.mechanisms import derived
-from fedcore.privacy.rows import row_norms, without_endless_rows
 from fedcore.validation import Count, Positive
 
 PAPER = "dppower"

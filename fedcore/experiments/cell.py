@@ -44,7 +44,7 @@ REFERENCES: dict[str, Callable[[Problem, int], float]] = {
     "head_sigma": lambda problem, rank: float(_truth(problem).head_singular_values[0]),
 }
 
-AUDITS = {"canary": "fedcore.audits.canary", "leakage": "fedcore.audits.leakage"}
+AUDITS = {"canary": "fedcore.audits.epsilon_bound", "leakage": "fedcore.audits.leakage"}
 
 PACKAGES = ("numpy", "scipy", "h5py")
 

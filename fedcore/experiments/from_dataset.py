@@ -10,7 +10,7 @@ import numpy as np
 from fedcore.datasets import partition, reading, registry, variants
 from fedcore.errors import ConfigError, nearest
 from fedcore.experiments.fingerprint import data_files
-from fedcore.privacy.rows import clip_rows
+from fedcore.privacy.bounded_rows import clip_rows
 from fedcore.problems.clients import check_clients
 from fedcore.problems.problem import Problem
 

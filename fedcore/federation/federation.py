@@ -26,10 +26,10 @@ from fedcore.federation.execution import ClientSide
 from fedcore.federation.execution import Step as Step
 from fedcore.federation.execution import stacked as stacked
 from fedcore.federation.ledger import Ledger, Shape, payload
+from fedcore.privacy.bounded_rows import clip_rows, require_norm, require_rows
 from fedcore.privacy.mechanisms import Mechanisms, Privacy
 from fedcore.privacy.noise import Source, Weakened
 from fedcore.privacy.noise import stream as noise_stream
-from fedcore.privacy.rows import clip_rows, require_norm, require_rows
 from fedcore.problems.clients import Clients, check_clients
 from fedcore.seeds import SERVER, child, root_of
 from fedcore.validation import require_at_least

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fedcore.privacy.bounded_rows import LONGEST, product, row_norms, transposed_product
 from fedcore.privacy.events import Bounded, Event, Gaussian
-from fedcore.privacy.rows import LONGEST, product, row_norms, transposed_product
 
 LOWEST, HIGHEST = 2.0**-40, 2.0**20  # ends of the range of θ
 

@@ -16,7 +16,7 @@ import numpy as np
 from fedcore.federation import lockstep
 from fedcore.federation.execution import summed
 from fedcore.linalg import gram_matrix
-from fedcore.privacy.rows import row_blocks
+from fedcore.privacy.bounded_rows import row_blocks
 
 
 def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: np.ndarray) -> np.ndarray | None:
@@ -65,7 +65,7 @@ def local_gram(data: np.ndarray, state: Any) -> np.ndarray:
     """Return the client's Gram matrix SᵢᵀSᵢ in double precision, shape (d, d).
 
     It is made once and kept with the data. What is released with noise is made of it: see
-    `fedcore.privacy.rows` on sums in single precision.
+    `fedcore.privacy.bounded_rows` on sums in single precision.
     """
     if not hasattr(state.kept, "double_gram"):
         blocks = [data] if data.dtype == np.float64 else row_blocks(data)

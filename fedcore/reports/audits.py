@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedcore.audits import canary as audit
+from fedcore.audits import epsilon_bound as audit
 from fedcore.errors import DataError
 from fedcore.generators import canary
 from fedcore.privacy.noise import WEAKENED

@@ -10,9 +10,9 @@ from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.federation.transcript import Transcript
 from fedcore.privacy.accounting import epsilon
+from fedcore.privacy.bounded_rows import clip_rows
 from fedcore.privacy.events import Bounded, Gaussian, Laplace
 from fedcore.privacy.mechanisms import derived, post_processing
-from fedcore.privacy.rows import clip_rows
 
 
 def private(n_clients: int = 3, **options) -> Federation:

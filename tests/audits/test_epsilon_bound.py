@@ -14,7 +14,7 @@ from scipy import stats
 import fedcore
 from fedcore import algorithms
 from fedcore.api import execute
-from fedcore.audits import canary as audit
+from fedcore.audits import epsilon_bound as audit
 from fedcore.errors import ConfigError, InputError
 from fedcore.experiments.cell import run_cell
 from fedcore.experiments.plan import load_plan, read_yaml
