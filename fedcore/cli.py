@@ -14,7 +14,6 @@ import functools
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -196,10 +195,9 @@ def run(
     from fedcore import algorithms as registry
     from fedcore import datasets, metrics
     from fedcore.experiments import build
-    from fedcore.experiments.cell import run_cell
+    from fedcore.experiments.cell import run_repeats
     from fedcore.experiments.plan import Cell
     from fedcore.parts import residuals
-    from fedcore.problems import storage
     from fedcore.reports.terminal import outcome
     from fedcore.validation import require_rank
 
@@ -228,12 +226,12 @@ def run(
         "command line", "run", algorithm, name, dataset,
         params, repeats, list(measure), "last", seed,
     )  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="fedcore-") as folder:
-        storage.save(problem, f"{folder}/problem.h5")
-        history = run_cell(
-            cell.spec(), f"{folder}/problem.h5", out or f"{folder}/history.h5",
-            code=cell.code, progress=functools.partial(_progress, algorithm), simulate=simulate,
-        )  # fmt: skip
+    history = run_repeats(
+        cell.spec(), [problem],
+        code=cell.code, progress=functools.partial(_progress, algorithm), simulate=simulate,
+    )  # fmt: skip
+    if out:
+        history.save(out)
     click.echo(outcome(history))
 
 

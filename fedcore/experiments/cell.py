@@ -53,12 +53,23 @@ def run_cell(
     cell: Mapping[str, Any],
     problem_file: str | os.PathLike[str],
     history_file: str | os.PathLike[str],
+    **options: Any,
+) -> History:
+    """Run a cell on the problem in a file, as `run_repeats`; write its history and return it."""
+    history = run_repeats(cell, storage.load_draws(problem_file), **options)
+    history.save(history_file)
+    return history
+
+
+def run_repeats(
+    cell: Mapping[str, Any],
+    draws: Sequence[Problem],
     *,
     code: str = "",
     progress: Callable[[Any], Any] = iter,
     simulate: bool = True,
 ) -> History:
-    """Run all repeats of a cell and write its history.
+    """Run all repeats of a cell.
 
     Parameters
     ----------
@@ -66,8 +77,8 @@ def run_cell(
         ``paper``, ``experiment``, ``algorithm``, ``name``, ``problem``, ``params``, ``repeats``,
         ``metrics``, ``iterates``, ``stop``, ``audit``, ``weaken``, ``tune``, ``together``, ``twin``
         and ``seed``; see `fedcore.experiments.plan.Cell`.
-    problem_file, history_file : path-like
-        Input and output.
+    draws : sequence of Problem
+        Of its problem, mostly one.
     code : str
         Fingerprint of the code, kept in the history.
     progress : callable
@@ -79,14 +90,12 @@ def run_cell(
     Returns
     -------
     History
-        What was written.
 
     Raises
     ------
     FedcoreError
         When the cell's parameters do not fit the algorithm or the data.
     """
-    draws = storage.load_draws(problem_file)
     problem = draws[0]
     algorithm = algorithms.get(cell["algorithm"])
     attempt = partial(trial, simulate=simulate)
@@ -165,7 +174,7 @@ def run_cell(
             del about["problem"]["sha256"]
         if tuned:
             tuned["note"] = tuning.UNPAID
-    history = History.from_runs(
+    return History.from_runs(
         recorders,
         outputs,
         metrics=measure,
@@ -174,8 +183,6 @@ def run_cell(
         counts=counts,
         twins=[recorder for recorder, _ in others],
     )
-    history.save(history_file)
-    return history
 
 
 def trial(
