@@ -46,29 +46,6 @@ METADATA: dict[str, dict[str, None]] = {
 Band = Literal[True, False, "range", "95%"]
 
 
-def subplots(
-    rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, **share: Any
-) -> tuple[Figure, Any]:
-    """Make a figure and its axes.
-
-    Parameters
-    ----------
-    rows, columns : int
-    size : (float, float), optional
-        Width and height in inches; by default those of `style`, times columns and rows.
-    **share
-        ``sharex`` and ``sharey`` of matplotlib.
-
-    Returns
-    -------
-    figure : Figure
-    axes : Axes, or ndarray of Axes when there are several
-    """
-    width, height = matplotlib.rcParams["figure.figsize"]
-    figure = Figure(figsize=size or (0.8 * width * columns + 0.2 * width, height * rows))
-    return figure, figure.subplots(rows, columns, **share)
-
-
 def panels(
     path: str | os.PathLike[str],
     items: Iterable[Item | None],
@@ -94,7 +71,7 @@ def panels(
     log : str, default="y"
         Axes that are logarithmic: "", "x", "y" or "xy".
     keys : {"each", "first", "last", "outside", "none"}, default="first"
-        Panels that get a legend; "outside" puts it beside the last one.
+        Panels that get a legend; "outside" puts one for all panels beside the last.
     **share
         ``sharex`` and ``sharey`` of matplotlib.
 
@@ -108,9 +85,8 @@ def panels(
     columns = min(columns or len(shown), len(shown))
     rows = -(-len(shown) // columns)
     with style():
-        figure, grid = subplots(
-            rows, columns, size=(size[0] * columns, size[1] * rows), squeeze=False, **share
-        )
+        figure = Figure(figsize=(size[0] * columns, size[1] * rows))
+        grid = figure.subplots(rows, columns, squeeze=False, **share)
         filled = []
         for ax, item in zip_longest(grid.flat, shown):
             if item is None:
@@ -122,7 +98,7 @@ def panels(
             filled.append(ax)
         chosen = {"each": filled, "first": filled[:1], "last": filled[-1:], "outside": filled[-1:]}
         for ax in chosen.get(keys, ()):
-            legend(ax, outside=keys == "outside")
+            legend(ax, *(filled if keys == "outside" else ()), outside=keys == "outside")
         if share.get("sharey"):
             for ax in grid[:, 1:].flat:
                 ax.set_ylabel("")
@@ -289,21 +265,24 @@ def bytes_axis(ax: Axes, label: str = "sent up, all clients together") -> None:
     ax.set_xlabel(label)
 
 
-def legend(ax: Axes, *, outside: bool = True) -> None:
+def legend(ax: Axes, *others: Axes, outside: bool = True) -> None:
     """Add a legend beside the axes (or inside), curves from top to bottom in the order they end.
 
-    Where several panels share their curves, give it to the last panel only.
+    It names the curves of `others`, too, that the axes do not have.
     """
 
     def end(handle: Any) -> float:
         drawn = isinstance(handle, Line2D)
         return float(np.asarray(handle.get_ydata(), float)[-1]) if drawn else -np.inf
 
-    handles = sorted(ax.get_legend_handles_labels()[0], key=end, reverse=True)
-    if outside:
-        ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    else:
-        ax.legend(handles=handles)
+    handles, labels = ax.get_legend_handles_labels()
+    for other in others:
+        for handle, label in zip(*other.get_legend_handles_labels(), strict=True):
+            if label not in labels:
+                handles.append(handle)
+                labels.append(label)
+    place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if outside else {}
+    ax.legend(handles=sorted(handles, key=end, reverse=True), **place)
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:

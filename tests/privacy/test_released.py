@@ -5,6 +5,7 @@ from __future__ import annotations
 import h5py
 import pytest
 from click.testing import CliRunner
+from matplotlib.figure import Figure
 
 import fedcore
 from fedcore import algorithms
@@ -176,7 +177,8 @@ def test_figures_of_private_runs_say_it_on_the_axis(tmp_path):
     private = History({}, released=frozenset(COLUMNS))
     open_run = History({})
     with plotting.style():
-        figure, axes = plotting.subplots(1, 3, sharey=True)
+        figure = Figure()
+        axes = figure.subplots(1, 3, sharey=True)
         for ax in axes:
             plotting.curve(ax, [0, 1], [1.0, 2.0], label="a")
             plotting.title(ax, "t", open_run, private)
@@ -185,7 +187,8 @@ def test_figures_of_private_runs_say_it_on_the_axis(tmp_path):
         plotting.save(figure, tmp_path / "a")
         assert labels(figure) == ["error (not released)", "", ""]
     with plotting.style():
-        figure, ax = plotting.subplots()
+        figure = Figure()
+        ax = figure.subplots()
         ax.set_ylabel("error")
         plotting.title(ax, "t", open_run)
     plotting.save(figure, tmp_path / "b")

@@ -17,7 +17,7 @@ MEASURES = ["kkt", "kkt_residual", "captured", "singular_value_error"]
 SIGMA = np.sqrt([1.0, 0.5, 0.4, 0.1])  # λ₂ = 0.5, λ₃ = 0.4: g = 0.1 at p = 2
 
 
-class Results(Folder):
+class MadeUp(Folder):
     """A folder of results, to which made-up histories are added."""
 
     def add(
@@ -52,7 +52,7 @@ def made_up(shape):
 
 @pytest.fixture
 def folder(tmp_path):
-    return Results(tmp_path, "faps", {"n_components": 2}, MEASURES)
+    return MadeUp(tmp_path, "faps", {"n_components": 2}, MEASURES)
 
 
 def only(rows, **where):

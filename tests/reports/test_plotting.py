@@ -8,6 +8,7 @@ from itertools import combinations, pairwise
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from fedcore.errors import InputError
 from fedcore.history import History
@@ -17,7 +18,7 @@ from fedcore.reports import plotting, style
 @pytest.fixture
 def ax():
     with plotting.style():
-        yield plotting.subplots()[1]
+        yield Figure().subplots()
 
 
 def made_with(status):
@@ -38,10 +39,12 @@ def told(ax):
 SAMPLE = """
 import sys
 import numpy as np
+from matplotlib.figure import Figure
 from fedcore.reports import plotting
 y = np.exp(-np.arange(30) * np.array([[0.1], [0.2], [0.4]]))
 with plotting.style():
-    figure, ax = plotting.subplots()
+    figure = Figure()
+    ax = figure.subplots()
     plotting.log10_axis(ax)
     plotting.curve(ax, np.arange(30) * 1e5, y, label="a", floor=1e-3)
     plotting.scatter(ax, np.arange(3) * 1e6, y[:, 1], label="b")
@@ -199,7 +202,8 @@ def test_title_names_the_data(ax, statuses, shown):
 
 def test_a_long_title_is_wrapped_and_its_mark_whole():
     with plotting.style():
-        figure, axes = plotting.subplots(1, 3)
+        figure = Figure(figsize=(14.5, 3.8))
+        axes = figure.subplots(1, 3)
         for ax in axes:
             plotting.title(
                 ax, "A title that is far too long for one of three", made_with("rebuilt")
@@ -266,6 +270,14 @@ def test_panels_yield_axes_in_order_and_save_the_figure(tmp_path, keys, wanted):
     grid = axes[0].figure.axes
     assert len(grid) == 4 and not grid[3].axison
     assert sorted(file.name for file in tmp_path.glob("p.*")) == ["p.pdf", "p.png"]
+
+
+def test_a_legend_beside_the_panels_names_the_curves_of_all(tmp_path):
+    for ax, names in plotting.panels(tmp_path / "p", ["ab", "bc"], keys="outside"):
+        for height, name in enumerate(names):
+            plotting.curve(ax, [0, 1], [1.0, 2.0 + height], label=name)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["c", "b", "a"]
 
 
 def test_a_place_for_none_stays_empty(tmp_path):
