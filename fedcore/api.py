@@ -11,8 +11,9 @@ import numpy as np
 
 from fedcore import algorithms, metrics
 from fedcore.errors import ConvergenceWarning, InputError
-from fedcore.federation.federation import Federation, Observer
+from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
+from fedcore.federation.transcript import Transcript
 from fedcore.linalg import orth
 from fedcore.parts import residuals
 from fedcore.privacy.noise import Source, simulated
@@ -81,7 +82,7 @@ def run(
     threads: int = 1,
     stop: StopRule | None = None,
     finish: Finish | None = None,
-    transcript: Observer | None = None,
+    transcript: Transcript | None = None,
     simulate: bool = False,
     center: bool = False,
     **params: Any,
@@ -184,7 +185,7 @@ def execute(
     iterates: str = "last",
     stop: StopRule | None = None,
     finish: Finish | None = None,
-    transcript: Observer | None = None,
+    transcript: Transcript | None = None,
     stack: bool = True,
     noise: Source | None = None,
     center: bool = False,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from fedcore.federation.execution import ClientSide
 from fedcore.federation.execution import Step as Step
 from fedcore.federation.execution import stacked as stacked
 from fedcore.federation.ledger import Ledger, Shape, payload
+from fedcore.federation.transcript import Transcript
 from fedcore.privacy.bounded_rows import clip_rows, require_norm, require_rows
 from fedcore.privacy.mechanisms import Mechanisms, Privacy
 from fedcore.privacy.noise import Source, Weakened
@@ -33,24 +34,6 @@ from fedcore.privacy.noise import stream as noise_stream
 from fedcore.problems.clients import Clients, check_clients
 from fedcore.seeds import SERVER, child, root_of
 from fedcore.validation import require_at_least
-
-
-class Observer(Protocol):
-    """What watches the uploads; `fedcore.federation.transcript.Transcript` is one.
-
-    Attributes
-    ----------
-    clients : sequence of int or None
-        Positions of the watched clients; None for all.
-    sums_only : bool
-        Whether of a sum or mean only the total is seen.
-    """
-
-    clients: Sequence[int] | None
-    sums_only: bool
-
-    def on_upload(self, number: int, exchanges: Sequence[tuple[int | None, Any, Any]]) -> None:
-        """Take note of one upload: (client or None for the total, its last message, its reply)."""
 
 
 class Federation:
@@ -67,8 +50,8 @@ class Federation:
         Names of the clients in the seed's spawn keys; the default is 0, 1, 2, …
     threads : int, default=1
         Client steps that run at the same time.
-    transcript : Observer, optional
-        Is shown every upload, see `fedcore.federation.transcript`. It changes neither results nor
+    transcript : Transcript, optional
+        Is shown every upload. It changes neither results nor
         ledger.
     check : bool, default=True
         False when the clients have passed `check_clients` already.
@@ -102,7 +85,7 @@ class Federation:
         *,
         ids: Sequence[int] | None = None,
         threads: int = 1,
-        transcript: Observer | None = None,
+        transcript: Transcript | None = None,
         check: bool = True,
         labelled: bool = False,
         stack: bool = True,
@@ -308,21 +291,21 @@ class Federation:
         total: Any = None,
     ) -> None:
         """Show an upload to the transcript; with `total` one of which the sum was asked for."""
-        observer, inbox = self._transcript, self._side.inbox
-        if observer is None:
+        transcript, inbox = self._transcript, self._side.inbox
+        if transcript is None:
             return
         exchanges: list[tuple[int | None, Any, Any]]
-        if total is not None and observer.sums_only:
+        if total is not None and transcript.sums_only:
             exchanges = [(None, self._side.common_message(positions), total)]
         else:
-            watched = self._side.everyone if observer.clients is None else observer.clients
+            watched = self._side.everyone if transcript.clients is None else transcript.clients
             if replies is None:  # `summed`, so a pure function: it may be asked again
                 assert step is not None
                 positions = [i for i in positions if i in watched]
                 replies = self._replies(step, positions)
             pairs = zip(positions, replies, strict=True)
             exchanges = [(i, inbox[i], reply) for i, reply in pairs if i in watched]
-        observer.on_upload(self.ledger.rounds, exchanges)
+        transcript.on_upload(self.ledger.rounds, exchanges)
 
     def _replies(self, step: Step, positions: Sequence[int]) -> Sequence[Any]:
         """Replies of `step`, to be uploaded: what no mechanism has returned is noticed."""

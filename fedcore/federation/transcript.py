@@ -17,7 +17,7 @@ class Exchange(NamedTuple):
 
 
 class Transcript:
-    """Observer that keeps copies of what crosses; pass it as ``transcript=`` to a run.
+    """Keeps copies of what crosses; pass it as ``transcript=`` to a run.
 
     Parameters
     ----------
@@ -58,7 +58,10 @@ class Transcript:
         self.exchanges: list[Exchange] = []
 
     def on_upload(self, number: int, exchanges: Sequence[tuple[int | None, Any, Any]]) -> None:
-        """Keep copies of one upload; a message sent to many clients is copied once."""
+        """Keep copies of one upload: (client or None for the total, its last message, its reply).
+
+        A message that was sent to many clients is copied once.
+        """
         copies: dict[int, Any] = {}
         for client, received, sent in exchanges:
             kept = copy.deepcopy(received, copies), copy.deepcopy(sent, copies)
