@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from fedcore.datasets.download import DownloadError, download
-from fedcore.datasets.presence import exists, lacking, mirror_folder, missing, to_provide
+from fedcore.datasets.presence import lacking, mirror_folder, missing, to_provide
 from fedcore.datasets.registry import find
-from fedcore.datasets.verification import save, verify
+from fedcore.datasets.verification import exists, save, verify
 from fedcore.errors import DataError
 from fedcore.files import atomic
 

@@ -7,18 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedcore.datasets.registry import expected, find
-from fedcore.errors import DataError
-
-
-def exists(path: Path) -> bool:
-    """Whether there is a file or folder; DataError when its folder may not be searched."""
-    try:
-        return path.exists()
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be looked for: {error.strerror}; make its folder readable"
-        ) from error
+from fedcore.datasets.registry import find
+from fedcore.datasets.verification import exists, expected
 
 
 def mirror_folder(name: str, mirror: str | os.PathLike[str] | None) -> Path | None:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from fedcore.config import shipped
+from fedcore.datasets import variants
+from fedcore.datasets.verification import expected
 from fedcore.errors import ConfigError, nearest
 
 GROUP = "fedcore.datasets"
@@ -20,7 +22,6 @@ GROUP = "fedcore.datasets"
 def _validated(path: Path, stamp: int) -> dict[str, dict[str, Any]]:
     """Parse and validate one version of a registry file."""
     from fedcore.config import schemas, strict_yaml
-    from fedcore.datasets import variants
 
     what = f"the data set registry {path}"
     known = schemas.check(strict_yaml.read_yaml(path), "datasets", what)["datasets"]
@@ -81,12 +82,6 @@ def find(
     if name in outside:
         return None, outside[name]
     raise ConfigError(f"unknown data set '{name}': {nearest(name, {*known, *outside})}")
-
-
-def expected(file: Mapping[str, Any]) -> tuple[str, str]:
-    """Return algorithm and value of the checksum of a file in the registry, sha256 before md5."""
-    algorithm = "sha256" if "sha256" in file else "md5"
-    return algorithm, file[algorithm]
 
 
 def sums(source: Mapping[str, Any]) -> dict[str, str]:

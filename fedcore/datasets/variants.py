@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcore.datasets.loaded import Loaded
-from fedcore.datasets.presence import exists
-from fedcore.datasets.verification import verify
+from fedcore.datasets.verification import exists, verify
 from fedcore.errors import ConfigError, DataError, InputError, nearest
 from fedcore.validation import check_annotated, whole
 

@@ -1,4 +1,4 @@
-"""Data files against their checksums in the registry, whenever one is copied or read."""
+"""Data files: whether they are there, and have their checksums when they are copied or read."""
 
 from __future__ import annotations
 
@@ -8,11 +8,26 @@ from pathlib import Path
 from typing import IO, Any
 
 from fedcore.datasets.bounded import Bounded, Source, TooMuch
-from fedcore.datasets.registry import expected
 from fedcore.errors import DataError
 from fedcore.files import atomic
 
 _CHUNK = 1 << 20
+
+
+def exists(path: Path) -> bool:
+    """Whether there is a file or folder; DataError when its folder may not be searched."""
+    try:
+        return path.exists()
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be looked for: {error.strerror}; make its folder readable"
+        ) from error
+
+
+def expected(file: Mapping[str, Any]) -> tuple[str, str]:
+    """Return algorithm and value of the checksum of a file in the registry, sha256 before md5."""
+    algorithm = "sha256" if "sha256" in file else "md5"
+    return algorithm, file[algorithm]
 
 
 def verify(path: Path, file: Mapping[str, Any]) -> str:
