@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class FedcoreError(Exception):
@@ -36,6 +36,14 @@ class SupersededError(FedcoreError):
 
 class ConvergenceWarning(UserWarning):
     """A result is further from the answer than was asked for; the message says what to do."""
+
+
+def require_known(
+    name: object, known: Collection[str], what: str, error: type[FedcoreError] = ConfigError
+) -> None:
+    """Raise `error` for a name that is none of those known: ``<what> '<name>': did you mean …``."""
+    if not isinstance(name, str) or name not in known:
+        raise error(f"{what} '{name}': {nearest(str(name), known)}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 from importlib.metadata import entry_points
 from types import ModuleType
 
-from fedcore.errors import InputError, nearest
+from fedcore.errors import InputError, require_known
 
 
 class Registry:
@@ -54,8 +54,7 @@ class Registry:
         InputError
             For an unknown name; the message suggests the nearest known one.
         """
-        if name not in self._modules:
-            raise InputError(f"unknown {self._noun} '{name}': {nearest(name, self._modules)}")
+        require_known(name, self._modules, f"unknown {self._noun}", InputError)
         return self._modules[name]
 
     def module(self, name: str) -> ModuleType:

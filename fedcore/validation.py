@@ -16,7 +16,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
-from fedcore.errors import FedcoreError, InputError, nearest
+from fedcore.errors import FedcoreError, InputError, nearest, require_known
 
 Given = ParamSpec("Given")
 Value = TypeVar("Value")
@@ -147,8 +147,7 @@ def check_names(
     fields = inspect.signature(owner).parameters
     known = [name for name in fields if name not in given]
     for name in names:
-        if name not in known:
-            raise error(f"{what} has no parameter '{name}': {nearest(name, known)}")
+        require_known(name, known, f"{what} has no parameter", error)
     for name in known:
         if name not in names and fields[name].default is inspect.Parameter.empty:
             raise error(f"{what} needs the parameter '{name}'")

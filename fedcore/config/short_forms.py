@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 from fedcore.config.strict_yaml import parse_yaml
-from fedcore.errors import ConfigError, nearest
+from fedcore.errors import ConfigError, require_known
 
 # Keys of a published value: in a row of `each` they are laid over it.
 VALUE = (
@@ -156,8 +156,7 @@ def _filled(value: Any, known: Mapping[str, Any], where: str, *, number: bool = 
     if not isinstance(value, str):
         return value
     for name in re.findall(r"{(\w+)}", value):
-        if name not in known:
-            raise ConfigError(f"{where}: '{value}' names '{name}': {nearest(name, known)}")
+        require_known(name, known, f"{where}: '{value}' names")
     alone = re.fullmatch(r"{(\w+)}", value)
     if alone:
         found = known[alone[1]]

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.errors import ConfigError, InputError, nearest
+from fedcore.errors import ConfigError, InputError, require_known
 from fedcore.validation import (
     Count,
     CountOrZero,
@@ -242,8 +242,7 @@ def check(spec: Mapping[str, Any]) -> dict[str, Any]:
         The partitioner's arguments that come from `spec`.
     """
     by = spec.get("by", "")
-    if not isinstance(by, str) or by not in PARTITIONERS:
-        raise ConfigError(f"unknown partition '{by}': {nearest(str(by), PARTITIONERS)}")
+    require_known(by, PARTITIONERS, "unknown partition")
     arguments = {key: value for key, value in spec.items() if key != "by"}
     check_names(PARTITIONERS[by], arguments, f"partition '{by}'", given=_DATA, error=ConfigError)
     check_annotated(PARTITIONERS[by], arguments)

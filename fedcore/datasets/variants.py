@@ -11,7 +11,7 @@ from typing import Any
 
 from fedcore.datasets.loaded import Loaded
 from fedcore.datasets.verification import exists, verify
-from fedcore.errors import ConfigError, DataError, InputError, nearest
+from fedcore.errors import ConfigError, DataError, InputError, require_known
 from fedcore.validation import check_annotated, whole
 
 # As ``module:function``, imported when used: a problem depends on its own loader's code alone.
@@ -51,8 +51,7 @@ def code(entry: Mapping[str, Any], *, surrogate: bool) -> list[str]:
 
 def _place(kind: str, name: str, table: Mapping[str, str]) -> str:
     """Return where a function is; ConfigError when the registry names one that is not known."""
-    if name not in table:
-        raise ConfigError(f"unknown {kind} '{name}' in the registry: {nearest(name, table)}")
+    require_known(name, table, f"the registry has an unknown {kind}")
     return table[name]
 
 
@@ -84,11 +83,8 @@ def check_entry(entry: Mapping[str, Any], what: str) -> None:
             there = {file["name"] for file in source["files"]} | set(source.get("folders", ()))
             for split in source["splits"]:
                 for part in _parts(source, split):
-                    if part not in there:
-                        raise ConfigError(
-                            f"split '{split}' of variant '{source['variant']}' uses '{part}', "
-                            f"which is not among its files: {nearest(part, there)}"
-                        )
+                    variant = f"split '{split}' of variant '{source['variant']}'"
+                    require_known(part, there, f"{variant} has no file")
     except ConfigError as error:
         raise ConfigError(f"{what}: {error}") from error
 
@@ -100,18 +96,14 @@ def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str,
     ------
     ConfigError
     """
-    if split not in _SPLITS:
-        raise ConfigError(f"unknown split '{split}': {nearest(split, _SPLITS)}")
+    require_known(split, _SPLITS, "unknown split")
     if not any(split in source["splits"] for source in entry["sources"]):
         raise ConfigError(f"data set '{name}' has no split '{split}'")
     known = set(_COMMON).union(
         *(_keywords(_lookup("loader", s["loader"], LOADERS)) for s in entry["sources"])
     )
     for option in options:
-        if option not in known:
-            raise ConfigError(
-                f"data set '{name}' has no option '{option}': {nearest(option, known)}"
-            )
+        require_known(option, known, f"data set '{name}' has no option")
     try:
         for option, rule in _COMMON.items():
             if option in options:

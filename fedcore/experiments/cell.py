@@ -23,7 +23,7 @@ import numpy as np
 
 from fedcore import algorithms, metrics
 from fedcore.api import execute
-from fedcore.errors import ConfigError, nearest
+from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import tuning, twins
 from fedcore.experiments.stopping import Stop
 from fedcore.federation import lockstep
@@ -221,8 +221,7 @@ def audit_module(name: str) -> ModuleType:
     ConfigError
         When there is no such audit.
     """
-    if name not in AUDITS:
-        raise ConfigError(f"unknown audit '{name}': {nearest(name, AUDITS)}")
+    require_known(name, AUDITS, "unknown audit")
     return importlib.import_module(AUDITS[name])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.datasets import partition, reading, registry, variants
-from fedcore.errors import ConfigError, nearest
+from fedcore.errors import ConfigError, require_known
 from fedcore.experiments.fingerprint import data_files
 from fedcore.privacy.bounded_rows import clip_rows
 from fedcore.problems.clients import check_clients
@@ -33,8 +33,7 @@ def make(
             f"problem {name}: asks for the first {first} samples, {data.name} has {len(data.x)}"
         )
     scale = spec.get("scale", "none")
-    if scale not in SCALES:
-        raise ConfigError(f"problem {name}: unknown scale '{scale}': {nearest(scale, SCALES)}")
+    require_known(scale, SCALES, f"problem {name}: unknown scale")
     x = SCALES[scale](data.x[:first])
     labels = None if data.y is None else data.y[:first]
     parts = partition.split(spec["partition"], first, labels, rng)

@@ -19,7 +19,7 @@ from fedcore.config import published
 from fedcore.config.schemas import check
 from fedcore.config.short_forms import merge, written_out
 from fedcore.config.strict_yaml import read_yaml
-from fedcore.errors import ConfigError, nearest
+from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import build
 from fedcore.experiments.cell import AUDITS, REFERENCES
 from fedcore.experiments.fingerprint import fingerprint
@@ -170,11 +170,7 @@ class Plan:
                         "an audit says nothing unless it finds out a twin with less noise"
                     )
                 for problem in run.get("problems", spec.get("problems", [])):
-                    if problem not in settings["problems"]:
-                        raise ConfigError(
-                            f"{where}: unknown problem '{problem}': "
-                            f"{nearest(problem, settings['problems'])}"
-                        )
+                    require_known(problem, settings["problems"], f"{where}: unknown problem")
                     for variant, changes in run.get("variants", {"default": {}}).items():
                         changes = dict(changes or {})
                         tags = settings["problems"][problem]["tags"] | changes.pop("tags", {})
@@ -298,8 +294,7 @@ def _twin(setting: str | list[str], problem: str) -> str:
 
 def _check_names(names: Iterable[str], known: Collection[str], what: str) -> None:
     for name in names:
-        if name not in known:
-            raise ConfigError(f"{what} '{name}': {nearest(name, known)}")
+        require_known(name, known, what)
 
 
 def _check_problem(spec: Mapping[str, Any], where: str) -> None:

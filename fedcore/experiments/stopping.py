@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fedcore.errors import ConfigError, nearest
+from fedcore.errors import ConfigError, nearest, require_known
 from fedcore.validation import require_non_negative
 
 KINDS = ("at_most", "relative_change")
@@ -34,8 +34,7 @@ class Stop:
     def __init__(self, rules: Mapping[str, Mapping[str, float]]) -> None:
         for column, rule in rules.items():
             for kind, limit in rule.items():
-                if kind not in KINDS:
-                    raise ConfigError(f"stop, {column}: no rule '{kind}': {nearest(kind, KINDS)}")
+                require_known(kind, KINDS, f"stop, {column}: no rule")
                 require_non_negative(**{f"{column}.{kind}": limit})
         self._open = {(c, kind): limit for c, rule in rules.items() for kind, limit in rule.items()}
         self._before: dict[str, float] = {}

@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogFormatterSciNotation, LogLocator, NullFormatter
 
-from fedcore.errors import InputError, nearest
+from fedcore.errors import InputError, nearest, require_known
 from fedcore.files import atomic
 from fedcore.history import History
 from fedcore.recorder import NOT_RELEASED
@@ -248,8 +248,7 @@ def title(ax: Axes, text: str, *shown: History | Run) -> None:
 
 def log10_axis(ax: Axes, which: Literal["x", "y"] = "y") -> None:
     """Make an axis logarithmic, labelled at powers of ten, and between them if these are few."""
-    if which not in ("x", "y"):
-        raise InputError(f"no axis '{which}': {nearest(str(which), 'xy')}")
+    require_known(which, ("x", "y"), "no axis", InputError)
     ax.set(**{f"{which}scale": "log"})
     axis = ax.yaxis if which == "y" else ax.xaxis
     axis.set_major_locator(LogLocator(10.0, numticks=8))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fedcore import algorithms
-from fedcore.errors import DataError, InputError, nearest
+from fedcore.errors import DataError, InputError, require_known
 from fedcore.files import checksums
 from fedcore.history import History
 from fedcore.reports import tables
@@ -182,8 +182,7 @@ class Results:
             On an experiment that the plan does not know.
         """
         for name in experiments:
-            if name not in (known := self.plan["experiments"]):
-                raise InputError(f"unknown experiment '{name}': {nearest(name, known)}")
+            require_known(name, self.plan["experiments"], "unknown experiment", InputError)
         cells = [
             cell
             for experiment in experiments or self.plan["experiments"]

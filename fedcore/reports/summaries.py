@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.errors import InputError, nearest
+from fedcore.errors import InputError, require_known
 from fedcore.reports.rows import Row, Rows, groups
 
 TWIN = "twin_"  # begins the names of columns of twins
@@ -48,8 +48,7 @@ def summarise(rows: Rows, value: str, by: Sequence[str]) -> Rows:
     """
     for row in rows:
         for name in (value, *by):
-            if name not in row:
-                raise InputError(f"no column '{name}' in this table: {nearest(name, row)}")
+            require_known(name, row, "this table has no column", InputError)
     any_twin = any(row.get(f"{TWIN}{value}") is not None for row in rows)
     found = []
     for key, group in groups(rows, *by):
@@ -272,6 +271,5 @@ def statistic(values: Sequence[Any], name: str = "median", *, missing: str = "la
     ordered = known + gaps if missing == "last" else gaps + known
     middle = (ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2])
     parts = {"median": middle, "min": ordered[:1], "max": ordered[-1:], "mean": ordered}
-    if name not in parts:
-        raise InputError(f"unknown statistic '{name}': {nearest(name, parts)}")
+    require_known(name, parts, "unknown statistic", InputError)
     return sum(parts[name]) / len(parts[name])

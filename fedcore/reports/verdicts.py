@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcore.config.published import checked
-from fedcore.errors import ConfigError, DataError, nearest
+from fedcore.errors import ConfigError, DataError, nearest, require_known
 from fedcore.reports import summaries, tables
 
 # Each verdict, with what it means, for who reads one; README says the same.
@@ -182,10 +182,8 @@ class _Measurements:
             self._tables[select["table"]] = tables.read(path)
         table = self._tables[select["table"]]
         for name in (column, *where):
-            if table and name not in table[0]:
-                raise ConfigError(
-                    f"{what}: {path} has no column '{name}': {nearest(name, table[0])}"
-                )
+            if table:
+                require_known(name, table[0], f"{what}: {path} has no column")
         rows = [row for row in table if all(_same(row[k], v) for k, v in where.items())]
         if not rows:
             values = ", ".join(f"{k} = {tables.show(v)}" for k, v in where.items())
@@ -202,8 +200,7 @@ class _Measurements:
         status = row.get("status")
         if status is None:
             return self._surrogate
-        if status not in STATUSES:
-            raise DataError(f"{path}: unknown status '{status}': {nearest(str(status), STATUSES)}")
+        require_known(status, STATUSES, f"{path}: unknown status", DataError)
         return status == "surrogate"
 
 

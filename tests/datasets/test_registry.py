@@ -106,7 +106,7 @@ def test_not_a_registry(tmp_path, content):
     [
         ("idxx", "digits", "a", "unknown loader 'idxx'.*did you mean 'idx'"),
         ("idx", "digit", "a", "unknown surrogate 'digit'.*did you mean 'digits'"),
-        ("idx", "digits", "b", "split 'train'.*uses 'b'.*known: a"),
+        ("idx", "digits", "b", "split 'train'.*has no file 'b'.*known: a"),
     ],
 )
 def test_unknown_loader_surrogate_and_file(source, registry, loader, surrogate, file, word):
