@@ -12,7 +12,7 @@ One file per cell, all repeats on the leading axis:
                                               `fedcore.experiments.twins`
 
 Every dataset carries ``units`` and ``description``, the root the provenance, and the file the seal
-of `fedcore.files.sealed`. In a private run each column also says under ``privacy`` whether it was
+of `fedcore.files.hdf5`. In a private run each column also says under ``privacy`` whether it was
 ``released``; measures were not, as exact functions of the data. There is no clock in the file: the
 same run gives the same bytes where CPU type, BLAS, its number of threads and library versions are
 the same.
@@ -30,7 +30,7 @@ import h5py
 import numpy as np
 
 from fedcore.errors import HistoryError, InputError
-from fedcore.files import sealed
+from fedcore.files import hdf5
 from fedcore.metrics import Metric
 from fedcore.recorder import COLUMNS, NOT_RELEASED, Recorder
 
@@ -141,7 +141,7 @@ class History:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the history, whole or not at all; equal histories give equal bytes."""
-        with sealed.create(path) as file:
+        with hdf5.create(path) as file:
             file.attrs["schema"] = SCHEMA
             file.attrs["about"] = json.dumps(self.about, sort_keys=True)
             for group, arrays in self._groups().items():
@@ -155,7 +155,7 @@ class History:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> History:
-        """Read a history; a damaged file is noticed by its seal (see `fedcore.files.sealed`).
+        """Read a history; a damaged file is noticed by its seal (see `fedcore.files.hdf5`).
 
         Raises
         ------
@@ -173,7 +173,7 @@ class History:
                 )
             return cls._decode(file)
 
-        return sealed.load(
+        return hdf5.load(
             path,
             decode,
             kind="history",

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.experiments.grids import combinations
+from fedcore.experiments.combinations import combinations
 from fedcore.linalg import gram_matrix
 from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key

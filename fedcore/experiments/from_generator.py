@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedcore import generators
-from fedcore.experiments.grids import combinations
+from fedcore.experiments.combinations import combinations
 from fedcore.problems.clients import Clients, check_clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.regression import Truth

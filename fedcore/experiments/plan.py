@@ -22,8 +22,8 @@ from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import build
 from fedcore.experiments.cell import AUDITS, REFERENCES
+from fedcore.experiments.combinations import combinations
 from fedcore.experiments.fingerprint import fingerprint
-from fedcore.experiments.grids import combinations
 from fedcore.experiments.stopping import Stop
 from fedcore.privacy.noise import WEAKENED
 from fedcore.recorder import COLUMNS, released_columns, require_released

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fedcore import metrics
-from fedcore.experiments.grids import combinations
+from fedcore.experiments.combinations import combinations
 from fedcore.iterates import Iterate
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder

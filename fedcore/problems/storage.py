@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 
 from fedcore.errors import DataError
-from fedcore.files import sealed
+from fedcore.files import hdf5
 from fedcore.problems.clients import Clients, Matrices, Reduction
 from fedcore.problems.problem import Problem, Reference
 from fedcore.problems.regression import Truth
@@ -20,7 +20,7 @@ SCHEMA = 1
 
 def save(problem: Problem | Sequence[Problem], path: str | os.PathLike[str]) -> None:
     """Write a problem, or several draws of one, to one HDF5 file, whole or not at all."""
-    with sealed.create(path) as file:
+    with hdf5.create(path) as file:
         file.attrs["schema"] = SCHEMA
         if isinstance(problem, Problem):
             _write(file, problem)
@@ -55,10 +55,10 @@ def load_draws(path: str | os.PathLike[str]) -> list[Problem]:
 
 
 def _load(
-    path: str | os.PathLike[str], decode: Callable[[h5py.File], sealed.Content]
-) -> sealed.Content:
+    path: str | os.PathLike[str], decode: Callable[[h5py.File], hdf5.Content]
+) -> hdf5.Content:
     words = {"kind": "problem", "first": "make the problem", "again": "make it again"}
-    return sealed.load(path, decode, failure=DataError, **words)
+    return hdf5.load(path, decode, failure=DataError, **words)
 
 
 def _write(group: h5py.Group, problem: Problem) -> None:

@@ -495,7 +495,7 @@ def test_a_cell_does_not_depend_on_how_its_problem_was_made():
     assert {
         "fedcore.problems.storage",
         "fedcore.history",
-        "fedcore.files.sealed",
+        "fedcore.files.hdf5",
         "fedcore.linalg",
     } <= modules
     made = ("fedcore.datasets", "fedcore.generators", "fedcore.experiments.build")
@@ -515,7 +515,7 @@ def problem_closure(name: str) -> set[str]:
 
 def test_a_problem_depends_on_its_own_kind_of_source():
     common = {"fedcore.experiments.build:build_draws", "fedcore.problems.storage:save"}
-    common |= {"fedcore.problems.problem", "fedcore.problems.clients", "fedcore.files.sealed"}
+    common |= {"fedcore.problems.problem", "fedcore.problems.clients", "fedcore.files.hdf5"}
     drawn, real = problem_closure("drawn"), problem_closure("real")
     assert common <= drawn & real
     own = {"fedcore.generators.low_rank", "fedcore.experiments.from_generator:make"}

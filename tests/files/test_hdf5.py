@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fedcore.errors import DataError, HistoryError
-from fedcore.files import sealed
+from fedcore.files import hdf5
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
@@ -30,7 +30,7 @@ def fill(file, seed=0):
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "file.h5"
-    with sealed.create(path) as opened:
+    with hdf5.create(path) as opened:
         fill(opened)
     return path
 
@@ -73,8 +73,8 @@ def refusal(request):
 
 
 def broken(path) -> str:
-    with pytest.raises(sealed.BrokenSeal) as caught:
-        with sealed.read(path):
+    with pytest.raises(hdf5.BrokenSeal) as caught:
+        with hdf5.read(path):
             pytest.fail("the file was opened")
     return str(caught.value)
 
@@ -86,7 +86,7 @@ def flipped(whole: bytes, offset: int, mask: int) -> bytes:
 
 
 def test_what_is_read_is_what_was_written(file):
-    with sealed.read(file) as opened:
+    with hdf5.read(file) as opened:
         expected = np.random.default_rng(0).standard_normal((20, 3))
         np.testing.assert_array_equal(opened["group/data"][()], expected)
         assert opened.attrs["about"] == '{"σ": 1}'
@@ -95,7 +95,7 @@ def test_what_is_read_is_what_was_written(file):
 
 def test_the_same_content_gives_the_same_bytes_and_another_others(file, tmp_path):
     for name, seed in (("again", 0), ("other", 1)):
-        with sealed.create(tmp_path / "elsewhere" / f"{name}.h5") as opened:
+        with hdf5.create(tmp_path / "elsewhere" / f"{name}.h5") as opened:
             fill(opened, seed)
     assert (tmp_path / "elsewhere" / "again.h5").read_bytes() == file.read_bytes()
     assert (tmp_path / "elsewhere" / "other.h5").read_bytes() != file.read_bytes()
@@ -120,24 +120,24 @@ def test_every_flipped_byte_is_noticed(file, mask):
     whole = file.read_bytes()
     for offset in [*range(700), *range(700, len(whole), 13), len(whole) - 1]:
         file.write_bytes(flipped(whole, offset, mask))
-        label = offset < len(sealed.LABEL)
+        label = offset < len(hdf5.LABEL)
         assert ("not written by fedcore" if label else "checksum differs") in broken(file)
     file.write_bytes(whole)
-    with sealed.read(file):
+    with hdf5.read(file):
         pass
 
 
 def test_a_flipped_byte_anywhere_is_refused_with_one_sentence(refusal):
     path, sentence = refusal
     whole = path.read_bytes()
-    head = [0, 1, len(sealed.LABEL) - 1, len(sealed.LABEL), len(sealed.LABEL) + 63, 200, 511]
+    head = [0, 1, len(hdf5.LABEL) - 1, len(hdf5.LABEL), len(hdf5.LABEL) + 63, 200, 511]
     metadata = [512, 513, 520, 560, 600, *(o for o in CRASHING if o < len(whole))]
     for offset in [*head, *metadata, *range(700, len(whole), 97), len(whole) - 1]:
         for mask in (0x01, 0xFF):
             path.write_bytes(flipped(whole, offset, mask))
             assert "is not a whole" in sentence()
             # Without the label nobody knows whose it is.
-            assert ("delete it and" in sentence()) == (offset >= len(sealed.LABEL))
+            assert ("delete it and" in sentence()) == (offset >= len(hdf5.LABEL))
 
 
 def test_hdf5_is_not_asked_about_a_damaged_file(refusal, monkeypatch):
@@ -199,7 +199,7 @@ def test_an_hdf5_file_without_a_seal_is_refused(refusal):
 def test_a_good_seal_on_what_is_not_hdf5_is_refused(refusal):
     path, sentence = refusal
     content = b"iteration\tobjective\n" * 100
-    seal = sealed.LABEL + hashlib.sha256(content).hexdigest().encode()
+    seal = hdf5.LABEL + hashlib.sha256(content).hexdigest().encode()
     path.write_bytes(seal.ljust(512, b"\0") + content)
     assert "is not a whole" in sentence() and "delete" not in sentence()
 
@@ -213,7 +213,7 @@ def test_a_missing_file_is_said_to_be_missing(refusal, tmp_path):
     _, sentence = refusal
     assert "does not exist" in sentence(tmp_path / "missing.h5")
     with pytest.raises(FileNotFoundError):
-        with sealed.read(tmp_path / "missing.h5"):
+        with hdf5.read(tmp_path / "missing.h5"):
             pass
 
 
@@ -229,7 +229,7 @@ def test_nothing_new_stands_under_the_name_when_writing_fails(tmp_path, before):
         path.parent.mkdir()
         path.write_bytes(before)
     with pytest.raises(ZeroDivisionError):
-        with sealed.create(path) as opened:
+        with hdf5.create(path) as opened:
             fill(opened)
             opened.flush()
             assert not path.exists() or path.read_bytes() == before
@@ -242,9 +242,9 @@ def test_nothing_stands_under_the_name_when_sealing_fails(tmp_path, monkeypatch)
     def full(*arguments):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(sealed, "_seal", full)
+    monkeypatch.setattr(hdf5, "_seal", full)
     with pytest.raises(OSError, match="no space"):
-        with sealed.create(tmp_path / "file.h5") as opened:
+        with hdf5.create(tmp_path / "file.h5") as opened:
             fill(opened)
     assert list(tmp_path.iterdir()) == []
 
@@ -427,8 +427,8 @@ def test_a_problem_is_no_history_and_is_not_to_be_deleted(problem_file, history_
 @pytest.fixture
 def large(monkeypatch, tmp_path):
     """Return a problem file that is checked piece by piece."""
-    monkeypatch.setattr(sealed, "LARGE", 1000)
-    monkeypatch.setattr(sealed, "PIECE", 512)
+    monkeypatch.setattr(hdf5, "LARGE", 1000)
+    monkeypatch.setattr(hdf5, "PIECE", 512)
     rng = np.random.default_rng(0)
     problem = Problem("large", [rng.standard_normal((40, 16)) for _ in range(3)])
     problem.clients.gram = sum(c.T @ c for c in problem.clients)
@@ -487,8 +487,8 @@ def test_a_problem_with_a_gram_matrix_is_read_without_its_matrices(large, monkey
         items = [file[f"clients/{i:05d}"].id for i in range(3)]
         spans = [range(i.get_offset(), i.get_offset() + i.get_storage_size()) for i in items]
     seen = set()
-    real = sealed._sum
-    monkeypatch.setattr(sealed, "_sum", lambda n, piece: seen.add(n) or real(n, piece))
+    real = hdf5._sum
+    monkeypatch.setattr(hdf5, "_sum", lambda n, piece: seen.add(n) or real(n, piece))
     read = storage.load(path)
     assert seen
     for span in spans:  # HDF5 reads a little more than the structure beside a matrix
@@ -500,8 +500,8 @@ def test_a_problem_with_a_gram_matrix_is_read_without_its_matrices(large, monkey
 def test_hdf5_does_not_get_to_see_a_damaged_piece(large):
     _, path = large
     path.write_bytes(flipped(path.read_bytes(), 600, 0xFF))
-    with pytest.raises(sealed.BrokenSeal, match="checksum of bytes from 512 on differs"):
-        with sealed.read(path):
+    with pytest.raises(hdf5.BrokenSeal, match="checksum of bytes from 512 on differs"):
+        with hdf5.read(path):
             pass
 
 

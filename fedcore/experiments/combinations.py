@@ -1,4 +1,4 @@
-"""Grids of values by name, as configuration files declare them."""
+"""Combinations of values by name, as configuration files declare them."""
 
 from __future__ import annotations
 
