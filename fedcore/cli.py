@@ -21,7 +21,7 @@ from typing import Any
 import click
 
 from fedcore import __version__
-from fedcore.errors import ConfigError, DataError, FedcoreError, InputError
+from fedcore.errors import ConfigError, DataError, FedcoreError, InputError, nearest
 
 RAW = "data/raw"
 DEFAULT_CLIENTS = 10
@@ -209,14 +209,17 @@ def run(
         metrics.get(name)
     parts = _partition(partition, clients)
     spec = {"dataset": dataset, "partition": parts}
-    try:
-        datasets.describe(dataset)
-    except ConfigError as error:
-        raise ConfigError(f"{error}; own data go through Python: fedcore.run") from error
+    if dataset not in datasets.names():
+        raise ConfigError(
+            f"unknown data set '{dataset}': {nearest(dataset, datasets.names())}; "
+            "own data go through Python: fedcore.run"
+        )
     if not surrogate:
         try:
             datasets.fetch(dataset, raw)  # what is there is only checked
         except DataError as error:
+            if datasets.missing(dataset, raw, surrogate=True):
+                raise
             raise DataError(f"{error}; or try it on a stand-in with --surrogate") from error
     problem = build.build(dataset, spec, raw=raw, seed=seed, surrogate=surrogate)
     require_rank(components, problem.n_samples, problem.n_features)

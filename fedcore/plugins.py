@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import warnings
 from collections.abc import Iterable
 from functools import cached_property
 from importlib.metadata import entry_points
@@ -40,6 +41,12 @@ class Registry:
             if not info.name.startswith("_")
         }
         others = {point.name: point.value for point in entry_points(group=self._package)}
+        for name in others.keys() & own.keys():
+            warnings.warn(
+                f"entry point {self._package}: '{name}' = {others[name]} is ignored: fedcore's own "
+                f"{self._noun} of this name counts, so give yours another",
+                stacklevel=2,
+            )
         return others | own  # an entry point cannot replace what is built in
 
     def names(self) -> list[str]:

@@ -7,6 +7,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+from contract.cases import Case, Draws
+
+import fedcore
+from fedcore.datasets.loaded import Loaded
+from fedcore.problems.problem import Problem
+from fedcore.recorder import Recorder
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding.md"
 SCRIPT = """
@@ -30,8 +39,38 @@ print("fine")
 """
 
 
+def printed():
+    """Code blocks of the page: an algorithm, its case, a measure, a loader."""
+    return re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+
+
+def test_the_printed_case_is_the_plain_form_of_the_printed_algorithm():
+    algorithm, case, *_ = printed()
+    method, names = ModuleType("their_method"), {"np": np, "Case": Case, "CASES": {}}
+    sys.modules[method.__name__] = method  # a dataclass looks its module up
+    exec(algorithm, method.__dict__)
+    exec(case, names)
+    clients = [np.random.default_rng(i).standard_normal((20, 6)) for i in range(3)]
+    params = method.Params(n_components=2, **names["CASES"]["subspace_iteration"].settings[1])
+    federation = fedcore.Federation(clients, seed=5)
+    recorder = Recorder(Problem("any", clients), federation.ledger, [])
+    found = method.run(federation, params, Draws(5, 3).server, recorder)
+    plain, _ = names["CASES"]["subspace_iteration"].oracle(clients, Draws(5, 3), params)
+    basis = np.linalg.qr(found["basis"])[0]
+    np.testing.assert_allclose(basis @ basis.T, plain @ plain.T, atol=1e-12)
+
+
+def test_the_printed_loader_reads_a_table(tmp_path):
+    loader = printed()[3]
+    names = {"np": np, "Loaded": Loaded}
+    exec(loader, names)
+    (tmp_path / "t.csv").write_text("y,a,b\n1,2,3\n0,4,5.5\n", encoding="utf-8")
+    got = names["read"](tmp_path, {"table": "t.csv"}, 2)
+    assert got.x.tolist() == [[2.0, 3.0], [4.0, 5.5]] and got.y.tolist() == [1, 0]
+
+
 def test_the_printed_algorithm_and_measure_run_from_another_package(tmp_path, installed):
-    algorithm, metric = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    algorithm, _, metric, _ = printed()
     (tmp_path / "their_method.py").write_text(algorithm, encoding="utf-8")
     (tmp_path / "their_measures.py").write_text(metric, encoding="utf-8")
     entries = "[fedcore.algorithms]\nsubspace_iteration = their_method\n"

@@ -45,6 +45,15 @@ def communication(params, shape):
     return Cost(0, 0, shape.n_clients * shape.n_features * params.n_components)
 '''
 
+
+def test_a_name_that_is_taken_is_said_to_be_ignored(tmp_path, installed, monkeypatch):
+    installed(tmp_path, "theirs", "[fedcore.algorithms]\nssi = their_ssi\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = Registry("fedcore.algorithms", algorithms.__path__, "algorithm")
+    with pytest.warns(UserWarning, match="'ssi' = their_ssi is ignored: fedcore's own algorithm"):
+        assert registry.module_name("ssi") == "fedcore.algorithms.ssi"
+
+
 SCRIPT = """
 import numpy as np
 import fedcore

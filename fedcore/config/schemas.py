@@ -80,6 +80,10 @@ def check(config: Mapping[str, Any], schema: str, what: str) -> dict[str, Any]:
             if not any(re.search(pattern, key) for pattern in patterns)
         )
         message = f"unknown key '{unknown}': {nearest(unknown, known)}"
+    elif error.validator == "format":
+        message = f"{error.instance!r} is no address: it begins with https:// or http://"
+    elif error.validator == "type" and error.validator_value == "boolean":
+        message = f"{error.instance!r} is neither true nor false (in --config: True or False)"
     elif len(message) > LONGEST:
         message = f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
     raise ConfigError(f"{what}, {_place(error.absolute_path)}: {message}")

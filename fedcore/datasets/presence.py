@@ -31,6 +31,7 @@ def missing(
     mirror: str | os.PathLike[str] | None = None,
     registry: str | os.PathLike[str] | None = None,
     answers: Callable[[str], bool] | None = None,
+    surrogate: bool = False,
 ) -> str | None:
     """Say what a person must provide before `fetch` can succeed.
 
@@ -45,6 +46,8 @@ def missing(
     answers : callable, optional
         Whether the server of an address can be reached, such as `download.answers`. Without it
         every address counts, and no network is touched.
+    surrogate : bool, default=False
+        Ask for the data set's stand-in, for which nothing is fetched.
 
     Returns
     -------
@@ -55,6 +58,9 @@ def missing(
     entry, _ = find(name, registry)
     if entry is None:
         return None
+    if surrogate:
+        found = "surrogate" in entry
+        return None if found else f"data set '{name}' has no 'surrogate', a stand-in to run it with"
     raw, there = Path(raw_dir) / name, mirror_folder(name, mirror)
     for source in entry["sources"]:
         if all(

@@ -341,12 +341,10 @@ def _unavailable(plan: Plan, answers: Callable[[str], bool] | None) -> dict[str,
     """Problems whose data cannot be had, with the sentence that says why and what to do."""
     from fedcore import datasets
 
-    if plan.config["surrogates"]:
-        return {}
-    reasons = {}
-    for name, spec in plan.problems.items():
-        if "dataset" in spec:
-            reason = datasets.missing(spec["dataset"], plan.config["paths"]["raw"], answers=answers)
-            if reason:
-                reasons[name] = reason
-    return reasons
+    raw, surrogate = plan.config["paths"]["raw"], plan.config["surrogates"]
+    reasons = {
+        name: datasets.missing(spec["dataset"], raw, answers=answers, surrogate=surrogate)
+        for name, spec in plan.problems.items()
+        if "dataset" in spec
+    }
+    return {name: reason for name, reason in reasons.items() if reason}

@@ -204,6 +204,7 @@ def test_the_iterates_are_those_of_the_plain_method_on_the_stacked_matrix(
     case = case_of(name)
     if case.oracle is None:
         pytest.fail(f"{name} has no oracle: write its plain form into tests/contract/cases.py")
+    # Where all of these fail: does the plain form draw its start as `run` does, and in its order?
     clients = [np.vstack(clients)] if parts == "one client" else clients
     starts = [None, starting_basis(clients[0].shape[1])]
     if parts == "one client" and setting.get("init") == "pgd":

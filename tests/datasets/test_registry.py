@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,16 +16,17 @@ from fedcore.datasets import registry as registry_module
 from fedcore.datasets import surrogates, variants
 from fedcore.errors import ConfigError, DataError, FedcoreError, InputError
 
+ROOT = Path(__file__).parents[2]
 IMAGES = {"images": "a", "labels": "a"}
 NAMES = ["mnist", "fashion_mnist", "cifar10", "cifar100", "w8a", "celeba"]
 
 
 def test_names_and_descriptions():
-    assert datasets.names() == NAMES
-    for name in NAMES:
+    assert set(NAMES) <= set(datasets.names())
+    for name in datasets.names():
         entry = datasets.describe(name)
         assert entry["terms"] and entry["citation"] and entry["sources"]
-        assert entry["surrogate"] in variants.SURROGATES
+        assert "surrogate" not in entry or entry["surrogate"] in variants.SURROGATES
         for variant in entry["sources"]:
             assert variant["loader"] in variants.LOADERS
             files = {file["name"] for file in variant["files"]} | set(variant.get("folders", ()))
@@ -149,14 +151,24 @@ def third_party(raw_dir, *, split, surrogate, options):
     return datasets.Dataset("ours", x, None, "official", f"{raw_dir} {split} {surrogate}", "0")
 
 
+def test_a_stand_in_is_missing_where_the_registry_names_none(tmp_path):
+    path = tmp_path / "registry.yaml"
+    assert datasets.missing("w8a", tmp_path, surrogate=True) is None
+    text = (ROOT / "config/datasets.yaml").read_text(encoding="utf-8")
+    path.write_text(text.replace("    surrogate: sparse_binary\n", ""), encoding="utf-8")
+    said = datasets.missing("w8a", tmp_path, registry=path, surrogate=True)
+    assert said.startswith("data set 'w8a' has no 'surrogate'")
+
+
 def test_third_party_data_set(monkeypatch, tmp_path):
+    own = datasets.names()
     points = [
         EntryPoint("ours", f"{__name__}:third_party", registry_module.GROUP),
         EntryPoint("wrong", "builtins:dict", registry_module.GROUP),
         EntryPoint("gone", "no_such_module_here:x", registry_module.GROUP),
     ]
     monkeypatch.setattr(registry_module, "entry_points", lambda group: points)
-    assert datasets.names() == [*NAMES, "gone", "ours", "wrong"]
+    assert datasets.names() == [*own, "gone", "ours", "wrong"]
     assert datasets.missing("ours", tmp_path) is None
     assert datasets.fetch("ours", tmp_path) == []
     assert "third_party" in datasets.describe("ours")["description"]
