@@ -30,7 +30,8 @@ class Problem:
     name : str
     clients : Clients
         One matrix of shape (n_i, d) per client, rows are samples; may be given as a list.
-    status : {"official", "rebuilt", "surrogate", "synthetic"}
+    status : str
+        One of `fedcore.problems.STATUSES`.
     note : str
         What a reader of a result must know about the data.
     truth : Truth, optional

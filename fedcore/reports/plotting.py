@@ -28,6 +28,7 @@ from matplotlib.ticker import EngFormatter, LogFormatterSciNotation, LogLocator,
 from fedcore.errors import InputError, nearest, require_known
 from fedcore.files import atomic
 from fedcore.history import History
+from fedcore.problems import STATUSES
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports.results import Run
 from fedcore.reports.style import COLOURS, CYCLE, look, style
@@ -231,7 +232,7 @@ def title(ax: Axes, text: str, *shown: History | Run) -> None:
         ax.set_gid(NOT_RELEASED)
     found = {history.about.get("problem", {}).get("status") for history in histories}
     marks = [f"[{kind} data]" for kind in ("surrogate", "rebuilt") if kind in found]
-    if found - {"official", "synthetic", "surrogate", "rebuilt"}:
+    if found - set(STATUSES):
         marks.append("[data of unknown origin]")
     spec = ax.get_subplotspec()
     columns = spec.get_gridspec().ncols if spec else 1

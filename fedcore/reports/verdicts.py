@@ -25,6 +25,7 @@ from typing import Any
 
 from fedcore.config.published import checked
 from fedcore.errors import ConfigError, DataError, nearest, require_known
+from fedcore.problems import STATUSES
 from fedcore.reports import summaries, tables
 
 # Each verdict, with what it means, for who reads one; README says the same.
@@ -39,7 +40,6 @@ VERDICTS = {
     "surrogate data": "measured on stand-ins for the data, so not compared.",
     "not run": "the data cannot be had, or something that the comparison needs is missing.",
 }
-STATUSES = ("official", "rebuilt", "surrogate", "synthetic")
 
 
 @dataclass(frozen=True)
