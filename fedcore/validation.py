@@ -110,9 +110,18 @@ def declared(owner: Callable[..., Any]) -> dict[str, tuple[Check, bool]]:
 
     An annotation ``Annotated[kind, check]`` or ``Annotated[kind, check] | None`` declares
     ``check(value, name)``, a `Rule` or another callable; ``bool`` declares `FLAG`.
+
+    Raises
+    ------
+    InputError
+        When a name in the annotations is imported for type checkers alone.
     """
+    try:
+        hints = get_type_hints(owner, include_extras=True)
+    except NameError as error:
+        raise InputError(f"annotations of {owner.__module__}: {error}; import it") from error
     found = {}
-    for name, hint in get_type_hints(owner, include_extras=True).items():
+    for name, hint in hints.items():
         kinds = get_args(hint) if type(None) in get_args(hint) else (hint,)
         for kind in kinds:
             for check in (FLAG,) if kind is bool else getattr(kind, "__metadata__", ()):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -54,3 +55,58 @@ def test_only_a_word_is_one_of_the_words(value):
     """A list or a mapping, which cannot be looked up, as little as another value."""
     message = refused(lambda **knob: validation.require_one_of(("a", "none"), **knob), value=value)
     assert "is unknown: " in message and message.endswith("known: a, none")
+
+
+@pytest.mark.parametrize(
+    ("rule", "inside", "outside", "words"),
+    [
+        (validation.whole(2), [2, np.int8(7), 10**400], [1, 2.0], "a whole number of at least 2"),
+        (validation.real(), [-1e308, 0, np.float32(2)], [], "a finite number"),
+        (validation.real(above=0, most=1), [1e-300, 1], [0, 1.0001], "above 0 and at most 1"),
+        (validation.real(least=1, below=2), [1, 1.9], [0.9, 2], "of at least 1 and below 2"),
+    ],
+)
+def test_a_rule_admits_what_its_words_say(rule, inside, outside, words):
+    assert rule.words.endswith(words)
+    for value in inside:
+        rule(value, "knob")
+    for value in [*outside, *NO_NUMBERS]:
+        with pytest.raises(InputError, match=r"^knob must be "):
+            rule(value, "knob")
+    if rule.words.startswith("a finite"):
+        with pytest.raises(InputError, match="knob"):
+            rule(10**400, "knob")
+
+
+@validation.checked
+def declaring(
+    count: validation.Count,
+    share: validation.Share | None = None,
+    on: bool = False,
+    free: float = 1,
+):
+    return count, share, on, free
+
+
+def test_declarations_are_checked_by_type_and_none_passes_where_it_is_declared():
+    assert declaring(1, None, np.True_, "free") == (1, None, True, "free")
+    for values in ((0,), (None,), (1, 1.0), (1, 0.5, "yes")):
+        with pytest.raises(InputError, match="must be"):
+            declaring(*values)
+
+
+def test_names_are_refused_with_a_hint_and_required():
+    validation.check_names(declaring, ("count", "free"), "it")
+    for names, words in ((("count", "shore"), "it has no parameter 'shore': did you mean 'share'"),
+                         (("share",), "it needs the parameter 'count'")):  # fmt: skip
+        with pytest.raises(InputError, match=re.escape(words)):
+            validation.check_names(declaring, names, "it")
+    validation.check_names(declaring, ("share",), "it", given=("count",))
+
+
+def test_an_annotation_that_only_type_checkers_can_read_is_named():
+    def theirs(x: "NDArray"):  # noqa: F821, UP037
+        """Nothing."""
+
+    with pytest.raises(InputError, match="'NDArray' is not defined; import it"):
+        validation.check_annotated(theirs, {})

@@ -46,7 +46,7 @@ from fedcore.privacy.mechanisms import derived
 from fedcore.validation import one_of
 
 PAPER = "dppower"
-NEIGHBOURS = {"entry": "change_entry", "row_by_entries": "add_or_remove_one"}
+RELATIONS = {"entry": "change_entry", "row_by_entries": "add_or_remove_one"}
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Params(Budgeted):
         Unused: a direct method has no starting basis.
     """
 
-    protects: Annotated[str, one_of(NEIGHBOURS)] = "row_by_entries"
+    protects: Annotated[str, one_of(RELATIONS)] = "row_by_entries"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,7 +76,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     dict
         ``basis`` of shape (n_features, n_components).
     """
-    params.open(federation, NEIGHBOURS[params.protects], bounded=params.protects != "entry")
+    params.open(federation, RELATIONS[params.protects], bounded=params.protects != "entry")
     d, k = federation.shape.n_features, params.n_components
     b = math.sqrt(d) if params.protects == "row_by_entries" else 1.0
     multiplier = None if params.epsilon is None else noise_multiplier(params)

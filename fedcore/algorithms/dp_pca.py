@@ -36,7 +36,7 @@ from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.parts.budget import Budgeted, gaussian_start
-from fedcore.parts.private_mean import Noise, private_mean
+from fedcore.parts.private_mean import Budget, private_mean
 from fedcore.privacy import accounting
 from fedcore.privacy.bounded_rows import without_endless_rows
 from fedcore.privacy.events import Bounded, Event, Gaussian
@@ -80,7 +80,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     params.open(federation, "replace_one", bounded=False)
     W = gaussian_start(federation, params, rng)
-    noise = None if params.epsilon is None else calibrate(params, W.size)
+    budget = None if params.epsilon is None else calibrate(params, W.size)
 
     def one_pass(data: np.ndarray, state: SimpleNamespace, W: np.ndarray) -> np.ndarray:
         stream = state.rng
@@ -93,18 +93,18 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             stream = state.privacy.bounded(params.epsilon, params.delta, "DP-PCA")
         for t, batch in enumerate(np.array_split(stream.permutation(len(data)), params.batches)):
             rows = without_endless_rows(data[batch])
-            if noise is None:
+            if budget is None:
                 mean = rows.T @ (rows @ W) / max(len(rows), 1)
             else:
                 gradients = (rows[:, :, None] * (rows @ W)[:, None, :]).reshape(len(rows), -1)
-                mean = private_mean(gradients, noise, params.batches, stream).reshape(W.shape)
+                mean = private_mean(gradients, budget, params.batches, stream).reshape(W.shape)
             W = orth(W + params.rate / (params.gap * (params.offset + t)) * mean)
         return derived(state, W)
 
     return {"basis": client_after_client(federation, one_pass, W, record)}
 
 
-def calibrate(params: Params, coordinates: int) -> Noise:
+def calibrate(params: Params, coordinates: int) -> Budget:
     """Budget of a batch for gradients of so many coordinates."""
     assert params.epsilon is not None
     epsilon, delta = params.epsilon / 2.0, params.delta / 2.0
@@ -112,7 +112,7 @@ def calibrate(params: Params, coordinates: int) -> Noise:
     if params.calibration == "paper":
         part = epsilon / (4.0 * math.sqrt(2.0 * coordinates * math.log(4.0 / delta)))
         z = math.sqrt(2.0 * math.log(2.5 / delta)) / (epsilon / 2.0)
-        return Noise((epsilon, delta), (part, small), z)
+        return Budget((epsilon, delta), (part, small), z)
 
     def part_of(z: float) -> float:
         return 1.0 / (z * math.sqrt(coordinates))
@@ -121,4 +121,4 @@ def calibrate(params: Params, coordinates: int) -> Noise:
         return {Gaussian(z): 1, Bounded(part_of(z), small): coordinates}
 
     z = accounting.calibrate(events, epsilon, delta)
-    return Noise((epsilon, delta), (part_of(z), small), z)
+    return Budget((epsilon, delta), (part_of(z), small), z)

@@ -41,7 +41,7 @@ from fedcore.privacy.bounded_rows import product, transposed_product
 from fedcore.validation import CountOrZero, one_of
 
 PAPER = "dppower"
-NEIGHBOURS = {
+RELATIONS = {  # of `fedcore.privacy.events.NEIGHBOURS`, by what is protected
     "entry": "change_entry",
     "row_by_entries": "zero_out_one",
     "row": "add_or_remove_one",
@@ -61,7 +61,7 @@ class Params(Budgeted):
     """
 
     rounds: CountOrZero = 10
-    protects: Annotated[str, one_of(NEIGHBOURS)] = "row"
+    protects: Annotated[str, one_of(RELATIONS)] = "row"
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -74,7 +74,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     by_row = params.protects == "row"
     bounded = params.protects != "entry"
-    params.open(federation, NEIGHBOURS[params.protects], bounded=bounded, rows=not by_row)
+    params.open(federation, RELATIONS[params.protects], bounded=bounded, rows=not by_row)
     step = gram_product
     if params.epsilon is not None and params.rounds:
         step = noisy_product(params, federation.shape.n_features)

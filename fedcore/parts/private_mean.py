@@ -15,7 +15,7 @@ FAILURE = 0.01  # ζ, probability with which a gradient may lie beyond τ
 VOTES = 4.0  # subsets that vote, in units of the count that a bin needs to be seen
 
 
-class Noise(NamedTuple):
+class Budget(NamedTuple):
     """Budget of one batch: (ε, δ) of Λ̂, (ε, δ) of a coordinate's histogram, z of the mean."""
 
     eigenvalue: tuple[float, float]
@@ -24,24 +24,24 @@ class Noise(NamedTuple):
 
 
 def private_mean(
-    gradients: np.ndarray, noise: Noise, batches: int, rng: np.random.Generator
+    gradients: np.ndarray, budget: Budget, batches: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Mean of the rows of `gradients`, shape (d',), with the privacy of one batch's budget."""
     B, d = gradients.shape
-    top = top_eigenvalue(gradients, *noise.eigenvalue, rng)
+    top = top_eigenvalue(gradients, *budget.eigenvalue, rng)
     if top is None:
         return np.zeros(d)
     tau = 2.0**0.25 * math.sqrt(2.0 * top * math.log(B * d * batches / FAILURE))
     bins = np.clip(np.floor(gradients / (2.0 * tau)), -(2.0**60), 2.0**60).astype(np.int64)
     centres = np.zeros(d)
     for j in range(d):
-        found = largest_bin(bins[:, j], *noise.coordinate, rng)
+        found = largest_bin(bins[:, j], *budget.coordinate, rng)
         centres[j] = 0.0 if found is None else (2.0 * found + 1.0) * tau
     cut = np.clip(gradients, centres - 2.0 * tau, centres + 2.0 * tau)
     moved = 4.0 * tau * math.sqrt(d) / B  # of the mean, by one replaced row
     # Rounding goes with what is summed, noise with τ: far from 0 the centres stay out of the sum.
     return (
-        centres + (cut - centres).mean(axis=0) + moved * noise.multiplier * rng.standard_normal(d)
+        centres + (cut - centres).mean(axis=0) + moved * budget.multiplier * rng.standard_normal(d)
     )
 
 

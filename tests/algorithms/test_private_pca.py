@@ -560,7 +560,7 @@ def test_the_private_mean_of_values_far_from_zero_is_rounded_by_their_spread():
     values = 1e9 * (1 + 1e-13 * rng.standard_normal((20_000, 1)))
     other = values.copy()
     other[7] = 1e9 * (1 + 3e-13)
-    noise = private_mean.Noise((1.0, 1e-6), (1.0, 1e-6), 1e-300)
+    noise = private_mean.Budget((1.0, 1e-6), (1.0, 1e-6), 1e-300)
     first, second = (
         private_mean.private_mean(v, noise, 1, np.random.default_rng(1)) for v in (values, other)
     )
