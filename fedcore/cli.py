@@ -74,6 +74,7 @@ def algorithms(name: str | None) -> None:
     """
     from fedcore.algorithms import get, names
     from fedcore.parts.params import describe
+    from fedcore.parts.residuals import with_tolerance
     from fedcore.reports.terminal import columns
 
     if name is None:
@@ -81,12 +82,13 @@ def algorithms(name: str | None) -> None:
         return
     algorithm = get(name)
     click.echo(f"{name}, of the paper '{algorithm.paper}'\n\n{(algorithm.module.__doc__ or '')}")
+    defaults = {k: f"default {v:g}" for k, v in with_tolerance(algorithm, {}).items()}  # of a run
     text = click.HelpFormatter()
     with text.section("Parameters, with --set NAME=VALUE (n_components is --components)"):
         text.write_dl(
-            (known.name, f"{known.sentence} [{known.kind}; {known.default}]".lstrip())
-            for known in describe(algorithm.module.Params)
-            if known.name != "start"
+            (name, f"{sentence} [{kind}; {defaults.get(name, default)}]".lstrip())
+            for name, sentence, kind, default in describe(algorithm.module.Params)
+            if name != "start"
         )
     click.echo(text.getvalue(), nl=False)
 

@@ -77,8 +77,9 @@ def test_algorithms():
     assert "paper 'factorization'" in one
     assert "T, gradient steps on every client. [a whole number of at least 0; default 500]" in one
     assert "[one of initial, final; default initial]" in one
+    assert f"default {TOL:g}" in call("algorithms", "ssi").output  # of `fedcore run`
     theirs = " ".join(call("algorithms", "wk2023").output.split())
-    assert "is not given. [a finite number above 0, or null; default null]" in theirs
+    assert "one more round. [a finite number above 0, or null; default null]" in theirs
     assert "[a finite number above 0; required]" in call("algorithms", "yd2021").output
     assert "did you mean 'power_gd'" in refused("algorithms", "pover_gd")
 
@@ -87,14 +88,14 @@ def test_types_of_parameters_are_shown_as_they_are_written(monkeypatch):
     module = types.SimpleNamespace(
         __doc__="Theirs.", PAPER="theirs", run=None, communication=None,
         Params=dataclasses.make_dataclass(
-            "Params", [("n_components", int), ("rounds", int, 3), ("tol", float | None, None)]
+            "Params", [("n_components", int), ("rounds", int, 3), ("limit", float | None, None)]
         ),
     )  # fmt: skip
     theirs = fedcore.algorithms.Algorithm("theirs", module)
     monkeypatch.setattr("fedcore.algorithms.get", lambda name: theirs)
     shown = call("algorithms", "theirs").output
     assert "  rounds        [int; default 3]" in shown
-    assert "  tol           [float | None; default null]" in shown
+    assert "  limit         [float | None; default null]" in shown
 
 
 BROKEN = {

@@ -55,7 +55,7 @@ class Params(Budgeted):
     Attributes
     ----------
     rounds : int
-        T.
+        T, steps of the power method.
     failure : float
         β: probability with which the search may pass a threshold that no row exceeds.
     search_share : float
@@ -63,7 +63,8 @@ class Params(Budgeted):
     ratio : float
         Ratio of successive thresholds.
     constant : str
-        Noise of the calibration ``paper``.
+        Whose noise the calibration ``paper`` takes: the pseudo-code's or the larger one of the
+        proof.
     """
 
     rounds: CountOrZero = 10

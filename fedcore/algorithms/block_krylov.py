@@ -49,7 +49,7 @@ class Params(ssi.Params):
     Attributes
     ----------
     memory : int
-        Blocks that the server may keep (the columns of V over p).
+        Blocks of p columns that the server may keep; a restart makes room.
     """
 
     memory: Annotated[int, whole(2)] = 32

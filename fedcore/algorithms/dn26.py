@@ -56,7 +56,7 @@ class Params(Budgeted):
     Attributes
     ----------
     protects : str
-        What a neighbour may change: one entry, or a row, by composition over its entries.
+        What a neighbour may change: an entry, or a row by composition over its entries.
     start : None
         Unused: a direct method has no starting basis.
     """

@@ -53,11 +53,13 @@ class Params(Budgeted):
     Attributes
     ----------
     gap : float
-        λ̄₁ − λ̄₂, of E aaᵀ.
-    rate, offset : float
-        h and ξ of the steps h / (gap (ξ + t)).
+        λ̄₁ − λ̄₂, eigenvalue gap of E aaᵀ, taken as known.
+    rate : float
+        h of the steps h / (gap (ξ + t)).
+    offset : float
+        ξ of the steps.
     batches : int
-        T, of every client.
+        T, batches into which every client parts its rows.
     """
 
     gap: Positive = 0.1

@@ -66,7 +66,7 @@ class Params(ssi.Rounds):
         projections in the place of bases. ``residual``: ``‖P⊥ HᵢXᵢ‖_F`` down by δᵢ (14) or to
         rounding. ``decrease``: (13). ``fixed``: after `inner_steps`.
     tolerance : float
-        ε_x of the first two rules.
+        ε_x of ``relative_change`` and ``subspace_change``.
     delta : float
         δᵢ of the rule ``residual``.
     inner_steps : int
@@ -74,13 +74,13 @@ class Params(ssi.Rounds):
     solver : str
         What an inner iteration is; see `fedcore.parts.eigensolvers`.
     signs : str
-        Of the columns of Xᵢ: diag(R) ≥ 0 in the inner QR, or what LAPACK and Eigen leave.
+        Signs of the columns of Xᵢ: diag(R) ≥ 0 in the inner QR, or what LAPACK and Eigen leave.
     beta_factor : float
         βᵢ⁽⁰⁾ / ‖Aᵢ‖², in the norm `beta_norm`.
     beta_norm : str
-        The paper's is the spectral one.
+        Norm in which `beta_factor` is meant; the paper's is the spectral one.
     adapt : bool
-        Raise βᵢ by a tenth where the rule (25), asked every fifth round, says so.
+        Whether βᵢ grows by a tenth where the rule (25), asked every fifth round, says so.
     """
 
     inner: Annotated[str, one_of(RULES)] = "relative_change"

@@ -60,20 +60,22 @@ class Params(Parameters):
         T, products of a client.
     local_steps : int
         p, products before the first synchronisation.
-    schedule, alignment : str
-        Those of `local_power`.
+    schedule : str
+        How `local_steps` changes from one synchronisation to the next, as in `local_power`.
+    alignment : str
+        How the Zᵢ are turned towards the first client's, as in `local_power`.
     epsilon : float or None
         ε of the whole run; None for no noise.
     delta : float
         δ of the whole run.
     calibration : str
-        Noise: see `fedcore.parts.gram_noise`.
+        Least noise that the accountant allows for (ε, δ), or that of the paper's Theorem 6.
     participants : int, optional
-        K; when it is not given, all clients take part, without a draw (Algorithm 2).
+        K, clients that are drawn; all of them, without a draw (Algorithm 2), when it is not given.
     replacement : bool
         Whether the K are drawn with replacement.
     clip : bool
-        Scale rows of norm above 1 down to 1. Otherwise, if there is noise, they are refused.
+        Whether rows of norm above 1 are scaled down to it; else a run with noise refuses them.
     """
 
     target: Count | None = None

@@ -56,7 +56,7 @@ class Params(ssi.Rounds):
     schedule : str
         How many of them round k = 0, 1, … makes: q, q − k, or ⌊q/2ᵏ⌋; never less than one.
     alignment : str
-        Dᵢ. The first client is the reference, so that its place among the clients then matters.
+        Dᵢ, which turns Zᵢ towards the first client's, whose place among the clients then matters.
     """
 
     local_steps: Count = 8

@@ -57,7 +57,7 @@ class Params(Budgeted):
     rounds : int
         T, products with AᵀA.
     protects : str
-        What a neighbour may change; see the module's text.
+        What a neighbour may change: an entry, a row by composition over its entries, or a row.
     """
 
     rounds: CountOrZero = 10

@@ -44,9 +44,9 @@ class Params(power_iteration.Params):
     local_steps : int
         T, gradient steps on every client.
     momentum : bool
-        Nesterov's acceleration with β_k = k/(k+3).
+        Whether steps take Nesterov's acceleration, with β_k = k/(k+3).
     orthonormalise : bool
-        Descend with an orthonormal basis of V (Remark 4).
+        Whether clients descend with an orthonormal basis of V (Remark 4).
     """
 
     local_steps: CountOrZero = 500

@@ -69,7 +69,7 @@ class Params(power_gd.Params):
     Attributes
     ----------
     penalty : str
-        ρ.
+        ρ, the regulariser: half the squared Frobenius norm, or the norm of that name.
     strength : float
         Weight of the regulariser, in the units of the loss.
     """

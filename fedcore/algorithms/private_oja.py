@@ -54,13 +54,13 @@ class Params(Budgeted):
     Attributes
     ----------
     gap : float
-        λ̄₁ − λ̄₂, of E aaᵀ.
+        λ̄₁ − λ̄₂, eigenvalue gap of E aaᵀ, taken as known.
     rate : float
-        h.
+        h of the steps h / (gap (ξ + t)).
     offset : float
-        ξ, in steps.
+        ξ of the steps.
     bound : float
-        β.
+        β, longest gradient that is not cut.
     batch : int
         Rows of a step.
     """

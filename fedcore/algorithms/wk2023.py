@@ -42,9 +42,9 @@ class Params(Parameters):
     rounds : int
         Iterations, one communication each.
     C, mu : float
-        Constants of the initialisation and of the step.
+        Constant of the initialisation and of the step.
     sigma_max : float, optional
-        σ₁(S); a bound is found, for a round, when it is not given.
+        σ₁(S); when it is not given, the clients find a bound in one more round.
     start : ndarray of shape (n_features, n_components), optional
         Φ_V; drawn when it is not given.
     """

@@ -38,8 +38,10 @@ class Params(Parameters):
     ----------
     n_components : int
         Rank r.
-    sigma_max, sigma_r : float
-        Largest and r-th singular value of S, from which the theory computes step and scale.
+    sigma_max : float
+        Largest singular value of S, from which the theory computes step and scale.
+    sigma_r : float
+        The r-th singular value of S, for the same.
     reading : str
         Form of the theory's constants; see `constants`.
     rounds : int

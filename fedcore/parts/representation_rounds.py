@@ -25,21 +25,22 @@ class Params(Parameters):
     n_components : int
         k, columns of B.
     rounds : int
-        T.
+        T, rounds after the start.
     step : float
         η σ̄², step on the representation.
     head_sigma : float
-        σ̄, in units of the labels.
+        σ̄ = σ_max(W*)/√n, in units of the labels; with 1, `step` is η itself.
     head_step : float
-        α, gradient step on a head.
+        α, size of a gradient step on a head.
     participation : float
-        r; the nearest whole number of clients, at least one, is drawn without replacement.
+        r, share of the clients that takes part in a round, drawn without replacement; the nearest
+        whole number, at least one.
     batch : int, optional
         Samples that a client uses in a round; all when it is not given.
     fresh : bool
         Whether each round uses the next `batch` samples, none of them twice.
     init : str
-        See `fedcore.parts.representation_starts`.
+        How B⁰ is found; see `fedcore.parts.representation_starts`.
     init_rounds : int
         Rounds of ``pgd``.
     init_step : float
