@@ -254,6 +254,8 @@ def execute(
         raise InputError(f"{algorithm.name} has recorded no iterate: run calls record(0, …) first")
     _require_found(algorithm.name, output, problem.n_features)
     recorder.end(output)
+    if federation.ledger.privacy is not None:  # its parameters need not have said so
+        _require_noise(center, finish)
     output = {**output, **added}
     return recorder, output if finish is None else {**output, **finish(federation, output)}
 

@@ -163,6 +163,25 @@ def test_a_private_algorithm_is_not_centred_bare(clients):
     assert not seen.exchanges
 
 
+def test_who_protects_without_an_epsilon_among_its_parameters_has_no_bare_last_round(
+    clients, monkeypatch
+):
+    """An algorithm of another package may call ε something else."""
+    module = algorithms.get("ssi").module
+    real = module.run
+
+    def run(federation, params, rng, record):
+        federation.protect(delta=1e-6, neighbours="replace_one")
+        return real(federation, params, rng, record)
+
+    monkeypatch.setattr(module, "run", run)
+    seen = Transcript()
+    pca = FederatedPCA(2, algorithm="ssi", center=False, rounds=3, tol=0, transcript=seen)
+    with pytest.raises(InputError, match=r"use fedcore\.run"):
+        pca.fit(clients)
+    assert {exchange.round for exchange in seen.exchanges} == {1, 2, 3}  # no other round
+
+
 def test_run_centres_and_measures_the_centred_data(clients):
     S = np.vstack(clients)
     found = fedcore.run("centralized_svd", clients, 3, center=True)
