@@ -36,9 +36,9 @@ class FederatedPCA:
     `fedcore.run`. The history ends before the last round.
 
     **What the server sees of a client.** With plain sums, every reply: the mean and the number of
-    the client's samples, and the products of its covariance with r more directions in every round,
-    which are all of it after n_features / r rounds. With secure aggregation, which all these
-    exchanges allow, it sees the same of the pooled data and of no single client. The attack of
+    the client's samples, and in every round the products of its covariance with r more directions.
+    After n_features / r rounds that is the whole covariance. All these exchanges allow secure
+    aggregation; then the server sees the pooled data's and no single client's. The attack of
     `fedcore.audits.leakage` on a client of five, after the default has converged, leaves an error
     of 2e-15 on digits with r = 10 (7 rounds), of 0.12 with r = 2 (12 rounds); momentum leaves 2e-9
     and 0.09 (32 and 46 rounds), subspace iteration 5e-9 and 0.10 (75 and 139). The slower methods
