@@ -29,7 +29,7 @@ Finish = Callable[[Federation, Mapping[str, Any]], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Result:
-    """What a run gives.
+    """Result of a run.
 
     Attributes
     ----------
@@ -38,14 +38,14 @@ class Result:
     history : dict of str to ndarray of shape (records,)
         ``iteration``, ``round``, ``bytes_up``, …, and the metrics asked for.
     ledger : Ledger
-        What crossed between clients and server.
+        Traffic between clients and server, and privacy spent.
     output : dict
-        All that the algorithm returned, such as ``V`` and, one matrix per client, ``U``, and what
-        `finish` added.
+        Everything that the algorithm returned, such as ``V`` and ``U``, a list of one matrix per
+        client, and what `finish` added.
     released : frozenset of str or None
-        Columns of `history` that a private run released: the guarantee covers them. The others, all
-        measures among them, are exact functions of the data and not to be shown to anybody. None of
-        a run without privacy.
+        Columns of `history` that a private run released: the guarantee covers them. The others,
+        such as all measures, are exact functions of the data; show them to nobody. None for a run
+        without privacy.
     """
 
     components: np.ndarray
@@ -55,7 +55,7 @@ class Result:
     released: frozenset[str] | None = None
 
     def __repr__(self) -> str:
-        """Sizes, costs, privacy and the names of what is held, in one line; no arrays."""
+        """Sizes, costs, privacy and names in one line; no arrays."""
         r, d = self.components.shape
         columns = [
             name if self.released is None or name in self.released else f"{name} ({NOT_RELEASED})"
@@ -100,8 +100,8 @@ def run(
     labels : sequence of ndarray of shape (n_i,), optional
         One label per sample, for algorithms that learn from them.
     seed : int or numpy.random.SeedSequence, default=0
-        Same seed, same result, bit for bit where CPU type, BLAS, its number of threads and
-        library versions are the same; privacy noise aside, see `simulate`.
+        The same seed gives the same result bit for bit if CPU type, BLAS, its number of threads and
+        library versions are the same. Privacy noise differs, see `simulate`.
     start : ndarray of shape (n_features, n_components), optional
         Starting basis; the default is drawn from `seed`.
     measure : sequence of str, default=("objective",)
@@ -109,24 +109,23 @@ def run(
     threads : int, default=1
         Client steps that run at the same time.
     stop : callable, optional
-        ``row -> bool``, asked with every recorded row; see `fedcore.experiments.stopping.Stop`. In
-        a private run it may read what has been released only, and asking for another column is
-        refused.
+        ``row -> bool``, called with every recorded row; the run ends when it is true. See
+        `fedcore.experiments.stopping.Stop`. In a private run it may read released columns only.
     finish : callable, optional
         ``(federation, output) -> mapping``, a last exchange with the clients; see `execute`.
     transcript : fedcore.federation.transcript.Transcript, optional
         Keeps what the server sees of the clients, for audits such as `fedcore.audits.leakage`.
     simulate : bool, default=False
-        Draw the noise of a private algorithm from `seed` as well, so that the run can be repeated.
-        Who knows the seed can then subtract the noise: the ledger says that nothing is guaranteed.
-        By default it comes from the operating system's entropy, and no two private runs are alike.
+        Draw the noise of a private algorithm from `seed`, so that the run can be repeated. Whoever
+        knows the seed can subtract such noise; the ledger says that nothing is guaranteed. By
+        default noise comes from the operating system's entropy, and a run cannot be repeated.
     center : bool, default=False
-        Subtract the mean of all samples first, in one more round (`Federation.center`); it joins
-        the output as ``mean``, shape (n_features,). Metrics then refer to the centred data.
+        Subtract the mean of all samples first, in one more round (`Federation.center`). The mean
+        joins the output as ``mean``, shape (n_features,). Metrics refer to the centred data.
     **params
         Hyper-parameters of the algorithm, by the names of its ``Params``. The default of ``tol``,
-        where there is one, is 1e-8 here, and 0 makes all rounds; one that is not met ends in a
-        `fedcore.ConvergenceWarning`.
+        if the algorithm has it, is 1e-8 here; ``tol=0`` makes all rounds. If `tol` is not met, a
+        `fedcore.ConvergenceWarning` says so.
 
     Returns
     -------
@@ -191,35 +190,34 @@ def execute(
     center: bool = False,
     watch: Watch | None = None,
 ) -> tuple[Recorder, dict[str, Any]]:
-    """Run `algorithm` once on `problem`; the one road for the library, the cells and the tests.
+    """Run `algorithm` once on `problem`. The library, the cells and the tests all use it.
 
     The problem's clients must have passed `clients.check_clients`. After the algorithm,
-    ``finish(federation, output)`` may talk to the clients once more: the ledger is charged for it,
-    the recorded rows do not change, and what it returns joins the output. A `transcript` is shown
-    every upload, that of `finish` included. `stack` and `noise` are those of `Federation`: privacy
-    noise comes from the operating system unless a source is given, as a simulation does. With
-    `center` the clients subtract their common mean first, in a round of its own; what is recorded
-    refers to the centred data, and the mean joins the output. `watch` is that of `Recorder`.
+    ``finish(federation, output)`` may exchange messages with the clients: the ledger is charged for
+    them, the recorded rows do not change, and its result joins the output. A `transcript` gets
+    every upload, those of `finish` included. `stack` and `noise` are those of `Federation`. With
+    `center` the clients subtract their common mean first, in a round of its own; the records refer
+    to the centred data, and the mean joins the output. `watch` is that of `Recorder`.
 
     Returns
     -------
     recorder : Recorder
         With the rows of the run and the federation's ledger.
     output : dict
-        What the algorithm returned, and then what `finish` did.
+        The results of the algorithm and of `finish`.
 
     Raises
     ------
     InputError
-        When the rank is too large for the data, the data are zero or of a size whose squares leave
-        the range of their precision, the starting basis does not fit, or there are no labels to
-        learn from; or when a private run is to be centred, or the algorithm breaks the rules of
-        `fedcore.algorithms` for what it records and returns.
+        When the rank is too large for the data, the data are zero or their squares overflow or
+        underflow, the starting basis does not fit, or labels are missing; when a private run has
+        `center` or `finish`; when the algorithm records or returns something else than
+        `fedcore.algorithms` asks for.
     """
     require_rank(settings.n_components, problem.n_samples, problem.n_features)
     if algorithm.private(settings):
         _require_noise(center, finish)
-    else:  # a private run may not tell by a failure
+    else:  # in a private run, a failure would reveal something about the data
         if problem.clients.zero:
             raise InputError("the data of all clients are zero: there is no subspace to find")
         require_size(problem.clients)
@@ -248,7 +246,7 @@ def execute(
         iterates=iterates, stop=stop, counts_released=algorithm.released, watch=watch,
         algorithm=algorithm.name,
     )  # fmt: skip
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite ends the run, marked
+    with np.errstate(over="ignore", invalid="ignore"):  # the recorder marks a diverged iterate
         output = algorithm.run(federation, settings, federation.rng, recorder)
     if not recorder.rows:
         raise InputError(f"{algorithm.name} has recorded no iterate: run calls record(0, …) first")
@@ -261,16 +259,16 @@ def execute(
 
 
 def _require_noise(center: bool, finish: Finish | None) -> None:
-    """Refuse a private run with an exchange before or after it that has no noise."""
+    """Refuse a private run with an exchange without noise before or after it."""
     if finish is not None:
         raise InputError(
-            "an exchange without noise is to follow this algorithm (FederatedPCA's last round) "
-            "and would void its guarantee: use fedcore.run"
+            "an exchange without noise after this algorithm (FederatedPCA's last round) would void "
+            "its guarantee: use fedcore.run, without finish"
         )
     if center:
         raise InputError(
-            "the mean of the samples would cross without noise, which voids the guarantee of this "
-            "algorithm: take center=False, and subtract a mean that is public"
+            "the mean of the samples would be sent without noise, which voids the guarantee of "
+            "this algorithm: take center=False, and subtract a public mean"
         )
 
 
@@ -279,22 +277,22 @@ def _count(number: int, noun: str) -> str:
 
 
 def _tell_of_zero(algorithm: str, recorder: Recorder) -> None:
-    """Warn when the last objective is worse than that of U Vᵀ = 0."""
+    """Warn if the last objective is larger than that of U Vᵀ = 0."""
     reached = recorder.rows[-1].get("objective")
     if reached is None:
         return
     zero = 0.5 * recorder.problem.clients.squares
     if reached > zero * (1 + 1e-9):
         warnings.warn(
-            f"{algorithm} ends at an objective of {reached:.3g}, and a model that is zero "
-            f"everywhere has {zero:.3g}: make more or smaller steps, or take another algorithm",
+            f"{algorithm} ends at an objective of {reached:.3g}, larger than the {zero:.3g} of a "
+            "zero model: make more or smaller steps, or take another algorithm",
             ConvergenceWarning,
             stacklevel=3,
         )
 
 
 def _require_found(algorithm: str, output: Any, n_features: int) -> None:
-    """Require of what an algorithm returned that `shared_basis` can read it."""
+    """Require an output that `shared_basis` can read."""
     names = output.keys() & {"basis", "V"} if isinstance(output, Mapping) else ()
     if not names:
         raise InputError(f"{algorithm} returns no V and no basis: run returns a mapping with one")
@@ -303,5 +301,5 @@ def _require_found(algorithm: str, output: Any, n_features: int) -> None:
 
 
 def shared_basis(output: Mapping[str, Any]) -> np.ndarray:
-    """Orthonormal basis of what an algorithm found, shape (n_features, n_components)."""
+    """Orthonormal basis of the subspace in an algorithm's output, (n_features, n_components)."""
     return output["basis"] if "basis" in output else orth(output["V"])

@@ -1,4 +1,4 @@
-"""The errors that a user can cause, each with a message that says what, where and what to do."""
+"""Errors that a user can cause. Each message says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class RoundingWarning(UserWarning):
 
 
 class SupersededError(FedcoreError):
-    """A later run has started the same job again, so that this one's result is thrown away."""
+    """A later run has started the same job; the result of this one is thrown away."""
 
 
 class ConvergenceWarning(UserWarning):
-    """A result is further from the answer than was asked for; the message says what to do."""
+    """A result is less accurate than was asked for; the message says what to do."""
 
 
 def require_known(
     name: object, known: Collection[str], what: str, error: type[FedcoreError] = ConfigError
 ) -> None:
-    """Raise `error` for a name that is none of those known: ``<what> '<name>': did you mean …``."""
+    """Raise `error` for an unknown name: ``<what> '<name>': did you mean …``."""
     if not isinstance(name, str) or name not in known:
         raise error(f"{what} '{name}': {nearest(str(name), known)}")
 

@@ -1,4 +1,4 @@
-"""Federated PCA in the manner of scikit-learn, which is not needed for it."""
+"""Federated PCA with the interface of scikit-learn; scikit-learn need not be installed."""
 
 from __future__ import annotations
 
@@ -20,29 +20,31 @@ _TAKEN = {"clients": "fit(clients)", "seed": "random_state=…", "finish": "fedc
 
 
 class NotFittedError(InputError, AttributeError):
-    """An estimator was asked for what it only knows after `fit`."""
+    """An estimator was used before `fit`."""
 
 
 class FederatedPCA:
     """Principal components of data that stays with its clients, by any registered algorithm.
 
-    With its defaults it gives the components, singular values and variances that
-    ``sklearn.decomposition.PCA`` gives on the pooled data; with ``center=False`` the components and
-    singular values of ``TruncatedSVD``. The ledger charges all that crosses: a round for the mean
-    (d + 1 doubles up and d down, per client); the algorithm's rounds (d·r numbers each way); and a
-    last round for the principal axes: an orthonormal basis Z goes to the clients, the r×r matrices
-    ``Zᵀ SᵢᵀSᵢ Z`` and the sums of squares of Sᵢ come back, and the eigenvectors of the sum turn Z.
-    Neither the first round nor the last carries noise, so that a private algorithm is refused: use
-    `fedcore.run`. The history ends before the last round.
+    With its defaults it gives the components, singular values and variances of
+    ``sklearn.decomposition.PCA`` on the pooled data, to the accuracy of `tol`; with
+    ``center=False`` the components and singular values of ``TruncatedSVD``.
 
-    **What the server sees of a client.** With plain sums, every reply: the mean and the number of
-    the client's samples, and in every round the products of its covariance with r more directions.
-    After n_features / r rounds that is the whole covariance. All these exchanges allow secure
-    aggregation; then the server sees the pooled data's and no single client's. The attack of
-    `fedcore.audits.leakage` on a client of five, after the default has converged, leaves an error
-    of 2e-15 on digits with r = 10 (7 rounds), of 0.12 with r = 2 (12 rounds); momentum leaves 2e-9
-    and 0.09 (32 and 46 rounds), subspace iteration 5e-9 and 0.10 (75 and 139). The slower methods
-    tell a server as much on their way, so that the default is the one with the fewest rounds.
+    The ledger charges all rounds: one for the mean (per client d + 1 doubles up and d down), those
+    of the algorithm, and one for the principal axes. In the last round the server sends an
+    orthonormal basis Z, the clients reply with the r×r matrices ``Zᵀ SᵢᵀSᵢ Z`` and the sums of
+    squares of Sᵢ, and the eigenvectors of the sum rotate Z. The first and the last round have no
+    noise. Private algorithms are therefore refused: use `fedcore.run`. The history ends before the
+    last round.
+
+    **What the server sees of a client.** With plain sums it sees every reply: the mean, the number
+    of samples, and in every round of the default the product of the client's covariance with r more
+    directions. After n_features / r rounds these determine the covariance. All these exchanges
+    allow secure aggregation; the server then sees the same quantities of the pooled data only. The
+    attack of `fedcore.audits.leakage` on a client of five, on digits after convergence, leaves
+    these errors: the default 2e-15 with r = 10 (7 rounds) and 0.12 with r = 2 (12 rounds), momentum
+    2e-9 and 0.09 (32 and 46 rounds), subspace iteration 5e-9 and 0.10 (75 and 139 rounds). The
+    slower methods reveal about as much; the default is the one with the fewest rounds.
 
     Parameters
     ----------
@@ -53,16 +55,16 @@ class FederatedPCA:
     center : bool, default=True
         Whether the clients subtract the mean of all samples first.
     tol : float, optional
-        Of an algorithm with a residual test (block_krylov, momentum_power, ssi): largest sine of
-        the angle between the subspace found and the exact one. The default is 1e-8 for those, and
-        no test for others. Where rounding allows less, the run ends there. Singular values that
-        are equal to 1e-8 count as found when n_components of them are.
+        For algorithms with a residual test (block_krylov, momentum_power, ssi): largest sine of
+        the angle between the subspace found and the exact one. Their default is 1e-8. If rounding
+        does not allow `tol`, the run ends at what rounding allows. Directions of singular values
+        that agree to 1e-8 are interchangeable.
     random_state : int or numpy.random.SeedSequence or None, default=0
         Same seed, same result, bit for bit where CPU type, BLAS, its number of threads and
         library versions are the same. None draws fresh entropy at every `fit`.
     **params
         Hyper-parameters of the algorithm (``fedcore algorithms NAME`` lists them; `rounds` is the
-        most that are made), and ``start``, ``measure`` (default: nothing), ``threads`` and
+        largest number of rounds), and ``start``, ``measure`` (default: nothing), ``threads`` and
         ``transcript`` of `fedcore.run`. Checked by `fit`.
 
     Attributes
@@ -73,27 +75,27 @@ class FederatedPCA:
     mean_ : ndarray of shape (n_features,)
         Mean of all samples, in data units; zeros with ``center=False``.
     singular_values_ : ndarray of shape (n_components,)
-        Norms of the columns of ``(S - mean_) @ components_.T``, in data units, descending. Those of
-        a converged algorithm are the exact ones, those of any other are smaller. They come from a
-        Gram matrix, so that below about 1e-8 of the largest one they are rounding.
+        Norms of the columns of ``(S - mean_) @ components_.T``, in data units, descending: the
+        exact singular values if the algorithm has converged, otherwise at most these. They come
+        from a Gram matrix; values below about 1e-8 of the largest are rounding errors.
     explained_variance_ : ndarray of shape (n_components,)
-        ``singular_values_**2 / (n_samples - 1)``, in data units squared; with ``center=False`` over
-        n_samples, as no mean was estimated: the second moment about zero.
+        ``singular_values_**2 / (n_samples - 1)``, in data units squared. With ``center=False`` the
+        divisor is n_samples: the second moment about zero.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The same over the total of all features.
+        ``explained_variance_`` over the total variance of all features.
     converged_ : bool or None
-        Whether `tol` was met, or all digits were found; None for an algorithm without a test.
+        Whether `tol`, or the limit of rounding, was reached; None for an algorithm without a test.
     n_iter_ : int
-        Iterations made; of the algorithms with a test these are rounds.
+        Iterations; for the algorithms with a test, rounds.
     history_ : dict of str to ndarray of shape (records,)
         ``iteration``, ``round``, ``bytes_up``, … and the metrics, as in `fedcore.Result`.
     ledger_ : Ledger
-        What crossed between clients and server, the first and the last round included.
+        Traffic between clients and server, the first and the last round included.
     n_features_in_ : int
         Features of the clients' matrices.
     feature_names_in_ : ndarray of shape (n_features,)
-        Column names, where the clients are data frames and all names are strings. They must be the
-        same, in the same order, for all clients and in `transform`.
+        Column names, if the clients are data frames and all names are strings. All clients, and
+        the data frames of `transform`, must have the same names in the same order.
 
     See Also
     --------
@@ -134,7 +136,7 @@ class FederatedPCA:
         self.params = params
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return all parameters by name; `deep` changes nothing and is there for scikit-learn."""
+        """Return all parameters by name; `deep` has no effect, scikit-learn passes it."""
         return {
             "n_components": self.n_components,
             **{name: getattr(self, name) for name in _DEFAULTS},
@@ -168,7 +170,7 @@ class FederatedPCA:
         clients : sequence of ndarray of shape (n_i, n_features)
             One matrix per client, rows are samples.
         y : None
-            Not used; there for scikit-learn.
+            Not used; scikit-learn passes it.
 
         Returns
         -------
@@ -184,7 +186,7 @@ class FederatedPCA:
         Warns
         -----
         ConvergenceWarning
-            When the rounds run out before `tol` is met, or the data do not determine so many
+            When the rounds run out before `tol` is met, or the data do not determine n_components
             components in their precision.
         """
         _check_names(self.algorithm, self.params)
@@ -197,7 +199,7 @@ class FederatedPCA:
             seed=_seed(self.random_state),
             finish=_principal_axes,
             center=self.center,
-            # The objective would need the singular values of the pooled data: the answer itself.
+            # No metrics: the objective would need the singular values of the pooled data.
             **{"measure": (), **self.params, **tolerance},
         )
         output = result.output
@@ -225,7 +227,7 @@ class FederatedPCA:
         Parameters
         ----------
         x : ndarray of shape (n, n_features)
-            A data frame must have the columns of the fit; an array is taken to have them.
+            A data frame must have the columns of the fit; those of an array are not checked.
 
         Returns
         -------
@@ -273,11 +275,11 @@ class FederatedPCA:
 
 
 def _principal_axes(federation: Federation, output: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn the basis that was found into principal axes, in one round of r·r + 1 numbers each."""
+    """Rotate the basis to principal axes, in one round of r·r + 1 numbers per client."""
     basis = shared_basis(output)
     if not np.isfinite(basis).all():
         raise InputError(
-            "the run has diverged, and its subspace is not finite: take smaller steps, or another "
+            "the run has diverged, its subspace is not finite: take smaller steps or another "
             "algorithm"
         )
     r = basis.shape[1]
@@ -303,7 +305,7 @@ def _principal_axes(federation: Federation, output: Mapping[str, Any]) -> dict[s
 
 def _check_names(algorithm: Any, params: Mapping[str, Any]) -> None:
     if not isinstance(algorithm, str):
-        raise InputError(f"algorithm must be the name of one, got {algorithm!r}")
+        raise InputError(f"algorithm must be the name of an algorithm, got {algorithm!r}")
     for name in _TAKEN.keys() & params.keys():
         raise InputError(f"FederatedPCA takes no parameter '{name}': use {_TAKEN[name]}")
 
@@ -321,10 +323,10 @@ def _seed(random_state: Any) -> np.random.SeedSequence:
 
 
 def _matrix(x: Any, n_columns: int, what: str, method: str) -> np.ndarray:
-    """Check a matrix as the clients' are checked, in words that fit a single one."""
+    """Check a matrix like a client's; errors call it x."""
     if isinstance(x, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in x):
         raise InputError(
-            f"x is a list of {len(x)} matrices: {method} takes one client's; "
+            f"x is a list of {len(x)} matrices and {method} takes one: write "
             f"[model.{method}(c) for c in clients]"
         )
     try:

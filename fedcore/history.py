@@ -4,18 +4,17 @@ One file per cell, all repeats on the leading axis:
 
     /history/<column>    (repeats, records)   iteration, round, scalars_*, bytes_*, the metrics, and
                                               epsilon in a private run
-    /iterates/<name>     (repeats, kept, …)   under the policy "none", "last", "log" or "all"
+    /iterates/<name>     (repeats, kept, …)   kept by the policy "none", "last", "log" or "all"
     /final/<name>        (repeats, …)         arrays that the algorithm returned
     /reference/<name>    the answer that the problem came with
-    /twin/<column>       (repeats, records)   the same columns of each repeat's twin, whose start is
-                                              changed by one rounding, see
-                                              `fedcore.experiments.twins`
+    /twin/<column>       (repeats, records)   the same columns of each repeat's twin, whose start
+                                              differs by one rounding (`fedcore.experiments.twins`)
 
-Every dataset carries ``units`` and ``description``, the root the provenance, and the file the seal
-of `fedcore.files.hdf5`. In a private run each column also says under ``privacy`` whether it was
-``released``; measures were not, as exact functions of the data. There is no clock in the file: the
-same run gives the same bytes where CPU type, BLAS, its number of threads and library versions are
-the same.
+Every dataset has the attributes ``units`` and ``description``, the root has the provenance, and the
+file has the seal of `fedcore.files.hdf5`. In a private run the attribute ``privacy`` says whether a
+column was ``released``; measures were not, because they are exact functions of the data. The file
+holds no time: the same run gives the same bytes if CPU type, BLAS, its number of threads and
+library versions are the same.
 """
 
 from __future__ import annotations
@@ -55,10 +54,10 @@ class History:
     units : dict of str to (str, str)
         Units and description of each column.
     released : frozenset of str or None
-        Columns that a private run released, the others being exact functions of the data; None of a
+        Columns that a private run released; the others are exact functions of the data. None for a
         run without privacy.
     twin : dict of str to ndarray of shape (repeats, records)
-        Columns of the repeats' twins, in a cell that has them.
+        Columns of the repeats' twins; empty if the cell has none.
     """
 
     columns: dict[str, np.ndarray]
@@ -71,7 +70,7 @@ class History:
     twin: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """What was run on what, its size and the names of its columns, in one line; no arrays."""
+        """Algorithm, problem, size and names of the columns in one line; no arrays."""
         about, shape = self.about, self.columns.get("iteration", np.empty((0, 0))).shape
         return (
             f"History({about.get('algorithm', '?')} on {about.get('problem', {}).get('name', '?')};"
@@ -96,7 +95,7 @@ class History:
         `counts` describes the algorithm's own columns.
         """
         columns, twin = _stack_columns(recorders), _stack_columns(twins)
-        # Per-client matrices (lists) are results of a run, not of a cell: too large to keep.
+        # Lists of per-client matrices are too large to keep.
         arrays = [k for k, v in finals[0].items() if isinstance(v, np.ndarray | np.generic)]
         # Draws of different sizes give arrays of different shapes; leave them out.
         arrays = [name for name in arrays if len({np.shape(run[name]) for run in finals}) == 1]
@@ -125,7 +124,7 @@ class History:
 
     @property
     def twins(self) -> History | None:
-        """The repeats' twins as a history of their own; None where the cell has none."""
+        """The repeats' twins as a history of their own; None if the cell has none."""
         if not self.twin:
             return None
         released = None if self.released is None else frozenset[str]()
@@ -140,7 +139,7 @@ class History:
         return len(self["iteration"])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the history, whole or not at all; equal histories give equal bytes."""
+        """Write the history, whole or not at all; equal ones are equal bytes under one HDF5."""
         with hdf5.create(path) as file:
             file.attrs["schema"] = SCHEMA
             file.attrs["about"] = json.dumps(self.about, sort_keys=True)
@@ -155,13 +154,12 @@ class History:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> History:
-        """Read a history; a damaged file is noticed by its seal (see `fedcore.files.hdf5`).
+        """Read a history and check its seal (see `fedcore.files.hdf5`).
 
         Raises
         ------
         HistoryError
-            When the file is missing, cut off, damaged, somebody else's, or of another schema
-            version.
+            When the file is missing, cut off, damaged, no history, or of another schema version.
         """
 
         def decode(file: h5py.File) -> History:

@@ -1,12 +1,12 @@
-"""Iterates: what an algorithm shows the recorder, and metrics measure.
+"""Iterates: an algorithm passes them to the recorder, and metrics measure them.
 
-Of a factorisation S ≈ U Vᵀ with U kept by the clients, an iterate knows the excess loss. With
+The iterate of a factorisation S ≈ U Vᵀ, with U kept by the clients, computes the excess loss. With
 V = Q R (Q orthonormal), S − U Vᵀ splits into two orthogonal parts,
 
-    ½ ‖S − U Vᵀ‖²_F = ½ ‖S − S Q Qᵀ‖²_F + ½ ‖S Q − U Rᵀ‖²_F,
+    ½ ‖S − U Vᵀ‖²_F = ½ ‖S − S Q Qᵀ‖²_F + ½ ‖S Q − U Rᵀ‖²_F.
 
-the loss of the exact solution Û = S V (VᵀV)† and the *excess* of U over it. Neither part subtracts
-large numbers of each other, so that a loss of 1e−30 can be told from one of 1e−15.
+The first is the loss of the exact solution Û = S V (VᵀV)†, the second the *excess* of U over it.
+The excess can be measured far below the rounding errors of the loss.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class SpectralFactors:
         Squared norms of the columns of ``E₀ diag(σ)``, σ the non-zero singular values of V, summed
         over the clients; in data units squared.
     remaining : ndarray of shape (k,)
-        What is left of each column of E₀.
+        Factor by which each column of E₀ has shrunk.
     """
 
     V: np.ndarray
@@ -89,26 +89,26 @@ class SpectralFactors:
 
 @dataclass(eq=False)
 class Iterate:
-    """What an algorithm has found so far: ``basis`` or ``factors``, and what else it has of these.
+    """What an algorithm has found so far: ``basis`` or ``factors``, and further optional parts.
 
     Attributes
     ----------
     basis : ndarray of shape (d, r), optional
         Its columns span the subspace.
     factors : Factors, optional
-        V, which stands in the place of a basis, and U.
+        V, which replaces a basis, and U.
     models : ndarray of shape (n_clients, d), optional
         Coefficients of the clients' regressions.
     features : ndarray of shape (d, k), optional
-        On what a new client fits its head; the default is the shared matrix.
+        Matrix on which a new client fits its head; the default is the shared matrix.
     target : int, optional
-        Number of leading directions that are wanted; the default is the number of columns.
+        Number of leading directions to find; the default is the number of columns.
     local : sequence of ndarray of shape (d, r)
-        The clients' own bases, aligned, before a communication.
+        The clients' own bases, aligned, before the server combines them.
     penalty : callable, optional
-        ``() -> float``, what the algorithm adds to the loss.
+        ``() -> float``, the penalty that the algorithm adds to the loss.
     derived : dict
-        What metrics have computed of it, by the function that did.
+        Quantities that metrics have computed from this iterate, by the function that computed them.
     """
 
     basis: np.ndarray | None = None

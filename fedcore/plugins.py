@@ -1,7 +1,6 @@
-"""Registries in which a name is the name of a module: drop a file in, and it is plugged in.
+"""Registries of modules: an entry is a file in a folder, or an entry point of another package.
 
-Nothing is imported before it is asked for, so that one entry's code is no part of another's
-fingerprint.
+An entry is imported only when it is asked for, so that its code is in no other entry's fingerprint.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Registry:
         for name in others.keys() & own.keys():
             warnings.warn(
                 f"entry point {self._package}: '{name}' = {others[name]} is ignored: fedcore's own "
-                f"{self._noun} of this name counts, so give yours another",
+                f"{self._noun} has this name; give yours another",
                 stacklevel=2,
             )
         return others | own  # an entry point cannot replace what is built in
@@ -70,8 +69,7 @@ class Registry:
         Raises
         ------
         InputError
-            For an unknown name, or a module that fails while it is imported, whatever the reason:
-            somebody else's mistake takes nothing down but itself.
+            For an unknown name, or a module whose import fails for any reason.
         """
         path = self.module_name(name)
         try:

@@ -1,4 +1,4 @@
-"""Recording a run: a row of numbers with every new iterate, and when to end."""
+"""Recording a run: one row of numbers per iterate, and when to end."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ SHOWN = tuple(part.name for part in fields(Iterate) if part.init)
 
 
 def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
-    """Columns that a private run releases: what follows from messages, and what its algorithm says.
+    """Columns that a private run releases: those that follow from messages, and its algorithm's.
 
-    Whoever sees the messages counts rounds and bytes, and knows from the released iterates whether
-    one is not finite; ε follows from the parameters and from what was released before.
+    Whoever sees the messages can count rounds and bytes, and sees whether a released iterate is
+    finite. ε follows from the parameters and earlier releases.
     """
     return frozenset(COLUMNS) | frozenset(of_algorithm)
 
 
 def require_released(columns: Iterable[str], released: Collection[str]) -> None:
-    """Refuse that a stop rule of a private run reads what was not released.
+    """Refuse a stop rule of a private run that reads a column that was not released.
 
     Raises
     ------
@@ -56,13 +56,13 @@ def require_released(columns: Iterable[str], released: Collection[str]) -> None:
     for name in columns:
         if name not in released:
             raise InputError(
-                f"stop: '{name}' is not released in a private run, and a run that ends by it gives "
-                f"it away unpaid: a rule may read {', '.join(sorted(released))}"
+                f"stop: '{name}' is not released in a private run, and the end of the run would "
+                f"reveal it: a rule may read {', '.join(sorted(released))}"
             )
 
 
 class _Readable(dict[str, float]):
-    """Row of a private run as its stop rule sees it: asking for another column is refused."""
+    """Row of a private run for its stop rule: reading a column that was not released is refused."""
 
     def __init__(self, row: Mapping[str, float], released: Collection[str]) -> None:
         super().__init__({name: value for name, value in row.items() if name in released})
@@ -73,31 +73,32 @@ class _Readable(dict[str, float]):
         raise KeyError(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """As of a dictionary; a hidden column is refused, not absent."""
+        """Like ``dict.get``, but a hidden column is refused instead of missing."""
         return self[name] if name in self or name in self._hidden else default
 
 
 class Recorder:
-    """What an algorithm calls with every new iterate, and what counts its rounds.
+    """Records the iterates of an algorithm, which calls it with every new one.
 
     Parameters
     ----------
     problem : Problem
-        What the metrics are evaluated against.
+        Data and reference for the metrics.
     ledger : Ledger
         The federation's.
     metrics : sequence of Metric
     iterates : {"none", "last", "log", "all"}
         Which of the shared matrices to keep.
     stop : callable, optional
-        ``row -> bool``; the run ends when it is true. `row` maps column names to the newest values,
-        in a private run those of released columns only.
+        ``row -> bool``; the run ends when it is true. `row` maps column names to the newest values.
+        In a private run it has released columns only.
     counts_released : collection of str
-        Columns of the algorithm's own that a private run releases.
+        The algorithm's own columns that a private run releases.
     watch : callable, optional
-        ``(record, shared)``, is shown the shared matrix of every iterate and its number from 0.
+        ``watch(record, shared)`` is called with the number of every iterate, from 0, and its shared
+        matrix.
     algorithm : str
-        Who calls it, for messages.
+        Name of the algorithm, for messages.
 
     Attributes
     ----------
@@ -127,7 +128,7 @@ class Recorder:
         self.ended = False
 
     def rounds(self, most: int) -> Iterator[int]:
-        """Yield 1, 2, …, `most`, but no further number once a record has ended the run."""
+        """Yield 1, 2, …, `most`; end early when a record has ended the run."""
         for k in range(1, most + 1):
             if self.ended:
                 return
@@ -138,16 +139,16 @@ class Recorder:
     ) -> bool:
         """Record one iterate, given by the attributes of `Iterate`; return whether the run ends.
 
-        `counts` are columns of the algorithm's own, the same ones in every call. An iterate that is
-        not finite is marked as diverged, has no measures, and is the last. So is one of which a
-        measure is not finite, unless the run is private: the measures are no part of what it may
-        depend on.
+        `counts` are the algorithm's own columns, the same ones in every call. An iterate that is
+        not finite is marked as diverged, gets NaN for all measures, and ends the run. A measure
+        that `Metric.fails` rejects also marks the iterate as diverged and ends the run, unless the
+        run is private: a private run must not depend on measures.
 
         Raises
         ------
         InputError
-            Without a basis or factors, of a shape other than (n_features, ·), or with anything
-            that an iterate does not have.
+            For an iterate without basis or factors, of a shape other than (n_features, ·), or with
+            an unknown part.
         """
         iterate = self._iterate(shown)
         if self._watch is not None:
@@ -169,7 +170,7 @@ class Recorder:
         return self.ended
 
     def _iterate(self, shown: Mapping[str, Any]) -> Iterate:
-        """Check what the algorithm shows."""
+        """Make an `Iterate` of the arguments and check it."""
         if not shown.keys() & {"basis", "factors"}:
             given = ", ".join(shown) or "nothing"
             raise InputError(f"{self._algorithm} records {given}: record takes basis or factors")
@@ -181,19 +182,19 @@ class Recorder:
         return iterate
 
     def end(self, output: Mapping[str, Any]) -> None:
-        """Mark the last record as diverged when a matrix that the run returned is not finite."""
+        """Mark the last record as diverged if a returned matrix is not finite."""
         matrices = [a for a in output.values() if isinstance(a, np.ndarray) and a.ndim > 1]
         if self.rows and not all(np.isfinite(a).all() for a in matrices if a.dtype.kind in "fc"):
             self.rows[-1]["diverged"] = 1
 
     def add(self, name: str, values: Sequence[float]) -> None:
-        """Add a column, one value per row, that was found out after the run."""
+        """Add a column that was computed after the run, one value per row."""
         for row, value in zip(self.rows, values, strict=True):
             row[name] = value
 
     @property
     def released(self) -> frozenset[str] | None:
-        """Columns that were released; None of a run without privacy, where nothing is protected."""
+        """Columns that were released; None for a run without privacy."""
         return None if self.ledger.privacy is None else self._released & self.rows[0].keys()
 
     def columns(self) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Every random stream of a run, by the key that it has below a seed.
+"""Seeds and spawn keys of all random streams.
 
 ==========================  ===========================  ==========================================
 stream                      seed                         spawn key
@@ -10,7 +10,7 @@ a repeat of a cell          the same                     key of ``paper/experime
 the server's draws          the run's: that of           `SERVER`
                             `fedcore.run`, a repeat
 a client's draws            the run's                    `CLIENT`, the client's id
-privacy noise in earnest    entropy of the operating     none
+privacy noise               entropy of the operating     none
                             system, for each client
 privacy noise in a          the run's                    `NOISE`, four words of a hash of
 simulation                                               algorithm, cell and parameters; then
@@ -21,10 +21,10 @@ rows of a data set in       `shuffle` of its options     none
 another order
 ==========================  ===========================  ==========================================
 
-The algorithm has no part in a repeat's seed, so that competing methods share data and starts. Names
-have: who renames a paper, an experiment or a problem draws other numbers. What is fixed for all
-runs has a seed of its own where it is drawn: stand-ins for data sets, the rows beside an audit's
-canary, the pattern of a twin, the starts of Lanczos iterations.
+A repeat's seed does not depend on the algorithm, so that competing methods share data and starts.
+It depends on names: a renamed paper, experiment or problem draws other numbers. Draws that are
+fixed for all runs have a constant seed where they are made: stand-ins for data sets, the rows
+beside an audit's canary, the pattern of a twin, the starts of Lanczos iterations.
 """
 
 from __future__ import annotations

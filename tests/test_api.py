@@ -115,7 +115,7 @@ def test_a_basis_is_taken_as_it_is_and_v_is_orthonormalised():
 
 
 def test_a_result_worse_than_zero_is_told_of(clients):
-    with pytest.warns(fedcore.ConvergenceWarning, match="zero everywhere has 25.2: make more"):
+    with pytest.warns(fedcore.ConvergenceWarning, match="the 25.2 of a zero model: make more"):
         found = fedcore.run("power_gd", clients, 3, local_steps=5, power=1)
     zero = 0.5 * np.linalg.norm(np.vstack(clients)) ** 2
     assert zero == pytest.approx(25.2, rel=1e-2) and found.history["objective"][-1] > zero

@@ -155,7 +155,7 @@ def test_a_run_that_diverges_is_not_blamed_on_the_size_of_the_data(clients):
 
 def test_a_private_algorithm_is_not_centred_bare(clients):
     seen = Transcript()
-    with pytest.raises(InputError, match="mean of the samples would cross without noise"):
+    with pytest.raises(InputError, match="mean of the samples would be sent without noise"):
         fedcore.run("analyze_gauss", clients, 2, center=True, clip=True, transcript=seen)
     assert not seen.exchanges  # nothing has crossed yet
     with pytest.raises(InputError, match=r"use fedcore\.run"):
@@ -331,12 +331,12 @@ def test_a_list_of_matrices_is_transformed_one_by_one(clients):
     pca = FederatedPCA(2).fit(clients)
     with pytest.raises(
         InputError,
-        match=r"x is a list of 4 matrices: transform takes one client's; "
+        match=r"x is a list of 4 matrices and transform takes one: write "
         r"\[model.transform\(c\) for c in clients\]",
     ):
         pca.transform(clients)
     scores = [pca.transform(c) for c in clients]
-    with pytest.raises(InputError, match=r"inverse_transform takes one client's"):
+    with pytest.raises(InputError, match=r"inverse_transform takes one: write"):
         pca.inverse_transform(scores)
     np.testing.assert_array_equal(pca.transform(clients[0].tolist()), scores[0])
 
@@ -378,7 +378,7 @@ def test_not_fitted(method):
         ({"n_components": 99}, "larger than min"),
         ({"n_components": 1.5}, "whole number"),
         ({"algorithm": "power_exakt"}, "did you mean 'power_exact'"),
-        ({"algorithm": None}, "name of one"),
+        ({"algorithm": None}, "name of an algorithm"),
         ({"random_state": -1}, "random_state"),
         ({"random_state": True}, "random_state"),
         ({"round": 1}, "did you mean 'rounds'"),

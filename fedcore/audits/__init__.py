@@ -1,1 +1,1 @@
-"""Audits: what a server learns, bounded from below by attacks on transcripts and outputs."""
+"""Audits: attacks on transcripts and outputs show at least how much a server learns."""

@@ -1,26 +1,26 @@
 """Empirical privacy audit: a lower bound on ε from many runs on two neighbouring data sets.
 
-An (ε, δ)-DP method cannot tell neighbours apart too well: for every event E, ``P(E) ≤ e^ε P′(E) +
-δ``, P on one data set and P′ on the other. The audit runs a method often on two data sets of
-`fedcore.generators.canary`, neighbours under the relation that the method's ledger declares, scores
-what the server saw, and takes for E "the score is beyond a threshold", or "the score is NaN". Half
-of the runs choose the event; the other half bounds both probabilities as Clopper & Pearson do, P
-from below and P′ from above, and with the confidence asked for
+For every event E, the output of an (ε, δ)-DP method satisfies ``P(E) ≤ e^ε P′(E) + δ``, with P and
+P′ its distributions on the two data sets. The audit runs a method often on two data sets of
+`fedcore.generators.canary`, which are neighbours under the relation of the method's ledger. It
+scores what the server saw. E is "the score is beyond a threshold" or "the score is NaN". Half of
+the runs choose the event. The other half gives Clopper–Pearson bounds of both probabilities, P from
+below and P′ from above. With the confidence asked for,
 
     ε ≥ log((P(E) − δ) / P′(E))
 
-(Jagielski, Ullman & Oprea, NeurIPS 2020). If all that the ledger was charged is Gaussian noise, the
-claim is more than (ε, δ): the run is one Gaussian mechanism of some μ (Dong, Roth & Su, JRSS-B
-2022), for which ``Φ⁻¹(P(E)) − Φ⁻¹(P′(E)) ≤ μ``. So the same counts bound μ, and by it ε at δ, far
+(Jagielski, Ullman & Oprea, NeurIPS 2020). If the ledger was charged for Gaussian noise only, the
+claim is stronger than (ε, δ): the run is one Gaussian mechanism of some μ (Dong, Roth & Su, JRSS-B
+2022), and ``Φ⁻¹(P(E)) − Φ⁻¹(P′(E)) ≤ μ``. The same counts then bound μ, and through μ the ε at δ,
 more tightly (Nasr et al., *Tight auditing of differentially private machine learning*, USENIX
-Security 2023): half the noise is seen where the first bound needs a third or a fifth.
+Security 2023).
 
-A bound above the claimed ε proves the claim wrong. One below it says something only if the audit
-could have failed: so it stands beside that of the method's weakened twin, which draws all its noise
-a stated factor smaller and charges its ledger as if it did not, and must be found out. In an
-experiment, ``audit: canary`` records the score as a column, and ``weaken`` makes the twin. Of
-several local steps before an upload the score sees the last alone: such a method is hardly audited,
-and no paper's file does it.
+A bound above the claimed ε refutes the claim, with the confidence asked for. A bound below it says
+something only if the audit would notice too little noise. Every audit therefore has a weakened
+twin: it draws all noise smaller by a stated factor, charges its ledger for the full noise, and must
+be found out. In an experiment, ``audit: canary`` records the score as a column, and ``weaken``
+makes the twin. If a client takes several local steps before an upload, the score sees only the
+last one; the audit then says little, and no paper's file uses it so.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from fedcore.validation import require_at_least
 
 COLUMN = ("1", "evidence in what the server saw for the data with the canary e₁")
 LEVELS = np.linspace(0.002, 0.998, 250)  # quantiles of the scores that are tried as thresholds
-STRETCH = 25  # of them
+STRETCH = 25  # neighbouring thresholds over which a bound is averaged
 
 
 class Bound(NamedTuple):
@@ -57,13 +57,13 @@ class Bound(NamedTuple):
     Attributes
     ----------
     epsilon : float
-        At least 0; every (ε, δ)-DP method of the kind assumed has a larger one, with the confidence
-        asked for.
+        At least 0. With the confidence asked for, the method's ε is at least this, if the method
+        is of the kind assumed.
     hits, false_alarms : int
-        Runs with the event, on the data set where it is the more frequent and on the other, among
-        those that were not used to choose it.
+        Runs with the event on the data set where it is more frequent, and on the other. Runs that
+        chose the event do not count.
     runs : int
-        Such runs on either data set.
+        Runs on each data set that did not choose the event.
     """
 
     epsilon: float
@@ -80,8 +80,8 @@ def watch() -> Transcript:
 def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list[float]:
     """Score of all uploads up to every record of a run; see `score`.
 
-    Where the run records a ``threshold`` θ that the noise of a round is in proportion to (it has
-    been released, at a price), the round weighs 1/θ², as in the likelihood.
+    If the run records a ``threshold`` θ, the noise of a round is proportional to θ, and the round
+    has weight 1/θ², as in the likelihood. The method has paid for the release of θ.
     """
     pair = canary.pair(problem.clients[0], _privacy(recorder).neighbours)
     scale = {row["round"]: row.get("threshold") or 1.0 for row in recorder.rows}
@@ -94,14 +94,17 @@ def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list
 
 
 def score(pair: canary.Pair, exchange: Exchange) -> float:
-    """Inner product of a reply, less what both neighbours explain, with what the canary changes.
+    """Evidence of one reply for the data with the canary.
 
-    For a reply ``Y = G Z + noise`` to a message Z, G the client's Gram matrix, G₁ with the canary
-    and G₀ without: ``⟨Y − ½(G₁ + G₀) Z, (G₁ − G₀) Z⟩``, in Gaussian noise σ² times the log
-    likelihood ratio. A client that sends a Z of its own along is measured against that. For a reply
-    to no such message that is the Gram matrix itself, or its upper triangle row by row, Z = I. Of a
-    basis V, or of any d × r reply to no message, it is ``tr Vᵀ(G₁ − G₀)V``, and a vote, any other
-    vector, says nothing: 0.
+    G is the client's Gram matrix, G₁ with the canary and G₀ without. The score depends on the
+    reply:
+
+    * ``Y = G Z + noise`` to a message Z: ``⟨Y − ½(G₁ + G₀) Z, (G₁ − G₀) Z⟩``. In Gaussian noise of
+      variance σ² this is σ² times the log likelihood ratio. If the client sends a Z of its own
+      with Y, that Z is used.
+    * a Gram matrix, or its upper triangle row by row: the same with Z = I.
+    * a basis V, or any d × r matrix without a message: ``tr Vᵀ(G₁ − G₀)V``.
+    * any other vector, such as a vote: 0.
 
     Parameters
     ----------
@@ -129,8 +132,8 @@ def score(pair: canary.Pair, exchange: Exchange) -> float:
     Z = Z if np.shape(Z) == np.shape(reply) else np.eye(d)
     if np.shape(reply) != Z.shape:
         raise InputError(
-            f"the canary audit reads replies that are d×r products with a Gram matrix, d×d "
-            f"Gram matrices, or bases; this method sends {np.shape(reply)}"
+            f"the canary audit reads d×r products with a Gram matrix, d×d Gram matrices and bases; "
+            f"this method sends an array of shape {np.shape(reply)}: it cannot be audited so"
         )
     return float(np.sum((reply - between @ Z) * (change @ Z)))
 
@@ -148,9 +151,9 @@ def audit(
     weaken: float | None = None,
     **params: Any,
 ) -> Bound:
-    """Run `algorithm` `runs` times on either of two neighbouring data sets and bound its ε.
+    """Run `algorithm` `runs` times on each of two neighbouring data sets and bound its ε.
 
-    Which neighbours, and which of the two bounds of the module's text, follows from the ledger.
+    The ledger decides the neighbouring relation and which of the module's two bounds applies.
 
     Parameters
     ----------
@@ -159,14 +162,14 @@ def audit(
     runs : int
         On each data set; half of them choose the threshold.
     delta : float
-        δ of the run, a hyper-parameter of the algorithm, and of the bound.
+        δ of the bound, and the algorithm's hyper-parameter ``delta``.
     confidence : float
     seed : int
     samples, n_features : int
         Size of the data; see `fedcore.generators.canary`.
     weaken : float, optional
-        Draw all noise so many times as large as is claimed, with the same ledger: the audit says
-        something of the honest method only if it finds this twin out.
+        Factor of all noise, below 1, with an unchanged ledger. The audit says something about the
+        honest method only if it finds this twin out.
     **params
         Other hyper-parameters of the algorithm.
 
@@ -203,17 +206,17 @@ def audit(
 
 
 def is_gaussian(mechanisms: Sequence[str]) -> bool:
-    """Whether a run is one Gaussian mechanism, by the kinds of events that its ledger names."""
+    """Whether a run is one Gaussian mechanism: its ledger names Gaussian events only."""
     return list(mechanisms) == [Gaussian.__name__]
 
 
 def from_histories(present: History, absent: History) -> Bound:
-    """Lower bound on ε, 95 %, from two cells of an experiment with ``audit: canary``.
+    """95 % lower bound on ε, from two cells of an experiment with ``audit: canary``.
 
     Parameters
     ----------
     present, absent : History
-        Of runs on neighbouring data; their last scores are compared, at the δ of the runs.
+        Of runs on neighbouring data. The bound compares their last scores at the δ of the runs.
     """
     claims = [history.about["privacy"] for history in (present, absent)]
     return lower_bound(
@@ -237,23 +240,23 @@ def lower_bound(
     Parameters
     ----------
     present, absent : sequence of float
-        Scores, any number per run that may differ in distribution, NaN included.
+        One score per run; may be NaN.
     delta : float
     confidence : float
         Probability with which the bound holds.
     gaussian : bool, default=False
-        Whether the claim is that of a Gaussian mechanism; see `is_gaussian`. The bound holds for
-        such methods only.
+        Whether the claim is that of a Gaussian mechanism; see `is_gaussian`. With True the bound
+        holds for such methods only.
 
     Raises
     ------
     InputError
-        For fewer than four runs on either, or a δ outside (0, 1).
+        For fewer than four runs on a data set, or a δ outside (0, 1).
     """
     accounting.require_delta(delta)
     require_at_least(4, runs=min(len(present), len(absent)))
     worlds = np.asarray(present, np.float64), np.asarray(absent, np.float64)
-    # The event may be a large or a small score, or none, and more frequent on either data set.
+    # The event is a large, a small or a NaN score; it may be more frequent on either data set.
     tests = [
         (_ordered(sign * a), _ordered(sign * b))
         for a, b in (worlds, worlds[::-1])
@@ -266,14 +269,14 @@ def lower_bound(
         thresholds = np.quantile(pooled, LEVELS, method="lower")
         bounds = _bounds(_beyond(p[::2], thresholds), len(p[::2]), _beyond(q[::2], thresholds),
                          len(q[::2]), delta, confidence, gaussian)  # fmt: skip
-        # The largest of many is a lucky one, mostly far out; the middle of a good stretch is not.
+        # The largest of many bounds is mostly luck, far out; a running mean evens that out.
         bounds = uniform_filter1d(np.maximum(bounds, -1.0), STRETCH, mode="nearest")
         tried.append((bounds.max(), thresholds[bounds.argmax()]))
     best = int(np.argmax([bound for bound, _ in tried]))
     (p, q), threshold = tests[best], tried[best][1:]
     hits, alarms = _beyond(p[1::2], threshold), _beyond(q[1::2], threshold)
     found = _bounds(hits, len(p[1::2]), alarms, len(q[1::2]), delta, confidence, gaussian)[0]
-    if gaussian and found > 0.0:  # μ, as one Gaussian mechanism
+    if gaussian and found > 0.0:  # `found` is μ
         found = accounting.epsilon({Gaussian(1.0 / float(found)): 1}, delta)
     runs = min(len(p[1::2]), len(q[1::2]))
     return Bound(max(0.0, float(found)), int(hits[0]), int(alarms[0]), runs)
@@ -281,18 +284,18 @@ def lower_bound(
 
 def _privacy(recorder: Recorder) -> Privacy:
     if recorder.ledger.privacy is None:
-        raise InputError("this run claims no privacy: there is no ε to audit")
+        raise InputError("this run claims no privacy: choose a private algorithm to audit its ε")
     return recorder.ledger.privacy
 
 
 def _is_basis(matrix: np.ndarray) -> bool:
-    """Whether the columns are orthonormal, which those of a noisy product never are."""
+    """Whether the columns are orthonormal, up to 1e-5; those of a noisy product hardly ever are."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.allclose(matrix.T @ matrix, np.eye(matrix.shape[1]), rtol=0.0, atol=1e-5))
 
 
 def _ordered(scores: np.ndarray) -> np.ndarray:
-    """Scores with NaN below all others: beyond no threshold."""
+    """Scores with −∞ for NaN, which is beyond no threshold."""
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
@@ -310,12 +313,12 @@ def _bounds(
     confidence: float,
     gaussian: bool = False,
 ) -> np.ndarray:
-    """Clopper–Pearson, half of the error on either side; −inf where nothing can be said.
+    """Clopper–Pearson bounds of ε, or of μ with `gaussian`; −inf where the counts say nothing.
 
-    Of ε, or with `gaussian` of μ.
+    Each of the two probabilities gets half of the error.
     """
     error = (1.0 - confidence) / 2.0
-    low = np.nan_to_num(stats.beta.ppf(error, hits, of_hits - hits + 1))  # none of 0 hits
+    low = np.nan_to_num(stats.beta.ppf(error, hits, of_hits - hits + 1))  # NaN for 0 hits
     high = np.nan_to_num(stats.beta.isf(error, alarms + 1, of_alarms - alarms), nan=1.0)
     if gaussian:
         return stats.norm.ppf(low) - stats.norm.ppf(high)

@@ -1,30 +1,31 @@
 """Reconstruction of a client's Gram matrix from what the client sends.
 
 Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal component analysis*,
-Proposition 2 and Figure 1: in subspace iteration, a server that sent Z⁽¹⁾, …, Z⁽ᵏ⁾ to a client and
-got back ``Y⁽ʲ⁾ = G Z⁽ʲ⁾``, with the client's Gram matrix ``G = SᵢᵀSᵢ`` (n × n, n features), solves
+Proposition 2 and Figure 1. In subspace iteration the server sends Z⁽¹⁾, …, Z⁽ᵏ⁾ to a client and
+receives ``Y⁽ʲ⁾ = G Z⁽ʲ⁾``. ``G = SᵢᵀSᵢ`` is the client's Gram matrix, n × n for n features. The
+server solves
 
     min ‖Φ‖_F  subject to  Φ [Z⁽¹⁾ … Z⁽ᵏ⁾] = [Y⁽¹⁾ … Y⁽ᵏ⁾].
 
-With Q an orthonormal basis of the span of the Z's, the solution is ``Φ = B Qᵀ``, ``B = G Q``; its
-error ``‖G (I − QQᵀ)‖_F`` cannot grow as rounds are added, and is zero when the Z's span the space.
-This is Proposition 2 and the default. A server that also uses that G is symmetric
-(``symmetric=True``, not in the paper) takes the smallest symmetric solution,
-``Φ = B Qᵀ + Q Bᵀ − Q (QᵀB) Qᵀ``; its error ``‖(I − QQᵀ) G (I − QQᵀ)‖_F`` cannot grow either and is
-never above the other. Both hold for exact linear replies; positive semidefiniteness plays no part.
+With Q an orthonormal basis of the span of the Z's, the solution is ``Φ = B Qᵀ``, ``B = G Q``. Its
+error ``‖G (I − QQᵀ)‖_F`` does not grow with the rounds, and is zero when the Z's span the space.
+This is Proposition 2 and the default. With ``symmetric=True`` (not in the paper) the server also
+uses the symmetry of G and takes the smallest symmetric solution,
+``Φ = B Qᵀ + Q Bᵀ − Q (QᵀB) Qᵀ``. Its error ``‖(I − QQᵀ) G (I − QQᵀ)‖_F`` does not grow either, and
+is at most the error of the default. Both statements hold for exact linear replies and exact
+arithmetic; G need not be positive semidefinite.
 
 In floating point the Z's of a converging iteration are soon nearly dependent, and the paper's
-``Y Zᵀ (Z Zᵀ)⁻¹`` fails. Here B solves ``min ‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F`` by a QR factorisation
-that is updated with every round, so that a direction seen faintly at first becomes sharper later.
-What no reply in double precision holds cannot be had: with quickly decaying spectra, or many rounds
-to a full span, the error stays above zero even where `equations` says n.
+``Y Zᵀ (Z Zᵀ)⁻¹`` fails. Here B solves ``min ‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F`` by a QR factorisation,
+updated with every round; a direction that is faint at first becomes sharper later. With quickly
+decaying spectra, or many rounds to a full span, the replies in double precision do not determine
+all of G: the error stays above zero even where `equations` says n.
 
-Other methods' replies are not ``G Z``: LocalPower's come from several local steps and
-orthonormalisations, FAPS's are ``Qᵢ Z`` with a Qᵢ that changes from round to round. The same attack
-is what an honest but curious server would try. No Φ then explains all replies; the smallest of
-those with the least misfit is taken, and its error says how far that is from G. A large error then
-means that *this* attack fails, not that nothing can be learned by another, and it may go up as well
-as down. An error near 1 is that of the guess Φ = 0.
+Other methods' replies are not ``G Z``. LocalPower's come from several local steps and
+orthonormalisations; FAPS's are ``Qᵢ Z`` with a Qᵢ that changes from round to round. An honest but
+curious server would try the same attack. No Φ then explains all replies, and the attack takes the
+smallest Φ with the least misfit. Its error may grow with the rounds. A large error means that
+*this* attack fails; another one may succeed. The guess Φ = 0 has error 1.
 """
 
 from __future__ import annotations
@@ -56,10 +57,9 @@ class Reconstruction:
     n_features : int
         n.
     tolerance : float, optional
-        A direction counts as new when the part of it outside of the span so far is larger than this
-        (relative to ‖Z‖₂). What is left of a direction after subtraction carries the rounding
-        errors of the replies divided by its size; the default is the messages' rounding unit to
-        the power 3/4, about 2e−12 in double precision.
+        A direction counts as new when its part outside of the span so far is larger than this,
+        relative to ‖Z‖₂. Small parts enlarge the rounding errors of the replies. The default is
+        the messages' rounding unit to the power 3/4, about 2e−12 in double precision.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Reconstruction:
     def __init__(self, n_features: int, *, tolerance: float | None = None) -> None:
         self.tolerance = tolerance
         self.basis = np.empty((n_features, 0))
-        # [Z⁽¹⁾ …]ᵀ = Ω R Qᵀ with orthonormal columns in Ω, which is not kept, and Ωᵀ [Y⁽¹⁾ …]ᵀ.
+        # R and Ωᵀ [Y⁽¹⁾ …]ᵀ, for [Z⁽¹⁾ …]ᵀ = Ω R Qᵀ with ΩᵀΩ = I. Ω is not kept.
         self._triangle = np.empty((0, 0))
         self._rotated = np.empty((0, n_features))
 
@@ -96,8 +96,8 @@ class Reconstruction:
         unit = max(_unit(received), _unit(sent))
         tolerance = unit**0.75 if self.tolerance is None else self.tolerance
         Z, Y = received.astype(np.float64), sent.astype(np.float64)
-        # Part of Z outside of the span, by Gram-Schmidt twice; its large singular vectors are new,
-        # and orthogonalised again because their normalisation enlarges what is left of the span.
+        # Part of Z outside of the span, by Gram-Schmidt twice. Its large singular vectors are new.
+        # Normalising them enlarges what is left of the span: they are orthogonalised again.
         rest, known = _project(Z, self.basis)
         left, sizes, _ = scipy.linalg.svd(rest, full_matrices=False, check_finite=False)
         new = sizes > tolerance * np.linalg.norm(Z, 2)
@@ -115,7 +115,7 @@ class Reconstruction:
         return fresh
 
     def images(self) -> np.ndarray:
-        """Return B, what the replies say of ``G Q``, shape (n, k)."""
+        """Return B, the least-squares estimate of ``G Q`` from the replies, shape (n, k)."""
         return scipy.linalg.solve_triangular(self._triangle, self._rotated, check_finite=False).T
 
     def matrix(self, *, symmetric: bool = False) -> np.ndarray:
@@ -187,8 +187,8 @@ def errors(
     ndarray of shape (rounds,)
     """
     attack = Reconstruction(len(gram), tolerance=tolerance)
-    # Φ − G has a part outside of the span, G (I − P) or (I − P) G (I − P) with P = QQᵀ, and one
-    # inside, from the error of B. They are orthogonal, and neither is a difference that cancels.
+    # Φ − G has two orthogonal parts: one outside of the span, G (I − P) or (I − P) G (I − P) with
+    # P = QQᵀ, and one inside, from the error of B. Computing them apart avoids cancellation.
     outside = np.array(gram, dtype=np.float64, order="F")
     truth = np.empty((len(gram), 0))  # G Q
     scale, found = np.linalg.norm(outside), []
@@ -201,7 +201,7 @@ def errors(
                 outside -= fresh @ (fresh.T @ outside)
         wrong, Q = attack.images() - truth, attack.basis
         inside = np.linalg.norm(wrong)
-        if symmetric:  # the block P·P once, the blocks P·(I − P) and (I − P)·P equal
+        if symmetric:  # the blocks P·(I − P) and (I − P)·P are of equal norm
             within = Q.T @ wrong
             across = np.linalg.norm(wrong - Q @ within)
             inside = np.hypot(np.linalg.norm(within + within.T) / 2, np.sqrt(2) * across)
@@ -210,7 +210,7 @@ def errors(
 
 
 def equations(pairs: Iterable[Pair], *, tolerance: float | None = None) -> np.ndarray:
-    """Rank of all Z's after each round: how many of the n columns of G Q are pinned down.
+    """Rank of all Z's after each round, up to `tolerance`; G is determined at rank n.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def equations(pairs: Iterable[Pair], *, tolerance: float | None = None) -> np.nd
 
 
 def watch() -> Transcript:
-    """Return a transcript of the first client, as an audit of a cell keeps it."""
+    """Return a transcript of the first client only."""
     return Transcript(clients=[0])
 
 
@@ -248,8 +248,8 @@ def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list
 def pairs_of(exchanges: Iterable[Any]) -> list[Pair]:
     """Return the pairs (Z, Y) among a client's exchanges, as from `Transcript.of`.
 
-    Of a message with several parts the first (n, p) matrix is taken; exchanges in which the two
-    sides hold no matrices of equal shape, such as the first sketch, give no pair.
+    A message with several parts counts by its first (n, p) matrix. An exchange gives no pair if
+    the two sides hold no matrices of equal shape, such as that of the first sketch.
     """
     found = [(_matrix(exchange.received), _matrix(exchange.sent)) for exchange in exchanges]
     return [(Z, Y) for Z, Y in found if Z is not None and Y is not None and Z.shape == Y.shape]

@@ -1,1 +1,1 @@
-"""Differential privacy, what a release costs: events, mechanisms, noise, accounting."""
+"""Differential privacy: mechanisms, their noise, the events they charge, and accounting."""

@@ -1,18 +1,19 @@
 """Total privacy loss ε at a given δ of many privacy events, composed by Google's dp-accounting.
 
-Events are those of `fedcore.privacy.events`, in any number and adaptively chosen. Two accountings:
+Events are those of `fedcore.privacy.events`. They may be many, and chosen adaptively. There are two
+accountings:
 
 ``tight``
-    The exact answer for Gaussian events alone: their adaptive composition is one Gaussian mechanism
-    with ``1/σ² = Σ 1/σᵢ²`` (Dong, Roth & Su, *Gaussian differential privacy*, JRSS-B 2022,
-    Corollary 3.3), whose ε(δ) has a closed form (Balle & Wang, ICML 2018). A `Bounded` event enters
-    as the pair that dominates every (ε, δ)-DP mechanism, in closed form when it is alone. Any other
-    composition goes by privacy loss distributions (PLD), rounded upwards by at most a ten
-    thousandth of the largest loss for every event.
+    Gaussian events alone: exact up to rounding. Their adaptive composition is one Gaussian
+    mechanism with ``1/σ² = Σ 1/σᵢ²`` (Dong, Roth & Su, *Gaussian differential privacy*, JRSS-B
+    2022, Corollary 3.3), whose ε(δ) has a closed form (Balle & Wang, ICML 2018). One `Bounded`
+    event alone: the closed form of the pair that dominates every (ε, δ)-DP mechanism. Any other
+    composition: privacy loss distributions (PLD), an upper bound. Each event but the Gaussian ones
+    is rounded up by at most one grid step; see `_by_loss_distribution`.
 ``rdp``
-    Rényi differential privacy at the best of many orders; never below ``tight``.
+    Rényi differential privacy at the best of many orders: an upper bound, usually above ``tight``.
 
-What papers state instead stands beside their algorithms.
+The ε that a paper states itself stands beside its algorithm.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from fedcore.privacy.events import Bounded, Event
 from fedcore.validation import one_of, real, require_at_least, require_one_of, require_positive
 
 ACCOUNTINGS = ("tight", "rdp")
-# What a run may ask for: below it noise drowns everything, above it noise hides nothing.
+# Below this range noise drowns everything; above it noise hides nothing.
 Epsilon = Annotated[float, real(least=1e-9, most=1e4)]
-# Of a method's noise: the least that the accountant allows, or what the method's paper states.
+# A method's noise is the least that the accountant allows, or what the method's paper states.
 Calibration = Annotated[str, one_of(("tight", "paper"))]
 # Dense near 1 for large losses, up to 2^16 for small ones.
 ORDERS = np.concatenate(
@@ -43,7 +44,7 @@ Key = tuple[tuple[str, float, float, int], ...]
 
 
 def epsilon(events: Mapping[Event, int], delta: float, *, accounting: str = "tight") -> float:
-    """Return the least ε for which the composition of `events` is known to be (ε, δ)-DP.
+    """Return an ε for which the composition of `events` is (ε, δ)-DP: the least known to us.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def epsilon(events: Mapping[Event, int], delta: float, *, accounting: str = "tig
 def gaussian_noise_multiplier(epsilon: float, delta: float, steps: int = 1) -> float:
     """Return the least noise multiplier with which `steps` Gaussian releases are (ε, δ)-DP.
 
-    Exact, by the closed form of ``tight``: that of one release, times √steps.
+    It is that of one release, in closed form, times √steps.
     """
     require_positive(epsilon=epsilon)
     require_delta(delta)
@@ -97,7 +98,7 @@ def calibrate(
         ``noise -> events``; their ε must fall as `noise` > 0 grows.
     target, delta : float
     relative : float
-        Accuracy of the answer, which is never below the least noise.
+        Largest relative excess of the answer over the least noise. The answer is never too small.
 
     Raises
     ------
@@ -113,7 +114,10 @@ def calibrate(
     while not enough(high):
         low, high = high, 4.0 * high
         if high > 1e12:
-            raise InputError(f"no noise makes these events ({target}, {delta})-DP")
+            raise InputError(
+                f"no noise up to 1e12 makes these events ({target}, {delta})-DP: choose a larger "
+                "epsilon or delta"
+            )
     while low == high or enough(low):
         low, high = low / 4.0, low
         if low < 1e-12:
@@ -130,7 +134,7 @@ def require_delta(delta: Any) -> None:
 
 
 def _key(events: Mapping[Event, int]) -> Key:
-    """Events without what the accountants do not look at, sorted, with their counts."""
+    """Sorted counts of events; events count as one if their privacy loss is the same."""
     counts: dict[tuple[str, float, float], int] = {}
     for event, count in events.items():
         if isinstance(event, Bounded):
@@ -158,8 +162,8 @@ def _epsilon(key: Key, delta: float, accounting: str) -> float:
         return _by_loss_distribution(key, precision, delta)
     except OverflowError:
         raise InputError(
-            "the privacy loss of these events is too large to be composed, some single one is "
-            "above 700: choose a smaller epsilon"
+            "the privacy loss of one of these events is above 700, too large to be composed: "
+            "choose a smaller epsilon"
         ) from None
 
 
@@ -178,8 +182,8 @@ def _by_domination(epsilon: float, delta: float, wanted: float) -> float:
 def _by_loss_distribution(key: Key, precision: float, delta: float) -> float:
     losses = _library("pld.privacy_loss_distribution")
     parameters = _library("pld.common").DifferentialPrivacyParameters
-    # Every event but the Gaussian is rounded up by a step at most, and the widest part, the
-    # Gaussian's of standard deviation √precision or the sum of the others, has some 20 000 steps.
+    # Every event but the Gaussian is rounded up by at most one step of the grid. The widest part
+    # has some 20 000 steps: the Gaussian of standard deviation √precision, or the sum of the rest.
     pure = sum(
         count * (1.0 / first if kind == "laplace" else first)
         for kind, first, _, count in key

@@ -1,10 +1,10 @@
-"""What sensitivities rest on: no row is longer than a bound, and sums are made in double precision.
+"""Two conditions of every sensitivity: rows have bounded norm, and sums are in double precision.
 
-A sum of n float32 terms is off by up to n·6e−8 of itself, and by another amount when one row is
-missing. From some 10⁵ rows on that is more than the row itself contributes, so that the release
-would depend on a row more than it is charged for (Casacuberta et al., *Widespread underestimation
-of sensitivity in differentially private libraries and how to fix it*, CCS 2022). In double
-precision the excess stays below n·1e−16.
+A sum of n float32 terms has a relative rounding error of up to n·6e−8, which changes when one row
+is missing. From some 10⁵ rows on the change can exceed the row's own contribution; the release
+would then depend on a row more than it is charged for (Casacuberta et al., *Widespread
+underestimation of sensitivity in differentially private libraries and how to fix it*, CCS 2022).
+In double precision the error is at most about n·1e−16.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 from fedcore.errors import InputError
 
 CLIP = "or clip them to it: clip=True, on the command line --set clip=true"
-# Rows of unit norm come out of a division and a square root: some roundings per feature. Where it
-# is used up a row moves a product by 1 + 2·slack, and ε is that much larger.
+# Relative rounding error of a normalised row's norm. A row that uses all of it moves a product by
+# 1 + 2·slack, and its ε is larger by that factor.
 SLACK = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
-LONGEST = 2.0**200  # of which the fourth power is still a number, summed over any number of rows
-BLOCK = 65_536  # rows that are turned to double precision at a time
+LONGEST = 2.0**200  # a sum of its fourth powers over all rows is still finite
+BLOCK = 65_536  # rows that are converted to double precision at a time
 
 
 def row_norms(data: np.ndarray) -> np.ndarray:
@@ -30,7 +30,7 @@ def row_norms(data: np.ndarray) -> np.ndarray:
 
 
 def clip_rows(data: np.ndarray, bound: float = 1.0) -> np.ndarray:
-    """Scale the rows of Euclidean norm above `bound` down to it; a copy only where one is.
+    """Scale rows of Euclidean norm above `bound` down to it; `data` itself if there are none.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ def clip_rows(data: np.ndarray, bound: float = 1.0) -> np.ndarray:
         return data
     clipped, longer = data.copy(), norms > bound
     rows = data[longer].astype(np.float64)
-    rows /= np.abs(rows).max(axis=1, keepdims=True)  # the largest have no square
+    rows /= np.abs(rows).max(axis=1, keepdims=True)  # the largest rows' squares overflow
     clipped[longer] = rows * (bound / row_norms(rows))[:, None]
     return clipped
 
 
 def in_double(data: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield `data` in double precision with the rows that it is of: in blocks where it is copied.
+    """Yield (rows, their data in double precision); float64 data as one block, without a copy.
 
     Parameters
     ----------
@@ -78,10 +78,10 @@ def transposed_product(data: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 
 def without_endless_rows(data: np.ndarray) -> np.ndarray:
-    """Return the rows in double precision, a copy, in which rows longer than `LONGEST` are zero.
+    """Return a copy in double precision, with zeros for rows longer than `LONGEST`.
 
-    For methods that take rows of any length: products of longer ones are no numbers, which would
-    tell that such a row is there.
+    For methods that take rows of any length: products of longer rows overflow, and NaN in the
+    output would reveal such a row.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""Privacy events: what a mechanism has done to a client's records, apart from how it is accounted.
+"""Privacy events: how strongly *one* release depends on one record of a client.
 
-An event says how strongly *one* release depends on one record, under the neighbouring relation of
-the run. `fedcore.privacy.mechanisms` makes them, one with every noise it draws, and
-`fedcore.privacy.accounting` composes them. No event claims amplification by sampling: a client that
-was not drawn has released nothing and is charged nothing, one that was drawn is charged in full.
+"Depends" refers to the neighbouring relation of the run. `fedcore.privacy.mechanisms` charges an
+event with every release, and `fedcore.privacy.accounting` composes events. No event claims
+amplification by sampling: in each round a client is charged in full if it was drawn, and nothing
+otherwise.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Laplace:
 
 @dataclass(frozen=True)
 class Bounded:
-    """Any (ε, δ)-differentially private mechanism, of which no more is known.
+    """Any (ε, δ)-differentially private mechanism about which no more is known.
 
     Attributes
     ----------

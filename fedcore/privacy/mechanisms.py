@@ -1,19 +1,17 @@
 """Mechanisms that add noise and charge the ledger for it, in one call.
 
-After `Federation.protect`, every client's state carries ``state.privacy``, a `Mechanisms`. A client
-step that releases something calls it, and by that call alone the ledger knows: there is no other
-way to charge an event. An upload is counted as unprotected, and makes the run's ε infinite, when
-the client's step has called no mechanism, or when a part of the reply is not what a mechanism
-returned in this very call. What a step computes from releases it declares by `derived`; one that
-replies with what has been released before, by `post_processing`. Declarations and sensitivities are
-the author's word: the ledger catches a forgotten noise, not a wrong proof.
+After `Federation.protect`, every client's state has ``state.privacy``, a `Mechanisms`. A client
+step calls it to release something; the call adds the noise and charges the event. A reply must
+consist of what mechanisms returned in the same call of the step. Otherwise the upload counts as
+unprotected, and the run's ε is infinite. A step declares by `derived` what it computes from
+releases, and by `post_processing` that it repeats earlier releases. The ledger trusts these
+declarations and the sensitivities: it finds a forgotten noise, not a wrong proof.
 
-Every record belongs to one client, so that of clients with separate data the losses do not add up:
-the run's ε is the largest of theirs. It is the guarantee towards the server, and towards whoever
-sees all that crosses. The server holds the run's seed; so noise comes from a stream of its own, in
-earnest from the operating system's entropy (see `fedcore.privacy.noise`, also on PCG64, which is no
-cryptographic generator). Noise is drawn in floating point: attacks on its last bits (Mironov, CCS
-2012) are not accounted for.
+Every record belongs to one client. Losses of clients with separate data therefore do not add up:
+the run's ε is the largest of the clients'. It is the guarantee towards the server, and towards
+whoever sees all messages. The server knows the run's seed, and so noise has a stream of its own,
+from the operating system's entropy unless the run is a simulation (`fedcore.privacy.noise`). Noise
+is drawn in floating point: attacks on its last bits (Mironov, CCS 2012) are not accounted for.
 """
 
 from __future__ import annotations
@@ -37,13 +35,13 @@ Value = TypeVar("Value")
 
 
 def post_processing(step: AnyStep) -> AnyStep:
-    """Mark a client step that replies only with what its mechanisms have released before."""
+    """Mark a client step that replies only with what its mechanisms released in earlier calls."""
     step.post_processing = True  # type: ignore[attr-defined]
     return step
 
 
 def derived(state: Any, value: Value) -> Value:
-    """Declare that `value`, to be uploaded, is computed from releases and public values alone.
+    """Declare that `value`, which is to be uploaded, depends on releases and public values only.
 
     Parameters
     ----------
@@ -54,7 +52,7 @@ def derived(state: Any, value: Value) -> Value:
     Returns
     -------
     number or ndarray
-        `value` itself, not a copy; in a private run an array is read-only from here on.
+        `value` itself, not a copy. In a private run an array becomes read-only.
     """
     return state.privacy._release(value) if hasattr(state, "privacy") else value
 
@@ -85,15 +83,15 @@ class Privacy:
     neighbours : {"replace_one", "add_or_remove_one", "zero_out_one", "change_entry"}
         Relation to which all sensitivities of the run refer.
     simulated : bool, default=False
-        Whether the noise can be drawn again from a seed, so that it protects nobody.
+        Whether the noise can be drawn again from a seed. Such noise protects nobody.
     weakened : float, optional
-        Factor of the noise in the weakened twin of an audit; charged is what would be honest.
+        Factor of the noise in the weakened twin of an audit; the full noise is charged.
 
     Attributes
     ----------
     accounts : list of Account
     unprotected : set of str
-        Client steps that have uploaded what no mechanism returned; not empty, ε is infinite.
+        Client steps that have uploaded something that no mechanism returned.
     """
 
     def __init__(
@@ -113,10 +111,10 @@ class Privacy:
         self.unprotected: set[str] = set()
 
     def epsilon(self, *, how: str = "tight") -> float:
-        """ε so far: the largest of any client's; infinite after an unprotected upload.
+        """ε spent so far: the largest of any client's; infinite after an unprotected upload.
 
-        What has been spent, not what was to be spent: after an adaptive stop it is below the
-        budget, and the guarantee to be quoted is the budget (docs/privacy.md).
+        After an adaptive stop it can be below the budget. The guarantee to quote is the budget
+        (docs/privacy.md).
         """
         if any(account.exposed for account in self.accounts):
             return float("inf")
@@ -124,7 +122,7 @@ class Privacy:
         return max(accounting.epsilon(dict(e), self.delta, accounting=how) for e in distinct)
 
     def about(self) -> dict[str, Any]:
-        """What a reader must know: δ, relation, accounting, the events' kinds, whose noise."""
+        """Return δ, neighbouring relation, accounting, kinds of events and source of the noise."""
         kinds = {type(event).__name__ for account in self.accounts for event in account.events}
         return {
             "delta": self.delta,
@@ -137,7 +135,7 @@ class Privacy:
         }
 
     def expose(self, positions: Iterable[int], step: str) -> None:
-        """Take note that the clients at `positions` have uploaded what no mechanism returned."""
+        """Record that the clients at `positions` uploaded something that no mechanism returned."""
         for i in positions:
             self.accounts[i].exposed = True
             self.unprotected.add(step)
@@ -170,8 +168,8 @@ class Privacy:
         ):
             if ours != theirs:
                 raise InputError(
-                    f"ledgers {what.format(ours, theirs)} do not add up: only runs on the same "
-                    "clients, under one relation, at one delta do"
+                    f"ledgers {what.format(ours, theirs)} do not add up: add runs on the same "
+                    "clients, under one relation, at one delta"
                 )
         factors = [run.weakened for run in (self, other) if run.weakened is not None]
         total = Privacy(
@@ -192,19 +190,20 @@ class Mechanisms:
     Parameters
     ----------
     rng : numpy.random.Generator
-        The client's noise, apart from its public stream ``state.rng``.
+        The client's noise; independent of its public stream ``state.rng``.
     account : Account
 
     Attributes
     ----------
     released : list
-        What has been returned, or declared by `derived`, in the current call of a step, read-only;
-        an upload may consist of these, and of views of them.
+        What mechanisms returned, or `derived` declared, in the current call of a step. An upload
+        may consist of these values and of views of them.
 
     Notes
     -----
-    Values are finite real numbers, else `InputError`. Whole numbers and truth values become float64
-    first, so that no noise is rounded away; float32 gets its noise in float64 and is rounded then.
+    Values must be finite real numbers, else `InputError`. Whole numbers and truth values become
+    float64 first, as rounding would remove noise. For float32, noise is added in float64 and the
+    sum is rounded.
     """
 
     def __init__(self, rng: np.random.Generator, account: Account) -> None:
@@ -213,7 +212,7 @@ class Mechanisms:
 
     @property
     def hidden(self) -> np.random.Generator:
-        """The stream of the noise, for what a proof needs hidden and what releases nothing."""
+        """The stream of the noise, for draws that a proof needs secret and that release nothing."""
         return self._rng
 
     def gaussian(self, value: Any, *, sensitivity: float, noise_multiplier: float) -> Any:
@@ -268,7 +267,7 @@ class Mechanisms:
             epsilon / (2.0 * sensitivity)
         )
         self._charge(Bounded(float(epsilon), mechanism="exponential"))
-        # An object of its own: small Python integers are shared, and `covers` goes by identity.
+        # A new object: small Python integers are shared, and `covers` compares identities.
         return self._release(np.int64(np.argmax(weights + self._rng.gumbel(size=len(weights)))))
 
     def above_threshold(
@@ -282,21 +281,22 @@ class Mechanisms:
     ) -> np.integer | None:
         """Return the index of the first query that, with noise, reaches the noisy threshold.
 
-        The sparse vector technique with one answer (Dwork & Roth, *Algorithmic foundations of
-        differential privacy*, Algorithm 1): noise Lap(2Δ/ε) on the threshold, Lap(4Δ/ε) on every
-        query. ε-DP however many queries were asked. None when no query reaches it.
+        None if no query reaches it. This is the sparse vector technique with one answer (Dwork &
+        Roth, *Algorithmic foundations of differential privacy*, Algorithm 1): noise Lap(2Δ/ε) on
+        the threshold and Lap(4Δ/ε) on every query. It is ε-DP for any number of queries.
 
         Parameters
         ----------
         queries : iterable of float
-            Computed one by one, when asked for.
+            Read one by one, up to the answer.
         threshold : float
         sensitivity : float
             Δ, largest change of any query between neighbouring data.
         epsilon : float
         monotone : bool, default=False
-            Whether the change of one record moves all queries the same way, as adding a row does
-            with counts; Lap(2Δ/ε) then suffices for them, too (Lyu, Su & Li, VLDB 2017, Theorem 5).
+            Whether a change of one record moves all queries the same way, as adding a row does
+            with counts. Noise Lap(2Δ/ε) on a query is then enough (Lyu, Su & Li, VLDB 2017,
+            Theorem 5).
         """
         require_positive(sensitivity=sensitivity, epsilon=epsilon)
         self._charge(Bounded(float(epsilon), mechanism="sparse vector"))
@@ -308,14 +308,16 @@ class Mechanisms:
         return None
 
     def bounded(self, epsilon: float, delta: float, mechanism: str) -> np.random.Generator:
-        """Charge a mechanism whose privacy is proved as a whole; return the stream it draws from.
+        """Charge a mechanism whose privacy is proved as a whole; return its stream of noise.
+
+        The step declares what it replies with by `derived`.
 
         Parameters
         ----------
         epsilon, delta : float
             The mechanism is (ε, δ)-DP under the neighbouring relation of the run.
         mechanism : str
-            Its name, for the record. What the step replies with is to be declared by `derived`.
+            Its name, for the record.
         """
         require_non_negative(epsilon=epsilon, delta=delta)
         self._charge(Bounded(float(epsilon), float(delta), mechanism))
@@ -326,12 +328,12 @@ class Mechanisms:
 
     def _release(self, value: Value) -> Value:
         if isinstance(value, np.ndarray):
-            value.flags.writeable = False  # what is edited afterwards is no longer the release
+            value.flags.writeable = False  # an edited array would no longer be the release
         self.released.append(value)
         return value
 
     def covers(self, reply: Any) -> bool:
-        """Tell whether `reply` consists of what this call has released, or is empty."""
+        """Whether `reply` is empty, or consists of what this call of the step has released."""
         if isinstance(reply, Mapping):
             reply = list(reply.values())
         if isinstance(reply, list | tuple):
@@ -343,7 +345,7 @@ class Mechanisms:
 
 
 def _real(value: Any) -> Any:
-    """Return a value that noise can be added to: real, finite, float64 where it was no float."""
+    """Require a real, finite value; return it as float64 unless it is float32."""
     if isinstance(value, float) and math.isfinite(value):
         return value
     array = np.asarray(value)
@@ -351,8 +353,8 @@ def _real(value: Any) -> Any:
         raise InputError(f"a mechanism adds noise to real numbers, got {array.dtype}")
     if not np.isfinite(array).all():
         raise InputError(
-            f"a value of shape {array.shape} to be released holds NaN or infinity, which no noise "
-            "hides: scale the rows of the data, or clip them"
+            f"a value of shape {array.shape} to be released holds NaN or infinity, which noise "
+            "does not hide: scale the rows of the data, or clip them"
         )
     if not array.ndim:
         return float(array)
@@ -360,7 +362,7 @@ def _real(value: Any) -> Any:
 
 
 def _add(value: Any, noise: Any) -> Any:
-    """Return the sum in the precision of the value, rounded after the noise has been added."""
+    """Return the sum, computed in float64, in the precision of the value."""
     if isinstance(value, np.ndarray):
         return (value + noise).astype(value.dtype, copy=False)
     return float(value + noise)

@@ -1,16 +1,17 @@
-"""Where privacy noise comes from: never from the seed that a run shares with its server.
+"""Sources of privacy noise: the operating system's entropy, or the seed in a simulation.
 
-The server holds the root seed of a run, from which the clients' public streams (``state.rng``)
-derive, and every history stores it. Who can draw the noise again subtracts it. So each client's
-noise has a generator of its own, seeded with entropy of the operating system that nobody keeps.
+The server knows the root seed of a run, and every history stores it. The clients' public streams
+(``state.rng``) derive from this seed. Noise from the same seed could be drawn again and subtracted.
+Each client's noise therefore has a generator of its own. Its seed is entropy of the operating
+system and is not kept.
 
-In a simulation the noise may derive from the seed instead, so that a run can be repeated. The key
-then holds all that sets two runs of one sweep apart, as two runs with the same noise at different
-scales give the data away. Such noise protects nobody, and the ledger says so.
+In a simulation the noise derives from the seed, and the run can be repeated. Two runs with the same
+noise at different scales would reveal the data; the noise therefore also depends on the name and
+the parameters of the run. Such noise protects nobody, and the ledger says so.
 
-The generator is numpy's PCG64: statistically sound, but no cryptographic generator. Who sees enough
-of its output without rounding may in principle find its state; no such attack through the rounded,
-scaled and added noise is known to us, and no proof that there is none.
+The generator is numpy's PCG64: statistically sound, but not cryptographic. Somebody who sees enough
+of its unrounded output may in principle find its state. We know of no attack through rounded,
+scaled and added noise, and of no proof that there is none.
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ from fedcore.seeds import NOISE, child
 from fedcore.validation import require_positive
 
 SIMULATED = "simulated noise: no guarantee for these data"
-WEAKENED = "weakened"  # ends the name of a cell with a source that is `Weakened`
+WEAKENED = "weakened"  # last part of the name of a cell whose source is `Weakened`
 SECRET = "noise from the operating system's entropy, not kept"
 
 
 class Weakened(NamedTuple):
-    """Source of noise for the twin of an audit: all of it smaller than the ledger is charged for.
+    """Source of noise for the weakened twin of an audit; the ledger charges the full noise.
 
-    Such a run breaks its own claim on purpose, to show that the audit would notice. No parameter of
-    `fedcore.run` leads here, and the history says that it is one.
+    Such a run breaks its own claim on purpose, to show that the audit would notice. `fedcore.run`
+    cannot make one, and the history of one says so.
 
     Attributes
     ----------
     source : numpy.random.SeedSequence
     factor : float
-        What all noise is multiplied by, above 0.
+        Multiplies all noise, above 0.
     """
 
     source: np.random.SeedSequence
@@ -48,7 +49,7 @@ class Weakened(NamedTuple):
 
 
 class WeakenedGenerator(np.random.Generator):
-    """Generator whose centred noise is smaller by a factor; choices and permutations are not.
+    """Generator that multiplies centred noise by a factor; choices and permutations stay.
 
     Parameters
     ----------
@@ -87,8 +88,8 @@ def stream(source: Source | None, client: int) -> np.random.Generator:
     Parameters
     ----------
     source : numpy.random.SeedSequence, Weakened or None
-        None for fresh entropy of the operating system. Otherwise the stream is apart from all
-        public streams, even where `source` is the seed of the run.
+        None for fresh entropy of the operating system. Otherwise the stream differs from all
+        public streams, even if `source` is the seed of the run.
     client : int
     """
     if source is None:
@@ -100,7 +101,7 @@ def stream(source: Source | None, client: int) -> np.random.Generator:
 
 
 def label(simulated: bool, weakened: float | None) -> str:
-    """What ledger and history say about the noise."""
+    """Sentence about the noise for ledger and history."""
     if weakened is not None:
         return f"{SIMULATED}, and only {weakened:g} of what is claimed, to test an audit"
     return SIMULATED if simulated else SECRET
@@ -109,15 +110,15 @@ def label(simulated: bool, weakened: float | None) -> str:
 def simulated(
     seed: np.random.SeedSequence, name: str, params: Mapping[str, Any]
 ) -> np.random.SeedSequence:
-    """Derive a source of noise from the seed of a run that is a simulation.
+    """Derive a source of noise from the seed of a simulated run.
 
     Parameters
     ----------
     seed : numpy.random.SeedSequence
     name : str
-        What is run, such as algorithm and cell.
+        Name of the run, such as algorithm and cell.
     params : mapping
-        Hyper-parameters; runs that differ in one of them, ε for instance, share no noise.
+        Hyper-parameters. Runs that differ in one of them, such as ε, share no noise.
     """
     text = f"{name}({_text(params)})"
     words = np.frombuffer(hashlib.sha256(text.encode()).digest()[:16], "<u4")
@@ -125,7 +126,7 @@ def simulated(
 
 
 def _text(value: Any) -> str:
-    """Spell out a parameter; equal ones alike, such as 1 and 1.0, a list and its array."""
+    """Text of a parameter, the same for equal values such as 1 and 1.0, a list and its array."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={_text(value[key])}" for key in sorted(value))
     if isinstance(value, np.ndarray) and value.ndim:
