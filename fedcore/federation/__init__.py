@@ -1,1 +1,1 @@
-"""The protocol: a server, clients with a state, a ledger, and ways to execute their steps."""
+"""The protocol: server, clients with state, ledger of messages, execution of client steps."""

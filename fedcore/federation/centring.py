@@ -1,7 +1,7 @@
-"""The mean of samples that stay with their clients, and its subtraction, without losing digits.
+"""The mean of all clients' samples, and its subtraction, without loss of digits.
 
-Sums run in double precision over differences to the client's first sample, block after block of
-rows: their rounding is that of the spread of the data and not of their distance from the origin.
+Sums add differences to the client's first sample, in double precision and in blocks of rows. Their
+rounding error is then relative to the spread of the data, not to their distance from the origin.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import numpy as np
 
 from fedcore.errors import InputError
 
-ROWS = 4096  # at a time: the copies that are needed stay small
+ROWS = 4096  # rows per block, so that copies in double precision stay small
 
 
 def sum_and_count(data: np.ndarray) -> np.ndarray:
-    """Sum of the rows, and their number, as one message of doubles.
+    """Sum of the rows, followed by their number, as one message in double precision.
 
     Parameters
     ----------
@@ -23,17 +23,18 @@ def sum_and_count(data: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (d + 1,)
+        Not finite when the sum overflows.
     """
     first = data[0].astype(np.float64)
     rest = np.zeros_like(first)
-    with np.errstate(over="ignore", invalid="ignore"):  # `mean_of` looks at the total
+    with np.errstate(over="ignore", invalid="ignore"):  # `mean_of` checks the total
         for start in range(0, len(data), ROWS):
             rest += np.subtract(data[start : start + ROWS], first, dtype=np.float64).sum(axis=0)
         return np.append(len(data) * first + rest, len(data))
 
 
 def mean_of(total: np.ndarray) -> np.ndarray:
-    """Mean of all samples, given the sum of the messages of all clients.
+    """Mean of all samples, shape (d,), from the sum of all clients' messages, shape (d + 1,).
 
     Raises
     ------
@@ -48,7 +49,7 @@ def mean_of(total: np.ndarray) -> np.ndarray:
 
 
 def centred(data: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Rows less the mean, a new matrix in the precision of the data, rounded once.
+    """Rows minus the mean: a new matrix in the precision of the data, each entry rounded once.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What happens to a message between server and client: precision, copies, sums."""
+"""Messages between server and client: their precision, copies and sums."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_only(message: Any) -> Any:
 
 
 def opened(message: Any) -> Any:
-    """Return `message` in lists and mappings of its own, with the same arrays."""
+    """Return `message` with new lists and mappings around the same arrays."""
     return _rebuilt(message, opened)
 
 
@@ -52,12 +52,13 @@ def _rebuilt(message: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def added(replies: Sequence[Any], positions: Sequence[int]) -> Any:
-    """Sum of the replies of the clients at `positions`; whole numbers in 64 bits.
+    """Sum of the replies of the clients at `positions`; integers add up in 64 bits.
 
     Raises
     ------
     InputError
-        For replies that do not fit; broadcasting would make a plausible total of many of them.
+        When no client takes part, or replies differ in shape (NumPy would broadcast many of them
+        without an error), or a reply is no array of real numbers.
     """
     if not positions:
         raise InputError("a sum or mean needs at least one client; none takes part")
@@ -78,10 +79,10 @@ def added(replies: Sequence[Any], positions: Sequence[int]) -> Any:
 
 
 def _addend(reply: Any, client: int) -> np.ndarray:
-    """Return `reply` as an array that can be added without overflow of short integers."""
+    """Return `reply` as an array, short integers widened to 64 bits."""
     try:
         array = np.asarray(reply)
-    except ValueError:  # of parts of different lengths
+    except ValueError:  # parts of different lengths
         array = np.asarray(None)
     if array.dtype.kind not in "biuf":
         what = f"{array.dtype} numbers" if array.dtype.kind == "c" else f"a {type(reply).__name__}"

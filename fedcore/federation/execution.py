@@ -1,7 +1,7 @@
 """The clients' side: their data, states and messages, and how their steps are run.
 
-A client step is run client by client, in threads, over the stack of all clients at once
-(`stacked`), or in the place of all of them by what gives the sum of their replies (`summed`).
+A client step runs client by client, or in threads, or once for the stack of all clients
+(`stacked`), or is replaced by a function that computes the sum of all replies (`summed`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ AnyStep = TypeVar("AnyStep", bound=Step)
 def stacked(step: AnyStep) -> AnyStep:
     """Declare that a client step also works on many clients of equal shape at once.
 
-    Its data, the arrays in its state and its reply then have a leading axis of clients: one array
-    operation in the place of ten thousand calls. So the step indexes axes from the end, uses
-    neither ``state.rng`` nor ``state.privacy``, keeps nothing but arrays of equal shape in its
-    state, and replies with one array. Plain and stacked form agree to rounding; which one is taken
-    depends on the clients' shapes and messages alone.
+    Its data, the arrays in its state and its reply then have a leading axis of clients, and one
+    array operation replaces thousands of calls. The step must index axes from the end, use neither
+    ``state.rng`` nor ``state.privacy``, keep only arrays of equal shape in its state, and reply
+    with one array. Both forms must agree to rounding. Which form runs depends only on the clients'
+    shapes and messages, and on the `stack` option of the federation.
     """
     step.stacked = True  # type: ignore[attr-defined]
     return step
@@ -38,11 +38,11 @@ def stacked(step: AnyStep) -> AnyStep:
 def summed(at_once: Step) -> Callable[[AnyStep], AnyStep]:
     """Declare that ``at_once(clients, state, message)`` gives the sum of the step's replies.
 
-    It may return None to have the step run after all. Its `state` is that of all clients as one,
-    with ``state.kept``. `Federation.sum` and `Federation.mean` ask it when all clients take part
-    and hold the same message; the ledger is charged as if every client had replied. The step is a
-    function of data and message alone, and both agree to rounding. Which one is taken may depend on
-    sizes and on earlier calls, never on time or threads.
+    `Federation.sum` and `Federation.mean` call ``at_once`` when all clients take part and hold the
+    same message; it may return None, and then the step runs. Its `state` is one state for all
+    clients, with ``state.kept``. The ledger is charged as if every client had replied. The step
+    must be a function of data and message alone, and both forms must agree to rounding. Their
+    choice may depend on sizes and on earlier calls, but not on time or threads.
     """
 
     def attach(step: AnyStep) -> AnyStep:
@@ -60,7 +60,7 @@ class ClientSide:
     data : Clients
     states : list of State
     inbox : list
-        The last message that each client has been sent.
+        The last message sent to each client.
     everyone : range
         Positions of all clients.
     """
@@ -79,19 +79,19 @@ class ClientSide:
         self.states = [State(_root=root, _id=i) for i in ids]
         self.inbox: list[Any] = [None] * len(data)
         self._as_one = SimpleNamespace()
-        self._arrays: dict[str, np.ndarray] = {}  # of the states, see StackedState
+        self._arrays: dict[str, np.ndarray] = {}  # arrays of stacked states, see StackedState
         self._threads, self._labelled = threads, labelled
         self._stack = stack and data.uniform and len(data) > 1
         self.go_on_with(data)
 
     def go_on_with(self, data: Clients) -> None:
-        """Replace the clients' samples, and forget what was derived from those before."""
+        """Replace the clients' samples, and drop what was derived from the old ones."""
         self.data, self._as_one.kept = data, data.kept
         for state, kept in zip(self.states, data.kept_of, strict=True):
             state.kept = kept
 
     def held(self, name: str, positions: Iterable[int]) -> Sequence[Any]:
-        """What the clients at `positions` hold under ``state.<name>``."""
+        """Return ``state.<name>`` of the clients at `positions`."""
         if name in self._arrays:
             whole = self._arrays[name]
             return whole if positions == self.everyone else whole[list(positions)]  # type: ignore[return-value]
@@ -103,7 +103,7 @@ class ClientSide:
         return first if all(self.inbox[i] is first for i in positions) else None
 
     def sum_at_once(self, step: Step, positions: Sequence[int]) -> Any:
-        """Sum of all clients' replies by what `summed` declares; None when it does not apply."""
+        """Return the sum by the function that `summed` declares; None when it does not apply."""
         at_once: Step | None = getattr(step, "summed", None)
         if at_once is None or sorted(positions) != list(self.everyone):
             return None
@@ -111,10 +111,10 @@ class ClientSide:
         return None if message is None else at_once(self.data, self._as_one, message)
 
     def run(self, step: Step, positions: Sequence[int]) -> Sequence[Any]:
-        """Return the replies of the clients at `positions`, of which one may be named twice."""
+        """Return the replies of the clients at `positions`; a position may occur twice."""
         if self._stack and getattr(step, "stacked", False) and self._alike(positions):
             return self._run_stacked(step, positions)
-        self._arrays.clear()  # the step may set the states anew; they hold what the arrays did
+        self._arrays.clear()  # a plain step writes to the states, which hold the same values
 
         def call(i: int) -> Any:
             data = self.data.labelled(i) if self._labelled else self.data[i]
@@ -122,7 +122,7 @@ class ClientSide:
 
         if self._threads == 1 or len(positions) == 1:
             return [call(i) for i in positions]
-        # A client's state and stream are its own: it does its participations one after the other.
+        # Calls of one client share its state and stream, so they run one after the other.
         times = Counter(positions)
         with ThreadPoolExecutor(self._threads) as pool:
             done = pool.map(lambda i: [call(i) for _ in range(times[i])], times)
@@ -130,7 +130,7 @@ class ClientSide:
         return [next(replies[i]) for i in positions]
 
     def _run_stacked(self, step: Step, positions: Sequence[int]) -> Sequence[Any]:
-        """Run a stacked step once for all participants; they hold the same message."""
+        """Run a stacked step once for all participants, which hold the same message."""
         rows = None if positions == self.everyone else np.asarray(positions, dtype=np.intp)
         data: Any = self.data.labelled_stack if self._labelled else self.data.stack
         if rows is not None:
@@ -139,7 +139,7 @@ class ClientSide:
         return step(data, state, opened(self.inbox[positions[0]]))
 
     def _alike(self, positions: Sequence[int]) -> bool:
-        """Whether these are different clients that all hold the same message."""
+        """Return whether `positions` are distinct clients that hold the same message."""
         if not positions or len(set(positions)) < len(positions):
             return False
         first = self.inbox[positions[0]]

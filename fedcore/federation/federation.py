@@ -1,14 +1,14 @@
-"""The clients, the server, and the only road between them.
+"""The federation: a server, its clients, and the messages between them.
 
-An algorithm talks to its clients through a `Federation` and through nothing else: it broadcasts a
-message, and it gathers, sums or averages what a *client step* replies. A client step is a plain
-function ``step(data, state, message) -> reply``; ``state`` stays with the client between rounds and
-carries the client's own random generator as ``state.rng`` and, as ``state.kept``, what is derived
-from its data alone and serves later runs on them, too. Every message is charged to the ledger, and
-in a private run every noise (`Federation.protect`).
+An algorithm reaches its clients only through a `Federation`. It broadcasts messages, and it
+gathers, sums or averages the replies of a *client step*, a function
+``step(data, state, message) -> reply``. ``state`` stays with the client between rounds.
+``state.rng`` is the client's random generator; ``state.kept`` holds what depends on the client's
+data alone, and later runs on the same data find it there. The ledger is charged for every message,
+and in a private run for every noise (`Federation.protect`).
 
-Where `labelled`, the data of a client are a `fedcore.problems.clients.Labelled` pair of samples and
-labels.
+With ``labelled=True`` the data of a client are a `fedcore.problems.clients.Labelled` pair of
+samples and labels.
 """
 
 from __future__ import annotations
@@ -44,34 +44,40 @@ class Federation:
     clients : sequence of ndarray of shape (n_i, d)
         One matrix per client, rows are samples.
     seed : int or numpy.random.SeedSequence
-        Source of all randomness but the privacy noise. The stream of a client depends on its id
-        alone, so neither the order of the clients nor the number of threads changes a draw.
+        Source of all randomness except the privacy noise. The stream of a client depends on the
+        seed and the client's id, and not on the order of the clients or the number of threads.
     ids : sequence of int, optional
-        Names of the clients in the seed's spawn keys; the default is 0, 1, 2, …
+        Ids of the clients, which select their random streams; the default is 0, 1, 2, …
     threads : int, default=1
         Client steps that run at the same time.
     transcript : Transcript, optional
-        Is shown every upload. It changes neither results nor
-        ledger.
+        Records every upload. It changes neither results nor ledger.
     check : bool, default=True
         False when the clients have passed `check_clients` already.
     labelled : bool, default=False
-        Hand the clients' labels to the steps, beside the samples.
+        Whether steps get the clients' labels beside the samples.
     stack : bool, default=True
         Whether to use the stacked form of steps that have one; False is for tests and benchmarks.
     noise : numpy.random.SeedSequence or fedcore.privacy.noise.Weakened, optional
-        Source of the privacy noise in a simulation, on which no guarantee rests; the default is the
-        operating system's entropy, fresh for every client (see `fedcore.privacy.noise`).
+        Reproducible source of the privacy noise, for simulations only: a run with it gives no
+        privacy. By default every client draws fresh entropy from the operating system (see
+        `fedcore.privacy.noise`).
+
+    Raises
+    ------
+    InputError
+        For clients that `check_clients` refuses, ids that are not distinct or not as many as
+        clients, fewer than one thread, or a transcript that watches clients that do not exist.
 
     Notes
     -----
-    When all clients hold float32 data, every floating-point number crosses as float32, in half the
-    bytes; otherwise messages cross as they are.
+    When all clients hold float32 data, every floating-point number is sent as float32, in half the
+    bytes; otherwise messages are sent as they are.
 
     Attributes
     ----------
     ledger : Ledger
-        What has crossed so far.
+        Messages sent so far.
     rng : numpy.random.Generator
         The server's random stream.
     shape : Shape
@@ -110,21 +116,21 @@ class Federation:
         self.shape = Shape(len(data), data.n_samples, data.n_features)
 
     def protect(self, *, delta: float, neighbours: str) -> None:
-        """Keep account of privacy from here on: clients get ``state.privacy``, the ledger an ε.
+        """Start the privacy account: clients get ``state.privacy``, the ledger an ε.
 
-        To be called before the first upload; see `fedcore.privacy.mechanisms`.
+        Call it before the first upload; see `fedcore.privacy.mechanisms`.
 
         Parameters
         ----------
         delta : float
             δ at which ε is stated.
         neighbours : {"replace_one", "add_or_remove_one", "zero_out_one", "change_entry"}
-            Neighbouring relation, to which the sensitivities of all mechanisms refer.
+            Neighbouring relation of all mechanisms' sensitivities.
 
         Raises
         ------
         InputError
-            Of a second call, or after an exchange, which had no noise; that of `center` counts.
+            On a second call, or after an upload, which had no noise; `center` uploads.
         """
         if self.ledger.rounds or self.ledger.privacy is not None:
             raise InputError("protect comes once, before the first upload")
@@ -139,16 +145,16 @@ class Federation:
 
     @property
     def clients(self) -> Clients:
-        """The clients' samples as they stand, seen from outside the protocol."""
+        """The clients' current samples, read outside the protocol."""
         return self._side.data
 
     def center(self) -> np.ndarray:
-        """Take the mean of all samples off every client's samples, in one round.
+        """Subtract the mean of all samples from every client's samples, in one round.
 
-        A client uploads the sum of its samples and their number, d + 1 doubles whatever the
-        precision of its data, and downloads the mean, d doubles. There is no noise on them: with
-        plain sums the server learns the mean and the size of every client, with secure aggregation
-        those of all together.
+        A client uploads the sum of its samples and their number, d + 1 doubles at every precision
+        of its data, and downloads the mean, d doubles. No noise is added: with plain sums the
+        server learns the mean and the number of samples of every client, with secure aggregation
+        only those of all clients together.
 
         Returns
         -------
@@ -174,10 +180,16 @@ class Federation:
         return mean
 
     def bound_rows(self, bound: float = 1.0, *, clip: bool = False) -> None:
-        """Make sure that no row is longer than `bound`: a promise that sensitivities rest on.
+        """Make sure that every row has norm at most `bound`, as sensitivities assume.
 
-        With `clip` clients scale longer rows down to it, else such a row is refused, as it is where
-        rows have been reduced to factors. No scale is ever taken from the data.
+        With `clip`, clients scale longer rows to norm `bound`. Without `clip`, and when rows have
+        been reduced to factors, a longer row is an error. The bound itself never comes from data.
+
+        Parameters
+        ----------
+        bound : float, default=1
+            In data units.
+        clip : bool, default=False
 
         Raises
         ------
@@ -194,7 +206,7 @@ class Federation:
                 require_rows(data, i, bound)
 
     def require_single_rows(self) -> None:
-        """Refuse clients whose rows have been reduced to factors; for methods that look at each.
+        """Refuse clients whose rows were reduced to factors, for methods that read single rows.
 
         Raises
         ------
@@ -202,15 +214,20 @@ class Federation:
         """
         if self.clients.reduction is not None:
             raise InputError(
-                "this method looks at single rows, and of these data only factors were kept: "
+                "this method reads single rows, and these data were reduced to factors: "
                 "make the problem with reduce = false"
             )
 
     def broadcast(self, message: Any, *, to: Sequence[int] | None = None) -> None:
         """Send `message` to all clients (or to those at the positions `to`).
 
-        What crosses is one copy for all: the server may go on with its own array. Clients get its
-        arrays read-only, its lists and mappings each for itself.
+        All clients share one copy, so the server may change its own arrays afterwards. Clients get
+        read-only arrays, in lists and mappings of their own.
+
+        Raises
+        ------
+        TypeError
+            For a message that the ledger cannot count, see `fedcore.federation.ledger.payload`.
         """
         message = crossing.read_only(crossing.narrow(message) if self._single else message)
         receivers = self._positions(to)
@@ -221,13 +238,18 @@ class Federation:
     def gather(self, step: Step, *, of: Sequence[int] | None = None) -> Sequence[Any]:
         """Run `step` on all clients (or those at the positions `of`) and upload their replies.
 
-        What crosses are copies: the server may write into them.
+        The server gets copies, and may write into them.
 
         Returns
         -------
         list, or ndarray from a stacked step
-            One reply per participation, in the order of `of`. A client that is named twice takes
-            part twice, one time after the other.
+            One reply per participation, in the order of `of`. A client that occurs twice runs the
+            step twice, one time after the other.
+
+        Raises
+        ------
+        TypeError
+            For a reply that the ledger cannot count, see `fedcore.federation.ledger.payload`.
         """
         positions = self._positions(of)
         replies = crossing.copied(self._replies(step, positions))
@@ -238,12 +260,13 @@ class Federation:
     def sum(self, step: Step, *, of: Sequence[int] | None = None) -> Any:
         """Upload the replies of `step` and return their sum (what secure aggregation reveals).
 
-        Whole numbers and truth values add up in 64 bits, whatever type they crossed in.
+        Integers and booleans add up in 64 bits.
 
         Raises
         ------
         InputError
-            When replies differ in shape, or one is not an array of real numbers.
+            When no client takes part, replies differ in shape, or one is not an array of real
+            numbers.
         """
         positions = self._positions(of)
         total, replies = self._side.sum_at_once(step, positions), None
@@ -259,21 +282,21 @@ class Federation:
         return total
 
     def mean(self, step: Step, *, of: Sequence[int] | None = None) -> Any:
-        """Upload the replies of `step` and return their plain mean; of what, see `sum`."""
+        """Upload the replies of `step` and return their unweighted mean; see `sum`."""
         return self.sum(step, of=of) / len(self._positions(of))
 
     def local(self, step: Step, *, of: Sequence[int] | None = None) -> None:
-        """Run `step` on the clients without any communication; replies are dropped."""
+        """Run `step` on the clients without communication; replies are dropped."""
         self._run(step, self._positions(of))
 
     def observe(self, step: Step) -> Sequence[Any]:
-        """Look into the clients from outside the protocol: free, for evaluation and results."""
+        """Return replies of all clients outside the protocol, uncharged, for evaluation only."""
         return self._run(step, self._side.everyone)
 
     def client_state(self, name: str, *, of: Iterable[int] | None = None) -> Sequence[Any]:
-        """What clients (all, or those in `of`) hold under ``state.<name>``, seen from outside.
+        """Return ``state.<name>`` of all clients, or those in `of`, read outside the protocol.
 
-        One item per client; not to be changed.
+        One item per client. Do not write into them.
         """
         return self._side.held(name, self._side.everyone if of is None else of)
 
@@ -290,7 +313,7 @@ class Federation:
         replies: Sequence[Any] | None,
         total: Any = None,
     ) -> None:
-        """Show an upload to the transcript; with `total` one of which the sum was asked for."""
+        """Show an upload to the transcript; `total` is the sum of the replies, if taken."""
         transcript, inbox = self._transcript, self._side.inbox
         if transcript is None:
             return
@@ -299,7 +322,7 @@ class Federation:
             exchanges = [(None, self._side.common_message(positions), total)]
         else:
             watched = self._side.everyone if transcript.clients is None else transcript.clients
-            if replies is None:  # `summed`, so a pure function: it may be asked again
+            if replies is None:  # a `summed` step is a pure function: run it again
                 assert step is not None
                 positions = [i for i in positions if i in watched]
                 replies = self._replies(step, positions)
@@ -308,7 +331,7 @@ class Federation:
         transcript.on_upload(self.ledger.rounds, exchanges)
 
     def _replies(self, step: Step, positions: Sequence[int]) -> Sequence[Any]:
-        """Replies of `step`, to be uploaded: what no mechanism has returned is noticed."""
+        """Return the replies of `step` for upload, and note those that no mechanism returned."""
         accounts = self.ledger.privacy.accounts if self.ledger.privacy is not None else []
         before = {i: accounts[i].events.total() for i in positions} if accounts else {}
         replies = self._run(step, positions)
@@ -327,7 +350,7 @@ class Federation:
         return self._side.run(step, positions)
 
     def _expose(self, step: Step, positions: Iterable[int]) -> None:
-        """Take note of uploads that no mechanism has touched."""
+        """Note uploads that did not pass through a mechanism."""
         if self.ledger.privacy is not None:
-            named = getattr(step, "func", step)  # a step with arguments bound is named by itself
+            named = getattr(step, "func", step)  # a functools.partial has the name of its function
             self.ledger.privacy.expose(positions, getattr(named, "__name__", "a step"))

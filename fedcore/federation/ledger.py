@@ -1,8 +1,8 @@
-"""What crossed the network: rounds, scalars and bytes, up and down; and what that cost in privacy.
+"""Communication of a run (rounds, scalars and bytes, up and down), and its privacy.
 
-The federation writes the ledger; an algorithm cannot. A *round* is one upload by the participating
-clients, together with the broadcast before it; a broadcast that no upload follows (the result
-handed to the clients) costs bytes but is not a round of its own. Totals are over all clients.
+The federation writes the ledger; an algorithm has no need to. A *round* is one upload by the
+participating clients, together with the broadcast before it. A broadcast without a later upload,
+such as that of the final result, costs bytes but is no round. Totals are over all clients.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Shape:
-    """Size of a federation, what a closed formula for the cost is written in.
+    """Size of a federation, from which a closed formula gives the cost.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Ledger:
     ----------
     rounds : int
     scalars_up, scalars_down : int
-        Numbers that crossed, summed over clients.
+        Numbers sent, summed over clients.
     bytes_up, bytes_down : int
         The same in bytes: scalars times the size of the dtype in which they crossed.
     privacy : Privacy or None
@@ -71,9 +71,9 @@ class Ledger:
     privacy: Privacy | None = field(default=None)
 
     def upload(self, replies: Sequence[Any]) -> None:
-        """Charge one round in which each of `replies` went from a client to the server.
+        """Charge one round in which each of `replies` was sent from a client to the server.
 
-        Without any reply there was no round. An array holds one reply per row.
+        No replies, no round. An array holds one reply per row.
         """
         self.rounds += len(replies) > 0
         for reply in [replies] if isinstance(replies, np.ndarray) else replies:
@@ -82,7 +82,7 @@ class Ledger:
             self.bytes_up += size
 
     def download(self, message: Any, n_clients: int) -> None:
-        """Charge `message` going from the server to `n_clients` clients."""
+        """Charge `message`, sent from the server to `n_clients` clients."""
         scalars, size = payload(message)
         self.scalars_down += n_clients * scalars
         self.bytes_down += n_clients * size
@@ -134,7 +134,7 @@ class Ledger:
         return total
 
     def cost(self) -> Cost:
-        """Return the totals that a closed formula can be compared with."""
+        """Return the totals, for comparison with a closed formula."""
         return Cost(self.rounds, self.scalars_up, self.scalars_down)
 
 
@@ -153,7 +153,7 @@ def payload(message: Any) -> tuple[int, int]:
     Raises
     ------
     TypeError
-        For anything else: what cannot be counted may not be sent.
+        For a message of any other type.
     """
     if message is None:
         return 0, 0

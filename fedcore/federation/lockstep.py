@@ -1,15 +1,14 @@
 """Several runs side by side, so that one pass over a matrix serves all of them.
 
 A product of a large matrix with a block of few columns takes as long as reading the matrix. Runs on
-the same clients ask for products with the same matrices; side by side, they wait for each other at
-each of them, and their blocks are multiplied as one. Measured, of the CPU time of one after the
-other (1000 to 2000 features, 512 MB): five runs of local_power 0.41 to 0.66, four of faps 0.70 to
-0.80, five of ssi, whose sums need one Gram matrix alone, 0.77 to 1.0.
+the same clients ask for products with the same matrices. Side by side, they wait for each other at
+each product, and their blocks are multiplied as one. CPU time relative to one run after the other
+(1000 to 2000 features, 512 MB): 0.41 to 0.66 for five runs of local_power, 0.70 to 0.80 for four of
+faps, 0.77 to 1.0 for five of ssi, whose sums need a single Gram matrix.
 
-Only one run works at any time, until it asks for a product. When all of them wait, the matrix that
-was first asked for longest ago is served, which brings runs that are ahead back into step. So what
-is computed depends on the runs alone, not on time; it agrees to rounding with what each of them
-gives by itself.
+One run works at a time, until it asks for a product. When all runs wait, the scheduler serves the
+matrix whose first request is oldest, so that runs ahead wait for the others. The schedule depends
+on the runs alone, not on time, and results agree to rounding with those of single runs.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Multiply = Callable[[np.ndarray], np.ndarray]
 
 
 class _Request(NamedTuple):
-    """A product that a run waits for."""
+    """A product that a run is waiting for."""
 
     key: Hashable
     multiply: Multiply
@@ -34,16 +33,16 @@ class _Request(NamedTuple):
 
 
 class _Abandoned(Exception):
-    """Another run has failed."""
+    """Raised in a waiting run when another run has failed."""
 
 
 def product(key: Hashable, multiply: Multiply, block: np.ndarray) -> np.ndarray:
-    """Return ``multiply(block)``, in `together` at once with other runs' products of this `key`.
+    """Return ``multiply(block)``; inside `together`, in one product with other runs' blocks.
 
     Parameters
     ----------
     key : hashable
-        Names the matrix; the same one in all runs.
+        Identifies the matrix, equally in all runs.
     multiply : callable
         Multiplies the matrix by a block of any number of columns.
     block : ndarray of shape (n, p)
@@ -53,15 +52,15 @@ def product(key: Hashable, multiply: Multiply, block: np.ndarray) -> np.ndarray:
 
 
 def together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
-    """Run all `calls` side by side and return what they return.
+    """Run all `calls` side by side and return their results, in order.
 
-    The error of the first call that fails is raised, and the others are given up.
+    When a call raises an error, the others are abandoned and `together` raises that error.
     """
     return _Lockstep(len(calls)).run(calls)
 
 
 class _Lockstep:
-    """Turns of the runs, and the products that they wait for."""
+    """Scheduler of the runs, and of the products that they wait for."""
 
     def __init__(self, runs: int) -> None:
         self._change = threading.Condition()
@@ -88,7 +87,7 @@ class _Lockstep:
                 self._error = error
             with self._change:
                 self._ready.discard(me)
-                if self._error is not None:  # wake those that wait, so that they end
+                if self._error is not None:  # wake waiting runs, so that they end
                     self._ready.update(self._waiting)
                     self._waiting.clear()
                 self._pass_on()
@@ -103,7 +102,7 @@ class _Lockstep:
         return results
 
     def product(self, me: int, key: Hashable, multiply: Multiply, block: np.ndarray) -> np.ndarray:
-        """Wait until the matrix `key` is served."""
+        """Request a product by the matrix `key` and wait for it."""
         with self._change:
             self._ready.discard(me)
             self._waiting[me] = _Request(key, multiply, block)

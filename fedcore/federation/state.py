@@ -1,4 +1,4 @@
-"""What stays with the clients between rounds, one by one or as arrays over many of them."""
+"""State that clients keep between rounds, one by one or as arrays over many clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedcore.seeds import CLIENT, child
 
 
 class State(SimpleNamespace):
-    """What stays with one client; its random stream is made when it is first asked for."""
+    """State of one client; its random stream is made on first use."""
 
     @cached_property
     def rng(self) -> np.random.Generator:
@@ -23,11 +23,10 @@ class State(SimpleNamespace):
 
 
 class StackedState:
-    """State of the clients at `rows` (None: all): each attribute one array, a row per client.
+    """State of the clients at `rows` (None: all); an attribute is an array, one row a client.
 
-    The arrays last from call to call. Each client's own state holds views of its rows, so that
-    plain steps see what stacked steps have written; a plain step drops the arrays, not what they
-    hold.
+    The arrays stay between calls. Each client's own state holds views of its rows, so that plain
+    steps see what stacked steps have written. A plain step drops the arrays and keeps the views.
     """
 
     def __init__(
@@ -40,8 +39,8 @@ class StackedState:
             stack = np.stack([getattr(state, name) for state in self._states])
             if stack.dtype == object:
                 raise InputError(
-                    f"a stacked step asks for state.{name}, which is no array: what draws, adds "
-                    "noise or keeps anything else is a plain step, without @stacked"
+                    f"a stacked step asks for state.{name}, which is no array: remove @stacked "
+                    "from a step that draws, adds noise or keeps anything but arrays"
                 )
             self._share(name, stack)
         whole = self._arrays[name]
@@ -50,7 +49,7 @@ class StackedState:
     def __setattr__(self, name: str, value: np.ndarray) -> None:
         if self._rows is not None:
             if name not in self._arrays:
-                getattr(self, name)  # all clients must have it already
+                getattr(self, name)  # fails unless all clients have it
             self._arrays[name][self._rows] = value
         elif name in self._arrays and self._arrays[name].shape == value.shape:
             self._arrays[name][...] = value

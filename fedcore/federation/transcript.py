@@ -1,4 +1,4 @@
-"""What the server saw of the clients: the raw material of a privacy audit."""
+"""Record of what the server receives from the clients, for privacy audits."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 
 class Exchange(NamedTuple):
-    """One reply, and what it was a reply to."""
+    """One reply, and the message before it."""
 
     round: int  # number of the upload in the ledger, from 1
     client: int | None  # position of the client; None for the sum over the participants
-    received: Any  # the last message that the client had been sent
+    received: Any  # the last message sent to the client
     sent: Any  # its reply
 
 
 class Transcript:
-    """Keeps copies of what crosses; pass it as ``transcript=`` to a run.
+    """Copies of all uploads; pass it as ``transcript=`` to a run.
 
     Parameters
     ----------
@@ -25,10 +25,10 @@ class Transcript:
         Positions of the clients to watch; the default is all of them.
     sums_only : bool, default=False
         Whether the server computes `Federation.sum` and `Federation.mean` by secure aggregation.
-        In the protocol without it, the server sees every reply, and so does this transcript. With
-        it the server sees the total alone, and that is what is kept, as the exchange of client
-        None (its ``received`` is None if the participants had been sent different messages). What
-        an algorithm asks for by `Federation.gather` is seen reply by reply in either case.
+        Without secure aggregation the server sees every reply, and the transcript keeps every
+        reply. With it the server sees the total alone, which the transcript keeps as an exchange of
+        client None (``received`` is None if the participants held different messages). Replies to
+        `Federation.gather` are kept one by one in either case.
 
     Attributes
     ----------
@@ -37,8 +37,8 @@ class Transcript:
 
     Notes
     -----
-    Watching changes neither results nor ledger, and costs the memory of the copies. A client that
-    is sent several messages before it replies shows the last of them only.
+    A transcript changes neither results nor ledger, and takes the memory of the copies. Of several
+    messages to a client before its reply, only the last is kept.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Transcript:
     def on_upload(self, number: int, exchanges: Sequence[tuple[int | None, Any, Any]]) -> None:
         """Keep copies of one upload: (client or None for the total, its last message, its reply).
 
-        A message that was sent to many clients is copied once.
+        A message to many clients is copied once.
         """
         copies: dict[int, Any] = {}
         for client, received, sent in exchanges:

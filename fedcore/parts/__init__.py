@@ -1,1 +1,1 @@
-"""What several algorithms share: client steps, starts, solvers, tests, budgets and mechanisms."""
+"""Code that several algorithms share: client steps, starts, solvers, stopping tests, budgets."""

@@ -23,13 +23,14 @@ class Budgeted(Parameters):
     n_components : int
         k, columns of the basis.
     epsilon : float or None
-        ε of the whole run; None for the method without noise, which protects nobody.
+        ε of the whole run; None runs the method without noise and without privacy.
     delta : float
         δ of the whole run.
     calibration : str
-        Least noise that the accountant allows for (ε, δ), or what the method's paper states.
+        ``tight`` takes the least noise that the accountant finds for (ε, δ), ``paper`` the noise
+        that the method's paper states.
     clip : bool
-        Whether rows of norm above 1 are scaled down to it; else they are refused.
+        Whether rows of norm above 1 are scaled to norm 1; otherwise they are refused.
     """
 
     epsilon: Epsilon | None = 1.0
@@ -40,10 +41,23 @@ class Budgeted(Parameters):
     def open(
         self, federation: Federation, neighbours: str, *, bounded: bool = True, rows: bool = True
     ) -> None:
-        """Begin the account of a private run, and see to it that no row is longer than 1.
+        """Start the privacy account of the run, and bound the norm of every row by 1.
 
-        With `bounded` false the method does without a bound, and clips only if asked to; `rows`
-        says whether it looks at single rows, and not at products AᵀA X alone.
+        Parameters
+        ----------
+        federation : Federation
+        neighbours : str
+            Neighbouring relation, see `Federation.protect`.
+        bounded : bool, default=True
+            Whether the method needs the bound. If not, rows are clipped only on request.
+        rows : bool, default=True
+            Whether the method reads single rows. If not, it reads products AᵀA X alone.
+
+        Raises
+        ------
+        InputError
+            When the method reads single rows and the clients hold factors, or for a row of norm
+            above 1 that may not be clipped.
         """
         if rows and self.epsilon is not None:
             federation.require_single_rows()
@@ -53,7 +67,12 @@ class Budgeted(Parameters):
             federation.protect(delta=self.delta, neighbours=neighbours)
 
     def require_small_epsilon(self, limit: float = 1.0) -> None:
-        """Refuse the calibration of a paper where its theorem does not hold."""
+        """Refuse the paper's calibration for ε above `limit`, where its theorem does not hold.
+
+        Raises
+        ------
+        InputError
+        """
         if self.calibration == "paper" and self.epsilon is not None and self.epsilon > limit:
             raise InputError(
                 f"epsilon = {self.epsilon:g}: the paper's calibration is proved for epsilon up to "
@@ -64,6 +83,6 @@ class Budgeted(Parameters):
 def gaussian_start(
     federation: Federation, params: Budgeted, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return `params.start`, or a Gaussian matrix, orthonormalised: shape (n_features, k)."""
+    """Return `params.start` or a Gaussian matrix, orthonormalised, shape (n_features, k)."""
     size = (federation.shape.n_features, params.n_components)
     return orth(rng.standard_normal(size) if params.start is None else params.start)

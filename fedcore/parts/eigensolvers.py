@@ -1,10 +1,11 @@
-"""Steps towards the dominant eigenspace of a symmetric matrix H, from products H X alone.
+"""Iterations for the dominant eigenspace of a symmetric matrix H, from products H X alone.
 
-A solver is a generator ``solver(product, X, HX, signs)``: from an orthonormal X of shape (n, p) and
-H X it yields ever better pairs (X, H X), one product each. Nothing of the order n × n is formed.
-A rule says when a pair is good enough: ``rule(limits, X, HX)`` is given the pair to begin with, and
-returns ``enough(old, X, HX)``, asked of every new pair and the basis before it. The rules are those
-of Wang, Liu & Zhang, whose numbers of equations are given, and their neighbours.
+A solver is a generator ``solver(product, X, HX, signs)``. It starts from an orthonormal X of shape
+(n, p) and H X, and yields one pair (X, H X) per product. No n × n matrix is formed.
+
+A rule ``rule(limits, X, HX)`` takes the first pair and returns ``enough(old, X, HX)``, which says
+whether to stop at a new pair; ``old`` is the basis before it. Equation numbers are those of Wang,
+Liu & Zhang (see `fedcore.algorithms.faps`).
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ Product = Callable[[np.ndarray], np.ndarray]
 Pairs = Iterator[tuple[np.ndarray, np.ndarray]]
 Enough = Callable[[np.ndarray, np.ndarray, np.ndarray], bool]
 
-MEMORY = 3  # blocks that `krylov` keeps beside the present one, as Liu, Wen & Zhang begin with
-RANK_TOLERANCE = 1e-8  # directions of the kept blocks below it, relative to the largest, are noise
+MEMORY = 3  # blocks that `krylov` keeps besides the latest; the first choice of Liu, Wen & Zhang
+RANK_TOLERANCE = 1e-8  # relative to the largest singular value; directions below it are dropped
 
 
 def orth_householder(matrix: np.ndarray) -> np.ndarray:
-    """Thin Q of LAPACK's QR with the signs that Householder's reflections leave, as in Eigen."""
+    """Thin Q of LAPACK's QR factorisation, signs of its columns left as they come."""
     return scipy.linalg.qr(matrix, mode="economic", check_finite=False)[0]
 
 
@@ -42,9 +43,10 @@ def power(product: Product, X: np.ndarray, HX: np.ndarray, signs: str) -> Pairs:
 
 
 def ritz(product: Product, X: np.ndarray, HX: np.ndarray, signs: str) -> Pairs:
-    """Subspace iteration that turns X into Ritz vectors (Rutishauser 1970; Stewart 1976).
+    """Subspace iteration with a Rayleigh–Ritz step (Rutishauser 1970; Stewart 1976).
 
-    The signs of Ritz vectors are LAPACK's or, for ``positive``, those of the basis they come from.
+    Signs ``arbitrary`` are those of LAPACK's eigenvectors. Signs ``positive`` give every Ritz
+    vector a non-negative inner product with the column of X of the same number.
     """
     while True:
         X = SIGNS[signs](HX)
@@ -74,7 +76,7 @@ SOLVERS = {"power": power, "ritz": ritz, "krylov": krylov}
 
 
 class Limits(NamedTuple):
-    """What the rules compare with.
+    """Thresholds of the rules.
 
     Attributes
     ----------
@@ -92,19 +94,19 @@ class Limits(NamedTuple):
 
 
 def relative_change(limits: Limits, X: np.ndarray, HX: np.ndarray) -> Enough:
-    """(26), ``‖X − X'‖_F ≤ ε_x ‖X‖_F``: of bases, so that a column that turns round counts."""
+    """(26), ``‖X − X'‖_F ≤ ε_x ‖X‖_F``: a column that changes sign counts as a change."""
     return lambda old, X, HX: bool(np.linalg.norm(X - old) <= limits.tolerance * np.linalg.norm(X))
 
 
 def subspace_change(limits: Limits, X: np.ndarray, HX: np.ndarray) -> Enough:
-    """(26) of projections in the place of bases, ``‖XXᵀ − X'X'ᵀ‖_F ≤ ε_x ‖XXᵀ‖_F``."""
+    """(26) for projections instead of bases, ``‖XXᵀ − X'X'ᵀ‖_F ≤ ε_x ‖XXᵀ‖_F``."""
     return lambda old, X, HX: bool(
         np.sqrt(2.0) * np.linalg.norm(outside(old, X)) <= limits.tolerance * np.linalg.norm(X)
     )
 
 
 def residual(limits: Limits, X: np.ndarray, HX: np.ndarray) -> Enough:
-    """(14), ``‖P⊥ H X‖_F`` down by δ, or to rounding."""
+    """(14): ``‖P⊥ H X‖_F`` is at most δ times its first value, or of the order of rounding."""
     goal = limits.delta * np.linalg.norm(outside(X, HX))
 
     def enough(old: np.ndarray, X: np.ndarray, HX: np.ndarray) -> bool:
@@ -115,13 +117,13 @@ def residual(limits: Limits, X: np.ndarray, HX: np.ndarray) -> Enough:
 
 
 def decrease(limits: Limits, X: np.ndarray, HX: np.ndarray) -> Enough:
-    """(13), ``½ tr XᵀHX`` up by ``c₁ ‖P⊥ H X‖_F² / (c₁'‖A‖₂² + β)``, c₁ = ½."""
+    """(13): ``½ tr XᵀHX`` has grown by ``c₁ ‖P⊥ H X‖_F² / (c₁'‖A‖₂² + β)``, c₁ = ½."""
     goal = np.sum(X * HX) + np.linalg.norm(outside(X, HX)) ** 2 / limits.scale
     return lambda old, X, HX: bool(np.sum(X * HX) >= goal)
 
 
 def never(limits: Limits, X: np.ndarray, HX: np.ndarray) -> Enough:
-    """Make all the steps there are."""
+    """Never stop: the caller's number of steps decides."""
     return lambda old, X, HX: False
 
 

@@ -1,8 +1,9 @@
-"""A noisy product AᵀA X from which the rows that count too much sit out.
+"""A noisy product AᵀA X that leaves out the rows with the largest contributions.
 
 The step of the adaptive power method (Nguyen, Ene & Nguyen, arXiv:2602.11454, Algorithm 1), for
-rows of any length: the sparse vector technique looks for the least threshold θ that few rows exceed
-in ‖a‖‖Xᵀa‖, and the sum over the others gets Gaussian noise in proportion to θ.
+rows of any norm. A row a contributes ‖a‖‖Xᵀa‖. The sparse vector technique finds the least
+threshold θ that few rows exceed; the sum over the other rows gets Gaussian noise in proportion
+to θ.
 """
 
 from __future__ import annotations
@@ -21,7 +22,17 @@ LOWEST, HIGHEST = 2.0**-40, 2.0**20  # ends of the range of θ
 
 
 class Noise(NamedTuple):
-    """Noise of one step: ε of the sparse vector, z of the sum, Lap(scale/ε) on a query."""
+    """Noise of one step.
+
+    Attributes
+    ----------
+    search : float
+        ε of the sparse vector technique.
+    multiplier : float
+        z, standard deviation of the noise on the sum, in units of θ.
+    query_scale : float
+        Each query gets Laplace noise of scale ``query_scale / search``.
+    """
 
     search: float
     multiplier: float
@@ -29,7 +40,7 @@ class Noise(NamedTuple):
 
 
 def step_events(multiplier: float, share: float, steps: int) -> dict[Event, int]:
-    """Return the events of `steps` steps: an ε-DP search is ε²/2-zCDP, a sum 1/2z²-zCDP."""
+    """Return the events of `steps` steps: searches, ε²/2-zCDP each, and sums, 1/(2z²)-zCDP each."""
     return {Gaussian(multiplier): steps, Bounded(search_epsilon(multiplier, share)): steps}
 
 
@@ -44,7 +55,7 @@ def filtered_product(noise: Noise, failure: float, ratio: float) -> Any:
         with np.errstate(over="ignore", invalid="ignore"):
             Y = product(data, X)
             scores = state.kept.norms * row_norms(Y)
-        # Rows whose products over- or underflow are above any threshold: they sit out.
+        # Rows whose products over- or underflow are left out at every threshold.
         scores[~(state.kept.norms <= LONGEST)] = np.inf
         k = state.privacy.above_threshold(
             _minus_counts_above(scores, ratio, first, last),
@@ -66,7 +77,7 @@ def filtered_product(noise: Noise, failure: float, ratio: float) -> Any:
 
 
 def search_epsilon(multiplier: float, share: float) -> float:
-    """ε of a search that has the share `share` of a step's zCDP budget."""
+    """ε of the search, which gets the fraction `share` of a step's zCDP budget."""
     return math.sqrt(share / (1.0 - share)) / multiplier
 
 

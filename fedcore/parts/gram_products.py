@@ -1,9 +1,8 @@
-"""Client steps that several algorithms share.
+"""Products ``SᵢᵀSᵢ Z``, by the data or by a Gram matrix, whichever is cheaper.
 
-Both compute ``SᵢᵀSᵢ Z``, and both go over to a Gram matrix when that has become the cheaper way.
-A Gram matrix squares the condition number: products come out accurate to ``eps ‖S‖²``, as the
-dominant eigenspace needs, and not to ``eps ‖S‖ ‖S Z‖``. A method that relies on directions of small
-singular values takes the two products one after the other.
+A Gram matrix squares the condition number. Its products are accurate to ``eps ‖S‖²``, which
+suffices for the dominant eigenspace, and not to ``eps ‖S‖ ‖S Z‖``. A method that needs directions
+of small singular values multiplies by Sᵢ and Sᵢᵀ itself.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from fedcore.privacy.bounded_rows import row_blocks
 
 
 def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: np.ndarray) -> np.ndarray | None:
-    """``(Σ SᵢᵀSᵢ) Z`` by the Gram matrix of all clients, or None while that does not pay.
+    """``(Σ SᵢᵀSᵢ) Z`` by the Gram matrix of all clients, or None while the data are cheaper.
 
     The matrix comes with the clients, or is made and stays in ``state.kept``. `state` counts the
-    columns of this run, so that a run takes the same way whether or not another one has made it.
+    columns of this run alone: whether an earlier run has made the matrix changes no result.
     """
     columns = getattr(state, "columns_seen", 0)
     state.columns_seen = columns + Z.shape[1]
@@ -41,19 +40,19 @@ def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: np.ndarray) -> np.nda
 def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     """Client step ``Sᵢᵀ(Sᵢ Z)`` for `Federation.sum` and `Federation.mean`.
 
-    The sum over all clients needs only the d × d matrix ``Σ SᵢᵀSᵢ``. It comes with the clients, or
-    is made when that costs no more than the products so far have cost (see `gram_pays_off`).
-    Measured, of two passes over 16 000 × 1000 samples: 0.02 of the time; and clients of 1 to 5 GB
-    whose problem holds the matrix are not read at all.
+    The sum over all clients needs only the d × d matrix ``Σ SᵢᵀSᵢ``. The matrix comes with the
+    clients, or is made once it costs no more than the products so far (see `gram_pays_off`).
+    For 16 000 × 1000 samples a product by the matrix took 0.02 of the time of two passes over the
+    data.
     """
     return data.T @ (data @ Z)
 
 
 def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
-    """``SᵢᵀSᵢ Z`` for local iterations and replies that are looked at one by one.
+    """``SᵢᵀSᵢ Z`` for local iterations, and for replies that the server reads one by one.
 
-    The client makes its own Gram matrix when that pays, and keeps it. At most twice the memory of
-    the data.
+    The client makes its own Gram matrix when that is cheaper, and keeps it. The matrix takes at
+    most twice the memory of the data.
     """
     found = _by_gram([data], state, Z)
     if found is None:
@@ -64,8 +63,8 @@ def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarra
 def local_gram(data: np.ndarray, state: Any) -> np.ndarray:
     """Return the client's Gram matrix SᵢᵀSᵢ in double precision, shape (d, d).
 
-    It is made once and kept with the data. What is released with noise is made of it: see
-    `fedcore.privacy.bounded_rows` on sums in single precision.
+    The matrix is made once and kept with the data. Releases with noise use it, because the
+    sensitivity needs sums in double precision (see `fedcore.privacy.bounded_rows`).
     """
     if not hasattr(state.kept, "double_gram"):
         blocks = [data] if data.dtype == np.float64 else row_blocks(data)
@@ -74,7 +73,7 @@ def local_gram(data: np.ndarray, state: Any) -> np.ndarray:
 
 
 def local_gram_product_in_double(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
-    """``SᵢᵀSᵢ Z`` in double precision, as a reply needs it that noise is to be added to."""
+    """``SᵢᵀSᵢ Z`` in double precision, for replies that get noise."""
     if data.dtype == np.float64:
         return local_gram_product(data, state, Z)
     return lockstep.product(
@@ -85,8 +84,8 @@ def local_gram_product_in_double(data: np.ndarray, state: Any, Z: np.ndarray) ->
 def gram_pays_off(n_samples: int, n_features: int, columns: int) -> bool:
     """Whether, after products with `columns` vectors, a Gram matrix should be made.
 
-    Making it costs n d² operations, a product then 2 d² per vector in the place of 4 n d: it never
-    pays for n ≤ d/2, and otherwise from ``n d / (4 n − 2 d)`` vectors on. Made at that moment, and
-    not before, a short run does not pay for it, and no run pays more than twice the least.
+    The matrix costs n d² operations, and a product then costs 2 d² per vector instead of 4 n d.
+    The matrix never pays for n ≤ d/2, and otherwise from ``n d / (4 n − 2 d)`` vectors on. Making
+    it at that moment costs at most twice as many operations as the better choice in hindsight.
     """
     return columns * (4 * n_samples - 2 * n_features) >= n_samples * n_features

@@ -1,4 +1,4 @@
-"""Hyper-parameters: what every method has, and what its class declares and says of them."""
+"""The base class of all hyper-parameters, and their description from its subclasses."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from fedcore.validation import Count, check_annotated, declared
 class Parameters:
     """Base of the algorithms' ``Params``; checks every field against what its type declares.
 
-    See `fedcore.validation.check_annotated`. What relates two fields is checked in a
-    ``__post_init__`` of the algorithm's own, after that of this class.
+    See `fedcore.validation.check_annotated`. A relation between two fields is checked in the
+    ``__post_init__`` of the subclass, which calls that of this class first.
 
     Attributes
     ----------
     n_components : int
-        Columns of the basis or factor that is sought.
+        Columns of the basis or factor.
     start : ndarray of shape (n_features, n_components), optional
-        Basis to start from, which is orthonormalised; drawn when it is not given.
+        Basis to start from, orthonormalised first; drawn at random when not given.
 
     Raises
     ------
     InputError
-        For a value that its field does not admit.
+        For a value out of the range of its field.
     """
 
     n_components: Count
@@ -48,9 +48,9 @@ class Description(NamedTuple):
     ----------
     name : str
     sentence : str
-        What the docstring says of it; empty where that is nothing.
+        Its sentence in the docstring; empty when it has none.
     kind : str
-        What it may be: the words of its rule, or its type as it is written.
+        Its allowed values: the words of its rule, or its type as written.
     default : str
         "default" and the value as a configuration file spells it, or "required".
     """
@@ -62,7 +62,7 @@ class Description(NamedTuple):
 
 
 def describe(params: type) -> list[Description]:
-    """Describe every field of a dataclass of hyper-parameters, in their order."""
+    """Describe every field of a dataclass of hyper-parameters, in order of definition."""
     said: dict[str, str] = {}
     for owner in reversed(params.__mro__):
         section = inspect.cleandoc(owner.__doc__ or "").partition("Attributes\n----------\n")[2]

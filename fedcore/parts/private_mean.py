@@ -1,4 +1,4 @@
-"""Private mean of vectors whose scale is not known: eigenvalue, range, noise.
+"""Private mean of vectors of unknown scale.
 
 Liu, Kong, Jain & Oh (NeurIPS 2022), the parts of their Algorithm 3 (see
 `fedcore.algorithms.dp_pca`). Neighbours: one vector is replaced.
@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-FAILURE = 0.01  # ζ, probability with which a gradient may lie beyond τ
-VOTES = 4.0  # subsets that vote, in units of the count that a bin needs to be seen
+FAILURE = 0.01  # ζ, probability that some gradient exceeds τ
+VOTES = 4.0  # number of subsets that vote, in units of `needed`
 
 
 class Budget(NamedTuple):
@@ -26,7 +26,15 @@ class Budget(NamedTuple):
 def private_mean(
     gradients: np.ndarray, budget: Budget, batches: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Mean of the rows of `gradients`, shape (d',), with the privacy of one batch's budget."""
+    """Private mean of the rows of `gradients`, shape (B, d'), within one batch's budget.
+
+    `batches` is the number of batches of the run, over which `FAILURE` is spread.
+
+    Returns
+    -------
+    ndarray of shape (d',)
+        Zero when no top eigenvalue is found.
+    """
     B, d = gradients.shape
     top = top_eigenvalue(gradients, *budget.eigenvalue, rng)
     if top is None:
@@ -38,8 +46,8 @@ def private_mean(
         found = largest_bin(bins[:, j], *budget.coordinate, rng)
         centres[j] = 0.0 if found is None else (2.0 * found + 1.0) * tau
     cut = np.clip(gradients, centres - 2.0 * tau, centres + 2.0 * tau)
-    moved = 4.0 * tau * math.sqrt(d) / B  # of the mean, by one replaced row
-    # Rounding goes with what is summed, noise with τ: far from 0 the centres stay out of the sum.
+    moved = 4.0 * tau * math.sqrt(d) / B  # largest move of the mean by one row
+    # The sum leaves out the centres: its rounding then is relative to τ, as the noise is.
     return (
         centres + (cut - centres).mean(axis=0) + moved * budget.multiplier * rng.standard_normal(d)
     )
@@ -48,7 +56,11 @@ def private_mean(
 def top_eigenvalue(
     gradients: np.ndarray, epsilon: float, delta: float, rng: np.random.Generator
 ) -> float | None:
-    """Top eigenvalue of the gradients' covariance, up to 2^{1/4}; None without a clear majority."""
+    """Private estimate of the top eigenvalue of the gradients' covariance, on a grid of 2^{1/4}.
+
+    Subsets vote for an interval of the grid. None when the gradients are too few or no interval has
+    enough votes.
+    """
     subsets = math.ceil(VOTES * needed(epsilon, delta))
     pairs = len(gradients) // 2
     size = pairs // subsets
@@ -56,7 +68,7 @@ def top_eigenvalue(
         return None
     half = gradients[: 2 * subsets * size]
     differences = (half[1::2] - half[::2]).reshape(subsets, size, -1)
-    # ½ E ddᵀ is the covariance; the smaller of the two Gram matrices has its top eigenvalue.
+    # ½ E ddᵀ is the covariance; the smaller Gram matrix has the same top eigenvalue.
     if size < differences.shape[2]:
         second = differences @ differences.transpose(0, 2, 1)
     else:
@@ -72,8 +84,9 @@ def largest_bin(
 ) -> int | None:
     """Fullest bin of a private histogram over all integers; None when no bin is seen.
 
-    Stability-based (Karwa & Vadhan, ITCS 2018, Lemma 2.3): a filled bin's count gets Lap(2/ε) and
-    is seen when above ``1 + 2 log(2/δ)/ε``; (ε, δ)-DP when one entry is replaced.
+    Stability-based histogram (Karwa & Vadhan, ITCS 2018, Lemma 2.3). The count of every non-empty
+    bin gets Lap(2/ε) noise; the bin is seen when the noisy count is above ``1 + 2 log(2/δ)/ε``.
+    The result is (ε, δ)-DP when one entry is replaced.
     """
     if not len(bins):
         return None
@@ -90,5 +103,5 @@ def largest_bin(
 
 
 def needed(epsilon: float, delta: float) -> float:
-    """Count above which a bin is seen."""
+    """Noisy count above which a bin is seen, ``1 + 2 log(2/δ)/ε``."""
     return 1.0 + 2.0 * math.log(2.0 / delta) / epsilon

@@ -1,4 +1,4 @@
-"""What the methods for linear regression with a shared representation have in common in a round."""
+"""Rounds of linear regression with a shared representation: hyper-parameters, batches, cost."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ class Params(Parameters):
     step : float
         η σ̄², step on the representation.
     head_sigma : float
-        σ̄ = σ_max(W*)/√n, in units of the labels; with 1, `step` is η itself.
+        σ̄ = σ_max(W*)/√n, in units of the labels; 1 makes `step` equal to η.
     head_step : float
         α, size of a gradient step on a head.
     participation : float
-        r, share of the clients that takes part in a round, drawn without replacement; the nearest
-        whole number, at least one.
+        r, share of the clients that take part in a round, drawn without replacement. Their number
+        is rounded to the nearest integer, and at least 1.
     batch : int, optional
-        Samples that a client uses in a round; all when it is not given.
+        Samples that a client uses in a round; all when not given.
     fresh : bool
-        Whether each round uses the next `batch` samples, none of them twice.
+        Whether each round uses the next `batch` samples, and none twice.
     init : str
         How B⁰ is found; see `fedcore.parts.representation_starts`.
     init_rounds : int
         Rounds of ``pgd``.
     init_step : float
-        Step of ``pgd`` on ‖X θ − y‖²/2m, the authors' notebook's.
+        Step of ``pgd`` on ‖X θ − y‖²/2m; the default is that of the authors' notebook.
     init_heads : float
         Standard deviation of the first heads of ``random``, in units of the labels.
     start : ndarray of shape (n_features, n_components), optional
-        B⁰, which is orthonormalised, in the place of `init`.
+        B⁰, orthonormalised first; replaces `init`.
     """
 
     rounds: CountOrZero = 200
@@ -66,7 +66,7 @@ class Params(Parameters):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.fresh and self.batch is None:
-            raise InputError("fresh samples in every round need a batch, their number")
+            raise InputError("fresh = true needs batch, the number of samples per round")
 
     @property
     def eta(self) -> float:
@@ -74,12 +74,12 @@ class Params(Parameters):
         return self.step / self.head_sigma**2
 
     def batch_of(self, data: Labelled, t: int) -> Labelled:
-        """Return the samples that a client uses in round t, counted from 1, or in the start, 0.
+        """Return the samples that a client uses in round t = 1, 2, …, or in the start, t = 0.
 
         Raises
         ------
         InputError
-            When the client has too few.
+            When the client has too few samples.
         """
         if self.batch is None:
             return data
@@ -105,7 +105,7 @@ class Params(Parameters):
 
 
 def communication(params: Params, shape: Shape, rows: int) -> Cost:
-    """Cost of the start and of rounds in which `rows` × k numbers go down and up."""
+    """Cost of the start and of rounds with `rows` × k numbers per participant down and up."""
     start = representation_starts.communication(params, shape)
     block = params.n_participants(shape.n_clients) * rows * params.n_components
     moved = params.rounds * block
@@ -113,5 +113,5 @@ def communication(params: Params, shape: Shape, rows: int) -> Cost:
 
 
 def local_models(federation: Federation, B: np.ndarray) -> np.ndarray:
-    """Coefficients ``B wᵢ`` of the clients, each with its head, (n_clients, d); from outside."""
+    """Coefficients ``B wᵢ`` of all clients, shape (n_clients, d), read outside the protocol."""
     return np.asarray(federation.client_state("w")) @ B.T

@@ -4,18 +4,17 @@
     The k leading eigenvectors of ``(1/n) Σᵢ Zᵢ``, ``Zᵢ = (1/m) Σⱼ y² x xᵀ`` (Collins et al.,
     Algorithm 2): one round, d² numbers up from every client.
 ``pgd``
-    Projected gradient descent on the coefficients of all clients, one row each, without factors (Tu
-    et al. 2016, Algorithm 1, which Collins et al. name in Appendix A.1): ``init_rounds`` times a
-    gradient step on every row and the projection to rank k. A client sends its row, d numbers, and
-    projects it itself with the k leading right singular vectors that come back, so that B⁰ are the
-    last of these and its first head is what they leave of its row.
+    Projected gradient descent on the matrix of all clients' coefficients, one row per client (Tu
+    et al. 2016, Algorithm 1, cited by Collins et al. in Appendix A.1). Each of ``init_rounds``
+    rounds takes a gradient step on every row and projects the matrix to rank k. A client sends its
+    row, d numbers, receives the k leading right singular vectors V, and projects its row itself.
+    B⁰ is the last V, and the client's first head is ``Vᵀ θ`` for its row θ.
 ``random``
-    B⁰ orthonormalises a Gaussian matrix; heads start from N(0, s² I_k), each client its own, with
+    B⁰ orthonormalises a Gaussian matrix. Each client draws its first head from N(0, s² I_k), with
     s = ``init_heads``.
 
-A given start is orthonormalised. With it, and with ``moments``, heads start from zero. Where a
-round takes a batch of the samples, a start takes the first one, which ``fresh`` rounds do not use
-again.
+A given start is orthonormalised. With a given start and with ``moments``, heads start from zero.
+With batches, the start uses the first batch; ``fresh`` rounds do not use it again.
 """
 
 from __future__ import annotations
@@ -38,7 +37,13 @@ METHODS = ("moments", "pgd", "random")
 def starting_representation(
     federation: Federation, params: Any, rng: np.random.Generator
 ) -> np.ndarray:
-    """B⁰, shape (d, k), by ``params.init``; leaves the clients' first heads in ``state.w``."""
+    """Return B⁰, shape (d, k), by ``params.init``, and set the clients' heads ``state.w``.
+
+    Raises
+    ------
+    InputError
+        When ``pgd`` has fewer than k clients, or a client too few samples for a batch.
+    """
     k = params.n_components
     if params.start is None and params.init == "pgd":
         return _projected_descent(federation, params)
@@ -64,7 +69,7 @@ def starting_representation(
 
 
 def communication(params: Any, shape: Shape) -> Cost:
-    """What `starting_representation` costs."""
+    """Return the communication of `starting_representation`."""
     n, d, k = shape.n_clients, shape.n_features, params.n_components
     if params.start is not None or params.init == "random":
         return Cost(0, 0, 0)
@@ -75,7 +80,7 @@ def communication(params: Any, shape: Shape) -> Cost:
 
 
 def _projected_descent(federation: Federation, params: Any) -> np.ndarray:
-    """Every client holds a row θ of the matrix; the server turns rows into a subspace."""
+    """``pgd``: every client holds a row θ of the matrix, the server finds the row space."""
 
     @stacked
     def first_step(data: Labelled, state: Any, message: Any) -> np.ndarray:
@@ -98,7 +103,7 @@ def _projected_descent(federation: Federation, params: Any) -> np.ndarray:
     n, k = federation.shape.n_clients, params.n_components
     if n < k:
         raise InputError(
-            f"init: pgd takes {k} directions from a row of each client and needs at least {k} "
+            f"init: pgd finds {k} directions in one row from each client and needs at least {k} "
             f"clients, got {n}; take moments or random"
         )
     for t in range(params.init_rounds):

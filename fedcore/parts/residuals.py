@@ -1,18 +1,19 @@
-"""When an iteration on G = Σ SᵢᵀSᵢ has arrived, by what the server holds anyway.
+"""Convergence test for iterations on G = Σ SᵢᵀSᵢ, from what the server already holds.
 
-A server that has sent an orthonormal Z and got back U = G Z knows the residual R = U − Z ZᵀU at no
-cost. Davis & Kahan, *The rotation of eigenvectors by a perturbation III* (1970): the sine of the
-largest angle between range(Z) and the leading eigenspace is at most ``‖R‖₂ / (θ_p − λ_{p+1})``, θ_p
-the smallest eigenvalue of ZᵀU. What takes the place of λ_{p+1}, which nobody knows, is the next
-Ritz value in the span of all that the server still holds, plus the residual of its vector: an
-estimate, not a bound. It misses eigenvalues that the iteration has not met: of one that appears
-more than p times, p directions are found and the others are not missed.
+A server that has sent an orthonormal Z and received U = G Z knows the residual R = U − Z ZᵀU at no
+cost. Davis & Kahan, *The rotation of eigenvectors by a perturbation III* (1970), bound the sine of
+the largest angle between range(Z) and the leading eigenspace by ``‖R‖₂ / (θ_p − λ_{p+1})``, with
+θ_p the smallest eigenvalue of ZᵀU. The server does not know λ_{p+1}. The test replaces it by the
+next Ritz value in the span of the blocks that the server still holds, plus the residual of that
+Ritz vector. The result is an estimate, not a bound: it is too small when the iteration has missed
+an eigenvalue. An eigenvalue of multiplicity above p is one such case, where p of its directions are
+found and the test does not notice the others.
 
-A test that asks for less than rounding allows would never end. Products in a precision ε have a
-residual of 1 to 16 ε θ₁ at the exact eigenspace (measured for up to 3·10⁵ samples and 3000
-features). A residual that has come down to ``(16 + √(n + d)) ε θ₁`` and no longer halves from one
-round to the next is at its end, too; less than ε θ₁ counts as ε θ₁. The bound then says how well
-the data determine the subspace in this precision.
+Rounding limits the residual. Products in a precision ε have a residual of 1 to 16 ε θ₁ at the
+exact eigenspace (measured for up to 3·10⁵ samples and 3000 features). So the test also ends when
+the residual is at most ``(16 + √(n + d)) ε θ₁`` and has not halved in the last round. Residuals
+below ε θ₁ count as ε θ₁. The estimate then says how well the data determine the subspace in this
+precision.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ from fedcore.errors import ConvergenceWarning
 from fedcore.federation.ledger import Shape
 from fedcore.problems.clients import Clients
 
-TOL = 1e-8  # of an angle: components agree with an exact PCA to more digits than data have
-UNDETERMINED = 1e-3  # sine of an angle that rounding alone explains and a user should hear of
-OUTPUT = {"converged", "angle_bound", "ritz_edge"}  # names that `Residual.output` has
-APART = 1e-3  # relative difference of singular values that nobody calls equal
+TOL = 1e-8  # default for the sine of the angle
+UNDETERMINED = 1e-3  # sine of the angle above which a user is warned of rounding
+OUTPUT = {"converged", "angle_bound", "ritz_edge"}  # keys of `Residual.output`
+APART = 1e-3  # relative difference above which two singular values count as different
 
 
 class Residual:
-    """The test of one run.
+    """The convergence test of one run.
 
     Parameters
     ----------
     tol : float
-        Largest sine of the angle to the leading eigenspace; 0 for no test and no computation.
+        Largest sine of the angle to the leading eigenspace; 0 switches the test off.
     shape : Shape
-        Of the federation.
+        Size of the federation.
     """
 
     def __init__(self, tol: float, shape: Shape) -> None:
@@ -55,7 +56,7 @@ class Residual:
     def blocks(
         self, Z: np.ndarray, U: np.ndarray, span: tuple[np.ndarray, np.ndarray] | None = None
     ) -> bool:
-        """Whether range(Z) has arrived, given U = G Z; remembers the pair for λ_{p+1}.
+        """Return whether range(Z) has converged, given U = G Z; keep the pair to estimate λ_{p+1}.
 
         Parameters
         ----------
@@ -63,7 +64,7 @@ class Residual:
             Orthonormal columns.
         U : ndarray of shape (n_features, p)
         span : (ndarray, ndarray), optional
-            What `joined` makes of this pair and the one before, where the caller has it.
+            Result of `joined` for this pair and the one before, if the caller has it.
         """
         if not self._tol or not np.isfinite(U).all():
             return False
@@ -73,8 +74,8 @@ class Residual:
             V, AV = span or joined(Z, U, *self._before)
             if V.shape[1] > p:
                 found = _ritz(V, AV, p)
-                # Less and less is new as the blocks converge: the best that was seen is kept. A
-                # Ritz value is never above its eigenvalue, and its residual says how far below.
+                # As blocks converge, the span adds less and less: the best estimate is kept. A
+                # Ritz value is at most its eigenvalue, and its residual says how far below.
                 best = self._following
                 if best is None or found[0] - found[1] > best[0] - best[1]:
                     self._following = found
@@ -90,7 +91,7 @@ class Residual:
         *,
         final: bool = False,
     ) -> bool:
-        """Whether a basis with these Ritz values has arrived.
+        """Return whether a basis with these Ritz values has converged.
 
         Parameters
         ----------
@@ -99,18 +100,18 @@ class Residual:
         theta : ndarray of shape (p,)
             Ritz values, descending.
         following : (float, float) or None
-            The next Ritz value and the norm of its vector's residual; None when none is known.
+            The next Ritz value and the norm of its vector's residual; None when unknown.
         dtype : numpy.dtype
-            Of the products.
+            Precision of the products.
         final : bool, default=False
             Whether no further round can bring the residual down.
         """
         if not self._tol:
             return False
         n, d = self._shape.n_samples, self._shape.n_features
-        whole = len(theta) == d  # nothing is left to be rotated into
+        whole = len(theta) == d  # the basis spans the whole space
         unit = float(np.finfo(dtype).eps * max(theta[0], 0.0))
-        residual = max(residual, unit)  # a smaller one is a matter of how it was computed
+        residual = max(residual, unit)  # smaller residuals are rounding
         rounding = (16 + np.sqrt(n + d)) * unit
         stalled = residual <= rounding and (final or residual > self._last / 2)
         self._last = residual
@@ -123,14 +124,14 @@ class Residual:
         return self._met
 
     def output(self) -> dict[str, Any]:
-        """What an algorithm returns of it; nothing without a tolerance.
+        """Return the test's part of an algorithm's output.
 
         Returns
         -------
         dict
-            ``converged``; ``angle_bound``, the estimated bound of the sine of the largest angle
-            before the last step (infinite when it is not known); ``ritz_edge``, the p-th Ritz value
-            and the next one, data units squared.
+            Empty when ``tol`` is 0. Else ``converged``; ``angle_bound``, the estimate of the sine
+            of the largest angle before the last step (infinite when unknown); ``ritz_edge``, the
+            p-th Ritz value and the next one, in data units squared.
         """
         if not self._tol:
             return {}
@@ -146,8 +147,8 @@ def joined(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return an orthonormal basis V of span[Z Z_old] that begins with Z, and G V.
 
-    Given U = G Z and U_old. What Z_old adds to Z shrinks as they converge; directions that have
-    lost half of their digits are left out.
+    U = G Z and U_old = G Z_old, all of shape (n_features, p). The part of Z_old outside range(Z)
+    shrinks as the iteration converges; directions that have lost half of their digits are left out.
     """
     overlap = Z.T @ Z_old
     basis, sizes, rotation_t = scipy.linalg.svd(
@@ -159,22 +160,22 @@ def joined(
 
 
 class Parametrised(Protocol):
-    """An algorithm, as far as its parameters' names go."""
+    """An algorithm that can be asked for the names of its parameters."""
 
     def takes(self, name: str) -> bool:
-        """Whether it has a parameter of this name."""
+        """Return whether the algorithm has a parameter of this name."""
         ...
 
 
 def with_tolerance(algorithm: Parametrised, params: Mapping[str, Any]) -> dict[str, Any]:
-    """`params`, with `TOL` where the algorithm has this test and no ``tol`` is given."""
+    """Return `params`, with ``tol = TOL`` added if the algorithm takes it and none is given."""
     return {"tol": TOL, **params} if algorithm.takes("tol") else dict(params)
 
 
 def tell(
     algorithm: str, settings: Any, output: Mapping[str, Any], iterations: float, clients: Clients
 ) -> None:
-    """Warn when a run with a tolerance ended without having met it, or met what is arbitrary.
+    """Warn when a run has not converged, or when rounding determines its result.
 
     Parameters
     ----------
@@ -182,13 +183,14 @@ def tell(
     settings : object
         The algorithm's ``Params``.
     output : mapping
-        With or without what `Residual.output` gives.
+        The algorithm's output; without the keys of `OUTPUT` there is no warning.
     iterations : float
-        At which the run ended; one that the caller stopped is not told of.
+        Number of the last iteration. A run that ended before ``settings.rounds`` was stopped by
+        the caller, and gets no warning of the first kind.
     clients : Clients
         The data.
     """
-    if not output.keys() >= OUTPUT:  # "converged" alone may be of a plug-in with a test of its own
+    if not output.keys() >= OUTPUT:  # a plug-in's own test may return "converged" too
         return
     p, bound = settings.n_components, float(output["angle_bound"])
     sigma, following = np.sqrt(np.maximum(output["ritz_edge"], 0.0))
@@ -226,7 +228,7 @@ def tell(
 
 
 def _rounding(clients: Clients) -> float:
-    """Below which an eigenvalue of Σ SᵢᵀSᵢ may be rounding alone: 16 ε ‖S‖²_F."""
+    """Eigenvalues of Σ SᵢᵀSᵢ below this one may be rounding alone: 16 ε ‖S‖²_F."""
     return 16 * float(np.finfo(np.result_type(*clients.dtypes)).eps) * clients.squares
 
 

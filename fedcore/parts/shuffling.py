@@ -14,8 +14,8 @@ import scipy.optimize
 def local_budget(epsilon: float, delta: float, n: int) -> tuple[float, float] | None:
     """Return (ε₀, δ₀) that each of n shuffled local randomisers may spend for (ε, δ) in all.
 
-    Half of δ is for the amplification, half for the local δ₀. None when the theorem, which holds
-    for ``ε₀ ≤ log(n / 16 log(2/δ))``, is of no help.
+    Half of δ goes to the amplification, half to the local δ₀. The theorem holds for
+    ``ε₀ ≤ log(n / (16 log(2/δ)))``; the result is None when this gives no ε₀ above ε.
     """
     if n <= 16.0 * math.log(4.0 / delta) * math.exp(min(epsilon, 700.0)):
         return None
