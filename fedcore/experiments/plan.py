@@ -235,6 +235,8 @@ def _read_paper(path: Path, changes: Mapping[str, Any], quick: bool) -> dict[str
     """Read and check a paper file, and lay the overrides of the configuration over it."""
     short = check(read_yaml(path), "paper", str(path))
     settings = written_out(short, str(path), quick=quick)
+    # What is wrong in the other size is found now, and not only where it is run.
+    check(written_out(short, str(path), quick=not quick), "paper", str(path))
     for group in ("problems", "experiments"):
         if isinstance(changes.get(group), Mapping):
             where = f"the configuration, overrides.{path.stem}.{group}"

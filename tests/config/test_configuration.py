@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import functools
 import random
 from pathlib import Path
 
@@ -61,6 +62,24 @@ def paper():
         "metrics": ["objective", "kkt"],
         "stop": {"kkt": {"at_most": 1e-3}},
         "runs": [{"algorithm": "ssi", "params_of": {"over": {"rounds": 3}}}],
+    }
+    return settings
+
+
+def short():
+    """The same with short forms, which have been written out before overrides are laid over it."""
+    settings = paper()
+    settings["problems"]["sizes"] = {
+        "generator": "low_rank",
+        "params": {"n_clients": 3, "samples": 8, "n_features": 6, "rank": 2},
+        "defaults": {"n_components": 2},
+        "quick": {"mem_mb": 5},
+        "each": {"small": {"params": {"noise": 0.5}}, "large": {"label": "large"}},
+    }
+    settings["experiments"]["third"] |= {
+        "problems": ["over", "small", "large"],
+        "quick": {"iterates": "none"},
+        "runs": [{"algorithm": "ssi", "quick": {"repeats": 1}}],
     }
     return settings
 
@@ -178,6 +197,11 @@ def sample(cases, size, seed):
 @pytest.mark.parametrize("mutate", [wrong_values, wrong_names])
 def test_paper(load, mutate):
     assert survivors(sample(mutate(paper()), 200, seed=1), load) == []
+    news = [case for case in mutate(short()) if case[0][1:2] in [("sizes",), ("third",)]]
+    news = [case for case in news if case[0] != ("problems", "sizes")]  # the group has any name
+    for quick in (True, False):
+        call = functools.partial(load, config=CONFIG | {"quick": quick})
+        assert survivors(sample(news, 60, seed=3), call) == []
 
 
 @pytest.mark.parametrize("mutate", [wrong_values, wrong_names])
