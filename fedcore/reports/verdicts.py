@@ -1,16 +1,15 @@
-"""Verdicts: of every value that a paper prints, whether it came out, and if not, why not.
+"""Verdicts: whether each value that a paper prints was reproduced, and if not, why.
 
-What is printed and what is accepted stands under ``published`` of ``config/papers/<paper>.yaml``;
-what was measured stands in the tables of the paper. This module compares the two, and
-`fedcore.reports.verdict_pages` writes what it finds.
+``published`` of ``config/papers/<paper>.yaml`` says what is printed and what is accepted; the
+tables of the paper hold what was measured. This module compares the two, and
+`fedcore.reports.verdict_pages` writes the verdicts.
 
-Where the table has columns of twins beside a column ``x`` (see `fedcore.reports.summaries`), the
-statistic over the repeats has a range: what it can become when repeats are exchanged for their
-twins. No value is reproduced by chance of rounding. It is reproduced when all of that range is
-accepted and no repeat differs from its twin by more than the tolerance, half of the width of what
-is accepted. It is not when none of the range is accepted. In between rounding decides. So it is
-with a ratio of medians, where a repeat alone stands for its method's median; an ordering is decided
-by rounding when an exchange turns it round.
+If a table has columns of twins for a column ``x`` (see `fedcore.reports.summaries`), the statistic
+over the repeats has a range: its values when any repeats are exchanged for their twins. The value
+is reproduced if all of the range is accepted and no repeat differs from its twin by more than half
+of the width of the accepted interval. It is not reproduced if none of the range is accepted.
+Otherwise rounding decides. For a ratio of medians, a single repeat is compared with the other
+method's median. Rounding decides an ordering if an exchange reverses it.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from fedcore.errors import ConfigError, DataError, nearest, require_known
 from fedcore.problems import STATUSES
 from fedcore.reports import summaries, tables
 
-# Each verdict, with what it means, for who reads one; README says the same.
+# Meaning of each verdict, as README says it.
 VERDICTS = {
     "reproduced": "the measured value is within the tolerance set for it, whatever rounding does.",
     "deviates": "the value is outside its tolerance, and no other reading of the paper that was "
     "tried brings it within.",
     "not as printed": "done as the paper prints it, the value is outside its tolerance; in another "
     "reading, which is named, such as that of the authors' code, it is within.",
-    "rounding decides": "whether the value is within its tolerance hangs on the last bit of the "
-    "starting values, so that it counts for neither side.",
+    "rounding decides": "the last bit of the starting values decides whether the value is within "
+    "its tolerance; it counts for neither side.",
     "surrogate data": "measured on stand-ins for the data, so not compared.",
     "not run": "the data cannot be had, or something that the comparison needs is missing.",
 }
@@ -44,7 +43,7 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one published value.
+    """Verdict on one published value.
 
     Attributes
     ----------
@@ -59,10 +58,10 @@ class Verdict:
     verdict : str
         A key of `VERDICTS`.
     reason : str
-        What was wanted and why; for "not run", what is missing.
+        The accepted values and why; for "not run", what is missing.
     rounding : str
-        What the statistic becomes with twins in the place of repeats, as people read it; empty
-        without twins and where they change nothing.
+        Range of the statistic when repeats are exchanged for their twins, as people read it; empty
+        without twins, or if they change nothing.
     """
 
     paper: str
@@ -84,8 +83,8 @@ class Verdict:
 class _Finding:
     """A measured value beside what is accepted; `obstacle` says why nothing was measured.
 
-    `holds` means that it is accepted whatever rounding does, `undecided` that rounding decides;
-    `change` is what one rounding does to a single repeat, or to how many of the flags.
+    `holds`: accepted whatever rounding does. `undecided`: rounding decides. `change`: how much one
+    rounding changes a single repeat, or how many flags it changes.
     """
 
     obstacle: str = ""
@@ -127,8 +126,8 @@ def judge(
     unavailable : mapping of str to str
         Why data cannot be had, by ``<paper>/<problem>``, as in `Plan.unavailable`.
     surrogate : bool
-        Whether the run may have used stand-ins for data. Rows then count as made with them unless
-        their column ``status`` says ``official``, ``rebuilt`` or ``synthetic``.
+        Whether the run may have used stand-ins for data. Rows then count as made with stand-ins
+        unless their column ``status`` says ``official``, ``rebuilt`` or ``synthetic``.
 
     Returns
     -------
@@ -140,7 +139,7 @@ def judge(
     ConfigError
         As `published.checked`, and on an unknown column or a tolerance that does not fit its type.
     DataError
-        When a table is there but damaged.
+        When a table is damaged.
     """
     measurements = _Measurements(Path(tables_dir) / paper, surrogate)
     verdicts = []
@@ -160,16 +159,16 @@ def judge(
 
 
 class _Measurements:
-    """Where the tables of one paper are read, each once, and values are held against them."""
+    """Reads each table of one paper once, and compares its values with what is accepted."""
 
     def __init__(self, folder: Path, surrogate: bool) -> None:
         self._folder, self._surrogate = folder, surrogate
         self._tables: dict[str, list[tables.Row]] = {}
 
     def measure(self, line: Mapping[str, Any], what: str, **other: Any) -> _Finding:
-        """Take the statistic over the rows that a line selects, and hold it against its tolerance.
+        """Compare the statistic over the rows that a line selects with its tolerance.
 
-        `other` takes the place of what the line says under ``select`` or ``accept``.
+        `other` replaces ``select`` or ``accept`` of the line.
         """
         line = {**line, **other}
         select, accept = line["select"], line["accept"]
@@ -244,13 +243,13 @@ def _decide(
 
 
 def _exchanges(rows: Sequence[tables.Row], column: str) -> list[list[Any]]:
-    """Return for each row what twins make of its value; nothing where there are none."""
+    """Return the values of each row's twins for a column; an empty list for a row without one."""
     names = [f"{prefix}{column}" for prefix in (summaries.TWIN, summaries.LEAST, summaries.MOST)]
     return [[row[name] for name in names if row.get(name) is not None] for row in rows]
 
 
 def _check_values(rows: Sequence[tables.Row], column: str, flags: bool, where: str) -> None:
-    """Refuse text, and numbers in the place of flags or flags in that of numbers."""
+    """Refuse text, numbers where flags are needed, and flags where numbers are needed."""
     for value in chain((row[column] for row in rows), *_exchanges(rows, column)):
         if flags and not (value is None or isinstance(value, bool)):
             hint = "'is' accepts only true and false"
@@ -264,10 +263,10 @@ def _check_values(rows: Sequence[tables.Row], column: str, flags: bool, where: s
 def _compare_numbers(
     rows: Sequence[tables.Row], column: str, statistic: str, accept: Mapping[str, Any]
 ) -> _Finding:
-    """Hold a statistic over numbers against a tolerance; a missing value counts as failed."""
+    """Compare a statistic over numbers with a tolerance; a missing value counts as failed."""
     values: list[Any] = [row[column] for row in rows]
     low, high, wanted = _interval(accept)
-    # A missing value stands at the end where the tolerance refuses it.
+    # Missing values sort to the end at which the tolerance refuses them.
     missing = "first" if math.isinf(high) else "last"
     measured = summaries.statistic(values, statistic, missing=missing)
     known = [float(v) for v in values if v is not None and not math.isnan(v)]
@@ -296,7 +295,7 @@ def _compare_numbers(
 
 
 def _compare_flags(rows: Sequence[tables.Row], column: str, wanted: bool) -> _Finding:
-    """Hold a column of booleans against the one value that all must have."""
+    """Compare a column of booleans with the value that all must have."""
     right = [row[column] is wanted for row in rows]
     turned = [[twin is wanted for twin in twins] for twins in _exchanges(rows, column)]
     least = sum(a and all(b) for a, b in zip(right, turned, strict=True))
@@ -314,7 +313,7 @@ def _compare_flags(rows: Sequence[tables.Row], column: str, wanted: bool) -> _Fi
 
 
 def _interval(accept: Mapping[str, Any]) -> tuple[float, float, str]:
-    """Return the ends of the accepted interval, and what it is called."""
+    """Return the ends of the accepted interval, and its description."""
     ((kind, value),) = accept.items()
     if kind == "equals":
         return value, value, f"exactly {tables.show(value)}"
@@ -335,7 +334,7 @@ def _interval(accept: Mapping[str, Any]) -> tuple[float, float, str]:
 
 
 def _same(value: tables.Value, wanted: Any) -> bool:
-    """Whether a cell holds what a selection asks for; YAML reads ``1e-6`` as text, so parse it."""
+    """Whether a cell holds the wanted value; YAML reads ``1e-6`` as text, so parse it."""
     if isinstance(wanted, str) and not isinstance(value, str) and not wanted.startswith('"'):
         wanted = tables.parse(wanted)
     return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
