@@ -1,7 +1,7 @@
-"""Real data sets, their offline stand-ins and the ways to part them among clients.
+"""Real data sets, their offline stand-ins, and partitions of samples among clients.
 
-Only `fetch` and `answers` touch the network, and `load` reads only what `fetch` (or a person) put
-below ``data/raw``. Third-party data sets plug in through the entry-point group
+Only `fetch` and `answers` use the network. `load` reads the files below ``data/raw``, which `fetch`
+or a person put there. Third-party data sets plug in through the entry-point group
 ``fedcore.datasets``: a callable ``(raw_dir, *, split, surrogate, options) -> Dataset``.
 """
 

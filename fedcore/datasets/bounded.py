@@ -1,4 +1,4 @@
-"""Reading no more than a limit, whatever a server or an archive has to give."""
+"""Read at most a given number of bytes from a server, a file or an archive."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import IO, Protocol, cast
 
 from fedcore.errors import DataError
 
-# Several times what the largest file of the registry holds when it is decompressed.
+# Bytes: several times the decompressed size of CIFAR's archives, the largest files read this way.
 MOST = 2**30
 _CHUNK = 2**20
-ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)  # of a file that cannot be read
+ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)  # raised by a file that cannot be read
 
 
 class Source(Protocol):
@@ -36,7 +36,7 @@ class Bounded(io.RawIOBase):
     ----------
     source : object with ``read(size) -> bytes``
     limit : int
-        Bytes.
+        Largest number of bytes.
     """
 
     def __init__(self, source: Source, limit: int) -> None:
@@ -54,12 +54,12 @@ class Bounded(io.RawIOBase):
 
 
 def content(path: Path) -> bytes:
-    """Return what a file holds, decompressed if it begins like a gzip or an xz file.
+    """Return a file's content, decompressed if it begins like a gzip or an xz file.
 
     Raises
     ------
     DataError
-        When it cannot be read, or holds more than `MOST` bytes.
+        When the file cannot be read, or its content is longer than `MOST` bytes.
     """
     try:
         with opened(path) as stream:
@@ -69,7 +69,7 @@ def content(path: Path) -> bytes:
 
 
 def opened(path: Path) -> IO[bytes]:
-    """Open a file for reading, to be decompressed if it begins like a gzip or an xz file."""
+    """Open a file for reading, through a decompressor if it begins like a gzip or an xz file."""
     with open(path, "rb") as file:
         head = file.read(6)
     if head.startswith(b"\x1f\x8b"):

@@ -1,8 +1,8 @@
-"""Download one checked file; nothing stands under its name before its checksum was right.
+"""Download one file; it gets its name only once its checksum is verified.
 
-By hand, as pooch 1.9 limits neither the time of a transfer nor its size: with a timeout of 0.3 s it
-was still waiting after 10 s for a server that sent a byte every 0.02 s, and of a server that sends
-without an end it had written 125 MB after 3 s.
+pooch 1.9 is not used, as it limits neither the time nor the size of a transfer. With a timeout of
+0.3 s it still waited after 10 s for a server that sent one byte every 0.02 s. From a server that
+sends without end it wrote 125 MB in 3 s.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from fedcore.errors import DataError
 
 ATTEMPTS = 3
 BACKOFF_S = 1.0
-TIMEOUT_S = 60.0  # without a byte; an attempt may take this and as long as
-SLOWEST = 50e3  # so many bytes a second need
+TIMEOUT_S = 60.0  # without a byte
+SLOWEST = 50e3  # bytes a second; an attempt may take TIMEOUT_S plus the file's size / SLOWEST
 ANSWER_S = 5.0
 _CHUNK = 2**18
-ANSWERS = "FEDCORE_ANSWERS"  # in the environment, what `answers` has found, by server
+ANSWERS = "FEDCORE_ANSWERS"  # environment variable with the answers by server, as JSON
 _RETRIED_REFUSALS = frozenset({408, 425, 429})
 
 
@@ -40,10 +40,10 @@ class DownloadError(DataError):
 
 
 def answers(url: str) -> bool:
-    """Whether the server of an address answers at all, be it by a refusal.
+    """Whether the server of an address answers; an HTTP error counts as an answer.
 
-    Every server is asked once; processes that this one starts, such as the jobs of a workflow,
-    inherit what it said and so plan the same work.
+    Each server is asked once. Child processes, such as the jobs of a workflow, inherit the answers
+    and so plan the same work.
     """
     server = urlsplit(url).netloc
     known = json.loads(os.environ.get(ANSWERS, "{}"))
@@ -64,10 +64,10 @@ def _answers(url: str) -> bool:
 
 
 class _Arriving:
-    """What an address sends, read by a thread of its own until it ends or `seconds` have passed.
+    """The response of an address, read by a thread until it ends or `seconds` have passed.
 
-    The limit holds for everything together: name, connection, headers and body. A timeout of the
-    socket would begin anew with every byte, and a byte a second is no end.
+    The limit covers name lookup, connection, headers and body together. A socket's timeout starts
+    again with every byte, so a server that sends a byte a second would never reach it.
 
     Parameters
     ----------
@@ -79,11 +79,11 @@ class _Arriving:
         self._seconds, self._end = seconds, time.monotonic() + seconds
         self._chunks: queue.Queue[bytes | Exception] = queue.Queue(maxsize=16)
         self._closed = threading.Event()
-        # As a daemon it does not keep the process alive when the server does not let go of it.
+        # A daemon thread does not keep the process alive while the server holds the connection.
         threading.Thread(target=self._receive, args=(url, method), daemon=True).start()
 
     def read(self, size: int = -1) -> bytes:
-        """Return some bytes, none at the end; TimeoutError when there is no time left."""
+        """Return some bytes, none at the end; raise TimeoutError when the time is up."""
         try:
             chunk = self._chunks.get(timeout=max(0.0, self._end - time.monotonic()))
         except queue.Empty:
@@ -93,7 +93,7 @@ class _Arriving:
         return chunk
 
     def close(self) -> None:
-        """Tell the thread to end with the next bytes."""
+        """Tell the thread to end after its next read."""
         self._closed.set()
         while not self._chunks.empty():
             self._chunks.get()
@@ -113,12 +113,13 @@ class _Arriving:
 def download(path: Path, file: Mapping[str, Any], progress: bool) -> str:
     """Download a file and return its sha256 in hex.
 
-    Every address is tried `ATTEMPTS` times with growing pauses.
+    Each address is tried up to `ATTEMPTS` times, with growing pauses; a refusal such as 404 is not
+    tried again.
 
     Raises
     ------
     DownloadError
-        With every address and why it failed.
+        When no address gave the file; the message names each and why it failed.
     """
     from tqdm import tqdm
 

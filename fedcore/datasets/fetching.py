@@ -1,4 +1,4 @@
-"""Put the files of a data set below ``data/raw``: drop-in, then mirror, then download."""
+"""Put the files of a data set below ``data/raw``, from a mirror or by download."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def fetch(
 ) -> list[Path]:
     """Provide the files of a data set below ``raw_dir/name``, each checked against the registry.
 
-    A variant that is whole below `raw_dir` is taken first, then one that is whole together with the
-    mirror, then the variants that can be downloaded; within each, in the registry's order. Beside
-    the files, ``fetched.json`` says what was checked: file names and sha256.
+    A variant whose files are all below `raw_dir` comes first, then one whose files are all there or
+    in the mirror, then one that can be downloaded; among equals the registry's order decides.
+    ``fetched.json``, beside the files, lists the checked files with their sha256.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ def fetch(
     Returns
     -------
     list of pathlib.Path
-        The files (and folders) of the variant; empty for an entry point's data set.
+        The files (and folders) of the variant; empty for a third-party data set.
 
     Raises
     ------
     DataError
-        When a file has the wrong checksum (a file that a person put there is never replaced) or
-        cannot be had; the message says what to do.
+        When a file has the wrong checksum or cannot be obtained; the message says what to do. A
+        file that is already there is never replaced.
     ConfigError
         When the name is unknown.
     """
@@ -84,9 +84,9 @@ def fetch(
 def _collect(
     source: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool
 ) -> list[Path]:
-    """Bring every file and folder of one variant below `raw`.
+    """Put every file and folder of one variant below `raw`.
 
-    Folders that it made and that stayed empty are removed when it fails.
+    After a failure the empty folders that it made are removed.
     """
     made = [folder for folder in (raw, *raw.parents) if not exists(folder)]
     try:
@@ -99,7 +99,7 @@ def _collect(
             if not exists(raw / folder) and mirror is not None:
                 _link(raw / folder, (mirror / folder).resolve())
     except BaseException:
-        with contextlib.suppress(OSError):  # one that is not empty ends it
+        with contextlib.suppress(OSError):  # at a folder that is not empty
             for folder in made:
                 folder.rmdir()
         raise
@@ -132,7 +132,7 @@ def _link(path: Path, folder: Path) -> None:
 
 
 def _record(raw: Path, sums: Mapping[str, str]) -> None:
-    """Write down what was checked, unless that stands there; the workflow looks at the time."""
+    """Write what was checked, unless the file says so; its time tells the workflow of a change."""
     path, text = raw / RECORD, json.dumps(sums, indent=1, sort_keys=True) + "\n"
     try:
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
@@ -140,6 +140,6 @@ def _record(raw: Path, sums: Mapping[str, str]) -> None:
                 temporary.write_text(text, encoding="utf-8")
     except OSError as error:
         raise DataError(
-            f"the files in {raw} are right, but {path}, which says so, cannot be written: "
+            f"the files in {raw} are right, but their record {path} cannot be written: "
             f"{error.strerror}; make the folder writable"
         ) from error

@@ -1,7 +1,7 @@
-"""Ways to part samples among clients.
+"""Partitions of samples among clients.
 
-Every partitioner returns one index array per client; the arrays are disjoint and ascending. Those
-that draw take a `numpy.random.Generator`. `split` picks one by the words of a config file.
+Every partitioner returns one index array per client; the arrays are disjoint and ascending. Random
+partitioners take a `numpy.random.Generator`. `split` calls the one that a configuration file names.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ def even(n: int, clients: Count) -> Parts:
 
 @checked
 def shuffled(n: int, clients: Count, rng: np.random.Generator) -> Parts:
-    """As `even`, of a random permutation."""
+    """Cut a random permutation of 0..n-1 into parts whose sizes differ by at most one."""
     return _checked(np.array_split(rng.permutation(n), clients))
 
 
 @checked
 def sizes(n: int, sizes: Counts) -> Parts:
-    """Cut consecutive parts of the given sizes, in file order; what is left over is not used."""
+    """Cut consecutive parts of the given sizes, in file order; samples left over are not used."""
     if sum(sizes) > n:
         raise InputError(f"{len(sizes)} clients ask for {sum(sizes)} samples of {n}")
     return _checked(np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1]))
@@ -81,9 +81,9 @@ def shards(
 ) -> Parts:
     """Cut each class into equally many shards and deal `shards_per_client` to each client.
 
-    A client may get one class twice. The deal is drawn before the samples, so two calls that start
-    from the same generator state (train and test labels) give a client the same classes. Every
-    sample is used.
+    A client may get one class twice. Every sample is used. Shards are dealt before samples are
+    drawn: if train and test labels have the same classes, two calls from the same generator state
+    give a client the same classes.
 
     Parameters
     ----------
@@ -118,9 +118,9 @@ def dirichlet(
     rng: np.random.Generator,
     min_size: Count = 1,
 ) -> Parts:
-    """Divide each class among the clients in proportions drawn from a symmetric Dirichlet law.
+    """Divide each class among the clients in proportions from a symmetric Dirichlet distribution.
 
-    Every sample is used. The draw is repeated until each client has `min_size` samples.
+    Every sample is used. The draw is repeated until each client has at least `min_size` samples.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ _DATA = ("n", "labels", "identities", "rng")  # parameters that no configuration
 def split(
     spec: Mapping[str, Any], n: int, labels: np.ndarray | None, rng: np.random.Generator
 ) -> Parts:
-    """Part n samples as a config file says.
+    """Split n samples as a configuration file says.
 
     Parameters
     ----------
@@ -214,9 +214,10 @@ def split(
     Raises
     ------
     ConfigError
-        When ``by`` or another key is unknown, or one is lacking.
+        When ``by`` or another key is unknown, or a required key is missing.
     InputError
-        When a client would be empty, or the labels are not there or not n.
+        When a client would get no sample, or there are not n labels where the partitioner needs
+        them.
 
     Examples
     --------
@@ -234,7 +235,7 @@ def split(
 
 
 def check(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Check the words of a config file, as far as can be without the data; errors as of `split`.
+    """Check a specification as far as possible without the data; errors as of `split`.
 
     Returns
     -------

@@ -44,8 +44,8 @@ def missing(
     mirror, registry : path-like, optional
         Mirror folder (default: ``FEDCORE_MIRROR``) and registry file.
     answers : callable, optional
-        Whether the server of an address can be reached, such as `download.answers`. Without it
-        every address counts, and no network is touched.
+        Says whether the server of an address can be reached, such as `download.answers`. Without
+        it every address counts as reachable, and the network is not used.
     surrogate : bool, default=False
         Ask for the data set's stand-in, for which nothing is fetched.
 
@@ -53,7 +53,8 @@ def missing(
     -------
     str or None
         One sentence with the files, their checksums, where to get them and the folder to put them
-        in; None when some variant is already there, in the mirror, or has addresses that answer.
+        in; None when each file of some variant is there, in the mirror, or at an address that
+        answers.
     """
     entry, _ = find(name, registry)
     if entry is None:

@@ -1,4 +1,4 @@
-"""Load a data set from the files that `fetch` provided, or its surrogate from nothing."""
+"""Load a data set from its files, or make its offline stand-in."""
 
 from __future__ import annotations
 
@@ -115,14 +115,14 @@ def load(
     options: Mapping[str, Any] | None = None,
     registry: str | os.PathLike[str] | None = None,
 ) -> Dataset:
-    """Load a data set; touches no network.
+    """Load a data set; fedcore's own readers do not use the network.
 
     Parameters
     ----------
     name : str
         Name of the data set.
     raw_dir : path-like
-        The folder ``data/raw``. Not looked at for a surrogate.
+        The folder ``data/raw``; not used for a surrogate.
     split : {'train', 'test'}
         Which part.
     surrogate : bool
@@ -130,7 +130,7 @@ def load(
     options : mapping, optional
         ``shuffle`` (int): seed of a permutation of the rows; ``samples`` (int): number of leading
         rows (after the shuffle) to keep, or to make for a surrogate; and the data set's own, such
-        as ``identities`` for celeba. Options of another variant of the data set are ignored.
+        as ``identities`` for celeba. An option that only another variant takes is ignored.
     registry : path-like, optional
         Registry file.
 
@@ -153,7 +153,7 @@ def load(
         assert plugin is not None
         try:
             factory = plugin.load()
-        except (Exception, SystemExit) as error:  # whatever somebody else's module does
+        except (Exception, SystemExit) as error:  # third-party code can raise anything
             raise ConfigError(
                 f"third-party data set '{name}' cannot be imported from {plugin.value}: "
                 f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""The registry of data sets: found, validated, and joined with third-party entry points."""
+"""The registry of data sets, together with third-party data sets from entry points."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def entries(registry: str | os.PathLike[str] | None = None) -> Mapping[str, dict
     Returns
     -------
     mapping of str to dict
-        Entry by data set name, in file order. Not to be changed by the caller.
+        Entry by data set name, in file order. The caller must not change it.
 
     Raises
     ------
@@ -70,10 +70,12 @@ def find(
 ) -> tuple[dict[str, Any] | None, EntryPoint | None]:
     """Return the registry entry or the entry point of a data set; the other one is None.
 
+    A registry entry hides an entry point of the same name.
+
     Raises
     ------
     ConfigError
-        When neither knows the name. A registry entry hides an entry point of the same name.
+        When neither has the name; the nearest known one is suggested.
     """
     known = entries(registry)
     if name in known:
@@ -85,7 +87,7 @@ def find(
 
 
 def sums(source: Mapping[str, Any]) -> dict[str, str]:
-    """Return the checksum of each file of a variant, by which all its copies are known."""
+    """Return the algorithm and checksum of each file of a variant, by file name."""
     return {file["name"]: " ".join(expected(file)) for file in source["files"]}
 
 

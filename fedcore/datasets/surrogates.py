@@ -1,7 +1,7 @@
-"""Offline stand-ins for the real data sets; never to be taken for them.
+"""Offline stand-ins for the real data sets; problems made from them have the status 'surrogate'.
 
-Each generator is deterministic and takes the split and its own options. scikit-learn, which brings
-the digits and the photographs, is imported only here and only when needed.
+Each generator has a fixed seed and takes the split and its own options. scikit-learn, which brings
+the digits and the photographs, is imported only when needed.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ def digits(split: str, n_classes: int, *, samples: int | None = None) -> Loaded:
 def sparse_binary(split: str, n_classes: int, *, samples: int = 5000) -> Loaded:
     """Return binary rows with w8a's feature frequencies, row lengths and share of positives.
 
-    A feature is on with its own probability times a factor of the row that follows a gamma law;
-    the rows that score highest on a random linear form are labelled +1, the others -1.
+    Feature j of a row is 1 with probability ``1 - (1 - p_j)^(1.055 g)``: p_j is the feature's
+    frequency, and g is drawn for each row from a gamma distribution of mean 1. The rows with the
+    highest values of a random linear form plus noise are labelled +1, the others -1.
     """
     fixed = np.random.default_rng(_SEED)
     share = np.exp(np.interp(np.arange(300), _W8A_RANKS, np.log(_W8A_SHARES)))
@@ -81,7 +82,7 @@ def _photographs() -> list[np.ndarray]:
 def _patches(split: str, regions: int, samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Cut 32 x 32 patches; return (samples, 32, 32, 3) and the region (from 0) of each.
 
-    Regions are vertical strips, dealt to the photographs in turn. Training patches come from the
+    Regions are vertical strips, assigned to the photographs in turn. Training patches come from the
     upper part of the photographs and test patches from the lower, so they share no pixel.
     """
     photographs = _photographs()

@@ -1,4 +1,4 @@
-"""The readers by name, the options that they take, and the choice among a data set's variants."""
+"""The readers by name, their options, and the choice among a data set's variants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedcore.datasets.verification import exists, verify
 from fedcore.errors import ConfigError, DataError, InputError, require_known
 from fedcore.validation import check_annotated, whole
 
-# As ``module:function``, imported when used: a problem depends on its own loader's code alone.
+# ``module:function``, imported when used: a problem's fingerprint covers its own loader only.
 LOADERS = {
     "celeba": "fedcore.datasets.formats.celeba:read",
     "cifar100_binary": "fedcore.datasets.formats.cifar:read_binary100",
@@ -41,7 +41,7 @@ def code(entry: Mapping[str, Any], *, surrogate: bool) -> list[str]:
     Raises
     ------
     ConfigError
-        When the entry names a loader or a surrogate that there is not.
+        When the entry names an unknown loader or surrogate.
     """
     if surrogate:
         return [_place("surrogate", entry["surrogate"], SURROGATES)] if "surrogate" in entry else []
@@ -50,7 +50,7 @@ def code(entry: Mapping[str, Any], *, surrogate: bool) -> list[str]:
 
 
 def _place(kind: str, name: str, table: Mapping[str, str]) -> str:
-    """Return where a function is; ConfigError when the registry names one that is not known."""
+    """Return the ``module:function`` of a name; ConfigError when the name is unknown."""
     require_known(name, table, f"the registry has an unknown {kind}")
     return table[name]
 
@@ -90,7 +90,7 @@ def check_entry(entry: Mapping[str, Any], what: str) -> None:
 
 
 def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> None:
-    """Refuse an unknown split, an option that no variant takes, and a bad value of one.
+    """Refuse an unknown split, an option that no variant takes, and a bad value of an option.
 
     Raises
     ------
@@ -115,12 +115,12 @@ def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str,
 
 
 def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> Loaded:
-    """Make the surrogate that the registry names, with those of the options that it takes.
+    """Make the surrogate that the registry names; options that it does not take are ignored.
 
     Raises
     ------
     ConfigError
-        When the data set has no surrogate, or its surrogate not this split.
+        When the data set has no surrogate, or its surrogate does not have this split.
     """
     if "surrogate" not in entry:
         raise ConfigError(f"data set '{name}' has no surrogate")
@@ -169,7 +169,8 @@ def read(
     Raises
     ------
     DataError
-        When a file is not that of the registry, is damaged, or has another number of features.
+        When a file's checksum is not the registry's, or a file is damaged or has another number of
+        features.
     """
     files = _files(source, split)
     used = [(f["name"], verify(raw / f["name"], f)) for f in files]

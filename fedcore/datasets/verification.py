@@ -1,4 +1,4 @@
-"""Data files: whether they are there, and have their checksums when they are copied or read."""
+"""Existence and checksums of data files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def save(source: Source, path: Path, file: Mapping[str, Any], bar: Any = None) -
     Parameters
     ----------
     source : object with ``read(size) -> bytes``
-        No more is read than the registry's size.
+        Reading ends with an error beyond the registry's size, if the entry has one.
     path : pathlib.Path
         Where the file is to be.
     file : mapping
@@ -75,7 +75,8 @@ def save(source: Source, path: Path, file: Mapping[str, Any], bar: Any = None) -
     Raises
     ------
     DataError
-        When the size or the checksum is not the registry's; nothing then stands under `path`.
+        When the file is longer than the registry says or its checksum differs; `path` is then left
+        as it was.
     """
     size = file.get("bytes")
     with atomic.replace(path) as temporary:
@@ -105,7 +106,7 @@ def _sums(
 
 
 def _difference(sums: Mapping[str, str], file: Mapping[str, Any]) -> str:
-    """Return in which checksum a file differs from its registry entry, or nothing."""
+    """Return how a file's checksum differs from the registry's; empty when it does not."""
     algorithm, wanted = expected(file)
     if sums[algorithm] == wanted:
         return ""

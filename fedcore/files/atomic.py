@@ -1,7 +1,7 @@
 """Files that appear under their final name whole or not at all.
 
-The temporary file beside ``<stem><suffix>`` is ``.<stem>.<16 random digits>.tmp<suffix>``. A
-process that is killed leaves it behind; `LEFT_OVER` is the pattern of its name.
+The temporary file beside ``<stem><suffix>`` is ``.<stem>.<16 random hex digits>.tmp<suffix>``. A
+killed process leaves it behind; `LEFT_OVER` matches its name.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ JOB = "FEDCORE_JOB"
 def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success flush it to disk and rename it to `path`.
 
-    The temporary file is removed when the block raises. Its name is random, which keeps apart all
-    who write one output, on other hosts and in other containers, too, where process ids repeat.
+    The temporary file is removed when the block raises. Its random name keeps writers of one output
+    apart, also on other hosts and in containers, where process ids repeat.
 
     Parameters
     ----------
     path : path-like
         Final name. Its folder is made when it does not exist.
     summed : bool
-        Write down the file's checksum beside it, see `fedcore.files.checksums`.
+        Write the file's checksum beside it, see `fedcore.files.checksums`.
 
     Yields
     ------
@@ -45,7 +45,7 @@ def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[P
     ------
     SupersededError
         In a job of the workflow, when a later run has started the same job again (see
-        `job.logged`): the result of the newer one stays.
+        `job.logged`); the newer job's result stays.
     """
     final = Path(path)
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[P
         _require_own_log(final)
         value = checksums.of(temporary) if summed else ""
         os.replace(temporary, final)
-        if summed:  # whoever is killed in between leaves a file that counts as damaged
+        if summed:  # a process killed in between leaves a whole file with an old checksum or none
             checksums.write(final, value)
     finally:
         temporary.unlink(missing_ok=True)
@@ -70,7 +70,7 @@ def _require_own_log(final: Path) -> None:
     try:
         with open(log, encoding="utf-8", errors="replace") as file:
             superseded = file.readline().rstrip("\n") != first
-    except OSError:  # a log that somebody removed says nothing
+    except OSError:  # the log was removed
         return
     if superseded:
         raise SupersededError(f"{final} is not written: a later run has started this job again")

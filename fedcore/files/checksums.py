@@ -1,7 +1,7 @@
-"""Checksums of tables, plans and figures: who reads one, and every run, sees a damage.
+"""Checksums of tables, plans and figures, by which readers and every run detect damage.
 
-Beside ``<name>`` lies the hidden file ``.<name>.sha256``, a line as ``sha256sum`` writes it. A file
-without one, such as a table of somebody else, is taken as it is.
+The hidden file ``.<name>.sha256`` beside ``<name>`` holds one line as ``sha256sum`` writes it. A
+file without a checksum, such as a table from elsewhere, is accepted.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def place(path: str | os.PathLike[str]) -> Path:
 
 
 def write(path: str | os.PathLike[str], value: str) -> None:
-    """Write down the checksum of a file."""
+    """Write the checksum of a file beside it."""
     place(path).write_text(f"{value}  {Path(path).name}\n", encoding="utf-8")
 
 
 def differs(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is there, and its checksum is not the one that was written down."""
+    """Whether a file exists and its checksum is not the recorded one."""
     try:
         known = place(path).read_bytes()
         return known != f"{of(path)}  {Path(path).name}\n".encode()
-    except OSError:  # not there, or whoever reads it says what is wrong
+    except OSError:  # no file or no checksum, or not readable: the file's reader says so
         return False
 
 

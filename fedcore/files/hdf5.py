@@ -1,14 +1,14 @@
-"""HDF5 files that carry a seal: the sha256 of their own bytes, checked before HDF5 sees them.
+"""HDF5 files with a seal: the sha256 of their bytes, checked before HDF5 reads them.
 
-The seal stands in the file's user block, the 512 bytes before its content that HDF5 leaves to
-applications; any HDF5 tool opens a sealed file as usual. A large file has a table of checksums
-behind its content, one for each piece, and the seal is that of the table. A piece is checked when
-it is read: whoever needs one array of a problem of 4 GB does not read the others.
+The seal is in the file's user block, the first 512 bytes, which HDF5 leaves to applications; other
+HDF5 tools open a sealed file as usual. Behind the content of a large file there is a table of
+checksums, one for each piece, and the seal is the sha256 of this table. A piece is checked when it
+is read, so reading one array of a 4 GB problem does not read the others.
 
-HDF5's own checksums (Fletcher32, and those of its newest format) would not do. HDF5 2.0 does not
-notice when two bytes of an array change from 00 00 to ff ff, or the first letter of a text; one
-flipped bit in the size of such a text keeps it busy for ever. Of a problem of 1 GB they would spare
-36 of the 77 ms that it takes to read the Gram matrix.
+HDF5's own checksums (Fletcher32, and those of its newest format) are not enough. HDF5 2.0 does not
+detect that two bytes of an array change from 00 00 to ff ff, or the first letter of a string. One
+flipped bit in the size of such a string makes it loop without end. On a 1 GB problem these
+checksums would save 36 of the 77 ms that reading the Gram matrix takes.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ HEAD = 512
 LABEL = b"fedcore sha256 of the bytes from 512 on: "
 TABLE = b"fedcore sha256 of the checksums from byte "
 OLDER = b", without the arrays listed from byte "
-LARGE = 1 << 27  # bytes up to which a file is checked at once, in 0.1 s
-PIECE = 1 << 16
+LARGE = 1 << 27  # bytes up to which a file is checked as a whole, in about 0.1 s
+PIECE = 1 << 16  # bytes
 DIFFERS = "its checksum differs from the one in its head"
 _SUM = hashlib.sha256().digest_size
-_SHOWN = 200  # characters of somebody else's error
+_SHOWN = 200  # characters of another library's error
 
 
 class BrokenSeal(OSError):
@@ -74,7 +74,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     Yields
     ------
     h5py.File
-        Of a large file, what reads a damaged piece raises `BrokenSeal`.
+        Reading a damaged piece of a large file raises `BrokenSeal`.
 
     Raises
     ------
@@ -111,15 +111,15 @@ def load(
     again: str,
     failure: type[FedcoreError],
 ) -> Content:
-    """Return what `decode` makes of a sealed file, or end in one sentence.
+    """Return what `decode` makes of a sealed file, or raise an error of one sentence.
 
-    Only of a file that fedcore wrote, and that is damaged, the sentence says to delete it.
+    The sentence says to delete the file only if fedcore wrote the file and it is damaged.
 
     Parameters
     ----------
     path : path-like
     decode : callable
-        ``file -> content``. Whatever it raises, the file does not hold what it should.
+        ``file -> content``. It raises when the file does not hold what it should.
     kind : str
         What the file should be: "history", "problem".
     first, again : str
@@ -129,8 +129,8 @@ def load(
     Raises
     ------
     failure
-        When the file is missing, cut off, damaged, somebody else's, or of another content; one that
-        `decode` raises itself passes.
+        When the file is missing, cut off, damaged, not fedcore's, or holds something else; a
+        `failure` that `decode` raises passes.
     """
     try:
         with read(path) as file:
@@ -147,7 +147,7 @@ def load(
         ) from error
     except PermissionError as error:
         raise failure(f"{path} cannot be read: {error.strerror}") from error
-    except Exception as error:  # the seal is good, so that whoever wrote this meant something else
+    except Exception as error:  # the seal is right, so the file holds something else
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN]
         raise failure(f"{path} is not a whole {kind} file of fedcore ({reason})") from error
 
@@ -155,7 +155,7 @@ def load(
 def _refuse_foreign(file: h5py.File, size: int) -> None:
     """Refuse what `create` never writes: links, data kept elsewhere, more data than the file.
 
-    HDF5 follows links and external storage to other files, whose bytes would pass for data.
+    HDF5 follows links and external storage to other files, which the seal does not cover.
     """
     todo: list[h5py.Group] = [file]
     seen = {h5py.h5o.get_info(file.id).addr}
@@ -190,7 +190,7 @@ def _is_plain(item: h5py.HLObject, size: int) -> bool:
 
 
 class _Checked(io.RawIOBase):
-    """The content of a large file: bytes of pieces that have their checksums.
+    """The content of a large file as a stream; each piece is checked when it is read.
 
     Parameters
     ----------
@@ -230,14 +230,14 @@ class _Checked(io.RawIOBase):
 
 
 def _seal(raw: io.BufferedIOBase, table: int | None) -> bytes:
-    """Return what the head should say, of a file with a table from a byte on or without one."""
+    """Return the head that a file should have; `table` is the first byte of its table, if any."""
     raw.seek(HEAD if table is None else table)
     label = LABEL if table is None else TABLE + b"%d: " % table
     return label + hashlib.file_digest(raw, "sha256").hexdigest().encode()
 
 
 def _table(raw: io.BufferedIOBase, size: int) -> bytes:
-    """Return the checksums of all pieces of the first `size` bytes, and stay behind them."""
+    """Return the checksums of all pieces of the first `size` bytes, and stop after these."""
     raw.seek(0)
     pieces = (raw.read(min(PIECE, size - start)) for start in range(0, size, PIECE))
     return b"".join(_sum(number, piece) for number, piece in enumerate(pieces))

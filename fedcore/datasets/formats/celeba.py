@@ -17,7 +17,7 @@ from fedcore.errors import ConfigError, DataError, FedcoreError
 
 _CROP, _SIDE = 148, 32
 _PIXELS, _BYTES = 2**24, 2**26  # of an image, and of its file; CelebA's are 178 x 218
-_DIGITS = 9  # of an identity
+_DIGITS = 9  # of an identity, at most
 PAPER_IDENTITIES = 25
 IDENTITIES = 10_177  # of the whole data set
 
@@ -28,7 +28,8 @@ def chosen(identities: int | Sequence[int], what: str = "identities") -> list[in
     Raises
     ------
     ConfigError
-        When it is empty or holds anything but positive integers.
+        When `identities` is empty, has more than `IDENTITIES` elements, or holds anything but
+        positive integers.
     """
     listed = range(1, identities + 1) if isinstance(identities, int) else identities
     known = listed if isinstance(listed, Sequence) and len(listed) <= IDENTITIES else []
@@ -55,7 +56,7 @@ def side_by_side(image: np.ndarray) -> np.ndarray:
 def shrink(content: bytes) -> np.ndarray:
     """Decode a JPEG, crop its central 148 x 148, resize to 32 x 32 (bilinear, antialiased).
 
-    The resize works on floating-point channels, so no grey level is rounded on the way.
+    The channels are resized as floating-point numbers, so no grey level is rounded.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def shrink(content: bytes) -> np.ndarray:
     OSError
         When the bytes are not an image.
     ValueError
-        When the image is smaller than the crop, or larger than any photograph.
+        When the image is smaller than the crop, or has more than 2^24 pixels.
     """
     from PIL import Image
 

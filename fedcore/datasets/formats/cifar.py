@@ -45,7 +45,7 @@ Label = Annotated[str, one_of(_LABELS)]
 def _members(path: Path, wanted: list[str]) -> list[bytes]:
     """Return the named members of a tar archive, read in one pass and never written to disk.
 
-    The archive is read as a stream, so that the limit on what it holds covers what is skipped, too.
+    The archive is read as a stream, so that the size limit covers skipped members, too.
     """
     found: dict[str, bytes] = {}
     try:
@@ -61,7 +61,7 @@ def _members(path: Path, wanted: list[str]) -> list[bytes]:
                             f"{path}, member {name}: it is no plain file (type {member.type!r})"
                         )
                     handle = archive.extractfile(member)
-                    assert handle is not None  # as of a link or a folder
+                    assert handle is not None  # it is for links and folders
                     found[name] = handle.read()
                 if len(found) == len(wanted):
                     break
@@ -95,7 +95,15 @@ def _python(folder: Path, parts: Mapping[str, Any], key: bytes) -> Loaded:
 
 
 def records(blocks: Mapping[str, bytes], n_labels: int, column: int) -> Loaded:
-    """Read records of `n_labels` label bytes and 3072 pixel bytes; `blocks` by origin."""
+    """Read records of `n_labels` label bytes and 3072 pixel bytes; keys of `blocks` say where from.
+
+    Column `column` of the label bytes becomes y.
+
+    Raises
+    ------
+    DataError
+        When a block is empty or does not hold a whole number of records.
+    """
     size = n_labels + PIXELS
     for origin, block in blocks.items():
         if not block or len(block) % size:

@@ -29,13 +29,13 @@ def parse(path: Path) -> np.ndarray:
     Returns
     -------
     ndarray
-        In the shape and type that the header says, native byte order, writable.
+        Shape and type are the header's; native byte order, writable.
 
     Raises
     ------
     DataError
-        When the file cannot be read, is cut short, has bytes left over, is not IDX, or is larger
-        than any data set of that format.
+        When the file cannot be read, is cut short, has bytes left over, is not IDX, or holds more
+        than `bounded.MOST` bytes.
     """
     content = bounded.content(path)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _TYPES:

@@ -15,7 +15,7 @@ from fedcore.errors import DataError
 
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
-_LARGEST = 2.0**53  # of a label: beyond it a float is no longer a certain integer
+_LARGEST = 2.0**53  # of a label: a float represents every integer below it exactly
 _SHOWN = 80  # characters of a bad token
 
 
