@@ -1,7 +1,7 @@
 """Linear algebra that several algorithms and metrics share.
 
-Every basis has orthonormal columns, and every QR factorisation has a non-negative diagonal in R, so
-that signs do not depend on LAPACK's own convention.
+Every basis has orthonormal columns. QR factorisations without pivoting have a non-negative diagonal
+in R, so that signs do not depend on LAPACK's convention.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def orth(matrix: np.ndarray) -> np.ndarray:
 
 
 def column_space(v: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of range(`v`): that of `orth`, where `v` has full rank.
+    """Orthonormal basis of range(`v`): that of `orth` if `v` has full rank.
 
-    QR treats every column by its own measure, so that neither columns of very different lengths nor
-    a large condition number make it drop a direction. Only where the columns, scaled to length one,
-    have a singular value below ``(2 + r/2) eps``, what QR itself makes of a column that depends on
-    the others, does the basis have fewer columns (found by QR with pivoting).
+    Rank refers to columns scaled to length one: short columns and large condition numbers do not
+    reduce it. A singular value of the scaled columns counts as zero up to ``(2 + r/2) eps``, the
+    rounding of QR for a dependent column. The basis then comes from QR with pivoting and has fewer
+    columns.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ def lost_directions(v: np.ndarray, margin: float = 100.0) -> int:
     """Count the directions of range(`v`) that rounding has spoiled.
 
     With columns scaled to length one, rounding moves a direction of singular value s by an angle of
-    some ``eps / s`` (0.5 to 6 times that for sums over 500 to 10⁶ samples). Those with
-    ``s < margin · eps`` are counted: at the default they are known to less than two digits.
+    about ``eps / s`` (measured: 0.5 to 6 times that for sums over 500 to 10⁶ samples). Directions
+    with ``s < margin · eps`` count as spoiled: at the default they have less than two digits.
 
     Parameters
     ----------
@@ -111,8 +111,8 @@ class RangeBasis(NamedTuple):
 def range_basis(v: np.ndarray) -> RangeBasis:
     """Thin SVD of `v` in its `column_space`.
 
-    By Jacobi's method (LAPACK's xGEJSV), which finds small singular values to full precision where
-    they are small because columns are short (Drmač & Veselić, SIAM J. Matrix Anal. Appl. 2008).
+    It uses Jacobi's method (LAPACK's xGEJSV), which finds small singular values to full precision
+    if they are small because columns are short (Drmač & Veselić, SIAM J. Matrix Anal. Appl. 2008).
 
     Parameters
     ----------
@@ -121,14 +121,14 @@ def range_basis(v: np.ndarray) -> RangeBasis:
     Returns
     -------
     RangeBasis
-        With k = rank of `v` columns; of NaN when `v` is not finite.
+        With as many columns as the rank of `v`; NaN when `v` is not finite.
     """
     basis, sigma, rotation, exponent = _decomposition(v)
     return RangeBasis(basis, np.ldexp(sigma, exponent), rotation)
 
 
 def _decomposition(v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Parts of `range_basis`, and the exponent e: V has the singular values ``sigma · 2^e``."""
+    """Parts of `range_basis`, and the exponent e: V's singular values are ``sigma · 2^e``."""
     q = column_space(v)
     k, r = q.shape[1], v.shape[1]
     if not k or not np.isfinite(q).all():
@@ -136,7 +136,7 @@ def _decomposition(v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, i
     exponent = int(_exponents(v).max())
     inside = (q.T @ np.ldexp(v, -exponent)).T  # (r, k): at least as many rows as columns
     gejsv = scipy.linalg.get_lapack_funcs("gejsv", (inside,))
-    # joba=2: for rows and columns of any scale; jobr=0: nothing is taken for zero.
+    # joba=2: rows and columns of any scale; jobr=0: small values are not set to zero.
     sigma, left, right, work, _, info = gejsv(inside, joba=2, jobr=0, jobp=0)
     if info:
         raise np.linalg.LinAlgError(f"xGEJSV ended with info = {info}")
@@ -144,23 +144,25 @@ def _decomposition(v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, i
 
 
 def _exponents(v: np.ndarray) -> np.ndarray:
-    """Of every column the e with ``2^(e−1) ≤ max |v| < 2^e``, or 0: scaling by 2^−e is exact."""
+    """For every column the e with ``2^(e−1) ≤ max |v| < 2^e``, or 0 for a column of zeros."""
     return np.frexp(np.abs(v).max(axis=0))[1]
 
 
 def _unit_columns(matrix: np.ndarray) -> np.ndarray:
-    """Columns scaled to length one; those of zeros stay."""
+    """Scale columns to length one, except columns of zeros."""
     lengths = np.linalg.norm(matrix, axis=0)
     return matrix / np.where(lengths > 0, lengths, 1)
 
 
 def _rank(factor: np.ndarray, margin: float = 0.0) -> int:
-    """Singular values of the columns of R, scaled to length one, above margin · eps and QR's own.
+    """Count the singular values of R's columns, scaled to length one, above the tolerance.
+
+    The tolerance is ``margin · eps``, and at least the rounding of QR.
 
     Parameters
     ----------
     factor : ndarray of shape (k, r)
-        R of a QR factorisation of columns of a sound scale.
+        R of a QR factorisation of columns whose squares neither overflow nor underflow.
     """
     values = scipy.linalg.svdvals(_unit_columns(factor), check_finite=False)
     tolerance = max(margin, 2 + factor.shape[1] / 2) * np.finfo(factor.dtype).eps
@@ -185,8 +187,8 @@ def outside(basis: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 def condition_number(v: np.ndarray) -> float:
     """Return ``kappa(V) = sigma_max(V) / sigma_min(V)``; infinite when `v` is rank-deficient.
 
-    The rank is that of `column_space`: short columns make κ large, and not infinite. It is NaN for
-    a `v` that is not finite.
+    The rank is that of `column_space`: short columns make κ large but not infinite. It is NaN if
+    `v` is not finite.
     """
     sigma = _decomposition(v)[1]
     if len(sigma) < v.shape[1]:
@@ -208,8 +210,8 @@ def spectral_norm(matrix: np.ndarray) -> float:
     if abs(exponent) > np.finfo(matrix.dtype).maxexp // 4:  # squares would leave the range
         return float(np.ldexp(spectral_norm(np.ldexp(matrix, -exponent)), exponent))
     if not matrix.any():
-        return 0.0  # Lanczos would have nothing to go on with
-    # The start is fixed, so that equal inputs give equal bytes, and has no structure.
+        return 0.0  # Lanczos fails on a zero matrix
+    # A fixed start, so that equal inputs give equal results on one machine.
     start = np.random.default_rng(0).standard_normal(min(matrix.shape)).astype(matrix.dtype)
     with contextlib.suppress(scipy.sparse.linalg.ArpackError):
         values = scipy.sparse.linalg.svds(matrix, k=1, v0=start, return_singular_vectors=False)
@@ -220,7 +222,7 @@ def spectral_norm(matrix: np.ndarray) -> float:
 def top_eigenvectors(matrix: np.ndarray, k: int) -> np.ndarray:
     """Eigenvectors of the k largest eigenvalues of a symmetric matrix, largest first.
 
-    Dense when the matrix is small, by Lanczos iterations from a fixed start when it is large.
+    Small matrices are decomposed densely, large ones by Lanczos iterations from a fixed start.
 
     Parameters
     ----------
@@ -297,8 +299,8 @@ def gram_matrix(blocks: Sequence[np.ndarray], dtype: np.dtype | None = None) -> 
 def triangular_factor(blocks: Iterable[np.ndarray]) -> np.ndarray:
     """R factor of the vertical stack of `blocks`, by QR block after block (TSQR).
 
-    ``‖S X‖_F = ‖R X‖_F`` for every X, with R of at most d rows: what a metric needs of the data,
-    and, unlike the Gram matrix, accurate to machine precision relative to ‖S‖.
+    R has at most d rows, and ``‖S X‖_F = ‖R X‖_F`` for every X. Unlike the Gram matrix, R is
+    accurate to machine precision relative to ‖S‖.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Checks of values; each raises an `InputError` of one sentence that names the value.
 
-What a parameter may be is declared once, beside it: ``rounds: Annotated[int, whole(0)]``, or for
-short ``rounds: CountOrZero``. `check_annotated` holds values against such declarations.
+A parameter declares its valid values in its annotation: ``rounds: Annotated[int, whole(0)]``, or
+``rounds: CountOrZero`` for short. `check_annotated` checks values against such declarations.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ Check = Callable[[Any, str], None]  # of a value and its name
 
 @dataclass(frozen=True)
 class Rule:
-    """What a value may be.
+    """Set of valid values.
 
     Attributes
     ----------
     words : str
-        What it must be, such as "a whole number of at least 1".
+        Description, such as "a whole number of at least 1".
     admits : callable
-        Whether a value is that.
+        Whether a value is valid.
     known : tuple of str
-        All values, where they are words.
+        All valid values, if they are words.
     """
 
     words: str
@@ -42,7 +42,7 @@ class Rule:
     known: tuple[str, ...] = ()
 
     def __call__(self, value: Any, name: str) -> None:
-        """Require it of `value`, which the error calls `name`."""
+        """Require a valid `value`; the error calls it `name`."""
         if not self.admits(value):
             if self.known:
                 hint = nearest(str(value), self.known)
@@ -51,7 +51,7 @@ class Rule:
 
 
 def whole(least: int) -> Rule:
-    """A whole number of at least `least`, NumPy's included; True is none."""
+    """A whole number of at least `least`, also of NumPy; not True or False."""
 
     def admits(value: Any) -> bool:
         number = isinstance(value, numbers.Integral) and not isinstance(value, bool)
@@ -63,7 +63,7 @@ def whole(least: int) -> Rule:
 def real(
     *, above: float = -inf, least: float = -inf, below: float = inf, most: float = inf
 ) -> Rule:
-    """A finite number, NumPy's included, within what bounds are given; True is none."""
+    """A finite number within the bounds, also of NumPy; not True or False."""
     bounds = {"above": above, "of at least": least, "below": below, "at most": most}
     said = " and ".join(f"{word} {end:g}" for word, end in bounds.items() if abs(end) < inf)
 
@@ -106,7 +106,7 @@ Share = Annotated[float, real(above=0, below=1)]
 
 @cache
 def declared(owner: Callable[..., Any]) -> dict[str, tuple[Check, bool]]:
-    """Return the checks that a class or function declares, and whether None passes without.
+    """Return the checks that a class or function declares, and whether None is valid.
 
     An annotation ``Annotated[kind, check]`` or ``Annotated[kind, check] | None`` declares
     ``check(value, name)``, a `Rule` or another callable; ``bool`` declares `FLAG`.
@@ -130,7 +130,7 @@ def declared(owner: Callable[..., Any]) -> dict[str, tuple[Check, bool]]:
 
 
 def check_annotated(owner: Callable[..., Any], values: Mapping[str, Any]) -> None:
-    """Run the checks that a class or function declares on those of its fields in `values`."""
+    """Run the checks that a class or function declares on `values`, by the names of its fields."""
     for name, (check, optional) in declared(owner).items():
         if name in values and not (optional and values[name] is None):
             check(values[name], name)
@@ -140,18 +140,18 @@ def check_names(
     owner: Callable[..., Any], names: Collection[str], what: str,
     given: Collection[str] = (), error: type[FedcoreError] = InputError,
 ) -> None:  # fmt: skip
-    """Refuse names that are no fields or arguments of a class or function, and require the others.
+    """Refuse unknown names of fields or arguments, and require those without a default.
 
     Parameters
     ----------
     owner : callable
     names : collection of str
     what : str
-        What the error calls `owner`.
+        Name of `owner` in the error.
     given : collection of str
-        Arguments that are not among the names, as the caller knows them.
+        Arguments that the caller sets itself; `names` may not have them.
     error : type
-        What is raised.
+        Class of the error.
     """
     fields = inspect.signature(owner).parameters
     known = [name for name in fields if name not in given]
@@ -163,7 +163,7 @@ def check_names(
 
 
 def checked(function: Callable[Given, Value]) -> Callable[Given, Value]:
-    """Decorate a function so that every call runs the checks that it declares first."""
+    """Decorate a function so that every call first runs the checks that it declares."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -200,7 +200,7 @@ def require_one_of(known: Collection[str], **values: Any) -> None:
 
 
 def require_flag(**values: Any) -> None:
-    """Require True or False; the word "false" of a command line would count as true."""
+    """Require True or False; Python would take the text "false" for true."""
     _requiring(FLAG, values)
 
 
@@ -235,4 +235,4 @@ def require_tall(matrix: Any, n_features: int, who: str) -> None:
     """Require a matrix of shape (n_features, ·)."""
     shape = np.shape(matrix)
     if len(shape) != 2 or shape[0] != n_features:
-        raise InputError(f"{who} of shape {shape}: it needs one row per feature, {n_features}")
+        raise InputError(f"{who} of shape {shape}: it needs {n_features} rows, one per feature")

@@ -1,1 +1,1 @@
-"""From histories to verdicts: tables, figures, and what came out of every published value."""
+"""From histories to verdicts: tables, figures, and a verdict on every published value."""

@@ -1,4 +1,4 @@
-"""Audits of claimed ε, each beside its weakened twin."""
+"""Audits of claimed ε, each with its weakened twin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[Run,
     Raises
     ------
     DataError
-        When the two problems of an audit are no neighbours by the relation that its ledger names.
+        When the two problems of an audit are not neighbours under the relation of its ledger.
     """
     found: dict[tuple[str, str], dict[bool, Run]] = {}
     for run in results.runs(experiment):
@@ -34,10 +34,10 @@ def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[Run,
 
 
 def bounds(results: Results, *experiments: str) -> Rows:
-    """Return a row per audit: lower bounds on ε, 95 %, for the method and for its weakened twin.
+    """Return a row per audit: 95 % lower bounds on ε for the method and for its weakened twin.
 
-    ``claimed`` is what was asked for, ``accounted`` what the ledger says, ``noise_left`` the part
-    of its noise that the twin still has. The audit could have failed if ``weakened_bound`` is
+    ``claimed`` is the ε that was asked for, ``accounted`` that of the ledger, and ``noise_left``
+    the factor of the twin's noise. The audit can find too little noise if ``weakened_bound`` is
     above ``claimed``.
     """
     rows = []

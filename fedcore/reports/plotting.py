@@ -1,10 +1,10 @@
-"""The one road by which figures are made: one look, honest bands, honest titles, equal bytes.
+"""Figures: panels, curves with bands, titles that name the status of the data, and files.
 
     for ax, run in plotting.panels("results/figures/faps/loss", results.runs("fig3")):
         plotting.curve(ax, run["round"], run["objective"], label="FAPS", **look("faps"))
         plotting.title(ax, f"Loss against rounds, {run.label}", run)
 
-No window system, no global state: pyplot is neither needed nor imported.
+Figures need no window system and no global state: pyplot is not imported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["COLOURS", "CYCLE", "look", "style"]
 
 Item = TypeVar("Item")
 
-ZERO = 1e-16  # where a logarithmic axis draws a curve that has no positive value at all
+ZERO = 1e-16  # height of a curve without positive values on a logarithmic axis
 DPI = 150
 METADATA: dict[str, dict[str, None]] = {
     "png": {"Software": None},
@@ -64,9 +64,9 @@ def panels(
     path : path-like
         As in `save`.
     items : iterable
-        What the panels show, one each; a place stays empty for None.
+        One item per panel; None leaves a place empty.
     columns : int, optional
-        Panels beside one another; by default all.
+        Number of panels in a row; by default all.
     size : (float, float), default=(4.5, 4.0)
         Width and height of a panel, in inches.
     log : str, default="y"
@@ -119,9 +119,9 @@ def curve(
 ) -> Line2D:
     """Draw the median over repeats, and a band around it.
 
-    A repeat that ended early (NaN) no longer counts where it has no value. On a logarithmic axis
-    (call `log10_axis` before) and wherever `floor` is given, smaller values are drawn at the floor,
-    on a line that says so.
+    A repeat that ended early (NaN) counts only where it has a value. On a logarithmic axis (call
+    `log10_axis` before), or with `floor`, values below the floor are drawn on a line at the floor,
+    which says so.
 
     Parameters
     ----------
@@ -132,12 +132,12 @@ def curve(
     label : str
         Entry in the legend.
     colour, linestyle : str
-        Of `look`; the default colour is the next one.
+        As in `look`; the default colour is the next one of the cycle.
     band : {True, "range", "95%", False}, default=True
         From the smallest to the largest repeat (True, "range"), or the middle 95 % of them.
     floor : float, optional
-        In units of `y`. The default on a logarithmic axis is the curve's smallest positive value,
-        for what is not positive.
+        In units of `y`. On a logarithmic axis the default is the curve's smallest positive value,
+        and only values that are not positive are moved.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def curve(
     Raises
     ------
     InputError
-        When shapes do not fit, x differs between repeats, or there is no value at all.
+        When shapes do not fit, x differs between repeats, or there is no value.
     """
     steps, values = _align(x, y, label)
     values = _lift(ax, values, floor, label)
@@ -176,7 +176,7 @@ def scatter(
     size: float = 20.0,
     floor: float | None = None,
 ) -> PathCollection:
-    """Draw points; values at or below the floor as in `curve`.
+    """Draw points; `floor` is that of `curve`.
 
     Parameters
     ----------
@@ -219,13 +219,12 @@ def reference_line(ax: Axes, y: float, label: str, *, colour: str = COLOURS["bla
 
 
 def title(ax: Axes, text: str, *shown: History | Run) -> None:
-    """Set the title, wrapped to the axes; it says when the data are not what the papers used.
+    """Set the title, wrapped to the axes, with marks for data other than the papers'.
 
-    With the history of a private run, `save` adds "(not released)" to the name of the y-axis, or of
-    that which shares it: what is measured there is exact, and no part of what the run gave out.
-
-    Appends ``[surrogate data]`` or ``[rebuilt data]`` when a history was made with such;
-    ``[data of unknown origin]`` when one does not say.
+    The marks are ``[surrogate data]`` and ``[rebuilt data]`` for histories made with such data, and
+    ``[data of unknown origin]`` for a history without a known status. If a history is that of a
+    private run, `save` adds "(not released)" to the labels of the y-axis and of those that share
+    it: the values there are exact, and the run did not release them.
     """
     histories = [one.history if isinstance(one, Run) else one for one in shown]
     if any(history.released is not None for history in histories):
@@ -248,7 +247,7 @@ def title(ax: Axes, text: str, *shown: History | Run) -> None:
 
 
 def log10_axis(ax: Axes, which: Literal["x", "y"] = "y") -> None:
-    """Make an axis logarithmic, labelled at powers of ten, and between them if these are few."""
+    """Make an axis logarithmic, with labels at powers of ten, and between them if they are few."""
     require_known(which, ("x", "y"), "no axis", InputError)
     ax.set(**{f"{which}scale": "log"})
     axis = ax.yaxis if which == "y" else ax.xaxis
@@ -259,16 +258,16 @@ def log10_axis(ax: Axes, which: Literal["x", "y"] = "y") -> None:
 
 
 def bytes_axis(ax: Axes, label: str = "sent up, all clients together") -> None:
-    """Label the x-axis, which is in bytes, in B, kB, MB, … (powers of 1000)."""
+    """Label the x-axis, whose values are bytes, in B, kB, MB, … (powers of 1000)."""
     ax.xaxis.set_major_formatter(EngFormatter(unit="B"))
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel(label)
 
 
 def legend(ax: Axes, *others: Axes, outside: bool = True) -> None:
-    """Add a legend beside the axes (or inside), curves from top to bottom in the order they end.
+    """Add a legend beside the axes or inside, with curves ordered by their last values.
 
-    It names the curves of `others`, too, that the axes do not have.
+    It also names curves of `others` whose labels the axes do not have.
     """
 
     def end(handle: Any) -> float:
@@ -286,9 +285,7 @@ def legend(ax: Axes, *others: Axes, outside: bool = True) -> None:
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Write a figure as PNG (150 dpi) and PDF, each whole or not at all; no clock in either.
-
-    In a notebook it is shown, too.
+    """Write a figure as PNG (150 dpi) and PDF, each whole or not at all; show it in a notebook.
 
     Parameters
     ----------
@@ -299,10 +296,11 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
     Returns
     -------
     png, pdf : pathlib.Path
-        The same figure under the same version of matplotlib gives the same bytes.
+        They hold no time: under one version of matplotlib and its libraries, the same figure gives
+        the same bytes.
     """
     _mark_unreleased(figure)
-    with style():  # the layout is the dearest part, and the same for both files
+    with style():  # the layout is the slowest part: compute it once for both files
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
     png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in METADATA)
@@ -315,13 +313,13 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
 
 def _show(png: Path) -> None:
     """Show a figure in a notebook, and do nothing elsewhere."""
-    ipython = sys.modules.get("IPython")  # there already, where a notebook runs
+    ipython = sys.modules.get("IPython")  # loaded if this runs in a notebook
     if ipython is not None and ipython.get_ipython() is not None:
         ipython.display.display(ipython.display.Image(data=png.read_bytes(), retina=True))
 
 
 def _mark_unreleased(figure: Figure) -> None:
-    """Say on the y-axes of private runs that what they show was not released."""
+    """Mark the y-axes of private runs as not released."""
     mark = f" ({NOT_RELEASED})"
     for ax in figure.axes:
         if ax.get_gid() == NOT_RELEASED:
@@ -352,7 +350,7 @@ def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _lift(ax: Axes, values: np.ndarray, floor: float | None, label: str) -> np.ndarray:
-    """Raise what is below the floor to it, and say so on a line, once per floor."""
+    """Raise values below the floor to it, and draw one line per floor that says so."""
     logarithmic = ax.get_yscale() == "log"
     if floor is None and not logarithmic:
         return values

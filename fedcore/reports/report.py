@@ -1,4 +1,4 @@
-"""The tables of a paper: declared by its report, written by rule ``tables``."""
+"""Tables of a paper: its report declares them, rule ``tables`` writes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Table(NamedTuple):
     rows : callable
         Takes `Results` and returns the rows.
     shown : callable, optional
-        Takes the rows and returns what people are shown, such as `summaries.by_group`.
+        Takes the rows and returns those of the Markdown, such as `summaries.by_group`.
     """
 
     rows: Callable[[Results], Rows]
@@ -29,7 +29,7 @@ class Table(NamedTuple):
 
 
 def write_tables(plan: str | os.PathLike[str]) -> None:
-    """Write the tables of a paper, those in ``TABLES`` of its module in `fedcore.reports.papers`.
+    """Write the tables in ``TABLES`` of a paper's module in `fedcore.reports.papers`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Reading what a run of the workflow left: plan, histories and tables of a paper."""
+"""Reading the results of a workflow run: plan, histories and tables of a paper."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fedcore.history import History
 from fedcore.reports import tables
 from fedcore.reports.rows import Rows
 
-# A column of a table: a value, or what gives it for a run, one value or one per repeat.
+# A column of a table: a value, or a function of a run that returns one value or one per repeat.
 Column = Any | Callable[["Run"], Any]
 
 
@@ -32,9 +32,9 @@ class Run:
     experiment, problem, algorithm, variant : str
         Names as in the paper's configuration.
     label : str
-        What figures and tables call the problem.
+        Name of the problem in figures and tables.
     tags : mapping
-        What the configuration says about the problem and the variant, under ``tags``.
+        ``tags`` of the problem and the variant in the configuration.
     history : History
     """
 
@@ -53,12 +53,12 @@ class Run:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the history says of the data: ``n_clients``, ``n_samples`` and ``n_features``."""
+        """The history's facts about the data, such as ``n_clients``, ``n_samples``, ``n_features``."""
         return dict(self.history.about["problem"])
 
     @cached_property
     def params(self) -> Any:
-        """Hyper-parameters, defaults filled in; 1 for those that are a problem's "reference"."""
+        """Hyper-parameters with defaults filled in; the value "reference" is replaced by 1."""
         given = self.history.about["params"]
         return algorithms.get(self.algorithm).params(
             {name: 1.0 if value == "reference" else value for name, value in given.items()}
@@ -73,7 +73,7 @@ class Run:
         return self.history.last(column)
 
     def row(self, **columns: Column) -> dict[str, Any]:
-        """Return one row for the run: what names it, its tags, and `columns`.
+        """Return one row for the run: its names, its tags, and `columns`.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class Run:
         return named | {name: self._value(name, column) for name, column in columns.items()}
 
     def rows(self, **columns: Column) -> Rows:
-        """Return a row per repeat: what `row` says, the number of the repeat, and `columns`.
+        """Return a row per repeat: that of `row`, the number of the repeat, and `columns`.
 
         Parameters
         ----------
@@ -127,12 +127,12 @@ class Run:
 
 
 def last(column: str) -> Callable[[Run], np.ndarray]:
-    """Return what gives the last recorded value of a column, for `Results.table`."""
+    """Return a function for `Results.table`: the last recorded value of a column."""
     return lambda run: run.last(column)
 
 
 class Results:
-    """Histories of one paper, read when first asked for.
+    """Histories of one paper; each is read when it is first used.
 
     Parameters
     ----------
@@ -142,8 +142,7 @@ class Results:
     Attributes
     ----------
     plan : dict
-        Title, problems, experiments, tables, figures, cells, and the problems that could not be
-        had.
+        Title, problems, experiments, tables, figures, cells, and the problems without data.
     """
 
     def __init__(self, plan: str | os.PathLike[str]) -> None:
@@ -163,23 +162,24 @@ class Results:
         return self._read[cell]
 
     def runs(self, *experiments: str, algorithm: str | None = None, **tags: Any) -> Iterator[Run]:
-        """Yield the runs of experiments, in the order of the plan within each.
+        """Yield the runs of experiments, each experiment in the order of the plan.
 
-        A tag that another of them has is None, so that a table of them all has equal columns.
+        If only some of the runs have a tag, it is None in the others, so that their table has equal
+        columns.
 
         Parameters
         ----------
         *experiments : str
-            All of them by default.
+            By default all.
         algorithm : str, optional
-            Only this one's runs.
+            Only runs of this algorithm.
         **tags
             Only runs with these values; ``problem`` and ``variant`` count as tags here.
 
         Raises
         ------
         InputError
-            On an experiment that the plan does not know.
+            For an unknown experiment.
         """
         for name in experiments:
             require_known(name, self.plan["experiments"], "unknown experiment", InputError)
@@ -202,22 +202,22 @@ class Results:
                 )  # fmt: skip
 
     def table(self, *experiments: str, algorithm: str | None = None, **columns: Column) -> Rows:
-        """Return a row per repeat of every run of experiments, as `Run.rows`."""
+        """Return a row per repeat of every run of experiments, see `Run.rows`."""
         runs = self.runs(*experiments, algorithm=algorithm)
         return [row for run in runs for row in run.rows(**columns)]
 
     def rows(self, table: str) -> Rows:
-        """Return a table of the paper, as rule ``tables`` has written it.
+        """Return a table of the paper that rule ``tables`` has written.
 
         Raises
         ------
         DataError
-            When it is not there, or is damaged.
+            When it is missing or damaged.
         """
         return [dict(row) for row in tables.read(self.tables / f"{table}.tsv")]
 
     def markdown(self, *names: str) -> str:
-        """Return tables of the paper as people are shown them, one below the other."""
+        """Return the Markdown of tables of the paper, one below the other."""
         return "\n".join((self.tables / f"{name}.md").read_text("utf-8") for name in names)
 
     def problems(self, experiment: str) -> list[str]:
@@ -227,7 +227,7 @@ class Results:
         return [name for name in self.plan["problems"] if name in run]
 
     def label(self, problem: str) -> str:
-        """Return what figures and tables call a problem."""
+        """Return the name of a problem in figures and tables."""
         return str(self.plan["problems"][problem].get("label", problem))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What rows of the tables are made of, and how rows are picked."""
+"""Rows of tables: selecting and grouping them, and their values at the first record of an event."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Rows = list[Row]
 
 
 def first(holds: np.ndarray) -> int | None:
-    """Return the first record of a repeat at which something holds, or None."""
+    """Return the index of the first record that is true, or None."""
     records = np.flatnonzero(holds)
     return int(records[0]) if records.size else None
 
 
 def reached(holds: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return each repeat's value at the first record where something holds.
+    """Return each repeat's value at its first record where `holds` is true.
 
     Parameters
     ----------
@@ -27,17 +27,14 @@ def reached(holds: np.ndarray, values: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (repeats,)
-        NaN where it never holds.
+        NaN for a repeat without such a record.
     """
     here = values[np.arange(len(holds)), holds.argmax(axis=1)]
     return np.where(holds.any(axis=1), here, np.nan)
 
 
 def groups(rows: Rows, *by: str) -> Iterator[tuple[Row, Rows]]:
-    """Yield the rows with equal values in the columns `by`, and before them these values.
-
-    Groups come in the order in which they first appear.
-    """
+    """Yield (values of the columns `by`, rows with these values), in order of first appearance."""
     found: dict[tuple[Any, ...], Rows] = {}
     for row in rows:
         found.setdefault(tuple(row[name] for name in by), []).append(row)
@@ -57,12 +54,12 @@ def columns(rows: Rows, *names: str, **values: Any) -> tuple[np.ndarray, ...]:
 
 
 def series(rows: Rows, x: str, y: str, **values: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return a column's values, and another column at each of them, for `plotting.curve`.
+    """Return the values of column `x`, and column `y` at each of them, for `plotting.curve`.
 
     Parameters
     ----------
     rows : list of dict
-        As many for every value of `x`.
+        The same number of rows for every value of `x`.
     x, y : str
     **values
         As in `chosen`.

@@ -1,4 +1,4 @@
-"""The one look of all figures: colours, lines, fonts and grid."""
+"""Style of all figures: colours, lines, fonts and grid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import matplotlib
 from cycler import cycler
 
-# Okabe and Ito's colours, told apart with any colour vision; without yellow, too faint on white.
+# Okabe and Ito's colours, distinct for colour-blind readers; without yellow, too faint on white.
 COLOURS = {
     "blue": "#0072B2",
     "vermillion": "#D55E00",
@@ -26,7 +26,7 @@ LINESTYLES = ("-", "--", "-.", ":")
 
 LONG = (0, (12, 1))  # dashes so long that a smooth curve looks solid
 
-# One look per algorithm in all figures of all papers. What is not here gets one from its name.
+# Look of an algorithm in all figures. An algorithm that is not here gets a look from its name.
 LOOKS: dict[str, tuple[str, Any]] = {
     "centralized_svd": ("black", ":"),
     "power_exact": ("vermillion", "-"),
@@ -56,7 +56,7 @@ LOOKS: dict[str, tuple[str, Any]] = {
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """Set fonts, grid, colours and layout of figures made inside; the user's own do not count."""
+    """Set fonts, grid, colours and layout of figures made inside; ignore the user's settings."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(

@@ -1,11 +1,11 @@
-"""Statistics over the repeats in a table, and how much of them is rounding.
+"""Statistics over the repeats in a table, and how much rounding changes them.
 
-A column ``twin_x`` holds what the column ``x`` came to in the row's twin, the same run from a start
-changed by one rounding (see `fedcore.experiments.twins`); None where there was no twin. What reads
-``x`` then also says how much of it is rounding: `summarise`, and the verdicts. Where a row is over
-several repeats, ``twin_least_x`` and ``twin_most_x`` are the ends of what its ``x`` can come to
-when any of them are exchanged for their twins, and ``twin_change_x`` is by how much one repeat,
-taken alone, changes at most.
+A twin is the same run from a start changed by one rounding (see `fedcore.experiments.twins`). The
+column ``twin_x`` holds the value of column ``x`` in the row's twin; None if there was no twin.
+`summarise` and the verdicts use it to say how much of ``x`` is rounding. If a row covers several
+repeats, ``twin_least_x`` and ``twin_most_x`` are the smallest and largest values of ``x`` when any
+repeats are exchanged for their twins. ``twin_change_x`` is the largest change of ``x`` when one
+repeat stands alone and is exchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from fedcore.errors import InputError, require_known
 from fedcore.reports.rows import Row, Rows, groups
 
-TWIN = "twin_"  # begins the names of columns of twins
+TWIN = "twin_"  # prefix of the columns of twins
 LEAST, MOST, CHANGE = f"{TWIN}least_", f"{TWIN}most_", f"{TWIN}change_"
 
 
@@ -32,19 +32,19 @@ def summarise(rows: Rows, value: str, by: Sequence[str]) -> Rows:
     value : str
         Column of numbers. None and NaN stand for a repeat without a result, see `statistic`.
     by : sequence of str
-        Columns that make up a group; groups come in the order in which they first appear.
+        Columns that define a group; groups come in the order of their first appearance.
 
     Returns
     -------
     list of dict
         Columns `by`, ``median``, ``min`` and ``max`` (of the repeats with a result; in the units of
-        the column) and ``count`` (of all repeats). Where some row has a twin, ``rounding``, the
-        largest change by it, and ``decided by``, see `decided_by`; both None without a twin.
+        the column) and ``count`` (of all repeats). If some row has a twin also ``rounding``, see
+        `rounding`, and ``decided by``, see `decided_by`; both None for a group without twins.
 
     Raises
     ------
     InputError
-        On an unknown column, or one that holds text.
+        For an unknown column, or one that holds text.
     """
     for row in rows:
         for name in (value, *by):
@@ -68,9 +68,9 @@ def summarise(rows: Rows, value: str, by: Sequence[str]) -> Rows:
 
 
 def by_group(value: str | Sequence[str], *by: str) -> Callable[[Rows], Rows]:
-    """Return `summarise` of a column by groups, for a table that people are shown so.
+    """Return a function that summarises a column by groups, for `Table.shown`.
 
-    Of several columns one stands below the other, and ``column`` says which.
+    Summaries of several columns follow one another; ``column`` names the column.
     """
     if isinstance(value, str):
         return lambda rows: summarise(rows, value, by)
@@ -80,30 +80,30 @@ def by_group(value: str | Sequence[str], *by: str) -> Callable[[Rows], Rows]:
 
 
 def without(*columns: str) -> Callable[[Rows], Rows]:
-    """Return what leaves columns out, for a table that people are shown without them."""
+    """Return a function that leaves columns out, for `Table.shown`."""
     return lambda rows: [
         {name: value for name, value in row.items() if name not in columns} for row in rows
     ]
 
 
 def medians(rows: Rows, *columns: str) -> Row:
-    """Return the median of columns over rows, see `statistic`; NaN of no rows."""
+    """Return the medians of columns over rows, see `statistic`; NaN if there are no rows."""
     return {name: statistic([row[name] for row in rows]) if rows else math.nan for name in columns}
 
 
 def rounding(values: Sequence[Any], twins: Sequence[Any]) -> float | None:
-    """Return by how much one rounding of the start changes a value, at most over the repeats.
+    """Return the largest change of a value by one rounding of the start, over the repeats.
 
     Parameters
     ----------
     values, twins : sequence of float or None
-        Of the repeats and, in the same order, of their twins. NaN stands for a run without a
-        result; a twin that is None has not been run.
+        Values of the repeats and, in the same order, of their twins. NaN means a run without a
+        result; None a twin that was not run.
 
     Returns
     -------
     float or None
-        Infinite when only one of a run and its twin has a result; None when there is no twin.
+        Infinite if only one of a run and its twin has a result; None if there is no twin.
 
     Examples
     --------
@@ -115,11 +115,11 @@ def rounding(values: Sequence[Any], twins: Sequence[Any]) -> float | None:
 
 
 def decided_by(values: Sequence[Any], twins: Sequence[Any]) -> str | None:
-    """Say what the differences between repeats are: ``start``, ``rounding``, or None.
+    """Return the source of the differences between repeats: ``start``, ``rounding`` or None.
 
-    They are ``rounding`` when one rounding of a start changes a value by at least half of the
-    range over the starts: then that range says little of the starts. None means no twins, or that
-    nothing differs.
+    It is ``rounding`` if one rounding of a start changes a value by at least half of the range over
+    the starts; the range then says little about the starts. It is None if there are no twins or no
+    differences.
 
     Examples
     --------
@@ -150,21 +150,21 @@ def exchanged(
     *,
     missing: str = "last",
 ) -> tuple[float, float]:
-    """Return the ends of what a statistic comes to when any values are exchanged for others.
+    """Return the least and the largest statistic when any values are exchanged for others.
 
     Parameters
     ----------
     values : sequence of float or None
-        At least one; None and NaN stand for a missing value.
+        At least one; None and NaN mean a missing value.
     others : sequence of sequence of float or None
-        For each value those that may stand in its place; none where it has no twin.
+        For each value, the values that may replace it; empty if it has no twin.
     name, missing : str
         As in `statistic`.
 
     Returns
     -------
     least, most : float
-        Infinite, on the side that `missing` says, where missing values decide.
+        Infinite, on the side given by `missing`, if missing values decide.
 
     Examples
     --------
@@ -176,30 +176,30 @@ def exchanged(
         [never if v is None or math.isnan(v) else float(v) for v in (value, *more)]
         for value, more in zip(values, others, strict=True)
     ]
-    # Every statistic rises with every value, so its ends are at the ends of the choices.
+    # Every statistic is monotone in every value: its extremes are at the extremes of the choices.
     least, most = (statistic([end(choice) for choice in choices], name) for end in (min, max))
     return least, most
 
 
 def compared(ours: Rows, theirs: Rows, column: str, *, tie: bool = False) -> Row:
-    """Compare the medians of a column over two methods' repeats, and say what twins make of it.
+    """Compare the medians of a column over the repeats of two methods, with and without twins.
 
     Parameters
     ----------
     ours, theirs : list of dict
-        Rows with `column` and that of its twins; no rows stand for a method that has no result.
+        Rows with `column` and that of its twins; no rows for a method without a result.
     column : str
-        Numbers above zero, the less the better; NaN stands for a repeat without a result.
+        Numbers above zero, smaller is better; NaN means a repeat without a result.
     tie : bool, default=False
-        Whether equal medians count for us, too.
+        Whether equal medians count as ours being smaller.
 
     Returns
     -------
     dict
-        ``ratio`` of the medians, NaN where one is missing, and ``holds``, whether ours is less.
-        With twins also the ends of both when any repeats are exchanged for their twins,
-        ``twin_least_…`` and ``twin_most_…``, and ``twin_change_ratio``, the largest change of the
-        ratio of a single repeat to the other method's median; None where no row has a twin.
+        ``ratio`` of the medians, ours over theirs, NaN if one is missing; ``holds``, whether ours
+        is smaller. ``twin_least_…`` and ``twin_most_…`` are the extremes of both when any repeats
+        are exchanged for their twins. ``twin_change_ratio`` is the largest change of the ratio of a
+        single repeat to the other method's median. The ``twin_…`` are None if no row has a twin.
     """
 
     def less(mine: float, other: float) -> bool:
@@ -233,7 +233,7 @@ def compared(ours: Rows, theirs: Rows, column: str, *, tie: bool = False) -> Row
 
 
 def _over(one: float | None, other: float | None) -> float | None:
-    """Ratio of two numbers, NaN where one is missing or the second is 0, None without a twin."""
+    """Ratio of two numbers; NaN if one is missing or the second is 0, None if one is None."""
     if one is None or other is None:
         return None
     known = math.isfinite(one) and math.isfinite(other) and other
@@ -249,13 +249,13 @@ def statistic(values: Sequence[Any], name: str = "median", *, missing: str = "la
         At least one.
     name : {"median", "min", "max", "mean"}
     missing : {"last", "first"}
-        Whether a missing value counts as larger than any other (rounds to a threshold that was
-        never reached) or as smaller. Where it decides the statistic, that is NaN.
+        Whether a missing value counts as larger than all others (such as rounds to a threshold that
+        was never reached) or as smaller.
 
     Returns
     -------
     float
-        NaN also for a mean over values of which one is missing.
+        NaN if a missing value decides the statistic; one decides every mean.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Tidy tables, written as TSV for machines and as Markdown for people.
 
 A table is a list of rows with equal keys; a value is text, a number, true or false, or None. In the
-TSV a float keeps every digit, an empty cell is None, and text that would be read back as something
-else stands in double quotes as in JSON. So `read` returns what `write` was given, types included.
+TSV a float keeps every digit, an empty cell is None, and text that looks like another type stands
+in double quotes as in JSON. So `read` returns the values that `write` was given, types included.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def write(
     shown: Sequence[Mapping[str, Any]] | None = None,
     below: Sequence[str] = (),
 ) -> None:
-    """Write a table as TSV, and beside it as Markdown; equal tables give equal bytes.
+    """Write a table as TSV, and beside it as Markdown.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ def write(
     caption : str
         Paragraph above the table, in the Markdown only.
     head : str
-        Markdown that stands above all that, as it is.
+        Markdown at the top of the page, as it is.
     shown : sequence of mapping, optional
-        What the Markdown shows instead of `rows`.
+        Rows of the Markdown instead of `rows`.
     below : sequence of str
         Points below the table, in the Markdown only.
 
@@ -82,8 +82,8 @@ def read(path: str | os.PathLike[str]) -> list[Row]:
     Raises
     ------
     DataError
-        When the file is missing, is not as it was written, is cut off, or has a line with more or
-        fewer cells than its head.
+        When the file is missing, changed, cut off, or has a line with more or fewer cells than its
+        head.
     """
     checksums.require(path, "table")
     try:
@@ -116,7 +116,7 @@ def read(path: str | os.PathLike[str]) -> list[Row]:
 
 
 def markdown(rows: Sequence[Mapping[str, Value]], *, caption: str = "") -> str:
-    """Return a table as Markdown, numbers to four digits and aligned to the right."""
+    """Return a table as Markdown; numbers have four digits and are aligned to the right."""
     head = f"{_escape(caption)}\n\n" if caption else ""
     if not rows:
         return f"{head}No rows.\n"
@@ -130,7 +130,7 @@ def markdown(rows: Sequence[Mapping[str, Value]], *, caption: str = "") -> str:
 
 
 def show(value: Value) -> str:
-    """Return a value as people read it: four digits, NaN as a dash, None as nothing.
+    """Return a value as text for people: four digits, NaN as a dash, None as nothing.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def show(value: Value) -> str:
 
 
 def parse(cell: str) -> Value:
-    """Return the value that a cell of a TSV stands for.
+    """Return the value of a cell of a TSV.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def _plain(rows: Sequence[Mapping[str, Any]], what: str) -> list[Row]:
         if not (isinstance(name, str) and name and name.isprintable() and name == name.strip()):
             raise InputError(f"{what}: {name!r} is not a column name")
     if rows and not columns:
-        raise InputError(f"{what}: rows without columns are no table")
+        raise InputError(f"{what}: the rows have no columns")
     plain = []
     for number, row in enumerate(rows, start=1):
         differing = sorted(map(str, set(row) ^ set(columns)))
@@ -211,6 +211,6 @@ def _cell(value: Value) -> str:
 
 
 def _escape(text: str) -> str:
-    """Keep Markdown from reading text as the end of a cell, as HTML or as a link."""
+    """Escape text that Markdown would read as the end of a cell, as HTML or as a link."""
     plain = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
     return plain.replace("](", "]\\(").replace("][", "]\\[")

@@ -1,4 +1,4 @@
-"""Histories as text for a terminal: how the runs ended and what they cost, and what is kept."""
+"""Histories as text for a terminal: results, costs and contents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fedcore.reports.tables import show
 
 
 def outcome(history: History) -> str:
-    """What was run on what, the last value of every metric, and the ledger."""
+    """Algorithm, data, the last value of every metric, and the ledger."""
     problem = history.about.get("problem", {})
     several = history.repeats > 1
     head = (
@@ -54,7 +54,7 @@ def outcome(history: History) -> str:
 
 
 def contents(history: History) -> str:
-    """Where a history comes from, its columns with their units, and its arrays."""
+    """Provenance of a history, its columns with their units, and its arrays."""
     about = history.about
     exact = _unreleased(history)
     origin = [
@@ -94,14 +94,14 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
 
 
 def _unreleased(history: History, name: str | None = None) -> str:
-    """Mark of what a private run does not release: exact values, and columns but for a few."""
+    """Mark of a column that a private run did not release; of exact values without a `name`."""
     return "" if history.released is None or name in history.released else NOT_RELEASED
 
 
 def _beside_bounds(
     history: History, rows: list[tuple[str, ...]]
 ) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Put the best possible value and that of "all zero" below the objective; say what is amiss."""
+    """Add the best possible objective and that of a zero model below the objective; add remarks."""
     remarks = []
     if "converged" in history.final:
         met = int(np.sum(history.final["converged"]))

@@ -1,4 +1,4 @@
-"""Verdicts as files: a table of all that was judged, and a page in Markdown for people."""
+"""Verdicts as files: a table of all verdicts, and a page in Markdown for people."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from fedcore.reports.verdicts import VERDICTS, Verdict
 def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str]) -> None:
     """Write verdicts as a TSV of all fields, and beside it as Markdown for reading.
 
-    The Markdown begins with how many there are of each verdict and what each means. It gives the
-    reason of every verdict but "reproduced" below the table, equal reasons once; the tolerances and
-    why they are what they are stand in the TSV.
+    The Markdown begins with the number and the meaning of each verdict. Below the table it gives
+    the reason of every verdict but "reproduced" and "surrogate data", equal reasons once. The TSV
+    has the reasons of all.
     """
     several = len({verdict.paper for verdict in verdicts}) > 1
     shown = [
@@ -43,7 +43,7 @@ def read(path: str | os.PathLike[str]) -> list[Verdict]:
     Raises
     ------
     DataError
-        When the file is missing or damaged or is a table of something else.
+        When the file is missing, damaged, or no table of verdicts.
     """
     rows: list[dict[str, Any]] = tables.read(path)
     names = {field.name for field in fields(Verdict)}
@@ -64,10 +64,10 @@ def combine(
     ----------
     folder : path-like
     path : path-like
-        Where the merged table goes, a file that ends in ``.tsv``.
+        File of the merged table; ends in ``.tsv``.
     papers : iterable of str, optional
-        By default all that have verdicts in `folder`. Verdicts of others are left out, such as
-        those of a paper that is no longer run.
+        By default all that have verdicts in `folder`. Verdicts of other papers are left out, such
+        as those of a paper that is no longer run.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def combine(
         When there are none, a file is damaged, or two files hold a verdict on the same value.
     """
     out, wanted = Path(path).resolve(), None if papers is None else set(papers)
-    # A name that begins with a dot is what a killed process left.
+    # A killed process leaves files whose names begin with a dot.
     files = [
         file
         for file in sorted(Path(folder).resolve().glob("[!.]*.tsv"))
@@ -93,7 +93,7 @@ def combine(
 
 
 def summary(verdicts: Iterable[Verdict]) -> str:
-    """Return one line that counts the verdicts; for several papers, a line each and a total."""
+    """Return a line per paper that counts its verdicts, and for several papers a total."""
     lines = []
     for paper, names in _by_paper(verdicts).items():
         found = [(name, names.count(name)) for name in VERDICTS if name in names]
@@ -104,7 +104,7 @@ def summary(verdicts: Iterable[Verdict]) -> str:
 
 
 def _counted(verdict: str, count: int) -> str:
-    """Return a verdict in the words that count it."""
+    """Return a verdict in the form that follows its number."""
     words = {
         "deviates": "deviates" if count == 1 else "deviate",
         "rounding decides": "decided by rounding",
@@ -114,7 +114,7 @@ def _counted(verdict: str, count: int) -> str:
 
 
 def _measured(verdict: Verdict) -> str:
-    """Return what was measured, with its range over the repeats and over roundings."""
+    """Return the measured value with its range over the repeats and over roundings."""
     low, high = tables.show(verdict.low), tables.show(verdict.high)
     spread = "" if low == high else f" [{low}, {high}]"
     rounding = f", by rounding {verdict.rounding}" if verdict.rounding else ""
@@ -122,7 +122,7 @@ def _measured(verdict: Verdict) -> str:
 
 
 def _head(verdicts: Sequence[Verdict]) -> str:
-    """Return, in Markdown, a table that counts the verdicts, and what those in it mean."""
+    """Return, in Markdown, a table that counts the verdicts, and their meanings."""
     there = [name for name in VERDICTS if any(v.verdict == name for v in verdicts)]
     counts: list[tables.Row] = [
         {"paper": paper, "published values": len(names), **{n: names.count(n) for n in there}}
@@ -133,7 +133,7 @@ def _head(verdicts: Sequence[Verdict]) -> str:
 
 
 def _reasons(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return a line per reason for what was not reproduced, with the quantities it is about."""
+    """Return a line per reason for values that were not reproduced, with their quantities."""
     about: dict[tuple[str, str], list[str]] = {}
     for v in verdicts:
         if v.verdict not in ("reproduced", "surrogate data"):
@@ -142,7 +142,7 @@ def _reasons(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def _by_paper(verdicts: Iterable[Verdict]) -> dict[str, list[str]]:
-    """Return what became of every value of each paper, and of several together as "total"."""
+    """Return the verdicts of each paper, and for several papers all of them as "total"."""
     papers: dict[str, list[str]] = {}
     for verdict in verdicts:
         papers.setdefault(verdict.paper, []).append(verdict.verdict)

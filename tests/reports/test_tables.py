@@ -107,7 +107,7 @@ def test_a_missing_file_is_refused(tmp_path):
         ([{"a": np.ones(1)}], "t.tsv", "column 'a' holds a ndarray"),
         ([{"a\tb": 1}], "t.tsv", "not a column name"),
         ([{"": 1}], "t.tsv", "not a column name"),
-        ([{}], "t.tsv", "rows without columns"),
+        ([{}], "t.tsv", "the rows have no columns"),
         ([{"a": 1}], "t.csv", r"ends in \.tsv"),
     ],
 )

@@ -1,1 +1,1 @@
-"""What the notebooks compute from histories, one module per paper; no drawing, no files."""
+"""Computations from histories for tables and notebooks, one module per paper; no drawing."""
