@@ -53,7 +53,7 @@ class Run:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The history's facts about the data, such as ``n_clients``, ``n_samples``, ``n_features``."""
+        """Facts about the data, such as ``n_clients``, ``n_samples`` and ``n_features``."""
         return dict(self.history.about["problem"])
 
     @cached_property

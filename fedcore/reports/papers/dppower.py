@@ -25,8 +25,8 @@ from fedcore.reports.results import Results
 from fedcore.reports.rows import Rows, chosen, groups, series
 from fedcore.reports.summaries import by_group, summarise, without
 
-NOISY = 0.15  # an error below which it falls as the theory says: first order in the noise
-# Exponents of Table 1 at a constant gap and σ₁² ~ n/d, ‖U‖_∞ ~ Υ ~ n^-½; of ε in any setting.
+NOISY = 0.15  # errors below this are small enough for the theory, which is first order in the noise
+# Exponents of Table 1 at a constant gap, σ₁² ~ n/d and ‖U‖_∞ ~ Υ ~ n^-½; that of ε always holds.
 THEORY = {
     "n": {
         "analyze_gauss": -2, "adaptive_power": -2, "adaptive_power-paper": -2,
@@ -38,7 +38,7 @@ THEORY = {
     "κ": {"analyze_gauss": 1, "adaptive_power": 1},  # of the error against the rate itself
     "Υ": {"adaptive_power": 1},  # of the error against (σ₁Υ)²
 }  # fmt: skip
-# Of each sweep: its experiments, the tag of its problems, and the column of x.
+# For each sweep: its experiments, the tag of its problems, and the column of x.
 SWEEPS = {
     "n": (("samples", "samples_large_epsilon"), None, "n"),
     "d": (("samples", "dimension"), "over_d", "d"),
@@ -76,7 +76,7 @@ class Line(NamedTuple):
 
 
 def method(history: History) -> str:
-    """Return the key of what has run: the algorithm, and what tells its settings apart."""
+    """Return the key of a method: the algorithm, and parts that distinguish its settings."""
     params, parts = history.about["params"], [history.about["algorithm"]]
     if "protects" in params:
         parts.append(params["protects"])
@@ -89,7 +89,7 @@ def method(history: History) -> str:
 
 @cache
 def errors(results: Results) -> Rows:
-    """Return a row per run: its last error, also to the population's direction, and what it spent.
+    """Return a row per repeat: its last error, that to the population's direction, and ε spent.
 
     The population's direction is (1, …, 1)/√d for the spiked rows, and unknown for real data.
     """
@@ -138,9 +138,9 @@ def lines(rows: Rows, axis: str) -> Iterator[Line]:
 
 
 def slopes(rows: Rows) -> Rows:
-    """Return slopes of log error along every axis, repeat by repeat, beside those of the theory.
+    """Return slopes of log error along every axis, repeat by repeat, and those of the theory.
 
-    Fitted where the median error is below `NOISY`; NaN with fewer than two such points.
+    The fit uses points with a median error below `NOISY`; NaN with fewer than two such points.
     """
     found = []
     swept = [(axis, line) for axis in SWEEPS for line in lines(rows, axis)]
@@ -169,8 +169,8 @@ def slopes(rows: Rows) -> Rows:
 def ratios(rows: Rows) -> Rows:
     """Return median errors over that of Analyze Gauss on the same problem at the same ε.
 
-    The paper expects (σ₁Υ)² up to logarithms for the adaptive method at a constant gap; Υ is that
-    of the model of the rows, for Gaussian ones the expected largest of n.
+    The paper expects (σ₁Υ)² up to logarithms for the adaptive method at a constant gap. Υ is that
+    of the model of the rows; for Gaussian rows it is the expected largest of n.
     """
     unlike = ("variants", "samples_large_epsilon")
     compared = [row for row in rows if row["experiment"] not in unlike]
@@ -195,8 +195,8 @@ def ratios(rows: Rows) -> Rows:
 
 
 def pairs(rows: Rows) -> Rows:
-    """Return how much worse one method is than another where the paper prints the factor."""
-    compared = {  # the worse, the better, and where that has run
+    """Return the ratio of the errors of two methods for which the paper prints a factor."""
+    compared = {  # the worse, the better, and the better one's experiment
         "noisy-power-composed": ("noisy_power-row_by_entries", "noisy_power-entry", "samples"),
         "dn26-composed": ("dn26-row_by_entries", "dn26-entry", "samples_large_epsilon"),
         "unknown-gap": ("adaptive_search", "adaptive_power", "dimension"),
@@ -222,8 +222,8 @@ def pairs(rows: Rows) -> Rows:
 def crossover(table: Rows, rows: Rows) -> Rows:
     """Return the dimension from which the adaptive method beats Analyze Gauss, by kind of rows.
 
-    From the ratios at ε = 1 along the sweep over d, linear in the logarithms; extrapolated where it
-    must be.
+    It is interpolated in logarithms from the ratios at ε = 1 along the sweep over d, and
+    extrapolated if all ratios are on one side of 1.
     """
     swept = {row["problem"]: row for row in rows if row["over_d"]}
     methods = ("adaptive_power", "adaptive_power-tuned", "adaptive_power-paper")
@@ -255,10 +255,10 @@ def crossover(table: Rows, rows: Rows) -> Rows:
 
 
 def constants(steps: int = 10, epsilon: float = 1.0, delta: float = 1e-6) -> Rows:
-    """Return the noise of one step under every calibration of Algorithm 1, and what it costs.
+    """Return the noise of one step under every calibration of Algorithm 1, and its cost.
 
-    ``variance_factor``: noise variance of a step over that of Analyze Gauss, the price of T
-    releases. ``spent``: ε that the accountant finds for it.
+    ``variance_factor`` is the noise variance of a step over that of Analyze Gauss, ``spent`` the
+    accountant's ε of the whole run.
     """
     one: dict[str, Any] = {"n_components": 1, "epsilon": epsilon, "delta": delta}
     sigma = analyze_gauss.noise_multiplier(analyze_gauss.Params(**one))
@@ -288,7 +288,7 @@ def constants(steps: int = 10, epsilon: float = 1.0, delta: float = 1e-6) -> Row
 
 
 def population(rows: Rows) -> Rows:
-    """Return median errors to the population's direction over that of the SVD without privacy."""
+    """Return median errors to the population's direction, and their ratios to the exact SVD's."""
     sampled = [row for row in rows if row["experiment"] in ("samples", "population")]
     medians = {
         (group["problem"], group["method"]): group["median"]
@@ -310,9 +310,9 @@ def population(rows: Rows) -> Rows:
 def closed_form(results: Results) -> Rows:
     """Return the mean error of Analyze Gauss over its first-order value.
 
-    ``σ² Σ_{j>1} (1 − q_j) (σ₁² − σⱼ²)⁻²``, as v₁ᵀE v_j has the variance ``σ² (1 − q_j)`` with q_j =
-    Σ_a v₁ₐ² vⱼₐ² for an E of equal variances on and off the diagonal. Here v₁ has nearly equal
-    entries, so that q_j = 1/d.
+    The latter is ``σ² Σ_{j>1} (1 − q_j) (σ₁² − σⱼ²)⁻²`` with q_j = Σ_a v₁ₐ² vⱼₐ². For noise E of
+    equal variances on and off the diagonal, v₁ᵀE v_j has the variance ``σ² (1 − q_j)``. Here v₁ has
+    nearly equal entries, so that q_j ≈ 1/d.
     """
     rows = []
     for run in results.runs("closed_form"):
@@ -326,7 +326,7 @@ def closed_form(results: Results) -> Rows:
 
 
 def lemmas(results: Results) -> Rows:
-    """Return rows that sat out against Lemma B.1, and ε spent against ε stated, by private run."""
+    """Return filtered rows against Lemma B.1, and ε spent against ε stated, per private run."""
     found = []
     for run in results.runs():
         about = run.history.about

@@ -1,8 +1,8 @@
 """Tables of the paper `factorization`, from the histories of its cells.
 
-Philippenko, Scaman & Massoulié (AAAI 2025). Every function takes `Results` and returns a tidy
-table, a row per repeat where there are repeats. The loss is ``F = ½‖S − U Vᵀ‖²_F`` throughout,
-which is also what the authors' code plots, although the captions say ‖·‖² (log10 2 = 0.301 more).
+Philippenko, Scaman & Massoulié (AAAI 2025). The tables have a row per repeat where there are
+repeats. The loss is ``F = ½‖S − U Vᵀ‖²_F`` throughout. The authors' code plots the same, although
+the captions say ‖·‖² (log10 2 = 0.301 more).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def sizes(results: Results) -> Rows:
 def spectra(results: Results) -> Rows:
     """Figure 1: singular values numbered from 1, down to the numerical rank.
 
-    The authors plot what is above 1e−14, which on w8a and MNIST includes zeros that rounding has
-    left at 1e−13; here the limit is ``max(n, d) · eps · σ₁``, as for `numpy.linalg.matrix_rank`.
+    The authors plot values above 1e−14. On w8a and MNIST these include zeros that rounding has
+    raised to 1e−13. Here the limit is ``max(n, d) · eps · σ₁``, as for `numpy.linalg.matrix_rank`.
     """
     rows = []
     for run in results.runs("fig1"):
@@ -62,11 +62,11 @@ def kappa(results: Results) -> Rows:
 
 
 def communications(results: Results) -> Rows:
-    """Table 2: communications until log10(F − ε_min) is at most the threshold, NaN when never.
+    """Table 2: communications until log10(F − ε_min) is at most the threshold; NaN if never.
 
-    ``convention`` is "true" with the Eckart–Young ε_min and "code" with the authors', which starts
-    the sum one singular value late; ``order`` says whether the thresholds are the code's or as
-    printed. ``iterations`` counts local steps too.
+    ``convention`` is "true" for the Eckart–Young ε_min and "code" for the authors', whose sum
+    starts one singular value late. ``order`` says whether the thresholds are the code's or as
+    printed. ``iterations`` includes local steps.
     """
     rows = []
     for run in results.runs("table2"):
@@ -127,9 +127,9 @@ def figure_2(results: Results) -> Rows:
 def slopes(results: Results) -> Rows:
     """Slope of log10 F after T steps against κ⁻² in the linear part of Figure 2.
 
-    The part of a draw is linear while the descent has not come down to the exact solution: more
-    than a thousandth of the loss must be excess. Theory: T steps shrink the slowest direction of F
-    by (1 − κ⁻²)^{2T}, so that d log10 F / d κ⁻² → −2T / ln 10 as κ⁻² → 0.
+    A draw belongs to the linear part if its descent has not reached the exact solution: more than a
+    thousandth of its loss is excess. Theory: T steps shrink the slowest direction of F by
+    (1 − κ⁻²)^{2T}, so that d log10 F / d κ⁻² → −2T / ln 10 as κ⁻² → 0.
     """
     rows = []
     for run in results.runs("fig2"):
@@ -187,11 +187,10 @@ def claims(results: Results) -> Rows:
 
 
 def bounds(results: Results) -> Rows:
-    """Theorems 2 and 3: how many draws of Φ exceed the bound, beside how many may.
+    """Theorems 2 and 3: the share of draws of Φ that exceed the bound, and the allowed share.
 
-    A theorem's bound holds with probability 1 − c·p (c = 3 and 2): of `draws` draws a share of at
-    most c·p may exceed it. ``version`` "body" is the statement, "appendix" what the proof arrives
-    at.
+    A theorem's bound holds with probability 1 − c·p, c = 3 and 2; the allowed share is c·p.
+    ``version`` is "body" for the bound of the statement and "appendix" for that of the proof.
     """
     rows = []
     for run in results.runs("theorems"):
@@ -205,7 +204,7 @@ def bounds(results: Results) -> Rows:
                     (3, 2, excess, excess_bound(sigma, r, alpha, p, version)),
                 ):
                     if bound < RESOLUTION * sigma[0] ** 2:
-                        continue  # below what double precision can tell
+                        continue  # below the resolution of double precision
                     draws, allowed = len(measured), min(1.0, factor * p)
                     exceeded = int(np.sum(measured >= bound))
                     test = binomtest(exceeded, draws, allowed, alternative="greater")
@@ -229,9 +228,9 @@ def bounds(results: Results) -> Rows:
 def corollary_2(results: Results) -> Rows:
     """Corollary 2's example: κ² and the excess loss of the exact solution on the synthetic data.
 
-    ``formula`` is ``d r² ξ^{4α+2}`` with the singular values λ = 1 and ξ: once ξ = 1e−6 as the
-    paper says, which is the noise's standard deviation, and once ξ = σ_{r+1}, its largest singular
-    value.
+    The formula is ``d r² ξ^{4α+2}`` with the singular values λ = 1 and ξ. ``formula_noise`` has
+    ξ = 1e−6, as the paper says; this is the standard deviation of the noise. ``formula_sigma`` has
+    ξ = σ_{r+1}, the largest singular value of the noise.
     """
     rows = []
     for run in results.runs("theorems", problem="synthetic"):
@@ -250,7 +249,7 @@ def corollary_2(results: Results) -> Rows:
 
 
 def remarks(results: Results) -> Rows:
-    """Remarks 3 and 4: steps to within 1e−9 of the last loss, and that loss over the exact one."""
+    """Remarks 3 and 4: steps to within 1e−9 of the last loss, and its ratio to the exact loss."""
     rows = []
     for run in results.runs("remarks"):
         loss = run.last("objective")
@@ -301,7 +300,7 @@ def floors(history: History) -> dict[str, float]:
 
 
 def _excess(run: Run) -> np.ndarray:
-    """Excess loss of the exact solution as the theorems have it, of ‖·‖² instead of ½‖·‖²."""
+    """Excess loss of the exact solution as in the theorems, with ‖·‖² instead of ½‖·‖²."""
     return 2.0 * run.last("exact_excess")
 
 

@@ -31,9 +31,9 @@ from fedcore.reports.summaries import (
     without,
 )
 
-# ``kkt``, ‖P⊥ AAᵀZ‖_F ≤ 1e−4 ‖A‖₂², explains the printed errors of the synthetic problems;
-# ``scaled``, ‖P⊥ AAᵀZ‖_F ≤ 5e−6 ‖A‖_F², those of the images; ``rule27`` is what the paper states, a
-# relative change of Σ‖AᵢᵀZ‖²_F of at most 1e−10.
+# ``kkt``, ‖P⊥ AAᵀZ‖_F ≤ 1e−4 ‖A‖₂², explains the printed errors of the synthetic problems.
+# ``scaled``, ‖P⊥ AAᵀZ‖_F ≤ 5e−6 ‖A‖_F², explains those of the images. ``rule27`` is the paper's
+# rule: a relative change of Σ‖AᵢᵀZ‖²_F of at most 1e−10.
 KKT_LIMIT, SCALED_LIMIT, RULE_27 = 1e-4, 5e-6, 1e-10
 RULES = {
     "kkt": lambda history: history["kkt_residual"] <= KKT_LIMIT,
@@ -43,7 +43,7 @@ RULES = {
 FIGURES_2_TO_4 = ("table1", "table1_printed", "fig2m", "fig2p", "fig2xi", "fig3", "fig4")
 EXPERIMENTS = ("table4", "inner", *FIGURES_2_TO_4)
 RATES = ("products_per_round", "measured", "steps", "exact", "ssi")
-RATE_FROM = 1e-3  # KKT violation, over ‖A‖₂², from which on the rate is measured
+RATE_FROM = 1e-3  # KKT violation over ‖A‖₂² at which the measurement of the rate begins
 LEAKAGE_LIMIT = 1e-5  # of Figure 1b
 LEAKAGE_LIMITS = (1e-2, 1e-3, 10 * LEAKAGE_LIMIT, LEAKAGE_LIMIT)
 METHODS = {
@@ -58,26 +58,26 @@ FAPS = {
     faps.Params(1, rounds=1, inner="residual"): RULE_14,
     faps.Params(1, rounds=1, solver="ritz", signs="arbitrary"): "FAPS, Ritz vectors",
 }
-# Number by number: the last digit of NumPy's powers of arrays is another on other CPUs.
+# One number at a time: the last digit of NumPy's powers of arrays depends on the CPU.
 _power = np.frompyfunc(pow, 2, 1)
 
 
 def method(run: Run) -> str | None:
-    """Return what figures call the method of a run, None for one that they leave out."""
+    """Return the name of a run's method in figures; None if they leave it out."""
     if run.algorithm == "faps":
         return FAPS.get(replace(run.params, n_components=1, rounds=1))
     if getattr(run.params, "sigma_next", None) is not None:
-        return None  # momentum that is told the spectrum
+        return None  # momentum with the true spectrum as a parameter
     return METHODS.get(run.algorithm)
 
 
 @cache
 def counts(results: Results) -> Rows:
-    """Rounds, bytes, errors and products at every stop, a row per start; NaN when never.
+    """Rounds, bytes, errors and products at every stop, a row per start; NaN if not reached.
 
-    ``products`` are those of a client's AᵢAᵢᵀ with a block. The columns ``twin_…`` are the same of
-    the repeat's twin, None where it has none; see `fedcore.experiments.twins`. ``method`` is what
-    `method` says.
+    ``products`` counts products of a client's AᵢAᵢᵀ with a block. ``twin_…`` are the same columns
+    of the repeat's twin, None if it has none; see `fedcore.experiments.twins`. ``method`` is that
+    of `method`.
     """
     return [
         row
@@ -92,7 +92,7 @@ def _p(run: Run) -> int:
 
 
 def _stops(run: Run, rule: str) -> dict[str, Any]:
-    """What `counts` says of the repeats at their stop, shape (repeats,) each."""
+    """Columns of `counts` for the repeats at their stop, shape (repeats,) each."""
     measures = {"rounds": "round", "bytes_up": "bytes_up"}
     measures |= {name: name for name in ("kkt", "singular_value_error")}
 
@@ -107,12 +107,12 @@ def _stops(run: Run, rule: str) -> dict[str, Any]:
 
 
 def amplification(results: Results) -> Rows:
-    """How far each cell with twins amplifies one rounding of its start, a row per cell.
+    """How much each cell with twins amplifies one rounding of its start, a row per cell.
 
     The distances between a run and its twin are medians over the starts: at the start, after round
-    one, and the largest. ``least`` and ``most`` are the rounds to the stop kkt over the starts,
-    ``rounding`` is the largest change of one by its twin, and ``decided_by`` says which of the two
-    is the greater matter; see `summaries.decided_by`.
+    one, and the largest. ``least`` and ``most`` are the smallest and largest numbers of rounds to
+    the stop kkt over the starts. ``rounding`` is the largest change of a start's number in its
+    twin. ``decided_by`` is that of `summaries.decided_by`.
     """
     rows = []
     for run in results.runs(*EXPERIMENTS):
@@ -137,7 +137,7 @@ def amplification(results: Results) -> Rows:
 
 
 def products(run: Run, history: History) -> np.ndarray:
-    """Return the products of AᵢAᵢᵀ with a block that a client has made.
+    """Return the number of products of AᵢAᵢᵀ with a block per client so far.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def averages(rows: Rows) -> Rows:
 
 
 def _without_p(rows: Rows) -> Rows:
-    """Name the variants of Figure 2 (3), which are values of p, as the method elsewhere."""
+    """Replace the variants of Figure 2 (3), which are values of p, by those of other figures."""
     names = {RULE_14: "residual"}
     return [
         row | {"variant": names.get(row["method"], "default")}
@@ -184,12 +184,12 @@ def _without_p(rows: Rows) -> Rows:
 
 
 def rates(results: Results) -> Rows:
-    """Factor by which the KKT violation falls per round, beside what theory says, per start.
+    """Factor by which the KKT violation falls per round, measured and in theory, per start.
 
     It is measured between 1e−3 and 1e−4 of ‖A‖₂². With b = Σβᵢ at the stop, g = λ_p − λ_{p+1},
     c = λ_{p+1}/(λ_p + b) and q inner products per round, ``exact`` is b/(b + g), ``steps`` is
-    (b + g c^q)/(b + g), and ``ssi`` is λ_{p+1}/λ_p; see `fedcore.algorithms.faps`. The theory is
-    one of clients that are alike.
+    (b + g c^q)/(b + g), and ``ssi`` is λ_{p+1}/λ_p; see `fedcore.algorithms.faps`. The theory
+    assumes equal clients.
     """
     rows = []
     for run in results.runs(*EXPERIMENTS):
@@ -219,7 +219,7 @@ def rates(results: Results) -> Rows:
 
 
 def theory(rows: Rows) -> dict[str, Any]:
-    """Rates that theory gives for the problem of `rows`, some of `rates`, at their median penalty.
+    """Rates of theory at the median penalty of `rows`, rows of `rates` for one problem.
 
     Returns
     -------
@@ -236,7 +236,7 @@ def theory(rows: Rows) -> dict[str, Any]:
 
 
 def inner(rows: Rows, measured: Rows) -> Rows:
-    """Inner rule of FAPS: medians over the starts of `counts`' rows and `rates`' rows, stop kkt.
+    """Inner rule of FAPS: medians over the starts of rows of `counts` and of `rates`, stop kkt.
 
     ``rounding`` and ``decided_by`` are those of `summaries.summarise`.
     """
@@ -255,10 +255,10 @@ def inner(rows: Rows, measured: Rows) -> Rows:
 
 
 def rates_by_problem(rows: Rows) -> Rows:
-    """Medians over the starts of `rates`' rows, FAPS with SSI's measured rate beside it.
+    """Medians over the starts of rows of `rates`, for FAPS, with SSI's measured rate.
 
-    ``speed_of_exact``, ln(exact)/ln(ssi), is SSI's rounds over those of exact solves: below 1 where
-    b > λ_{p+1}, so that FAPS cannot be the faster one there.
+    ``speed_of_exact``, ln(exact)/ln(ssi), is SSI's rounds over those of exact solves. It is below 1
+    if b > λ_{p+1}: by this theory, FAPS is then slower than SSI.
     """
     found = []
     some = [row for row in rows if row["experiment"] != "inner"]
@@ -275,7 +275,7 @@ def rates_by_problem(rows: Rows) -> Rows:
 def panel(
     rows: Rows, experiment: str, column: str, rule: str = "kkt"
 ) -> Iterator[tuple[str, list[tuple[str, int]], np.ndarray]]:
-    """Yield what a panel of Figures 2 and 3 draws, method by method.
+    """Yield the data of a panel of Figures 2 and 3, method by method.
 
     Yields
     ------
@@ -283,7 +283,7 @@ def panel(
     ticks : list of (problem, p)
         The same for every method.
     values : ndarray of shape (repeats, ticks)
-        NaN where there is no such run or it did not come to the stop.
+        NaN if there is no such run or it did not reach the stop.
     """
     some = chosen(rows, experiment=experiment, rule=rule)
     ticks = list(dict.fromkeys((r["problem"], r["p"]) for r in some))
@@ -296,10 +296,11 @@ def panel(
 
 
 def leakage(results: Results) -> Rows:
-    """Rounds until the rebuilt Gram matrix, and the KKT violation, have come to given errors.
+    """Rounds until the error of the rebuilt Gram matrix, and the KKT violation, reach limits.
 
-    ``ratio`` is that of the two numbers of rounds, with all rounds of the run, a lower bound, for a
-    KKT violation that is not reached; ``least`` is the smallest error of the rebuilt matrix.
+    ``ratio`` is the quotient of the two numbers of rounds. If the KKT violation does not reach the
+    limit, its divisor is the number of all rounds. ``least`` is the smallest error of the rebuilt
+    matrix.
     """
     rows: Rows = []
     for run in results.runs("fig1a", "fig1b"):
@@ -325,10 +326,11 @@ def leakage(results: Results) -> Rows:
 
 
 def growth(rows: Rows) -> Rows:
-    """Figure 1b, from `leakage`'s rows: rounds of SSI until either error is 1e−5, a row per start.
+    """Figure 1b, from rows of `leakage`: rounds of SSI until an error is 1e−5, a row per start.
 
-    The tag ``kind`` is ``white`` for independent entries, ``decaying`` for the spectrum (23), ξ =
-    1.0316; ``rounds_known`` are the rounds until the Gram matrix is known to 1e−4.
+    The tag ``kind`` is ``white`` for independent entries and ``decaying`` for the spectrum (23)
+    with ξ = 1.0316. ``rounds_known`` is the number of rounds until the error of the rebuilt Gram
+    matrix is 1e−4.
     """
     some = chosen(rows, experiment="fig1b")
     known = chosen(some, limit=10 * LEAKAGE_LIMIT)
@@ -341,9 +343,9 @@ def growth(rows: Rows) -> Rows:
 def orderings(rows: Rows) -> Rows:
     """Which method needs fewer rounds, by medians over the starts, on every problem.
 
-    `rows` are those of `counts`. A row per stop, problem, and pair of methods; FAPS once in every
-    variant. ``ratio`` and what follows are those of `summaries.compared`; a tie counts for
-    LocalPower against SSI, which it becomes.
+    `rows` are those of `counts`. There is a row per stop, problem and pair of methods, with every
+    variant of FAPS. ``ratio`` and the columns after it are those of `summaries.compared`. A tie of
+    LocalPower with SSI counts for LocalPower, which becomes SSI in the end.
     """
     found = []
     some = [row for row in _without_p(rows) if row["experiment"] != "inner"]
@@ -363,7 +365,7 @@ def orderings(rows: Rows) -> Rows:
 
 
 def _change(captured: np.ndarray) -> np.ndarray:
-    """Relative change from the record before, NaN at the first."""
+    """Relative change from the previous record, NaN at the first."""
     return np.abs(np.diff(captured, prepend=np.nan)) / captured
 
 

@@ -22,11 +22,11 @@ from fedcore.reports.rows import Row, Rows, groups
 from fedcore.reports.summaries import by_group, medians, without
 
 FIGURES = ("fig3", "fig4", "fig4_tight")
-# What the panels of these figures vary.
+# Parameters that the panels of these figures vary.
 PANELS = {"p": ["local_steps"], "ε": ["epsilon"], "K/m": ["participants", "replacement"]}
-STALL = 1.5  # less progress than this factor in a third of the rounds is none
+STALL = 1.5  # a smaller factor of progress in a third of the rounds counts as a stall
 SETTLED = 1.2  # a curve below this times its end has settled
-# Below these the claims about a figure hold; a floor must be clearly lower than the one before.
+# A claim about a figure holds if its ratio is below this; 0.95 asks for a clear difference.
 LIMITS = {
     "larger-p-wins": 1.0,
     "larger-eps-wins": 0.95,
@@ -34,7 +34,7 @@ LIMITS = {
     "K-matters-little": STALL,
     "K-matters-little-all": STALL,
 }
-FOUND = 0.9  # of a distance above this, the subspace has not been found at all
+FOUND = 0.9  # with a distance above this, the subspace has not been found at all
 
 
 def runs(results: Results) -> Rows:
@@ -53,9 +53,9 @@ def runs(results: Results) -> Rows:
 
 
 def varied(results: Results, experiment: str, *names: str) -> list[Run]:
-    """Return the runs that differ from the experiment's default in these parameters alone.
+    """Return the default run of an experiment and those that differ in these parameters only.
 
-    The default is among them; the first parameter rises, and None comes last.
+    They are sorted by the first parameter, with None last.
     """
     (default,) = results.runs(experiment, variant="default")
     same = {name: getattr(default.params, name) for name in names}
@@ -122,7 +122,7 @@ def alignment_claims(results: Results) -> Rows:
 def decay_claims(results: Results) -> Rows:
     """Return the claims of LocalPower about constant and decaying p.
 
-    A claim holds if it does in every repeat.
+    A claim holds if it holds in every repeat.
     """
     rows = []
     for problem in results.problems("decay"):
@@ -148,10 +148,11 @@ def decay_claims(results: Results) -> Rows:
 
 
 def calibrations() -> Rows:
-    """Return the noise of Theorem 6 beside the least for the same guarantee, and what is between.
+    """Return the noise of Theorem 6, the least noise for the same guarantee, and their ratio.
 
-    `share_paper` is the ε that Theorem 6's noise really spends, over the ε it is stated for;
-    `share_paper_proof` the same with the sensitivity of the paper's proof.
+    ``from_sensitivity`` and ``from_conversion`` are the factors of the ratio. ``share_paper`` is
+    the ε that Theorem 6's noise spends over the stated ε; ``share_paper_proof`` is the same with
+    the sensitivity of the paper's proof.
     """
     rows = []
     for r, T in ((1, 1), (1, 10), (2, 10), (5, 10), (5, 100), (20, 10)):
@@ -181,11 +182,11 @@ def calibrations() -> Rows:
 
 
 def noise(results: Results) -> Rows:
-    """Return the noise of a round beside the k-th eigenvalue: why Figure 4 cannot come out.
+    """Return the noise of a round and the k-th eigenvalue, which explain Figure 4.
 
-    The mean of m clients' noises has the norm ``ν (√d + √r) / √m``. Near U_k an error of size e
-    becomes ``(σ_(k+1)/σ_k) e`` plus noise over σ_k, so that distances settle near
-    ``ν (√(d − k) + √k) / √(m (σ_k² − σ_(k+1)²))``, if that is well below 1.
+    The mean of m clients' noises has a norm of about ``ν (√d + √r) / √m``. Near U_k an error of
+    size e becomes ``(σ_(k+1)/σ_k) e`` plus noise over σ_k. Distances therefore settle near
+    ``ν (√(d − k) + √k) / √(m (σ_k² − σ_(k+1)²))``, if this is well below 1.
     """
     return [_noise(run) for run in results.runs("calibration")]
 
@@ -223,7 +224,7 @@ def misalignments(results: Results) -> Rows:
 
 
 def dissimilarities(results: Results) -> Rows:
-    """Return η of every problem (Definition 4), and what Theorem 8 asks of it up to p = 16."""
+    """Return η of every problem (Definition 4), and whether Theorem 8 allows it up to p = 16."""
     return [
         run.row(eta=eta, eta_at_most_1_over_16=bool(eta <= 1 / 16))
         for run in results.runs("dissimilarity")
@@ -272,7 +273,7 @@ def _worst_ratio(large: np.ndarray, small: np.ndarray) -> float:
 
 
 def _largest_step(values: list[float]) -> float:
-    """Largest ratio of a value to the one before; below 1 for what falls all along."""
+    """Largest ratio of a value to the previous one; below 1 if all values fall."""
     return max(b / a for a, b in pairwise(values))
 
 

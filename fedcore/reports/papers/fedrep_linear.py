@@ -1,10 +1,9 @@
 """Tables of the paper `fedrep_linear`, from the histories of its cells.
 
 Collins, Hassani, Mokhtari & Shakkottai, *Exploiting shared representations for personalized
-federated learning*. Rounds count from the start B⁰, which is round 0. A method's *target* at one
-problem is twice the smallest distance that any method ends with there, median over the trials: the
-noise of the labels sets a floor that all methods share, and the speed of one is how soon it is
-near.
+federated learning*. Rounds count from the start B⁰, which is round 0. The *target* on a problem is
+twice the smallest final distance of the methods, median over the trials. The noise of the labels
+sets a floor for all methods; a method's speed is the number of rounds until it is near this floor.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ TRAINING = ("fig1", "local")  # experiments of Figures 1 and 4
 DISTANCE = "representation_distance"
 TENTH = 0.1  # distance at which speeds at different n are compared
 EXACT = 1e-8  # distance at which noise-free data count as solved
-RECOVERED, TRIALS = 1e-4, 9  # distance, and how many of ten trials must come to it
+RECOVERED, TRIALS = 1e-4, 9  # distance, and how many of ten trials must reach it
 RANK = 2  # of all problems
 
 
 def size(run: Run) -> dict[str, int]:
-    """Number of clients n and samples m of each, those of the paper in runs at small size, too."""
+    """Number of clients n and samples m of each; in a small run n is still the paper's."""
     clients = run.data["n_clients"]
     return {"n": run.tags.get("n") or clients, "m": run.data["n_samples"] // clients}
 
 
 def trajectory(run: Run, column: str) -> np.ndarray:
-    """Return a column, NaN from the round on in which a trial diverged, shape (trials, rounds)."""
+    """Return a column, shape (trials, rounds), with NaN from a trial's divergence on."""
     return np.where(run["iteration"] >= 0, run[column], np.nan)
 
 
@@ -63,7 +62,7 @@ def convergence(results: Results) -> Rows:
 
 
 def scaling(results: Results) -> Rows:
-    """Claims about Figure 3, from medians over the trials; a trial that never arrives is last."""
+    """Claims about Figure 3, from medians over the trials; one that never arrives is slowest."""
     found, rows = convergence(results), []
     for named, mine in groups(found, "experiment", "reading", "status"):
         if named["experiment"] == "starts":
@@ -80,7 +79,7 @@ def scaling(results: Results) -> Rows:
         claims: list[tuple[str, int | None, list[float], bool]] = [
             ("fedrep-faster-with-n", None, to_tenth["fedrep"], scales)
         ]
-        for method in ("gd", "gd10"):  # where FedRep does not scale either, nothing is shown
+        for method in ("gd", "gd10"):  # says nothing if FedRep does not scale either
             holds = scales and not _falling(to_tenth[method])
             claims.append((f"{method}-does-not-scale", None, to_tenth[method], holds))
         gap = []
@@ -116,7 +115,7 @@ def errors(results: Results) -> Rows:
             **size(run),
             method=run.variant,
             **{name: run.last(name) for name in measures},
-            relative_error=error / power,  # 1 is what the model that says zero has
+            relative_error=error / power,  # 1 for the zero model
             to_fedrep=error / best.last("population_error"),
             fitted_to_fedrep=fitted / best.last("fitted_error"),
             diverged=run.last("diverged") > 0,
@@ -198,7 +197,7 @@ def initialisation(results: Results) -> Rows:
 
 
 def rate(results: Results) -> Rows:
-    """Theorem 1: measured factor per round against the bound's, a row per trial."""
+    """Theorem 1: measured factor per round and that of the bound, a row per trial."""
     rows = []
     for run in results.runs("theorem1"):
         bounds = theorem1_bound(run)
@@ -206,7 +205,7 @@ def rate(results: Results) -> Rows:
             known = values[~np.isnan(values)]
             exact = first(known <= EXACT)
             end = len(known) - 1 if exact is None else exact
-            # Where the measure has come to rounding the bound may go on below it.
+            # The bound may fall below the rounding errors of the measured distance.
             limit = np.maximum(bounds[repeat, : len(known)], 1e-12)
             rows.append(
                 run.row(
@@ -225,7 +224,7 @@ def rate(results: Results) -> Rows:
 
 
 def theorem1_bound(run: Run) -> np.ndarray:
-    """``(1 − η E₀ σ̄²_min / 2)^(t/2) dist(B⁰)``, eq. (10) with all taking part, (trials, rounds)."""
+    """``(1 − η E₀ σ̄²_min / 2)^(t/2) dist(B⁰)``, eq. (10) for all clients, (trials, rounds)."""
     sigma, start = run.history.reference["head_singular_values"], run[DISTANCE][:, 0]
     eta = run.params.step / sigma[:, 0] ** 2
     factor = 1.0 - eta * (1.0 - start**2) * sigma[:, -1] ** 2 / 2.0
@@ -233,7 +232,7 @@ def theorem1_bound(run: Run) -> np.ndarray:
 
 
 def samples(results: Results) -> Rows:
-    """Of how many trials the representation was recovered, by n, d and m."""
+    """Number of trials in which the representation was recovered, by n, d and m."""
     rows = []
     for run in results.runs("need"):
         fixed = results.plan["problems"][run.problem]["params"]
@@ -251,13 +250,13 @@ def samples(results: Results) -> Rows:
 
 
 def need(results: Results) -> Rows:
-    """Smallest m with which 9 of 10 trials recover, against d/n + log n and the unknowns."""
+    """Smallest m with which 9 of 10 trials recover, beside d/n + log n and the unknowns."""
     rows = []
     for named, group in groups(samples(results), "problem", "status", "n", "d"):
         n, d = named["n"], named["d"]
         enough = [row["m"] for row in group if row["share"] >= TRIALS / 10]
         m, theory = float(min(enough, default=np.nan)), float(d / n + np.log(n))
-        # The unknowns are those of all clients and of B, by client.
+        # The unknowns of all heads and of B, divided by the number of clients.
         sizes = {"m": m, "theory": theory, "ratio": m / theory}
         rows.append(named | sizes | {"unknowns": RANK + RANK * (d - RANK) / n, "alone": d})
     for row in rows:
@@ -267,7 +266,7 @@ def need(results: Results) -> Rows:
 
 
 def communication(results: Results) -> Rows:
-    """Numbers that cross per participant and round, and bytes until the error is near its end."""
+    """Scalars sent per participant and round, and bytes sent in the whole run."""
     rows = []
     for run in results.runs("fig1", "fig3"):
         n, rounds = run.data["n_clients"], (run["iteration"] >= 0).sum(axis=1) - 1
@@ -286,7 +285,7 @@ def communication(results: Results) -> Rows:
 
 
 def tuning(results: Results) -> Rows:
-    """What the rule chose for every cell, and whether at an end of its grid."""
+    """Choice of the rule for every cell, and whether it is at an end of its grid."""
     rows = []
     for run in results.runs():
         if (tuned := run.history.about.get("tuning")) is None:
@@ -307,7 +306,7 @@ def tuning(results: Results) -> Rows:
 
 
 def method(run: Run) -> str:
-    """Return what the paper calls the method of a run."""
+    """Return the paper's name for the method of a run."""
     if run.algorithm != "fedrep_linear":
         return {"fedsgd_linear": "FedSGD", "local_linear": "Local Only"}[run.algorithm]
     steps = run.params.head_steps
@@ -315,13 +314,13 @@ def method(run: Run) -> str:
 
 
 def lost(run: Run) -> str:
-    """Return what a legend says of trials that diverged; nothing when none did."""
+    """Return the legend's note on diverged trials; empty if there are none."""
     count = int(run.last("diverged").sum())
     return f" ({count} of {run.history.repeats} diverged)" if count else ""
 
 
 def _rounds(values: np.ndarray, target: float) -> np.ndarray:
-    """Rounds until a value is at most `target`, NaN for never; one number for each trial."""
+    """Rounds until a value is at most `target`, for each trial; NaN if never."""
     there = values <= target
     return np.where(there.any(axis=1), there.argmax(axis=1), np.nan)
 
@@ -333,7 +332,7 @@ def _median(values: Any) -> float:
 
 
 def _falling(values: list[float]) -> bool:
-    """Whether each value is below the one before."""
+    """Whether each value is below the previous one."""
     return bool(np.all(np.diff(values) < 0))
 
 
