@@ -1,6 +1,6 @@
-# `make` lists the targets. Each of them first makes the environment it needs in $(VENV), once.
+# `make` lists the targets. Those that run Python first make the environment in $(VENV), once.
 
-# nproc heeds OpenMP's variables, which say how many threads a process has and not how many cores there are.
+# nproc obeys OpenMP's variables, which set the threads of a process and not the number of cores.
 CORES  ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 VENV   ?= .venv
 PYTHON ?=
@@ -12,7 +12,7 @@ LOCK_ARGS      ?=
 CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
 PY    := $(VENV)/bin/python
 READY := $(VENV)/.fedcore-ready
-# Commands run with the environment's programs first, as in an activated environment.
+# As in an activated environment, the environment's programs come first.
 IN_ENV := PATH="$(if $(filter /%,$(VENV)),$(VENV),$(CURDIR)/$(VENV))/bin:$$PATH"
 
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
@@ -44,7 +44,7 @@ test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the n
 test-kernels: $(READY) ## the numerical tests under every OpenBLAS kernel of this machine
 	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py all -n $(CORES) $(PYTEST_ARGS)
 
-lint: $(READY) ## style, types and the workflow's own linter; changes nothing
+lint: $(READY) ## style, types, import layers and Snakemake's linter; changes nothing
 	$(IN_ENV) ruff check .
 	$(IN_ENV) ruff format --check .
 	$(IN_ENV) mypy
@@ -52,23 +52,23 @@ lint: $(READY) ## style, types and the workflow's own linter; changes nothing
 	$(IN_ENV) snakefmt --check Snakefile workflow
 	$(IN_ENV) snakemake --lint
 
-bench: $(READY) ## speed against reference implementations and the machine's limit
+bench: $(READY) ## speed against reference implementations and the machine's limits
 	@set -e; for script in benchmarks/bench_*.py; do \
 	  [ -e "$$script" ] || { echo "no benchmarks/bench_*.py"; exit 1; }; \
 	  echo "== $$script"; $(IN_ENV) python "$$script"; \
 	done
 
-report: $(READY) ## results/report.html from the results that `make reproduce` left
+report: $(READY) ## results/report.html from the results of `make reproduce`
 	$(IN_ENV) snakemake --report results/report.html $(SNAKEMAKE_ARGS)
 
-architecture: $(READY) ## docs/architecture.md anew from the imports
+architecture: $(READY) ## regenerate docs/architecture.md from the imports
 	$(IN_ENV) python docs/architecture.py
 
 env: $(READY) ## the environment alone
 	@echo "$(VENV): $$($(PY) --version), fedcore and everything in requirements.lock"
 
-# A command may exist and still not run (a version manager's shim), so each candidate is run. A
-# Python newer than the lock's wheels is taken only where there is no other: it has to compile.
+# Each candidate is run, because a command may exist and still not work (a version manager's shim).
+# A Python newer than the lock's wheels comes last, because it has to compile packages.
 $(PY):
 	@set -e; \
 	if [ -e "$(VENV)" ] && [ ! -e "$(VENV)/pyvenv.cfg" ]; then \
@@ -105,7 +105,7 @@ $(READY): $(PY) pyproject.toml requirements.lock
 	fi
 	@touch $@
 
-lock: ## requirements.lock anew, keeping its versions; LOCK_ARGS=--upgrade takes the newest
+lock: ## regenerate requirements.lock with its versions; LOCK_ARGS=--upgrade takes the newest
 	@$(UV) --version >/dev/null 2>&1 || { echo "make lock needs uv (pipx install uv)" >&2; exit 1; }
 	$(UV) pip compile pyproject.toml --extra workflow --extra dev --universal --python-version 3.11 \
 	  --fork-strategy fewest --generate-hashes --no-header --quiet $(LOCK_ARGS) --output-file requirements.lock

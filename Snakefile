@@ -2,7 +2,7 @@
 #
 #   snakemake --cores 16                  everything, at paper scale
 #   snakemake factorization --cores 16    one paper
-#   snakemake --cores 2 --configfile config/quick.yaml    small sizes, embedded data
+#   snakemake --cores 2 --configfile config/quick.yaml    small sizes, stand-in data
 
 from snakemake.utils import min_version
 

@@ -1,8 +1,8 @@
 """The command line: look up, fetch, run, show.
 
-Results go to standard output; progress and errors to standard error. What a user can get wrong ends
-in one sentence and status 1 (2 when the command itself was misspelt). Everything but click is
-imported by the command that needs it, so that ``--help`` is there at once.
+Results go to standard output; progress and errors to standard error. A user's error ends in one
+sentence and status 1, or status 2 for a misspelt command or option. Each command imports what it
+needs, so that ``--help`` answers at once.
 """
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
@@ -28,7 +28,7 @@ DEFAULT_CLIENTS = 10
 
 
 class Sentences(click.Group):
-    """Group whose commands end a user's error in one sentence, without a traceback."""
+    """Group whose commands report a user's error in one sentence, without a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn errors that a user can cause into ``Error: …`` and status 1."""
@@ -45,7 +45,7 @@ class Sentences(click.Group):
 
 
 def _drop_unwritten_output() -> None:
-    """Let go of what standard output cannot take; Python would try again, and fail, at its end."""
+    """Drop output that standard output cannot take; Python would fail on it again at exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -96,7 +96,7 @@ def algorithms(name: str | None) -> None:
 @main.command()
 @click.option("--raw", default=RAW, show_default=True, help="Folder of the raw data files.")
 def datasets(raw: str) -> None:
-    """List the data sets: obtainable, or what has to be provided by hand.
+    """List the data sets: which can be fetched, and what must be provided by hand.
 
     \b
     Example:
@@ -184,10 +184,10 @@ def run(
     """Run ALGORITHM on DATASET and print where it ended and what it cost.
 
     Two algorithms with the same data set, partition and seed get the same clients and the same
-    random streams. The same command gives the same bytes in --out where CPU type, BLAS, its number
-    of threads and library versions are the same; with a private algorithm only if --simulate is
-    given: else its noise is the operating system's. Files of the data set that are not in --raw are
-    fetched first, as by fedcore fetch.
+    random streams. The same command writes the same bytes to --out if CPU type, BLAS, its number
+    of threads and library versions are the same. A private algorithm needs --simulate for this, as
+    its noise comes from the operating system otherwise. Files of the data set that are not in --raw
+    are fetched first, as by fedcore fetch.
 
     \b
     Examples:
@@ -263,7 +263,8 @@ def show(file: str) -> None:
 def verdicts(folder: str | None, combine: bool, why: bool) -> None:
     """Print which published values came out, from the results in FOLDER.
 
-    The default is results, of make reproduce, or else results/quick, of make quickstart.
+    FOLDER is by default results (from make reproduce), or else results/quick (from make
+    quickstart).
 
     \b
     Example:
@@ -285,7 +286,7 @@ def verdicts(folder: str | None, combine: bool, why: bool) -> None:
 
 
 def _results() -> str:
-    """Folder with verdicts: that of `make reproduce`, or else of `make quickstart`."""
+    """Return the folder with verdicts: of `make reproduce`, or else of `make quickstart`."""
     full, quick = "results", "results/quick"
     for folder in (full, quick):
         if any((Path(folder) / name).exists() for name in ("verdicts.tsv", "verdicts")):
@@ -304,7 +305,7 @@ def _algorithm_row(name: str) -> tuple[str, ...]:
     try:
         algorithm = get(name)
         return name, algorithm.paper, algorithm.title
-    except FedcoreError as error:  # an optional extra, or somebody else's broken package
+    except FedcoreError as error:  # a missing extra, or another package's error
         return name, "broken", " ".join(str(error).split())
 
 
@@ -318,28 +319,32 @@ def _parameters(settings: Sequence[str]) -> dict[str, Any]:
         if name == "n_components":
             raise click.BadParameter("give n_components as --components", param_hint="--set")
         if name == "start":
-            raise InputError("a starting basis cannot be given on the command line")
+            raise InputError("--set takes no starting basis: give it to fedcore.run in Python")
         values[name] = _value(value)
     return values
 
 
 def _partition(text: str | None, clients: int | None) -> dict[str, Any]:
-    """Read ``by=KIND,KEY=VALUE`` (commas inside brackets do not part) and join the client count."""
+    """Read ``by=KIND,KEY=VALUE``, split at commas outside brackets, and add the client count."""
     parts: dict[str, Any] = {}
     for pair in re.split(r",(?![^\[]*\])", text) if text else []:
         key, equals, value = pair.strip().partition("=")
         if not equals or key in parts:
-            raise click.BadParameter(f"'{pair}' is not a new KEY=VALUE", param_hint="--partition")
+            wrong = "is not KEY=VALUE" if not equals else f"gives the key {key} a second time"
+            raise click.BadParameter(f"'{pair}' {wrong}", param_hint="--partition")
         parts[key] = _value(value)
     if clients is not None and "clients" in parts:
-        raise click.BadParameter("number of clients given twice", param_hint="--partition")
+        raise click.BadParameter(
+            "the number of clients is given twice: drop it here or drop --clients",
+            param_hint="--partition",
+        )
     if clients is not None or not parts:
         parts["clients"] = DEFAULT_CLIENTS if clients is None else clients
     return {"by": "shuffled"} | parts
 
 
 def _value(text: str) -> Any:
-    """Read a value as YAML does, and 1e-6 as the number that it is."""
+    """Read a value as YAML, and 1e-6, which YAML takes for a string, as a number."""
     from fedcore.config.strict_yaml import parse_yaml
 
     try:

@@ -1,7 +1,7 @@
-"""Making a problem from its specification in a configuration file.
+"""Make a problem from its specification in a configuration file.
 
-One module per kind of source, imported when it is needed, so that the code of one is no part of
-the other's fingerprint.
+There is one module per kind of source, imported when needed, so that the fingerprint of a generated
+problem does not cover the code for data sets, or the reverse.
 """
 
 from __future__ import annotations
@@ -42,20 +42,24 @@ def build(
     spec : mapping
         Either ``generator`` and its ``params``, or ``dataset``, ``options``, ``first`` (number of
         leading samples), ``scale`` and ``partition``. With ``gram``, the sum of the clients' Gram
-        matrices is made, too.
+        matrices is computed, too.
     raw : str
         Folder of the raw data files.
     seed : int
-        Master seed; the problem's own stream hangs on its name, not on who uses it.
+        Master seed; the problem's random stream depends on this seed, the name and the draw only.
     surrogate : bool
-        Take the data set's offline stand-in; a generator's matrices count as stand-ins, too.
+        Take the data set's offline stand-in; a generated problem then has the status 'surrogate'.
     draw : int, optional
-        Number of the draw, of a problem of several.
+        Number of the draw, for a problem with several.
+
+    Returns
+    -------
+    Problem
 
     Raises
     ------
     ConfigError, DataError, InputError
-        When the specification is wrong or the data cannot be had.
+        When the specification is wrong or the data cannot be obtained.
     """
     key = (name_key(name),) if draw is None else (name_key(name), draw)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
@@ -66,10 +70,10 @@ def build(
 
 
 def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem | list[Problem]:
-    """Build as many independent draws of a problem as ``spec["draws"]`` says, or else the one.
+    """Build ``spec["draws"]`` independent draws of a problem, or one problem without this key.
 
-    With ``over``, lists of values by parameter of the generator, as many for each combination of
-    them, the combinations one after the other. Parameters and errors are those of `build`.
+    ``over`` lists values by parameter of the generator. Each combination of these values gets that
+    many draws, the combinations one after the other. Parameters and errors are those of `build`.
     """
     if "draws" not in spec:
         return build(name, spec, **options)
@@ -83,12 +87,12 @@ def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem |
 
 
 def check(spec: Mapping[str, Any]) -> None:
-    """Refuse a specification that the making of the problem would refuse, before anything is made.
+    """Check a specification before any problem is built.
 
     Raises
     ------
     ConfigError, InputError
-        As `build`, as far as it can be known without the data.
+        As `build`, as far as errors can be found without the data.
     """
     _kind(spec).check(spec)
 
@@ -101,7 +105,7 @@ def modules(spec: Mapping[str, Any], *, surrogate: bool = False) -> list[str]:
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool = False) -> dict[str, Any]:
-    """Return what else it depends on: the data set's entry in the registry, but for addresses."""
+    """Return what else a problem depends on: its registry entry, without addresses."""
     return _kind(spec).described(spec, surrogate=surrogate)
 
 

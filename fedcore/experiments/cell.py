@@ -1,10 +1,10 @@
 """One cell of an experiment: an algorithm with fixed parameters on one problem, all repeats.
 
 A cell is described by a plain dictionary (what Snakemake passes as a job's parameters) and becomes
-one history file. Repeats differ in their random stream only, which depends on the experiment and
-the number of the repeat and never on the algorithm: competing algorithms share data, sketches and
-starts. Privacy noise they do not share: it derives from the seed as well, as a cell is a
-simulation, but by a key that holds algorithm, cell and parameters (see `fedcore.privacy.noise`).
+one history file. Repeats of one problem differ in their random stream only. The stream depends on
+the master seed, experiment, problem and repeat, not on the algorithm, so competing algorithms share
+data, sketches and starts. They do not share privacy noise: a simulation derives the noise from the
+seed by a key with algorithm, cell and parameters (see `fedcore.privacy.noise`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ from fedcore.problems.regression import Truth
 from fedcore.recorder import Recorder
 from fedcore.seeds import name_key
 
-# Parameters that may be given as "reference": quantities that a theorem or a baseline takes as
-# known.
+# Parameters that may be given as "reference": a theorem or a baseline assumes that they are known.
 REFERENCES: dict[str, Callable[[Problem, int], float]] = {
     "sigma_max": lambda problem, rank: float(problem.singular_values[0]),
     "sigma_r": lambda problem, rank: float(problem.singular_values[rank - 1]),
@@ -78,13 +77,13 @@ def run_repeats(
         ``metrics``, ``iterates``, ``stop``, ``audit``, ``weaken``, ``tune``, ``together``, ``twin``
         and ``seed``; see `fedcore.experiments.plan.Cell`.
     draws : sequence of Problem
-        Of its problem, mostly one.
+        The draws of its problem, mostly one; repeat i runs on draw i modulo their number.
     code : str
         Fingerprint of the code, kept in the history.
     progress : callable
         Wraps the iteration over the repeats, for instance in a progress bar.
     simulate : bool, default=True
-        Draw privacy noise from the seed as well, so that the cell can be repeated; False for the
+        Draw privacy noise from the seed, so that the cell can be repeated, and not from the
         operating system's entropy.
 
     Returns
@@ -168,9 +167,9 @@ def run_repeats(
     }
     if recorders[0].ledger.privacy is not None:
         claims = [recorder.ledger.privacy.about() for recorder in recorders]
-        kinds = {kind for claim in claims for kind in claim["mechanisms"]}  # may differ by repeat
+        kinds = {kind for claim in claims for kind in claim["mechanisms"]}  # repeats may differ
         about["privacy"] = {**claims[0], "mechanisms": sorted(kinds)}
-        if not simulate:  # whoever knows all rows but one could check a guess of it
+        if not simulate:  # with the checksum, who knows all rows but one can check a guess of it
             del about["problem"]["sha256"]
         if tuned:
             tuned["note"] = tuning.UNPAID
@@ -196,7 +195,7 @@ def trial(
     simulate: bool = True,
     **options: Any,
 ) -> tuple[Recorder, dict[str, Any]]:
-    """Run one repeat with `params`; of a problem of several draws, each repeat has its own.
+    """Run one repeat with `params`, on draw `repeat` modulo the number of draws.
 
     `algorithm` replaces the cell's own, for a twin.
     """
@@ -213,20 +212,21 @@ def trial(
 def audit_module(name: str) -> ModuleType:
     """Return the module of an audit: one of `fedcore.audits` with ``watch`` and ``column``.
 
-    ``watch() -> Transcript`` says what is to be kept of a run, and ``column(problem, transcript,
-    recorder) -> list`` turns it into a column of its history, described by ``COLUMN``.
+    ``watch() -> Transcript`` returns what records the uploads of a run, and ``column(problem,
+    transcript, recorder) -> list`` turns the transcript into a column of the history, described by
+    ``COLUMN``.
 
     Raises
     ------
     ConfigError
-        When there is no such audit.
+        When the audit is unknown.
     """
     require_known(name, AUDITS, "unknown audit")
     return importlib.import_module(AUDITS[name])
 
 
 def repeat_seed(cell: Mapping[str, Any], repeat: int) -> np.random.SeedSequence:
-    """Seed of one repeat: master seed, experiment, repeat; the algorithm has no part in it."""
+    """Return the seed of a repeat, from master seed, paper, experiment, problem and repeat."""
     return np.random.SeedSequence(cell["seed"], spawn_key=(_seed_key(cell), repeat))
 
 
@@ -240,7 +240,8 @@ def _resolve(params: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
         if value == "reference":
             if name not in REFERENCES:
                 raise ConfigError(
-                    f"'{name}: reference' is not possible; only {sorted(REFERENCES)} are"
+                    f"'{name}: reference' is not possible: take a number; only "
+                    f"{', '.join(sorted(REFERENCES))} have a reference"
                 )
             rank, most = params.get("n_components"), min(problem.n_samples, problem.n_features)
             if not isinstance(rank, int) or not 1 <= rank <= most:
@@ -253,18 +254,20 @@ def _resolve(params: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
 
 def _truth(problem: Problem) -> Truth:
     if problem.truth is None:
-        raise ConfigError(f"problem {problem.name}: the model behind its labels is not known")
+        raise ConfigError(
+            f"problem {problem.name}: no model of its labels is known; give head_sigma as a number"
+        )
     return problem.truth
 
 
 def _checksum(draws: Sequence[Problem]) -> str:
-    """Checksum of a problem; of several draws that of their checksums."""
+    """Return a problem's checksum; for several draws, the sha256 of their checksums."""
     sums = [draw.checksum for draw in draws]
     return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
 
 
 def _answers(draws: Sequence[Problem]) -> dict[str, np.ndarray]:
-    """What is kept of the answer; with several draws, on a leading axis."""
+    """Return what a history keeps of the answer; several draws are stacked on a leading axis."""
     if len(draws) == 1:
         return draws[0].answer
     answers = [draw.answer for draw in draws]

@@ -8,5 +8,5 @@ from typing import Any
 
 
 def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return every combination of values by name, that of the first name changing slowest."""
+    """Return every combination of values by name; the first name's value changes slowest."""
     return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]

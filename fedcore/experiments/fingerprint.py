@@ -1,16 +1,15 @@
-"""Fingerprint of code: what it does, not how it is laid out or documented.
+"""Fingerprints of code, which do not depend on layout, comments, docstrings or module paths.
 
-The fingerprint of a module is the sha256 of its syntax tree without comments and docstrings,
-together with those of all modules that it imports, directly or not, from its own package and from
-fedcore. Where these lie does not count: such an import stands for the names that it binds and for
-what is in the module, so that moving a module, and naming its new place, changes nothing. Where the
-import stands counts only if a name that it binds has another meaning in the module, too. One
-function of a module, ``module:function``, stands for those of the module's statements that the
-function uses, and for what these import. Snakemake gets the fingerprint as a parameter of a job, so
-that a change of code, and only that, makes the job run again.
+The fingerprint of a module is a sha256 over its syntax tree and over the trees of all modules that
+it imports, directly or not, from its own package and from fedcore. An import is represented by the
+names that it binds and by the content of the imported module, so moving a module changes no
+fingerprint. The position of an import counts only if a name that it binds has another meaning
+elsewhere in the module. For one function, ``module:function``, the statements that the function
+uses and their imports count. Snakemake gets the fingerprint as a parameter of a job, and runs the
+job again when it changes.
 
-What the ``__init__.py`` of a package does beside binding names is not seen, unless the package
-itself is imported.
+Code in the ``__init__.py`` of a package counts only if it binds an imported name, or if the package
+itself is imported. Other packages, such as NumPy, do not count.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def fingerprint(*code: str, words: Iterable[str] = ()) -> str:
     *code : str
         Import paths of modules, or ``module:function``.
     words : iterable of str
-        What counts as well, such as the description of a column.
+        Texts that count, too, such as the description of a column.
 
     Returns
     -------
@@ -51,7 +50,7 @@ def fingerprint(*code: str, words: Iterable[str] = ()) -> str:
     Raises
     ------
     ModuleNotFoundError
-        When there is no source of a module, or no such function in it.
+        When a module has no source file, or does not define the function.
     """
     digest = hashlib.sha256()
     for text in sorted(_texts(closure(code))):
@@ -79,17 +78,17 @@ def notebook(path: str | os.PathLike[str]) -> list[str]:
         for cell in cells
         if cell["cell_type"] == "code"
         for line in "".join(cell["source"]).splitlines()
-        if not line.lstrip().startswith(("%", "!"))  # commands to Jupyter are no Python
+        if not line.lstrip().startswith(("%", "!"))  # Jupyter's commands are not Python
     ]
     tree = ast.parse("\n".join(lines))
     return sorted({imported.module for imported in _take_imports(tree, "", is_package=False)})
 
 
 def data_files(module: str) -> list[str]:
-    """Return ``path sha256`` of every file beside a module of a package that is not Python code.
+    """Return ``path sha256`` of every file in a module's package that is not Python code.
 
-    A module by itself shares its folder with everybody: of the files there, those count whose names
-    stand as texts in its code.
+    A module outside a package shares its folder with others; only files whose names are strings in
+    its code count.
     """
     source = _source(module.partition(":")[0])
     if source is None:
@@ -114,7 +113,7 @@ class Imported(NamedTuple):
 
 @cache
 def _tree(code: str) -> tuple[str, frozenset[Imported]]:
-    """Canonical dump of a module's or a function's syntax tree, and what it imports beside it."""
+    """Return the canonical dump of a module's or function's syntax tree, and its own imports."""
     module, _, function = code.partition(":")
     source = _source(module)
     if source is None:
@@ -135,7 +134,7 @@ def _tree(code: str) -> tuple[str, frozenset[Imported]]:
 def _texts(codes: Iterable[str]) -> list[str]:
     """Return what is hashed of each module: its tree, and names and contents of what it imports.
 
-    Modules that are alike but for what they import from modules further down are told apart.
+    The loop refines the contents until modules that differ only in indirect imports differ, too.
     """
     trees = {code: _tree(code) for code in codes}
     contents = {code: _content(code) for code in trees}
@@ -151,7 +150,7 @@ def _texts(codes: Iterable[str]) -> list[str]:
 
 @cache
 def _content(code: str) -> str:
-    """Hash of a module by itself: of what it imports the names alone count."""
+    """Return the hash of a module's tree and of the names, not the content, of its imports."""
     tree, imported = _tree(code)
     return _digest(f"{tree} {sorted(origin[:2] for origin in imported)}")
 
@@ -161,16 +160,16 @@ def _digest(text: str) -> str:
 
 
 def _take_imports(tree: ast.AST, module: str, *, is_package: bool) -> list[Imported]:
-    """Take what is imported from own modules out of a syntax tree, and return it."""
+    """Remove imports of own modules from a syntax tree, and return them."""
     taker = _Imports(module, is_package, _ambiguous(tree, module, is_package=is_package))
     taker.visit(tree)
     return taker.found
 
 
 class _Imports(ast.NodeTransformer):
-    """Takes imports of own modules out, and of strings that are own paths all but the last part.
+    """Removes imports of own modules, and the packages from strings that are own import paths.
 
-    An import that binds an ambiguous name leaves a mark where it stood, with a number.
+    An import that binds an ambiguous name leaves a numbered mark in its place.
     """
 
     def __init__(self, module: str, is_package: bool, ambiguous: set[str]) -> None:
@@ -180,7 +179,7 @@ class _Imports(ast.NodeTransformer):
         self.found: list[Imported] = []
 
     def visit_Import(self, node: ast.Import) -> ast.AST:
-        """``import package.module``: the path stays, as what follows names it."""
+        """``import package.module`` keeps its path, because later code names it."""
         for alias in node.names:
             if _is_own(alias.name, self.packages):
                 bound, (base, _, name) = alias.asname or alias.name, alias.name.rpartition(".")
@@ -207,7 +206,7 @@ class _Imports(ast.NodeTransformer):
         return ast.ImportFrom(None, marks, 0) if marks else None
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        """A string such as ``"fedcore.linalg:orth"``: whoever follows it has its code hashed."""
+        """Shorten a string such as ``"fedcore.linalg:orth"``; its user gets that code hashed."""
         if isinstance(node.value, str) and node.value.startswith(f"{OWN}."):
             path, colon, function = node.value.partition(":")
             if path.replace(".", "").isidentifier() and _source(path):
@@ -216,9 +215,9 @@ class _Imports(ast.NodeTransformer):
 
 
 def _ambiguous(tree: ast.AST, module: str, *, is_package: bool) -> set[str]:
-    """Names that a module imports, and that stand for something else in another part of it.
+    """Return the names that a module imports and that mean something else elsewhere in it.
 
-    Of a function's own names those count that it or another one imports.
+    A name local to a function counts only if some function imports it.
     """
     bindings = list(_bindings(tree, module, is_package=is_package))
     imported = {name for name, origin, top in bindings if origin and not top}
@@ -226,12 +225,12 @@ def _ambiguous(tree: ast.AST, module: str, *, is_package: bool) -> set[str]:
     for name, origin, top in bindings:
         if top or origin or name in imported:
             meanings[name].add(origin)
-    every = "*" in meanings  # which names it binds is not known
+    every = "*" in meanings  # a star import may bind any name
     return {n for n, found in meanings.items() if every or len(found) > 1 or hasattr(builtins, n)}
 
 
 def _gives(package: str, name: str) -> bool:
-    """Whether a package may mean something else by `name` than its module of this name."""
+    """Whether `name` in a package may be something else than its module of this name."""
     source = _source(package)
     if source is None or source.name != "__init__.py":
         return False
@@ -245,7 +244,7 @@ def _gives(package: str, name: str) -> bool:
 def _bindings(
     node: ast.AST, module: str, *, is_package: bool, top: bool = True
 ) -> Iterator[tuple[str, str, bool]]:
-    """Every bound name, where it is imported from or "", and whether at the top of the module."""
+    """Yield each bound name, its origin ("" if not imported), and whether it is at module level."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ImportFrom):
             base = _imported_from(child, module, is_package=is_package)
@@ -278,10 +277,10 @@ def _is_own(module: str, packages: set[str]) -> bool:
 
 
 def _used(body: list[ast.stmt], name: str) -> list[ast.stmt]:
-    """Return those of a module's statements that a name of it stands for, in their order.
+    """Return the statements of a module on which one of its names depends, in their order.
 
-    These are the ones that bind the name or a name that is used by one of them, and, if there are
-    any, all that bind nothing by themselves, such as a call or a condition.
+    These are the statements that bind the name, or a name that they use in turn. If there are any,
+    all statements that bind nothing, such as a call or a condition, are added with what they use.
     """
     binds = {statement: set(_bound(statement)) for statement in body}
     if not any(name in names for names in binds.values()):
@@ -302,7 +301,7 @@ def _used(body: list[ast.stmt], name: str) -> list[ast.stmt]:
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
-    """Names that a statement at the top of a module binds; none of one that only does something."""
+    """Yield the names that a statement at module level binds; none for a call or a condition."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield statement.name
     elif isinstance(statement, ast.Import | ast.ImportFrom):
@@ -316,12 +315,12 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def _names(statement: ast.AST) -> list[str]:
-    """Every name that a statement mentions."""
+    """Return every name that a statement mentions."""
     return [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]
 
 
 def _narrowed(statement: ast.stmt, known: set[str]) -> ast.stmt:
-    """An import without the names that are not used, any other statement as it is."""
+    """Return an import without its unused names, and any other statement as it is."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
         kept = [a for a in statement.names if (a.asname or a.name.split(".")[0]) in known]
         statement.names = kept or statement.names
@@ -333,7 +332,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _canonical(node: object) -> str:
-    """Text of a syntax tree that does not depend on the version of Python, as `ast.dump` does."""
+    """Return a dump of a syntax tree that, unlike `ast.dump`'s, all Python versions share."""
     if isinstance(node, ast.AST):
         fields = [
             f"{key}={_canonical(value)}"
@@ -347,7 +346,7 @@ def _canonical(node: object) -> str:
 
 
 def _imported_from(node: ast.ImportFrom, module: str, *, is_package: bool) -> str:
-    """Absolute name of the module that a ``from … import`` in `module` names."""
+    """Return the absolute name of the module that a ``from … import`` in `module` names."""
     if not node.level:
         return str(node.module)
     parts = module.split(".")
@@ -365,7 +364,7 @@ def _drop_docstring(node: ast.AST) -> None:
 
 @cache
 def _source(module: str) -> Path | None:
-    """File of a module, found without executing it; None when there is none."""
+    """Return the file of a module, found without executing the module; None when there is none."""
     if "." in module:
         parent = _source(module.rpartition(".")[0])
         if parent is None or parent.name != "__init__.py":

@@ -18,7 +18,7 @@ SCALES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "none": lambda x: np.asarray(x, dtype=np.float64),
     "unit": lambda x: x / 255.0,
     "signed_unit": lambda x: (x / 255.0 - 0.5) / 0.5,
-    "unit_rows": lambda x: clip_rows(np.asarray(x, dtype=np.float64), 1.0),  # longer ones cut to 1
+    "unit_rows": lambda x: clip_rows(np.asarray(x, dtype=np.float64), 1.0),  # norms over 1 become 1
 }
 
 
@@ -30,7 +30,7 @@ def make(
     first = spec.get("first", len(data.x))
     if first > len(data.x):
         raise ConfigError(
-            f"problem {name}: asks for the first {first} samples, {data.name} has {len(data.x)}"
+            f"problem {name} asks for the first {first} samples, but {data.name} has {len(data.x)}"
         )
     scale = spec.get("scale", "none")
     require_known(scale, SCALES, f"problem {name}: unknown scale")
@@ -47,7 +47,7 @@ def check(spec: Mapping[str, Any]) -> None:
 
 
 def plugged_in(spec: Mapping[str, Any], *, surrogate: bool) -> list[str]:
-    """Return the loaders of the data set, which are imported by their names, or its stand-in."""
+    """Return the loaders of the data set, or the generator of its stand-in, as import paths."""
     entry, plugin = registry.find(spec["dataset"])
     if plugin is not None:
         return [plugin.module]
@@ -55,7 +55,7 @@ def plugged_in(spec: Mapping[str, Any], *, surrogate: bool) -> list[str]:
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool) -> dict[str, Any]:
-    """Return what the rows depend on beside code: the registry's words, without the addresses."""
+    """Return what the rows depend on beside code: the registry entry, without addresses."""
     entry, plugin = registry.find(spec["dataset"])
     if plugin is not None:
         return {"plugin": plugin.value, "files": data_files(plugin.module)}

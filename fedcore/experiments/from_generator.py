@@ -25,22 +25,22 @@ def make(
         problem.truth = known
     elif known is not None:
         problem.reference = known  # fills the cached property
-    if surrogate:  # sizes are not the paper's, so that a result must not pass for its own
+    if surrogate:  # the sizes are not the paper's, so results must not pass for the paper's
         problem.status, problem.note = "surrogate", "drawn at the sizes of this configuration"
     return problem
 
 
 def check(spec: Mapping[str, Any]) -> None:
-    """Check the parameters of the generator, of every draw; see `build.check`."""
+    """Check the generator's parameters for every draw; see `build.check`."""
     for setting in combinations(spec.get("over", {})):
         generators.check(spec["generator"], {**spec.get("params", {}), **setting})
 
 
 def plugged_in(spec: Mapping[str, Any], *, surrogate: bool) -> list[str]:
-    """Return the module of the generator, which is imported by its name."""
+    """Return the import path of the generator's module."""
     return [generators.REGISTRY.module_name(spec["generator"])]
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool) -> dict[str, Any]:
-    """Return nothing: a drawn problem depends on its specification and code alone."""
+    """Return nothing: a drawn problem depends on its specification, the seed and code only."""
     return {}

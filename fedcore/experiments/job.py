@@ -1,4 +1,4 @@
-"""What the scripts of the workflow share: their log, and errors of one sentence."""
+"""Logs and error messages of the workflow's scripts."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from fedcore.errors import FedcoreError, SupersededError
 from fedcore.files import atomic
 
 DAY = 86400.0  # seconds
-# Signals that by default end a process without a word; here the block is left by an exception, so
-# that temporary files are removed, too.
+# Signals that by default end a process silently. Here they raise an exception, so that temporary
+# files are removed.
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -31,9 +31,9 @@ ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU, signal.SIGUSR1, signal.
 def logged(path: str) -> Iterator[None]:
     """Send standard error to the job's log; turn a user's error into one sentence and status 1.
 
-    The log's first line names the job's process. A run that was killed may leave a job that goes
-    on; when a later run starts the same job, it begins a new log, and `atomic.replace` lets only
-    the process that the log names put a file in its place.
+    The log's first line names the job's process. A job may outlive a killed run. When a later run
+    starts the same job, the new job begins a new log, and `atomic.replace` lets only the process
+    that the log names write the result.
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ def logged(path: str) -> Iterator[None]:
     Raises
     ------
     SystemExit
-        With status 1, after the message of a `FedcoreError` has gone to the log and the terminal;
-        any other error passes, and its traceback stands in the log. With status 0 when a later run
-        has started the job again: there is nothing that Snakemake should clear away.
+        With status 1 after a `FedcoreError`, whose message goes to the log and the terminal. With
+        status 0 when a later run has started the job again, as Snakemake must not remove the newer
+        result. Any other error passes, and its traceback goes to the log.
     """
     terminal = sys.stderr
-    Path(path).unlink(missing_ok=True)  # whoever has it open keeps writing into the old one
+    Path(path).unlink(missing_ok=True)  # a job that has it open keeps writing to the old log
     first = f"job {secrets.token_hex(8)}, process {os.getpid()} on {platform.node()}"
     with (
         open(path, "w", buffering=1, encoding="utf-8") as log,
@@ -56,7 +56,7 @@ def logged(path: str) -> Iterator[None]:
         _alive(Path(".snakemake/jobs")),
     ):
         print(first, file=log)
-        # In the environment, as a notebook writes its files from a process of its own.
+        # In the environment, because a notebook runs in a child process.
         os.environ[atomic.JOB] = f"{first}\n{Path(path).absolute()}"
         try:
             with _last_words(log):
@@ -75,26 +75,26 @@ def logged(path: str) -> Iterator[None]:
 
 
 def _sentence(error: Exception) -> str | None:
-    """Message of a user's error, be it raised here or in a notebook that was executed."""
+    """Return the message of a user's error, raised here or in an executed notebook, else None."""
     if isinstance(error, FedcoreError):
         return str(error)
-    # papermill's error carries the name and the message of what the notebook raised.
+    # papermill's error carries the name and the message of the notebook's error.
     known = {kind.__name__ for kind in FedcoreError.__subclasses__()}
     return error.evalue if getattr(error, "ename", None) in known else None  # type: ignore[attr-defined]
 
 
 @contextlib.contextmanager
 def _last_words(log: IO[str]) -> Iterator[None]:
-    """Write into `log` what ends the block, be it a signal or `sys.exit`, and where.
+    """Write into `log` which signal or exit ends the block, and where.
 
-    An ordinary error passes: `logged` says it. Of SIGKILL no process can say anything. The signals
-    of `ENDING` raise a `KeyboardInterrupt` with their name.
+    The signals of `ENDING` raise a `KeyboardInterrupt` with their name; SIGKILL cannot be caught.
+    An ordinary error passes, as `logged` reports it.
     """
     with contextlib.ExitStack() as stack:
         if threading.current_thread() is threading.main_thread():
             for number in ENDING:
                 stack.callback(signal.signal, number, signal.signal(number, _end))
-        # Of a crash in compiled code the log gets the name and where Python was.
+        # After a crash in compiled code the log has the signal's name and Python's traceback.
         if not faulthandler.is_enabled():
             faulthandler.enable(log)
             stack.callback(faulthandler.disable)
@@ -115,7 +115,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def _alive(path: Path) -> Iterator[None]:
-    """Hold a shared lock, where the operating system has locks, until the block ends."""
+    """Hold a shared lock on a file until the block ends, if the file system has locks."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
             fcntl.flock(stack.enter_context(open(path, "ab")), fcntl.LOCK_SH)
@@ -128,13 +128,13 @@ def remove_left_overs(folder: Path, made: Iterable[Path], shared: Iterable[Path]
     Parameters
     ----------
     folder : path
-        Snakemake's working folder, ``.snakemake``. Nothing happens while a job runs that was
-        started from there, as every job holds a lock on ``<folder>/jobs``.
+        Snakemake's working folder, ``.snakemake``. Nothing is removed while one of its jobs runs:
+        every job holds a lock on ``<folder>/jobs``.
     made : iterable of path
         Folders of results, which no other checkout writes.
     shared : iterable of path
-        Folders of raw data, which others may be writing into, too. Only files in their subfolders
-        count, and of those only what has not changed for a day.
+        Folders of raw data, which other checkouts may write, too. Only files in their direct
+        subfolders are removed, and only if they have not changed for a day.
     """
     before = time.time() - DAY
     try:
@@ -147,7 +147,7 @@ def remove_left_overs(folder: Path, made: Iterable[Path], shared: Iterable[Path]
             size = sum(path.stat().st_size for path in found)
             for path in found:
                 path.unlink()
-    except OSError:  # a job is alive, or nothing can be locked or written here
+    except OSError:  # a job runs, or the folder cannot be locked or written
         return
     if found:
         files = f"{len(found)} temporary file{'s' * (len(found) > 1)} ({size / 1e6:.1f} MB)"

@@ -1,4 +1,4 @@
-"""When a recorded run may end: once each of several conditions has held."""
+"""Stopping rules: a recorded run ends once each of its rules has held."""
 
 from __future__ import annotations
 
@@ -11,24 +11,28 @@ KINDS = ("at_most", "relative_change")
 
 
 class Stop:
-    """End a run when every condition has held at least once, in whatever order.
+    """End a run when every rule has held at least once, in any order.
 
-    So one run tells how many rounds each of several stopping rules would have taken.
+    One run then shows how many rounds each of several stopping rules takes.
 
     Parameters
     ----------
     rules : mapping of str to mapping
-        By column: ``{"at_most": x}`` holds when the value is x or less, and
-        ``{"relative_change": x}`` when it differs by at most x times itself from the value before.
+        Rules by column: ``{"at_most": x}`` holds when the value is x or less, and
+        ``{"relative_change": x}`` when the value differs from the one before by at most x times its
+        absolute value.
 
     Raises
     ------
     ConfigError
         For an unknown kind of rule.
+    InputError
+        For a negative limit.
 
     Notes
     -----
-    In a private run a rule may read released columns only; asking for another is an `InputError`.
+    In a private run a rule may read released columns only; a rule on another column is an
+    `InputError`.
     """
 
     def __init__(self, rules: Mapping[str, Mapping[str, float]]) -> None:
@@ -40,7 +44,7 @@ class Stop:
         self._before: dict[str, float] = {}
 
     def __call__(self, row: Mapping[str, float]) -> bool:
-        """Take note of a new row of the history; return whether the run should end."""
+        """Evaluate the rules on a new row of the history; return whether the run should end."""
         for (column, kind), limit in list(self._open.items()):
             try:
                 value = row[column]

@@ -1,12 +1,12 @@
-"""Choosing hyper-parameters from a declared grid, by one rule for every method.
+"""Choose hyper-parameters from a declared grid, by one rule for every method.
 
-Every combination of the grid's values is run on the first repeats of the cell. Of each run the
-geometric mean of a measure over every so many rounds is taken, so that speed counts and not the end
-alone. Of the combinations with the fewest runs that diverged, mostly none, that with the smallest
-median is taken for all repeats. What was tried and what came out goes into the history.
+Every combination of the grid's values runs on the first repeats of the cell. The value of a run is
+the geometric mean of a measure taken at regular intervals, so that speed counts and not the end
+alone. Among the combinations with the fewest diverged runs, the one with the smallest median value
+is used for all repeats. The history keeps all combinations and their values.
 
-The measures are exact, so that of a private method the choice itself gives something away: it is
-allowed, as a cell is a simulation, and the history says that it was not paid for.
+The measure is exact: for a private method the choice itself leaks information that the privacy
+budget does not cover. It is allowed because a cell is a simulation, and the history says so.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def tune(
     Parameters
     ----------
     cell : mapping
-        With ``tune``: the measure ``by`` which to choose, on ``every`` so many records of the first
-        ``repeats`` repeats, and ``over``, the grid: values by name.
+        Its ``tune`` has the name of the measure (``by``), the number of records between two values
+        (``every``), the number of ``repeats`` to try, and the grid: values by name (``over``).
     draws : sequence of Problem
     trial : callable
         ``trial(cell, draws, params, repeat, metrics) -> (recorder, output)``, as `cell.trial`.
@@ -44,9 +44,9 @@ def tune(
     Returns
     -------
     dict
-        ``by``, ``every``, ``repeats``, ``settings`` (a list of changes), ``values`` (the median of
-        each, where a repeat that diverged counts as infinite), ``diverged`` (how many did) and
-        ``chosen``.
+        ``by``, ``every``, ``repeats``, ``settings`` (the combinations), ``values`` (the median of
+        each; a diverged run counts as infinite), ``diverged`` (the number of diverged runs of each)
+        and ``chosen`` (a combination).
     """
     by, every, over = (cell["tune"][key] for key in ("by", "every", "over"))
     repeats = min(cell["repeats"], cell["tune"]["repeats"])
@@ -72,7 +72,7 @@ def tune(
 
 
 def _sampled(metric: metrics.Metric, every: int) -> metrics.Metric:
-    """Return the metric evaluated on every so many records after the first, else NaN."""
+    """Return the metric evaluated at record `every` and its multiples, and NaN elsewhere."""
     count = itertools.count()
 
     def function(iterate: Iterate, problem: Problem) -> float:
@@ -83,10 +83,10 @@ def _sampled(metric: metrics.Metric, every: int) -> metrics.Metric:
 
 
 def _mean(recorder: Recorder, by: str) -> float:
-    """Geometric mean of what was measured; infinite for a run that diverged."""
+    """Return the geometric mean of the measured values; infinite for a diverged run."""
     if recorder.rows[-1]["diverged"]:
         return np.inf
     values = recorder.columns()[by]
     values = values[~np.isnan(values)]
-    # A measure of exactly zero is as good as the smallest number.
+    # A measure of zero counts as the smallest normal number.
     return float(np.exp(np.log(np.maximum(values, np.finfo(float).tiny)).mean()))

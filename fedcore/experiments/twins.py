@@ -1,13 +1,12 @@
-"""What one rounding of the start does to a run, measured by a twin of the run.
+"""Twins: a second run whose start is changed by one rounding shows how far rounding is amplified.
 
-A method that amplifies rounding ends elsewhere on another CPU, with another number of threads, or
-with other runs beside it, and its count of rounds then says as much about the machine as about the
-method. So a cell with ``twin: rounding`` runs every repeat a second time. Only the start differs:
-each of its entries is the next floating-point number above or below. Data, draws after it, limits
-and stopping rules are the same.
+A method that amplifies rounding may end elsewhere on another CPU, with another number of threads,
+or with other runs beside it. Its count of rounds then depends on the machine as well as on the
+method. A cell with ``twin: rounding`` therefore runs every repeat a second time, and only real
+arrays that the server draws, or the given `start`, differ: each entry is the next floating-point
+number above or below. Data, limits and stopping rules are the same.
 
-Any algorithm has a twin whose `start` is given or drawn by the server; which one it is that
-amplifies is measured, not declared.
+An algorithm can have a twin if its start is given or drawn by the server.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ COLUMN = (
 
 
 def nudge(matrix: np.ndarray) -> np.ndarray:
-    """Return `matrix` with each entry moved to the next number up or down, by a fixed pattern."""
+    """Return `matrix` with each entry moved to the next number up or down, in a fixed pattern."""
     matrix = np.asarray(matrix)
     signs = np.random.default_rng(0).choice([-np.inf, np.inf], matrix.shape)
     return np.nextafter(matrix, signs.astype(matrix.dtype))
 
 
 class Nudged(np.random.Generator):
-    """The stream of `rng`, with arrays of real numbers changed by one rounding.
+    """The stream of `rng`; each entry of an array of real numbers is changed by one rounding.
 
     Attributes
     ----------
     arrays : int
-        How many of them have been drawn.
+        Number of changed arrays.
     """
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -69,17 +68,17 @@ class Nudged(np.random.Generator):
 
 @dataclass
 class Pair:
-    """A run and its twin, and how far apart their subspaces are at each record.
+    """The distance between the subspaces of a run and its twin, at each record.
 
-    The two may run one after the other or side by side; an iterate is kept only until the other
-    run has come as far.
+    The two may run one after the other or side by side; an iterate is kept until the other run
+    reaches the same record.
     """
 
     distances: dict[int, float] = field(default_factory=dict)
     _waiting: dict[tuple[bool, int], np.ndarray] = field(default_factory=dict)
 
     def see(self, of_twin: bool, record: int, shared: np.ndarray) -> None:
-        """Take note of the shared matrix at a record of the run or `of_twin`."""
+        """Compare or keep the shared matrix at a record of the run or, if `of_twin`, the twin."""
         basis = orth(shared) if np.isfinite(shared).all() else np.full_like(shared, np.nan)
         other = self._waiting.pop((not of_twin, record), None)
         if other is None:
@@ -89,17 +88,17 @@ class Pair:
             self.distances[record] = sin_theta(basis, other) if same else np.nan
 
     def column(self, records: int) -> list[float]:
-        """Return the distance at each of so many records."""
+        """Return the distances at the first `records` records; NaN where one run has ended."""
         return [self.distances.get(record, np.nan) for record in range(records)]
 
 
 @dataclass(frozen=True)
 class Perturbed(Algorithm):
-    """An algorithm from a start that is changed by one rounding."""
+    """An algorithm whose start is changed by one rounding."""
 
     @property
     def run(self) -> Callable[..., dict[str, Any]]:
-        """The algorithm; a `ConfigError` when no start was given and the server drew none."""
+        """The algorithm; raises ConfigError when no start was given and the server drew none."""
 
         def run(federation: Federation, params: Any, rng: Any, record: Any) -> dict[str, Any]:
             if params.start is not None:

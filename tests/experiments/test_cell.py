@@ -94,7 +94,7 @@ def test_competing_algorithms_share_sketches_and_starts(problem_file, tmp_path):
     ):
         np.testing.assert_array_equal(other.final["V"], plain.final["V"])
     for other in (history("power_gd", momentum=True), history("power_prox")):
-        # The same U₀; evaluated in two forms that are equal up to rounding.
+        # The same U₀, computed by two formulas that are equal up to rounding.
         np.testing.assert_allclose(other["objective"][:, 0], plain["objective"][:, 0], rtol=1e-12)
 
 
@@ -121,7 +121,7 @@ def test_reference_stands_for_the_singular_values_of_the_data(problem_file, tmp_
     sigma = np.linalg.svd(S)[1]
     named = history(sigma_max="reference", sigma_r="reference")
     given = history(sigma_max=float(sigma[0]), sigma_r=float(sigma[1]))
-    # Two SVDs of the same matrix: rounding.
+    # Two SVDs of the same matrix differ by rounding.
     np.testing.assert_allclose(named.iterates["shared"], given.iterates["shared"], rtol=1e-12)
     assert named.about["params"]["sigma_max"] == "reference"
 
@@ -169,7 +169,7 @@ def test_no_clock_host_or_path_is_in_the_provenance(problem_file, tmp_path):
         assert set(file.attrs) == {"schema", "about"}
         about = json.loads(file.attrs["about"])
     assert str(tmp_path) not in json.dumps(about)
-    # The whole of it: whoever adds a field has to think here whether equal runs keep equal bytes.
+    # All fields: who adds one must check here that equal runs keep equal bytes.
     assert set(about) == {
         "paper", "experiment", "algorithm", "name", "params", "problem", "seed", "code", "versions",
     }  # fmt: skip

@@ -55,7 +55,7 @@ def write(root: Path, name: str, text: str) -> None:
 
 
 def forget() -> None:
-    """A new process would start with empty caches."""
+    """Empty the caches, as a new process would start."""
     module._tree.cache_clear()
     module._content.cache_clear()
     module._source.cache_clear()
@@ -576,7 +576,7 @@ def test_a_cell_depends_on_which_function_a_metric_is_and_on_what_ends_its_runs(
 
 
 def interpreters() -> list[str]:
-    """This Python and those of other versions that are at hand and run."""
+    """This Python, and installed Pythons of other versions that work."""
     found = [sys.executable]
     for version in ("3.12", "3.13", "3.14"):
         path = shutil.which(f"python{version}")  # it may be a shim without a Python behind it

@@ -1,4 +1,4 @@
-"""The log of a job that was ended says by what and where."""
+"""The log of a job that was ended names the cause and the place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ with logged("job.log"), atomic.replace("output") as path:
     path.write_text("whole")
 """
 
-# What a plug-in or somebody outside may do, and what the log's last line says of it.
+# Code with which a job ends itself, and what the last line of its log says.
 ENDED = {
     "sys.exit": ("sys.exit(3)", 3, "SystemExit 3"),
     "sys.exit without a status": ("sys.exit()", 0, "SystemExit"),
@@ -35,7 +35,7 @@ ENDED = {
 
 @pytest.fixture
 def job(tmp_path):
-    """Run a job that harms itself; return its exit status and its log."""
+    """Run a job that ends itself; return its exit status and its log."""
     (tmp_path / ".snakemake").mkdir()
 
     def run(harm):

@@ -11,7 +11,7 @@ from fedcore.experiments.stopping import Stop
 
 
 def steps(stop, column, values):
-    """Rows until the rule says stop."""
+    """Return the index of the row at which the rule stops the run."""
     return next((k for k, value in enumerate(values) if stop({column: value})), None)
 
 

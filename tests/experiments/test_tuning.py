@@ -1,4 +1,4 @@
-"""Grids, trials on draws of their own, and what the history says of them."""
+"""Tuning: the grid, trials on separate draws, and the record in the history."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_every_entry_moves_to_a_neighbour():
 
 def test_a_nudged_stream_is_the_same_stream():
     plain, nudged = np.random.default_rng(3), twins.Nudged(np.random.default_rng(3))
-    assert plain.standard_normal() == nudged.standard_normal()  # a number is no start
+    assert plain.standard_normal() == nudged.standard_normal()  # single numbers stay as they are
     assert nudged.arrays == 0
     for name in ("random", "uniform", "normal", "standard_normal"):
         expected, found = (getattr(rng, name)(size=(9, 2)) for rng in (plain, nudged))
@@ -95,10 +95,10 @@ def test_a_nudged_stream_is_the_same_stream():
 def test_a_stable_method_moves_by_rounding(problem_file, tmp_path, algorithm, params, together):
     """One rounding turns range(Z₀) by at most ε ‖Z₀‖_F / σ_min(Z₀).
 
-    What SSI makes of it: in T = S C⁻¹, C and S the parts of Z₀ inside and outside of the dominant
-    space, a round multiplies every entry by a ratio of eigenvalues below 1, so that the turn grows
-    by no more than 1/cos², cos = σ_min(C), and a round adds its own roundings, of n ε at most. The
-    other methods come to that space faster.
+    Let C and S be the parts of Z₀ inside and outside of the dominant space, and T = S C⁻¹. A round
+    of SSI multiplies every entry of T by a ratio of eigenvalues below 1. So the turn grows by at
+    most 1/cos² with cos = σ_min(C), and a round adds its own roundings of at most n ε. The other
+    methods reach the dominant space faster.
     """
     spec = cell(algorithm, params, together=together)
     history = run_cell(spec, problem_file, tmp_path / "cell.h5")
@@ -167,7 +167,7 @@ def test_a_given_start_is_changed_too(problem_file, tmp_path):
     data = np.vstack(storage.load(problem_file).clients)
     ends = [data.T @ (data @ s) for s in (start, twins.nudge(start))]
     expected = sin_theta(*(np.linalg.qr(end)[0] for end in ends))
-    # Both are some ten roundings of the same size, in another order.
+    # Both add about ten roundings of the same size, in another order.
     assert history["twin_distance"][0, -1] == pytest.approx(expected, abs=60 * EPS)
     assert history["twin_distance"][0, -1] > 0
 
@@ -210,7 +210,7 @@ def test_a_run_may_say_otherwise_than_its_experiment(tmp_path):
 
 
 def test_every_published_count_of_faps_has_a_twin_in_its_experiment():
-    """At the small end of a sweep, where one over n or m would be doubled in cost otherwise."""
+    """Of a sweep over n or m, only the small end has twins, as twins double the cost."""
     plan = load_plan({"papers": ["faps"]}, ROOT / "config/papers", answers=bool)
     published = set()
     for line in plan.papers["faps"]["published"]:
@@ -221,6 +221,6 @@ def test_every_published_count_of_faps_has_a_twin_in_its_experiment():
     faps = [cell for cell in plan.cells.values() if cell.algorithm == "faps"]
     twinned = {cell.experiment for cell in faps if cell.twin == "rounding"}
     assert len(published) >= 8 and published <= twinned
-    # What is printed, rule (26), is chaotic: there no cell goes without.
+    # The printed rule (26) is chaotic, so every cell with it has a twin.
     printed = [c for c in faps if c.experiment in published and "default" in c.name]
     assert printed and {cell.twin for cell in printed} == {"rounding"}

@@ -1,7 +1,7 @@
 """A copy of the checkout with a made-up paper in it, and a way to run Snakemake there.
 
-The copy holds what a fresh clone would: files that git tracks or would track. The paper (`tiny/`)
-is added as anybody would add one: a paper file, a report, a notebook, a registry entry.
+The copy has the files of a fresh clone: those that git tracks or would track. The paper (`tiny/`)
+is added as a user would add one: a paper file, a report, a notebook, a registry entry.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Checkout:
         return Finished(done.returncode, done.stdout)
 
     def planned(self, *args: str) -> dict[str, str]:
-        """What a run would make: first output of every job, below the folder of results -> rule."""
+        """The jobs of a dry run: rule by first output, as a path below the folder of results."""
         dry = self.snakemake("-n", *args)
         assert dry.status == 0, dry.text
         jobs = {
@@ -94,7 +94,7 @@ class Checkout:
         return {file.relative_to(self.root).as_posix(): file.read_bytes() for file in whole}
 
     def payload(self) -> dict[str, bytes]:
-        """All that must not differ from run to run: not logs, benchmarks and executed notebooks."""
+        """Files that must not differ between runs: no logs, benchmarks or executed notebooks."""
         folders = ("histories", "tables", "figures", "plans", "verdicts")
         kept = [f"results/tiny/{folder}/**/*" for folder in folders]
         return self.files("data/clients/**/*", *kept, "results/tiny/verdicts.*")
@@ -190,13 +190,13 @@ def add_data_set() -> Callable[[Checkout, str, dict[str, bytes]], None]:
 
 @pytest.fixture
 def fresh(pristine: Checkout, tmp_path: Path) -> Checkout:
-    """Copy of one's own, in which nothing has run."""
+    """A test's own copy, in which nothing has run."""
     return pristine.copy(tmp_path / "fresh")
 
 
 @pytest.fixture
 def done(first_run: tuple[Checkout, Finished], tmp_path: Path) -> Checkout:
-    """Copy of one's own, in which everything is up to date."""
+    """A test's own copy, in which everything is up to date."""
     finished, run = first_run
     assert run.status == 0, run.text
     return finished.copy(tmp_path / "done")

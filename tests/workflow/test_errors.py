@@ -1,4 +1,4 @@
-"""What a user gets wrong ends in one sentence that says where, what, and what was meant instead."""
+"""A user's error ends in one sentence with the place, the mistake and the nearest correct name."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_corrupt_history_stops_the_tables(corrupt):
 
 
 def test_data_that_cannot_be_had(first_run):
-    """A warning, once; its cells are left out and all others run; its published value says so."""
+    """One warning; its cells are left out, all others run, and its published value is 'not run'."""
     checkout, run = first_run
     warnings = [line for line in run.text.splitlines() if line.startswith("Not run, for want of ")]
     assert len(warnings) == 1

@@ -1,4 +1,4 @@
-"""After a job has failed no later run claims success before all is there; then all is there."""
+"""After a failed job, no run succeeds before every product exists; once mended, all are made."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from fedcore.reports import verdict_pages
 
-# Of each rule: a file of code that its job runs, and what is put at the end of it.
+# For each rule, a source file that its job runs and the code that the test appends to the file.
 BUGS = {
     "fetch": ("fedcore/datasets/fetching.py", "def fetch(*args, **options):"),
-    "problem": (  # once it draws: its parameters are checked before any job runs
+    "problem": (  # fails when it draws, because its parameters are checked before any job runs
         "fedcore/generators/low_rank.py",
         "def generate(rng, n_clients, samples, n_features, rank, noise=0): rng.random();",
     ),
@@ -29,7 +29,7 @@ def insert_bug(checkout, rule):
     """Let the jobs of a rule fail; return the function that mends it."""
     path, function = BUGS[rule]
     before = (checkout.root / path).read_text()
-    if rule == "fetch":  # whose code counts only when there is something to fetch
+    if rule == "fetch":  # runs only when there is something to fetch
         for name in ("raw/little/fetched.json", "clients/tiny/tiny/little.h5"):
             (checkout.root / "data" / name).unlink()
     bug = f"""{function}{" " * bool(function)}raise RuntimeError('a bug')"""
@@ -126,7 +126,7 @@ def test_one_file_of_a_fresh_checkout(fresh):
 
 
 def test_data_that_are_gone_take_no_results_with_them(first_run, done):
-    """Nobody can fetch `little` again: what was made from it stays, and a change of it fails."""
+    """`little` cannot be fetched again: its results stay, and a change of the problem fails."""
     shutil.rmtree(done.root / "data/raw/little")
     run = done.snakemake()
     assert run.status == 0, run.text
@@ -140,7 +140,7 @@ def test_data_that_are_gone_take_no_results_with_them(first_run, done):
         before, after = first_run[0].payload(), done.payload()
         assert before.keys() == after.keys()
         differing = {name for name in before if before[name] != after[name]}
-        # Snakemake may have made the new plan before, which says what is wanted, not what came out.
+        # Snakemake may have made the new plan before, which holds settings and no results.
         assert differing <= {"results/tiny/plans/tiny.json"}
 
 
@@ -158,7 +158,7 @@ def combined(checkout):
 
 
 def test_two_papers_of_which_one_fails(done):
-    """The name has a capital and digits. The table has what is up to date, until all is."""
+    """The name has a capital and digits. The table holds only papers that are up to date."""
     add_paper(done, "Smith2024")
     run = done.snakemake()
     assert run.status == 0, run.text

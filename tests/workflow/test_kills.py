@@ -18,10 +18,9 @@ from fedcore.experiments import job
 from fedcore.history import History
 from fedcore.problems import storage
 
-# Imported by every Python process of the run before anything else: at one file operation it says
-# that it is there and stops for good. A temporary file that is opened to be read (for its checksum)
-# is cut in half first, which is what a process leaves that dies while it writes. It goes on once
-# there is a second mark.
+# Every Python process of the run imports this code first. At one file operation the code makes a
+# mark and waits, until a second mark appears. If the operation opens a temporary file to read it
+# (for its checksum), the file is cut in half first, as if the process had died while writing.
 HANG = """
 import os, sys, time
 
@@ -47,7 +46,7 @@ def hook(event, args):
     os.mkdir(mark)
     with open(mark + "/pid", "w") as file:
         file.write(str(os.getpid()))
-    for _ in range(36000):  # for the longest of runs: the test kills it, or lets it go
+    for _ in range(36000):  # longer than any test: the test kills it, or lets it go on
         time.sleep(0.05)
         if os.path.exists(mark + "/go"):
             return
@@ -55,7 +54,7 @@ def hook(event, args):
 sys.addaudithook(hook)
 """
 
-# What is made from what; a run makes again what lies below the first that is missing.
+# Each file is made from the one before it; a run makes again all files from the first missing one.
 CHAIN = [
     "data/clients/tiny/tiny/other.h5",
     "results/tiny/histories/tiny/second/power_gd/other-plain.h5",
@@ -63,8 +62,8 @@ CHAIN = [
     "results/tiny/verdicts/tiny.tsv",
 ]
 
-# File operation at which the run is killed, links of the chain that are there before, and how many
-# temporary files stay behind.
+# File operation at which the run is killed, number of files of the chain that exist then, and
+# number of temporary files left behind.
 POINTS = {
     "history half written": ("open:/.other-plain.:.tmp.h5", 1, 1),
     "history there, Snakemake not told": ("open:benchmarks:other-plain.tsv", 1, 0),
@@ -75,7 +74,7 @@ POINTS = {
 
 @contextlib.contextmanager
 def hung(checkout, at):
-    """Start a run and wait until it is at the file operation; in the end kill it and its jobs."""
+    """Start a run and wait until it reaches the file operation; at the end kill it and its jobs."""
     folder, mark = checkout.root / "hang", checkout.root / "there"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(HANG)
@@ -99,7 +98,7 @@ def hung(checkout, at):
 
 
 def resume(checkout):
-    """Do what Snakemake says that one should do after a kill, and give the same command again."""
+    """Unlock the folder as Snakemake's message says, and give the same command again."""
     locked = checkout.snakemake()
     assert locked.status == 1 and "Directory cannot be locked" in locked.text
     assert "caused by a kill signal or a power loss" in locked.text and "--unlock" in locked.text
@@ -152,7 +151,7 @@ def edit(checkout):
 
 
 def test_a_job_of_a_killed_run_does_not_replace_a_newer_result(done):
-    """Snakemake alone is killed; its job goes on and ends when the next run has made all anew."""
+    """Only Snakemake is killed; its job goes on and ends after the next run has made everything."""
     (done.root / CHAIN[1]).unlink()
     with hung(done, "open:data/clients:other.h5") as run:
         run.kill()
@@ -201,7 +200,7 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, number):
     left = tmp_path / f".table.{'0' * 16}.tmp.tsv"
     left.touch()
     job.remove_left_overs(tmp_path / ".snakemake", [tmp_path], [])
-    assert left.exists()  # nobody knows whether it is being written
+    assert left.exists()  # it may still be written
     monkeypatch.chdir(tmp_path)
     with job.logged("log"):
         pass

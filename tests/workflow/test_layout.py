@@ -1,4 +1,4 @@
-"""What is true of the files themselves: sizes, schemas, notebooks, profiles, and the two plans."""
+"""Properties of the files themselves: sizes, schemas, notebooks, profiles, and the two plans."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def test_notebooks_are_stored_clean_and_define_nothing(path):
         assert not [node for node in ast.walk(tree) if isinstance(node, kinds)]
 
 
-# Objects whose keys belong to somebody else, who checks them: an algorithm's Params, a generator's
-# signature, a loader's options, a partition, published.schema.yaml, the schema of a paper; and what
-# is checked once a short form has been written out.
+# Objects whose keys are checked elsewhere: by an algorithm's Params, a generator's signature, a
+# loader, a partitioner, published.schema.yaml or the paper's schema, or once short forms are
+# expanded.
 OPEN = {
     "config: overrides.*",
     "paper: $defs.params",
@@ -89,7 +89,7 @@ OPEN = {
 
 
 def keys(node, at):
-    """Yield (place, schema, is it a key that a user writes) of a schema and all that it holds."""
+    """Yield (place, schema, whether a user writes this key) for a schema and all its parts."""
     yield at, node, False
     for group in ("properties", "patternProperties", "$defs"):
         for name, inner in node.get(group, {}).items():
@@ -125,7 +125,7 @@ PROFILE = ROOT / "workflow/profiles/slurm/profile.yaml"
 
 
 def test_slurm_profile(fresh):
-    """All but the plugin's own options in a dry run; these, too, where the plugin is installed."""
+    """A dry run accepts the options; the plugin's own are tested only where it is installed."""
     profile = fresh.root / PROFILE.relative_to(ROOT)
     settings = yaml.safe_load(profile.read_text())
     assert settings["executor"] == "slurm"
@@ -142,7 +142,7 @@ def test_slurm_profile(fresh):
 
 @pytest.mark.parametrize("name", ["executer", "retry"])
 def test_a_misspelt_option_in_the_profile_is_refused(fresh, name):
-    """So that the test above means something."""
+    """A dry run detects a wrong option, so `test_slurm_profile` can fail."""
     profile = fresh.root / PROFILE.relative_to(ROOT)
     profile.write_text(f"{name}: 1\n")
     run = fresh.snakemake("-n", "--workflow-profile", str(profile.parent.relative_to(fresh.root)))
@@ -151,7 +151,7 @@ def test_a_misspelt_option_in_the_profile_is_refused(fresh, name):
 
 @pytest.fixture(scope="module")
 def plans():
-    """The full and the quick plan, both with the stand-ins, so that no data set is wanting."""
+    """The full and the quick plan, both on stand-ins, so that no data set is missing."""
     full = merge(read_yaml(ROOT / "config/config.yaml"), {"surrogates": True})
     quick = merge(full, read_yaml(ROOT / "config/quick.yaml"))
     return tuple(load_plan(config, ROOT / "config/papers") for config in (full, quick))
@@ -210,7 +210,7 @@ def test_every_published_value_can_be_judged(plans, paper):
             assert select["table"] in settings["tables"], line["id"]
             problem = select["where"].get("problem")
             assert problem in (None, *settings["problems"]), line["id"]
-            # A line about data that may be wanting says so, and is then `not run`, not `deviates`.
+            # A line about data that may be missing names them, so it is `not run`, not `deviates`.
             if problem and "dataset" in settings["problems"][problem]:
                 assert problem in line["needs"], line["id"]
 

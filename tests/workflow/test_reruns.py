@@ -1,4 +1,4 @@
-"""What runs again after an edit: what depends on it, and nothing else."""
+"""An edit runs exactly those jobs again that depend on it."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_defaults_of_a_problem_leave_its_data_alone(done):
 
 
 def test_a_rerun_touches_nothing_else(done):
-    """The same question put to a real run: bytes and times of all other histories stay."""
+    """The same in a real run: bytes and times of all other histories stay."""
     everything = "results/tiny/histories/**/*.h5"
     before = done.files(everything)
     times = {name: (done.root / name).stat().st_mtime_ns for name in before}
@@ -200,7 +200,7 @@ def test_a_rerun_touches_nothing_else(done):
 
 
 def test_two_runs_from_scratch_give_the_same_bytes(first_run, fresh):
-    """On two cores the second time, so in another order."""
+    """The second run has two cores, so its jobs run in another order."""
     checkout, _ = first_run
     run = fresh.snakemake(cores=2)
     assert run.status == 0, run.text

@@ -1,4 +1,4 @@
-# The plan that the configuration asks for, and where its files lie. No rules.
+# The plan of the configuration and the paths of its files. This file has no rules.
 
 import os
 import sys
@@ -18,7 +18,7 @@ from fedcore.experiments.job import remove_left_overs
 from fedcore.config.strict_yaml import read_yaml
 
 try:
-    for path in workflow.configfiles:  # Snakemake has read them, and kept the last of equal keys
+    for path in workflow.configfiles:  # Snakemake accepts a key given twice
         read_yaml(Path(path))
     PLAN = load_plan(config, answers=datasets.answers)
     CELLS = PLAN.cells
@@ -33,7 +33,7 @@ if workflow.is_main_process:
         print(f"{path} is damaged or was edited: it is made again.", file=sys.stderr)
         if not dry:
             path.rename(f"{path}.damaged")
-    if dry and damaged:  # they lie where they did, and Snakemake sees nothing wrong with them
+    if dry and damaged:  # a dry run leaves them in place, and Snakemake sees no change
         print("The jobs that make damaged files again are not listed here.", file=sys.stderr)
     for problem, reason in PLAN.unavailable.items():
         print(f"Not run, for want of data: {problem}. {reason}", file=sys.stderr)
@@ -55,14 +55,14 @@ def raw_files(wildcards):
 
 
 def files_of_plugin(dataset):
-    """Files of another package's data set, which the registry of data sets does not know."""
+    """Raw files of another package's data set, which no registry entry lists."""
     entry, _ = registry.find(dataset)
     found = [] if entry else sorted(Path(RAW, dataset).rglob("[!.]*"))
     return [str(file) for file in found if file.is_file() and file.name != "fetched.json"]
 
 
 def checksums_of(dataset):
-    """What `fetch` holds the files of a data set against."""
+    """Checksums against which `fetch` checks the files of a data set."""
     entry, _ = registry.find(dataset)
     return [registry.sums(source) for source in (entry or {"sources": []})["sources"]]
 
@@ -88,8 +88,8 @@ def drawn(paper, settings):
 
 
 def products(paper):
-    """Every file of a paper, for its target: what nobody asks for, Snakemake does not make again
-    after a failed job has removed it, as long as there are the files that were made from it."""
+    """Every file of a paper, for its target. If a failed job has removed an intermediate file whose
+    products exist, Snakemake makes the file again only if a target names it."""
     cells = PLAN.cells_of(paper)
     return [
         *sorted({f"{CLIENTS}/{paper}/{cell.problem}.h5" for cell in cells}),
@@ -103,8 +103,8 @@ def products(paper):
 
 
 def summarise_verdicts():
-    """Print how many published values came out. Where `summary` has not been made, because a job
-    failed or one paper was asked for, combine what there is, without papers that were left behind.
+    """Print how many published values were reproduced. If `summary` has not run, because a job
+    failed or one paper was asked for, combine the finished papers' verdicts first.
     """
     unfinished = list(workflow.dag.needrun_jobs())
     behind = [job.wildcards.paper for job in unfinished if job.rule.name == "verdicts"]

@@ -1,5 +1,5 @@
-# From the registry to problems: `fetch` brings a data set's files into data/raw, `problem` splits one over
-# its clients (or draws a synthetic one) and adds the answer that methods are compared with.
+# From the registry to problems. `fetch` puts a data set's files into data/raw. `problem` splits a data
+# set over its clients, or draws a synthetic one, and adds the answer that methods are compared with.
 
 
 rule fetch:
@@ -10,7 +10,7 @@ rule fetch:
     retries: 1
     localrule: True
     params:
-        # Of whatever code: who makes a problem holds the files against these, too.
+        # No code fingerprint is needed, because `problem` checks the files against these sums, too.
         sums=lambda wildcards: checksums_of(wildcards.dataset),
     script:
         "../scripts/fetch.py"

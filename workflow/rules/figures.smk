@@ -1,5 +1,5 @@
-# One notebook per paper draws its figures. The executed copy is an output like these, and the notebook can be
-# opened by itself: its parameters have defaults.
+# One notebook per paper draws its figures. The executed copy is an output, too. The notebook can also be
+# opened by itself, because its parameters have defaults.
 
 
 for paper, settings in PLAN.papers.items():
@@ -34,8 +34,8 @@ for paper, settings in PLAN.papers.items():
         resources:
             mem_mb=2000,
         params:
-            # Not before it is asked for: on a cluster every job reads these rules again. Snakemake
-            # does not run a job again for a parameter that hangs on `input`.
+            # Lazy, because every job on a cluster reads these rules again. The path is spelled out,
+            # because Snakemake ignores a change of a parameter that is a function of `input`.
             code=lambda wildcards: fingerprint(
                 *imported_by_notebook(f"notebooks/{wildcards.paper}.ipynb")
             ),

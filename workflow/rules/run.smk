@@ -1,5 +1,5 @@
-# One rule per algorithm, so that each can be given its own resources; one job per cell, all repeats inside.
-# `code` makes a job run again when, and only when, the code that its result depends on has changed.
+# One rule per algorithm, so that each can have its own resources; one job per cell with all repeats.
+# `code` makes a job run again when the code that its result depends on has changed.
 
 for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
 
@@ -17,7 +17,7 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
         wildcard_constraints:
             algorithm=algorithm,
         resources:
-            # Some algorithms keep a Gram matrix of every client beside the data.
+            # Some algorithms keep every client's Gram matrix beside its data.
             mem_mb=lambda wildcards, input: 1000 + round(2.5 * input.size_mb),
         params:
             cell=lambda wildcards: cell_of(wildcards).spec(),

@@ -1,4 +1,4 @@
-# The histories of a paper become its tables; figures and verdicts are made from these.
+# A paper's tables are made from its histories; verdicts are made from the tables.
 
 
 rule plan:
@@ -33,7 +33,7 @@ for paper in PLAN.papers:
         resources:
             mem_mb=2000,
         params:
-            # Not before it is asked for: on a cluster every job reads these rules again.
+            # Lazy, because every job on a cluster reads these rules again.
             code=lambda wildcards: fingerprint(
                 "fedcore.reports.report", f"fedcore.reports.papers.{wildcards.paper}"
             ),

@@ -1,4 +1,4 @@
-# Every published number and claim of a paper against what came out; then all papers in one table.
+# Every published number and claim of a paper is compared with its tables; then all papers are combined.
 
 
 rule verdicts:

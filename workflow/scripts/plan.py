@@ -1,4 +1,4 @@
-"""Write down what a paper's notebook needs to know: labels, cells, and what could not be run."""
+"""Write what a paper's tables and notebook need: labels, cells, and problems that cannot be run."""
 
 import json
 
