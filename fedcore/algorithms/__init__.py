@@ -3,29 +3,31 @@
 To add one, drop a module into this package, or register one from another package under the entry
 point group ``fedcore.algorithms``. A module holds
 
-- a docstring with the citation and where the code departs from the paper (its first line is shown);
+- a docstring with the citation and the departures from the paper; its first line is the title;
 - ``PAPER``, short name of the paper it belongs to;
 - ``Params``, a frozen dataclass of hyper-parameters with at least ``n_components`` and ``start``,
-  such as a subclass of `fedcore.parts.params.Parameters`, which checks what its fields declare;
+  for example a subclass of `fedcore.parts.params.Parameters`, which checks every field;
 - ``run(federation, params, rng, record) -> dict`` of final arrays: ``V`` or ``basis`` of shape
-  (n_features, n_components), and what else the method computes;
-- ``communication(params, shape) -> Cost``, the closed form of what `run` costs when not stopped
-early;
-- ``COLUMNS``, if it counts something of its own: name -> (units, description); and ``RELEASED``,
-  names of those that a private run releases, the others being exact functions of the data;
+  (n_features, n_components), and any other result;
+- ``communication(params, shape) -> Cost``, the closed form of the cost of a complete `run`;
+- ``COLUMNS``, if it counts anything: name -> (units, description); and ``RELEASED``, the names of
+  the columns that a private run releases (the others are exact functions of the data);
 - ``LABELLED = True``, if it learns from labels: its steps get
   `fedcore.problems.clients.Labelled` data.
 
-``record(iteration, **iterate)`` is called with ``basis=…`` or ``factors=…`` (and ``models=…``, the
-coefficients of every client's regression as rows, where there are labels; and ``target=…``, the
-number of leading directions that are wanted, if that is not the number of columns), and with
-``counts={column: number, …}`` if there are COLUMNS, whenever there is a new iterate: with 0 before
-the first round, and then in ``for k in record.rounds(most):``, a loop that ends with the run.
+`run` calls ``record(iteration, **iterate)`` for every new iterate: with iteration 0 before the
+first round, then in ``for k in record.rounds(most):``, a loop that ends with the run. Its arguments
+are
 
-A private method has a parameter ``epsilon``, None for no privacy. It calls
-``federation.protect(delta=…, neighbours=…)`` first, and adds its noise by ``state.privacy`` in its
-client steps, which declare what they compute from releases by `derived` (see
-`fedcore.privacy.mechanisms`); the ledger then has an ε.
+- ``basis=…`` or ``factors=…``;
+- ``models=…``, one row of regression coefficients per client, if the data have labels;
+- ``target=…``, the number of leading directions sought, if it is not the number of columns;
+- ``counts={column: number, …}``, if the module has COLUMNS.
+
+A private method has a parameter ``epsilon``, None for no privacy. It first calls
+``federation.protect(delta=…, neighbours=…)``, after which the ledger has an ε. Its client steps add
+noise by ``state.privacy``, and mark what they compute from releases by `derived` (see
+`fedcore.privacy.mechanisms`).
 """
 
 from __future__ import annotations
@@ -43,8 +45,8 @@ from fedcore.validation import as_floats, check_names
 
 REGISTRY = Registry(__name__, __path__, "algorithm")
 names = REGISTRY.names
-PARTS = ("PAPER", "Params", "run", "communication")  # without which a module is no algorithm
-FIELDS = ("n_components", "start")  # that Params has at least
+PARTS = ("PAPER", "Params", "run", "communication")  # names that every module must have
+FIELDS = ("n_components", "start")  # fields that every Params must have
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Algorithm:
     name : str
         Name in the registry and in configuration files.
     module : module
-        Where it is written.
+        Module that defines it.
     """
 
     name: str
@@ -64,7 +66,7 @@ class Algorithm:
 
     @property
     def paper(self) -> str:
-        """Short name of the paper it comes from."""
+        """Short name of its paper."""
         return self.module.PAPER
 
     @property
@@ -74,16 +76,16 @@ class Algorithm:
 
     @property
     def columns(self) -> Mapping[str, tuple[str, str]]:
-        """Units and description of what it counts itself."""
+        """Units and description of each of its own columns."""
         return getattr(self.module, "COLUMNS", {})
 
     @property
     def released(self) -> frozenset[str]:
-        """Those of `columns` that a private run releases."""
+        """Names of the columns that a private run releases."""
         return frozenset(getattr(self.module, "RELEASED", ()))
 
     def private(self, params: Any) -> bool:
-        """Whether a run with these parameters is private: it has an ε."""
+        """Return whether a run with these parameters is private, that is, has an ε."""
         return getattr(params, "epsilon", None) is not None
 
     @property
@@ -97,7 +99,7 @@ class Algorithm:
         return self.module.run
 
     def takes(self, name: str) -> bool:
-        """Whether it has a parameter of this name."""
+        """Return whether it has a parameter of this name."""
         return name in {field.name for field in dataclasses.fields(self.module.Params)}
 
     def params(self, values: Mapping[str, Any]) -> Any:
@@ -106,8 +108,7 @@ class Algorithm:
         Raises
         ------
         InputError
-            For a name that the algorithm does not have, a required one that is missing, or a value
-            out of range.
+            For an unknown name, a missing required name, or a value out of range.
         """
         check_names(self.module.Params, values, self.name)
         if values.get("start") is not None:
@@ -115,7 +116,7 @@ class Algorithm:
         return self.module.Params(**values)
 
     def communication(self, params: Any, shape: Shape) -> Cost:
-        """Closed form of what a run costs."""
+        """Return the communication of a complete run, by the closed form."""
         return self.module.communication(params, shape)
 
 
@@ -125,8 +126,8 @@ def get(name: str) -> Algorithm:
     Raises
     ------
     InputError
-        When there is no such algorithm (the message suggests the nearest name), its module cannot
-        be imported, or the module lacks a part, or its ``Params`` a field.
+        When there is no such algorithm (the message suggests the nearest name), or its module
+        cannot be imported or lacks a required name, or its ``Params`` lacks a required field.
     """
     module = REGISTRY.module(name)
     lacking = [part for part in PARTS if not hasattr(module, part)]

@@ -2,25 +2,25 @@
 
 Nguyen, Ene & Nguyen, *Adaptive power iteration method for differentially private PCA*
 (arXiv:2602.11454), Algorithm 1. In every step the sparse vector technique finds a threshold θ, a
-power of `ratio`, that few rows exceed in ‖a‖|⟨a,x⟩|; those rows sit out, so that one row moves the
-sum by at most θ, and noise in proportion to θ is added:
+power of `ratio`, such that few rows have ‖a‖|⟨a,x⟩| > θ. The step leaves out these rows, so that
+one row changes the sum by at most θ, and adds noise in proportion to θ:
 
     x ← Σ_{‖a‖|⟨a,x⟩| ≤ θ} a⟨a,x⟩ + θ z g,   g ~ N(0, I),    then x ← x/‖x‖, as the paper suggests.
 
-Neighbours: one row more or less (the proof of Lemma 3.1). The number of rows is then no public
-quantity: the queries count the rows *above* θ_k, to be fewer than the margin, which is the paper's
-test with n taken to the other side, of sensitivity 1 and monotone. Nothing is taken from the data
-unpaid, nor assumed of them: θ runs over a fixed range, no bound on the rows' norms is needed.
+Neighbours: one row added or removed (the proof of Lemma 3.1). The number of rows n is then not
+public. So the queries count the rows *above* θ_k and compare the count with the margin: the paper's
+test with n moved to the other side, of sensitivity 1 and monotone. θ has a fixed range, and rows
+may have any norm: the data set no parameter without privacy cost.
 
 ``paper``: per step ε₀, δ₀ with ``2(Tε₀² + √(2 log(1/δ₀) T) ε₀) = ε``, ``(T + 1) δ₀ = δ`` (Lemma
 3.1), a sparse vector of ε₀, and z = √(2 log(2/δ₀))/ε₀ as in the pseudo-code (``statement``), or the
 larger 2√log(2/δ₀)/ε₀ of the proof of Lemma 3.1 (``proof``). ``tight``: the least z that the
-accountant allows for T Gaussian steps and T pure ones, the latter with the share `search_share` of
-the zCDP budget, and half the noise on the queries, as they are monotone.
+accountant allows for T Gaussian steps and T ε-DP searches. The searches get the share
+`search_share` of the zCDP budget, and half the noise on the queries, because these are monotone.
 
-Departures: k > 1 columns (‖a‖‖Xᵀa‖₂ in the place of ‖a‖|⟨a,x⟩|, orthonormalised steps) are beyond
-the paper. Of several clients each does this for its own rows, with a threshold of its own, and the
-server, which need not be trusted, sums; with one client this is the paper's curator.
+Departures: k > 1 columns (‖a‖‖Xᵀa‖₂ instead of ‖a‖|⟨a,x⟩|, orthonormalised steps) are not in the
+paper. Each of several clients runs the step on its own rows with its own threshold, and the server,
+which need not be trusted, sums. One client is the paper's curator.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ RELEASED = ("threshold",)  # found by the sparse vector technique, which is paid
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Those of `Budgeted`, and what is this method's own.
+    """Parameters of `Budgeted`, and these.
 
     Attributes
     ----------
     rounds : int
         T, steps of the power method.
     failure : float
-        β: probability with which the search may pass a threshold that no row exceeds.
+        β: probability that the search passes a threshold that no row exceeds.
     search_share : float
         Share of the zCDP budget that ``tight`` gives to the search.
     ratio : float
         Ratio of successive thresholds.
     constant : str
-        Whose noise the calibration ``paper`` takes: the pseudo-code's or the larger one of the
-        proof.
+        Noise of the calibration ``paper``: that of the pseudo-code, ``statement``, or the larger
+        one of the proof, ``proof``.
     """
 
     rounds: CountOrZero = 10
@@ -96,7 +96,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def calibrate(params: Params) -> Noise:
-    """Noise of a step with which T of them spend (ε, δ)."""
+    """Noise of one step such that T steps spend (ε, δ)."""
     T, delta = params.rounds, params.delta
     assert params.epsilon is not None
     if params.calibration == "paper":
@@ -112,7 +112,7 @@ def calibrate(params: Params) -> Noise:
 
 
 def _counts(federation: Federation, params: Params) -> dict[str, Any]:
-    """What the clients did in the last step, seen from outside the protocol."""
+    """Thresholds and filtered rows of the last step, read outside the protocol."""
     if params.epsilon is None:
         return dict.fromkeys(COLUMNS, 0)
     return {

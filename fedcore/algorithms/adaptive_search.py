@@ -2,13 +2,13 @@
 
 Nguyen, Ene & Nguyen (arXiv:2602.11454), before Corollary 1.1: guess κ = 1, ½, ¼, …, run Algorithm 1
 (`adaptive_power`) for every guess, with T = ⌈`unit`/κ⌉ steps, and choose the best result by the
-exponential mechanism (McSherry & Talwar, FOCS 2007), here with the utility ‖A X‖²_F, which one row
-more or less (the neighbours) moves by ‖a‖² ≤ 1 at most.
+exponential mechanism (McSherry & Talwar, FOCS 2007). The utility here is ‖A X‖²_F. Neighbours: one
+row added or removed, which changes the utility by ‖a‖² ≤ 1 at most.
 
-The paper gives no constants for this. The choice is (`choice_share`·ε)-DP, and all steps of all
-guesses have the same noise, the least that the accountant allows for the whole (``paper`` is
-refused). Of several clients each treats its own rows and chooses by them; the server takes the
-choice of most, the first of equals.
+The paper gives no constants. Here the choice is (`choice_share`·ε)-DP, and all steps of all guesses
+have the same noise, the least that the accountant allows for the whole run; the calibration
+``paper`` is refused. Each of several clients adds noise to and chooses by its own rows. The server
+takes the choice of most clients, and of equals the first.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SEARCH_SHARE, FAILURE, RATIO = 0.1, 0.05, 2.0  # of `adaptive_power`
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Those of `Budgeted`, and what is this method's own.
+    """Parameters of `Budgeted`, and these.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """A d×k block down and up per step; all candidates down and a vote each up at the end."""
+    """A d×k block down and up per step; at the end all candidates down and one vote for each up."""
     steps, block = sum(schedule(params)), shape.n_features * params.n_components
     up = steps * block + params.guesses
     down = (steps + params.guesses) * block
@@ -112,12 +112,12 @@ def communication(params: Params, shape: Shape) -> Cost:
 
 
 def schedule(params: Params) -> list[int]:
-    """Return T of every guess."""
+    """Return the number of steps T of every guess."""
     return [math.ceil(params.unit * 2.0**j) for j in range(params.guesses)]
 
 
 def calibrate(params: Params, epsilon: float) -> Noise:
-    """Noise of a step with which all steps and the choice spend (ε, δ)."""
+    """Noise of one step such that all steps and the choice spend (ε, δ)."""
     steps = sum(schedule(params))
     choice = Bounded(params.choice_share * epsilon)
     multiplier = accounting.calibrate(

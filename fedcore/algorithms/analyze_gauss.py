@@ -1,14 +1,15 @@
 """Analyze Gauss: noise on the second-moment matrix.
 
 Dwork, Talwar, Thakurta & Zhang, *Analyze Gauss: optimal bounds for privacy-preserving principal
-component analysis* (STOC 2014), Algorithm 1: ``C = AᵀA + E``, E symmetric with independent N(0, σ²)
-entries on and above the diagonal, and the top eigenvectors of C. With rows of norm at most 1 one
-row more or less (the neighbours here) moves AᵀA by ‖aaᵀ‖_F ≤ 1, and its upper triangle by no more.
+component analysis* (STOC 2014), Algorithm 1: the top eigenvectors of ``C = AᵀA + E``, with E
+symmetric and its entries on and above the diagonal independent N(0, σ²). Neighbours here: one row
+added or removed. A row of norm at most 1 changes AᵀA by ‖aaᵀ‖_F ≤ 1, and its upper triangle by no
+more.
 
 ``paper``: σ = √(2 ln(1.25/δ))/ε, proved for ε ≤ 1. ``tight``: the least σ (Balle & Wang, ICML
-2018). To first order in E, ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` for one component. Of several
-clients each perturbs its own matrix and the server, which need not be trusted, sums: m clients, m
-times the variance.
+2018). To first order in E, ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` for one component. Each of several
+clients perturbs its own matrix, and the server, which need not be trusted, sums: the noise of m
+clients has m times the variance.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ PAPER = "dppower"
 
 
 class Params(Budgeted):
-    """Those of `Budgeted`.
+    """Parameters of `Budgeted`.
 
     Attributes
     ----------
@@ -80,7 +81,7 @@ def communication(params: Params, shape: Shape) -> Cost:
 
 
 def noise_multiplier(params: Params) -> float:
-    """Return σ."""
+    """Return σ, the noise multiplier at sensitivity 1."""
     assert params.epsilon is not None
     if params.calibration == "paper":
         return math.sqrt(2.0 * math.log(1.25 / params.delta)) / params.epsilon

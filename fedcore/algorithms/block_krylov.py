@@ -1,25 +1,28 @@
 """Block Lanczos on the server, with full reorthogonalisation and thick restarts.
 
 Golub & Underwood (1977), restarted after Wu & Simon, *Thick-restart Lanczos method* (SIMAX 2000).
-Not in the five papers: what can be had of exactly SSI's messages (one n×p block down and one up per
-client and round) when the server keeps the blocks instead of forgetting them. In every round
+Not in the five papers. The messages are those of SSI, one n×p block down and one up per client and
+round, but the server keeps the blocks. In every round
 
     U = Σᵢ AᵢAᵢᵀ Q;   V ← [V Q];   T = Vᵀ AAᵀ V;   F = (I − V Vᵀ) U;   Q ← orth(F),
 
-and V S, with S the p leading eigenvectors of T, is the best basis in range(V) (Rayleigh–Ritz). The
-error falls like a Chebyshev polynomial in the place of SSI's power. Since AAᵀV = V T + [0 … 0 F],
-the server also knows one power step further, Z = orth(AAᵀ V S), which is what is recorded: never
-worse than V S, and after one round what SSI has. When V has no room for the next block, it shrinks
-to its leading Ritz vectors, half of the limit; T is then diagonal, and no product is lost. Where
-the space ends before another p directions, Q holds what is left of it, and Ritz vectors as padding
-that the server does not use: after ⌈n/p⌉ rounds V is the whole space and the answer exact, if the
-memory is as large. The complement F of an invariant V is rounding noise, and Q then continues with
-any directions orthonormal to V: the recursion does not break down.
+and V S, with S the p leading eigenvectors of T, is the Rayleigh–Ritz basis in range(V). The error
+falls like a Chebyshev polynomial, that of SSI like a power. Since AAᵀV = V T + [0 … 0 F], the
+server can take one more power step without a message, Z = orth(AAᵀ V S). Z is recorded; after one
+round it is the Z of SSI.
 
-**What the server sees.** The blocks Q are orthonormal to one another, so that k rounds tell it k·p
-columns of a matrix in a basis that it knows. With plain sums that is every client's own Gram
-matrix, all of it after n/p rounds; with secure aggregation only that of the sum. Until they are as
-near to the answer, the other methods of this message tell about as much, in more rounds.
+- **Restart.** When V has no room for the next block, it shrinks to its leading Ritz vectors, half
+  of the limit. T is then diagonal, and no product is lost.
+- **End of the space.** When fewer than p directions are left, Q holds these and is padded with Ritz
+  vectors that the server does not use. After ⌈n/p⌉ rounds V is the whole space and the answer is
+  exact to rounding, if `memory` allows so many blocks.
+- **Invariant V.** The complement F is then rounding noise. Q continues with arbitrary directions
+  orthonormal to V, so the recursion does not break down.
+
+**What the server sees.** The blocks Q are orthonormal to one another, so that k rounds show the
+server k·p columns of a matrix in a known basis. With plain sums the matrix is every client's own
+Gram matrix, complete after n/p rounds; with secure aggregation it is their sum. Other methods with
+the same messages show about as much by the time they are as accurate, after more rounds.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ PAPER = "faps"
 
 @dataclass(frozen=True)
 class Params(ssi.Params):
-    """Those of `ssi`, and what is this method's own.
+    """Parameters of `ssi`, and these.
 
     Attributes
     ----------
@@ -62,12 +65,12 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     -------
     dict
         ``basis`` of shape (n_features, n_components), and ``ritz_values`` of shape
-        (n_components,), the leading eigenvalues of AAᵀ as V has them; with a tolerance also what
-        `fedcore.parts.residuals.Residual.output` has.
+        (n_components,), the leading Ritz values of AAᵀ in data units squared; with a tolerance
+        also the entries of `fedcore.parts.residuals.Residual.output`.
     """
     n, p = federation.shape.n_features, params.n_components
     room = min(p * params.memory, n)
-    keep = p * (room // p // 2)  # none where the space has no room for two blocks
+    keep = p * (room // p // 2)  # 0 when the space has no room for two blocks
     test, fresh = Residual(params.tol, federation.shape), p  # columns of Q that V lacks
 
     Q = starting_basis(federation, params, rng)
@@ -91,7 +94,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         if left == 0:
             others = V @ S[:, keep : keep + p]
             V, T = orth(V @ S[:, :keep]), np.diag(theta[:keep])
-            # After a narrower block F has too few columns, and is noise: V was the whole space.
+            # After a narrower block V was the whole space: F is noise, with too few columns.
             Q = Z if not keep else others if fresh < p else _complement(F, V)
         elif left < p:
             Q = np.hstack([_rest(V), V @ S[:, : p - left]])
@@ -104,11 +107,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def _arrived(
     test: Residual, theta: np.ndarray, F: np.ndarray, S: np.ndarray, p: int, dtype: np.dtype
 ) -> bool:
-    """Whether the leading Ritz vectors have arrived; the residual of each is F times its S."""
+    """Return whether the leading Ritz vectors have converged; their residuals are F S."""
     if not np.isfinite(F).all():
         return False
     residual, following = float(np.linalg.norm(F @ S[:, :p], 2)), None
-    if len(theta) > p:  # a matrix of one column: the norm of a vector would leave the range
+    if len(theta) > p:  # p : p + 1 keeps a matrix, whose 2-norm does not overflow
         following = float(theta[p]), float(np.linalg.norm(F @ S[:, p : p + 1], 2))
     return test.met(residual, theta[:p], following, dtype, final=len(theta) == len(F))
 
@@ -132,7 +135,7 @@ def _rest(V: np.ndarray) -> np.ndarray:
 
 
 def _complement(block: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of `block` made orthogonal to V; three times, should it be but noise."""
+    """Orthonormal basis of `block` minus its part in range(V); three passes, as it may be noise."""
     Q = orth(block)
     for _ in range(3):
         Q = orth(Q - V @ (V.T @ Q))

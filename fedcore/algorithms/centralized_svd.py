@@ -1,7 +1,7 @@
 """Centralised truncated SVD, the floor of every factorisation.
 
-Eckart & Young (1936): the best approximation of rank r is given by the r leading singular triples.
-As a federated method it is the naive one: every client uploads its raw data once.
+Eckart & Young (1936): the r leading singular triples give the best approximation of rank r. Every
+client uploads its raw data once, without any privacy.
 """
 
 from __future__ import annotations

@@ -1,28 +1,30 @@
 """Coherence estimate and Gaussian mechanism on the singular vectors.
 
 After d'Orsi & Novikov, *Tight differentially private PCA via matrix coherence* (SODA 2026): an SVD
-of the symmetrised matrix (0 A; Aᵀ 0), a private estimate of how coherent its top eigenvectors are,
-and Gaussian noise of that size on them. The publicly stored abstract and the account that Nguyen,
-Ene & Nguyen give of it (Table 1) leave the constants open; these are worked out here.
+of the symmetrised matrix (0 A; Aᵀ 0), a private estimate of the coherence of its top eigenvectors,
+and Gaussian noise in proportion to it on the eigenvectors. The sources are the paper's abstract and
+its description by Nguyen, Ene & Nguyen (Table 1), which leave the constants open. The constants
+below are derived here.
 
 Let γ = σ_k − σ_{k+1}, m the largest norm of a row of U_k or V_k, and Z the top eigenvectors (U_k;
 V_k)/√2. A neighbour A′ = A + E has ‖E‖₂ ≤ 1 and ‖EZ‖_F ≤ b m, b = 1 for one entry and b = √d for
-one row by composition over its entries, the model of that Table 1. By Davis & Kahan and by Weyl,
+one row by composition over its entries, the model of Table 1. By Davis & Kahan and by Weyl,
 ``‖sin Θ(Z, Z′)‖_F ≤ b m/(γ − 1)``. Hence
 
 1. ``γ̂ = γ + Lap(2/ε₁) − (2/ε₁) log(1/2δ₁)`` is below γ with probability 1 − δ₁ (γ moves by at most
    2);
 2. log m moves by at most ``s = log(1 + 2b/(γ̂ − 3))``: ``m̂ = m exp(Lap(s/ε₂) + (s/ε₂)
    log(1/2δ₁))`` is above m with probability 1 − δ₁;
-3. Z turned by a random rotation moves by at most √2 b m̂/(γ̂ − 1): it is released with Gaussian
-   noise, of which only the block of V is looked at.
+3. Z times a random rotation changes by at most √2 b m̂/(γ̂ − 1) and is released with Gaussian
+   noise; only the block of V is computed.
 
-When γ̂ ≤ 4 nothing more is released, and the answer is a random basis. ε₁ = ε₂ = ε/4, δ₁ = δ/8;
-``tight`` gives step 3 what the accountant leaves, ``paper`` √(2 log(2/δ₃))/ε₃ with ε₃ = ε/2, δ₃ =
-δ/2 (ε ≤ 2).
+When γ̂ ≤ 4 the mechanism stops after step 1 and returns a random basis. ε₁ = ε₂ = ε/4, δ₁ = δ/8.
+The noise multiplier of step 3 is the least that the accountant allows for the remaining budget
+(``tight``), or √(2 log(2/δ₃))/ε₃ with ε₃ = ε/2, δ₃ = δ/2 (``paper``, ε ≤ 2).
 
-Of several clients each does this with its own rows, and the server takes the top eigenvectors of
-the averaged projections: good only when the clients' top subspaces agree.
+Each of several clients releases a basis from its own rows, and the server takes the top
+eigenvectors of the averaged projections. The result is good only when the clients' top subspaces
+agree.
 """
 
 from __future__ import annotations
@@ -51,12 +53,13 @@ RELATIONS = {"entry": "change_entry", "row_by_entries": "add_or_remove_one"}
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Those of `Budgeted`, and what is this method's own.
+    """Parameters of `Budgeted`, and these.
 
     Attributes
     ----------
     protects : str
-        What a neighbour may change: an entry, or a row by composition over its entries.
+        Change between neighbours: one entry (``entry``), or one row, by composition over its
+        entries (``row_by_entries``).
     start : None
         Unused: a direct method has no starting basis.
     """
@@ -86,7 +89,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         if params.epsilon is None or multiplier is None:
             return V
         quarter, delta = params.epsilon / 4.0, params.delta / 8.0
-        # The two bounds of steps 1 and 2 may fail, on either of two neighbours.
+        # The bounds of steps 1 and 2 may fail, on each of two neighbours.
         state.privacy.bounded(0.0, 4.0 * delta, "failure of the bounds")
         margin = math.log(1.0 / (2.0 * delta)) / quarter
         gap = state.privacy.laplace(gap, sensitivity=2.0, noise_multiplier=1.0 / quarter)
@@ -121,7 +124,7 @@ def noise_multiplier(params: Params) -> float:
 def factor(data: np.ndarray, state: SimpleNamespace) -> np.ndarray:
     """Return R with RᵀR = SᵢᵀSᵢ, of at most d rows, in double precision; made once and kept.
 
-    A Gram matrix would square the condition: with ‖S‖ = 10⁸ σ_k the gap would be its rounding.
+    A Gram matrix squares the condition number: at ‖S‖ = 10⁸ σ_k, rounding would hide the gap.
     """
     if not hasattr(state.kept, "factor"):
         state.kept.factor = triangular_factor(block for _, block in in_double(data))

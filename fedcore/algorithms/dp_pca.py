@@ -5,20 +5,21 @@ Algorithm 3. The rows are split into T batches of B; with gradients gᵢ = aᵢ�
 
 1. Λ̂, a private estimate of the top eigenvalue of their covariance: top eigenvalues of subsets of
    differences g₂ᵢ − g₂ᵢ₋₁ vote for a bin [2^{j/4}, 2^{(j+1)/4}) of a private histogram;
-2. a private mean: per coordinate a private histogram with bins of width 2τ finds an interval of
-   length 4τ; gradients are cut to it, averaged, and Gaussian noise for that range is added;
+2. a private mean: for each coordinate a private histogram with bins of width 2τ finds an interval
+   of length 4τ; gradients are clipped to the interval and averaged, with Gaussian noise;
 3. ``w ← w + η_t ĝ, w ← w/‖w‖, η_t = h/((λ̄₁ − λ̄₂)(ξ + t))``, the population's gap taken as known.
 
-Neighbours: one row is replaced. It is in one batch only, so that the budget of a batch is the whole
+Neighbours: one row is replaced. A row is in one batch only, so that each batch has the whole budget
 (ε, δ): half for step 1, half for step 2, (ε₂, δ₂). As in their analysis τ covers a gradient with
 high probability: τ = 2^{1/4} √(2 Λ̂ log(B d T/ζ)), ζ = 0.01. ``paper``: the histogram of each of d'
 coordinates has ε₂/(4√(2 d' log(4/δ₂))) and δ₂/4d', the noise √(2 log(2.5/δ₂))/(ε₂/2), proved for ε
-≤ 4. ``tight``: what the accountant allows, half of the zCDP budget for the histograms.
+≤ 4. ``tight``: the least noise that the accountant allows, with half of the zCDP budget for the
+histograms.
 
-The number of subsets that vote (`VOTES`), ζ and the split of the budget were chosen here, not
-checked against the full text. Departures: an empty histogram, which ends the paper's algorithm,
-centres the interval at 0 and leaves out the step when it is that of Λ̂. k > 1 columns are flattened
-into d' = dk coordinates. Several clients pass w on from one to the next.
+The number of subsets that vote (`VOTES`), ζ and the split of the budget were chosen here, and not
+checked against the full text. Departures: an empty histogram ends the paper's algorithm; here it
+centres the interval at 0, or skips the step if it is the histogram of Λ̂. k > 1 columns are
+flattened into d' = dk coordinates. Several clients pass w on from one to the next.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ PAPER = "dppower"
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Those of `Budgeted`, and what is this method's own.
+    """Parameters of `Budgeted`, and these.
 
     Attributes
     ----------
@@ -59,7 +60,7 @@ class Params(Budgeted):
     offset : float
         ξ of the steps.
     batches : int
-        T, batches into which every client parts its rows.
+        T, number of batches into which every client splits its rows.
     """
 
     gap: Positive = 0.1
@@ -107,7 +108,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def calibrate(params: Params, coordinates: int) -> Budget:
-    """Budget of a batch for gradients of so many coordinates."""
+    """Budget of one batch for gradients of `coordinates` numbers."""
     assert params.epsilon is not None
     epsilon, delta = params.epsilon / 2.0, params.delta / 2.0
     small = delta / (4.0 * coordinates)

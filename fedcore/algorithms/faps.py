@@ -1,30 +1,31 @@
 """FAPS: federated ADMM-like algorithm with projection splitting.
 
 Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal component analysis*
-(JOTA 2024), Algorithm 1. Client i keeps its own basis Xᵢ, which the constraint XᵢXᵢᵀ = ZZᵀ ties to
-the server's Z, with a multiplier of low rank that is never formed (15), (16):
+(JOTA 2024), Algorithm 1. Client i keeps its own basis Xᵢ. The constraint XᵢXᵢᵀ = ZZᵀ ties Xᵢ to the
+server's Z; its multiplier Λᵢ has low rank and is never formed (15), (16):
 
     Wᵢ = −P⊥_{Xᵢ} AᵢAᵢᵀ Xᵢ,   Λᵢ = XᵢWᵢᵀ + WᵢXᵢᵀ.
 
-In round k the client improves Xᵢ towards the dominant p-space of ``Hᵢ = AᵢAᵢᵀ + Λᵢ + βᵢ ZZᵀ`` (12)
-from Xᵢ, renews Wᵢ and sends ``Yᵢ = (βᵢ XᵢXᵢᵀ − Λᵢ) Z`` (19); the server takes Z ← orth(Σᵢ Yᵢ).
+In round k the client starts from Xᵢ and iterates towards the dominant p-space of
+``Hᵢ = AᵢAᵢᵀ + Λᵢ + βᵢ ZZᵀ`` (12), updates Wᵢ and sends ``Yᵢ = (βᵢ XᵢXᵢᵀ − Λᵢ) Z`` (19). The server
+takes Z ← orth(Σᵢ Yᵢ).
 
-How exactly the clients solve (`inner`, `solver`) is the method's free parameter and sets its rate.
-Near the answer and with clients that are alike, b = Σβᵢ and g = λ_p − λ_{p+1}, exact solves have
-the rate b/(b + g), and q steps of ``power`` have ``(b + g cᵠ)/(b + g)``, c = λ_{p+1}/(λ_p + b);
-one step is slower than SSI, 1 − g/λ_p. Where clients differ by more than βᵢ, exact solves do not
-settle until (25) has raised it.
+The accuracy of the clients' solves (`inner`, `solver`) is a free parameter and sets the rate. Let
+b = Σβᵢ and g = λ_p − λ_{p+1}. Near the answer and for equal clients, exact solves have the rate
+b/(b + g), and q steps of ``power`` have ``(b + g cᵠ)/(b + g)``, c = λ_{p+1}/(λ_p + b). A single
+step is slower than SSI, whose rate is 1 − g/λ_p. If clients differ by more than βᵢ, exact solves
+do not converge until (25) has raised βᵢ.
 
-Left open by the paper: the inner steps have no limit there, here `inner_steps`; (13) has unnamed
-constants, here c₁ = 1/2, c₁' = 1; (26) compares bases, not subspaces, so that it depends on the
-`signs` of QR. Since d⁽⁰⁾ = 0, (25) raises every βᵢ after k = 5.
+The paper leaves open: a limit of the inner steps, here `inner_steps`; the constants of (13), here
+c₁ = 1/2, c₁' = 1. (26) compares bases, not subspaces, so that it depends on the `signs` of QR.
+Since d⁽⁰⁾ = 0, (25) raises every βᵢ after k = 5.
 
-Xᵢ⁽⁰⁾ = Z⁽⁰⁾ is an invariant, not the dominant, space of its Hᵢ: in exact arithmetic round one only
-turns the basis, and its message is the bare ``βᵢ Z + P⊥_Z AᵢAᵢᵀ Z``. That space is unstable: its
-inner steps amplify what rounding adds, geometrically, for as long as (26) sees the basis turn. So
-with (26), as printed, the path and its number of rounds are another one after one rounding of the
-start, with another number of threads and on another CPU. With (14), which finds a residual of zero
-and leaves at once, they are not. How much, a cell with ``twin: rounding`` measures; see
+Xᵢ⁽⁰⁾ = Z⁽⁰⁾ spans an invariant space of its Hᵢ, not the dominant one. In exact arithmetic the first
+round only rotates the basis, and its message is ``βᵢ Z + P⊥_Z AᵢAᵢᵀ Z``. The invariant space is
+unstable: inner steps amplify rounding errors geometrically for as long as (26) sees the basis
+rotate. With (26) the path and the number of rounds therefore change with the rounding of the start,
+the number of threads and the CPU. With (14) they do not, because (14) finds a residual of zero and
+stops at once. A cell with ``twin: rounding`` measures the difference; see
 `fedcore.experiments.twins`.
 """
 
@@ -57,30 +58,32 @@ PERIOD, MU, THETA = 5, 0.01, 0.1  # of the adaptive penalty (25)
 
 @dataclass(frozen=True)
 class Params(ssi.Rounds):
-    """Those of `ssi.Rounds` (every Xᵢ has p columns, too), and what is this method's own.
+    """Parameters of `ssi.Rounds`, and these. Every Xᵢ has p columns, as Z has.
 
     Attributes
     ----------
     inner : str
-        When the inner iterations end. ``relative_change``: (26). ``subspace_change``: (26) with
-        projections in the place of bases. ``residual``: ``‖P⊥ HᵢXᵢ‖_F`` down by δᵢ (14) or to
-        rounding. ``decrease``: (13). ``fixed``: after `inner_steps`.
+        Rule that ends the inner iterations. ``relative_change``: (26). ``subspace_change``: (26)
+        for projections instead of bases. ``residual``: ``‖P⊥ HᵢXᵢ‖_F`` is at most δᵢ times its
+        first value (14), or of the order of rounding. ``decrease``: (13). ``fixed``: none, all
+        `inner_steps` are made.
     tolerance : float
         ε_x of ``relative_change`` and ``subspace_change``.
     delta : float
         δᵢ of the rule ``residual``.
     inner_steps : int
-        Inner iterations in a round: all of them for ``fixed``, at most so many for the others.
+        Most inner iterations in a round; for ``fixed`` their exact number.
     solver : str
-        What an inner iteration is; see `fedcore.parts.eigensolvers`.
+        Inner iteration; see `fedcore.parts.eigensolvers`.
     signs : str
-        Signs of the columns of Xᵢ: diag(R) ≥ 0 in the inner QR, or what LAPACK and Eigen leave.
+        Signs of the columns of Xᵢ: ``positive`` for diag(R) ≥ 0 in the inner QR, ``arbitrary`` for
+        those of LAPACK.
     beta_factor : float
         βᵢ⁽⁰⁾ / ‖Aᵢ‖², in the norm `beta_norm`.
     beta_norm : str
-        Norm in which `beta_factor` is meant; the paper's is the spectral one.
+        Norm of Aᵢ in `beta_factor`; the paper's is the spectral one.
     adapt : bool
-        Whether βᵢ grows by a tenth where the rule (25), asked every fifth round, says so.
+        Whether every fifth round applies rule (25), which may raise βᵢ by a tenth.
     """
 
     inner: Annotated[str, one_of(RULES)] = "relative_change"
@@ -100,8 +103,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components); of every client ``X`` and ``W`` of this
-        shape, once there was a round.
+        ``basis`` of shape (n_features, n_components); after at least one round also ``X`` and
+        ``W``, one array of this shape per client each.
     """
 
     def client(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
@@ -138,11 +141,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def _improve(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray, params: Params) -> None:
-    """Approach the dominant space of Hᵢ, with the Λᵢ of the Xᵢ that the round began with."""
+    """Iterate towards the dominant space of Hᵢ; Λᵢ stays that of the Xᵢ before the round."""
     X_k, W_k, beta = state.X, state.W, state.beta
 
     def coupled(X: np.ndarray) -> np.ndarray:
-        """``(Λᵢ + βᵢ ZZᵀ) X``, what Hᵢ has beside AᵢAᵢᵀ."""
+        """``(Λᵢ + βᵢ ZZᵀ) X = (Hᵢ − AᵢAᵢᵀ) X``."""
         return _multiplier(X_k, W_k, X) + beta * Z @ (Z.T @ X)
 
     def product(X: np.ndarray) -> np.ndarray:
@@ -161,7 +164,7 @@ def _improve(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray, params: Pa
 
 
 def _square_of(data: np.ndarray, state: SimpleNamespace, params: Params) -> float:
-    """‖Aᵢ‖₂² of (13), whatever the norm that βᵢ starts from; asked for by that rule alone."""
+    """‖Aᵢ‖₂² of (13) for the rule ``decrease``, in any `beta_norm`; other rules do not use it."""
     if params.inner == "decrease" and params.beta_norm != "spectral":
         if not hasattr(state, "spectral_square"):
             state.spectral_square = spectral_norm(data) ** 2

@@ -6,15 +6,17 @@ Guo, Li, Chang, Wang & Zhang, *FedPower: privacy-preserving distributed eigenspa
     Yᵢ = MᵢᵀMᵢ Zᵢ + N(0, s²),   Mᵢ the samples × features of client i, rows of norm at most 1,
 
 orthonormalised locally or, at a synchronisation, sent with Zᵢ to be aligned and summed. Without
-noise this is `local_power`, byte for byte. With K `participants` the server draws K clients at
-every synchronisation, with replacement as in Algorithm 3 or without; one that was drawn w times
-sends once and weighs w; the first client is the reference for the alignment and always sends. If
-there is no synchronisation at T, the answer is the average of the aligned Zᵢ at T, in one more
-round. `fedcore.parts.gram_noise` has s; every product of a client that is to send is charged.
-The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times ours: the iterates are the same.
+noise, with all clients and a synchronisation at T, this is `local_power`. With K `participants` the
+server draws K clients at every synchronisation, with replacement as in Algorithm 3, or without. A
+client that was drawn w times sends once and has weight w. The first client is the reference for the
+alignment and sends in every round. If there is no synchronisation at T, the answer is the average
+of the aligned Zᵢ at T, in one more round. `fedcore.parts.gram_noise` defines s. The privacy account
+charges every product of a client that sends. The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times
+those here, which changes no iterate.
 
-Departures: Z₀ is that of `local_power`, from uniform entries, where the paper has Gaussian ones; a
-client that is not to send does not compute, as the next broadcast would overwrite its work.
+Departures: Z₀ has uniform entries before its orthonormalisation, as in `local_power`; the paper's
+are Gaussian. A client that does not send does not compute, because the next broadcast would
+overwrite its work.
 """
 
 from __future__ import annotations
@@ -48,34 +50,35 @@ PAPER = "fedpower"
 
 @dataclass(frozen=True)
 class Params(Parameters):
-    """Hyper-parameters: `local_power`'s schedule and alignment, and what is this method's own.
+    """Hyper-parameters; schedule and alignment are those of `local_power`.
 
     Attributes
     ----------
     n_components : int
         r, columns of Z.
     target : int, optional
-        k ≤ r, dimension of the eigenspace that is wanted; r when it is not given.
+        k ≤ r, dimension of the eigenspace sought; r when not given.
     iterations : int
         T, products of a client.
     local_steps : int
         p, products before the first synchronisation.
     schedule : str
-        How `local_steps` changes from one synchronisation to the next, as in `local_power`.
+        Change of `local_steps` from one synchronisation to the next, as in `local_power`.
     alignment : str
-        How the Zᵢ are turned towards the first client's, as in `local_power`.
+        Alignment of the Zᵢ to the first client's, as in `local_power`.
     epsilon : float or None
-        ε of the whole run; None for no noise.
+        ε of the whole run; None runs the method without noise and without privacy.
     delta : float
         δ of the whole run.
     calibration : str
-        Least noise that the accountant allows for (ε, δ), or that of the paper's Theorem 6.
+        ``tight`` takes the least noise that the accountant finds for (ε, δ), ``paper`` that of
+        the paper's Theorem 6.
     participants : int, optional
-        K, clients that are drawn; all of them, without a draw (Algorithm 2), when it is not given.
+        K, number of clients drawn; when not given, all clients take part (Algorithm 2).
     replacement : bool
         Whether the K are drawn with replacement.
     clip : bool
-        Whether rows of norm above 1 are scaled down to it; else a run with noise refuses them.
+        Whether rows of norm above 1 are scaled to norm 1; otherwise a run with noise refuses them.
     """
 
     target: Count | None = None
@@ -94,8 +97,8 @@ class Params(Parameters):
         super().__post_init__()
         if self.target is not None and self.target > self.n_components:
             raise InputError(
-                f"n_components = {self.n_components}, the rank of the iteration, is below the "
-                f"rank that is wanted, target = {self.target}"
+                f"n_components = {self.n_components} is below target = {self.target}: iterate with "
+                "at least as many columns as directions sought"
             )
 
 
@@ -136,7 +139,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def products(federation: Federation, params: Params) -> tuple[Step, Step]:
-    """Client steps ``MᵀM Z`` with noise: the local one, and the only one of a round."""
+    """Client steps ``MᵀM Z`` with noise: for local steps, and for rounds of a single product."""
     if params.clip or params.epsilon is not None:
         federation.bound_rows(1.0, clip=params.clip)
     if params.epsilon is None:
@@ -153,7 +156,7 @@ def products(federation: Federation, params: Params) -> tuple[Step, Step]:
 
 
 def draw(federation: Federation, params: Params, rng: np.random.Generator) -> dict[int, int] | None:
-    """Weights of the clients that send, the reference first; None for all with weight 1."""
+    """Weights by client that sends, the reference first; None for weight 1 on all clients."""
     if params.participants is None:
         return None
     drawn = rng.choice(federation.shape.n_clients, params.participants, replace=params.replacement)
@@ -163,7 +166,7 @@ def draw(federation: Federation, params: Params, rng: np.random.Generator) -> di
 def average(
     federation: Federation, q: int, alignment: str, product: Step, weights: dict[int, int] | None
 ) -> np.ndarray:
-    """Return ``Σᵢ wᵢ Zᵢ Dᵢ`` after q more steps, the answer if T is no synchronisation."""
+    """Return ``Σᵢ wᵢ Zᵢ Dᵢ`` after q more steps, the last round without synchronisation at T."""
 
     def local_steps(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
         for _ in range(q):
@@ -178,7 +181,7 @@ def average(
 
 
 def intervals(params: Params) -> Iterator[int]:
-    """Products from one synchronisation to the next; the last one may reach beyond T."""
+    """Yield the products from one synchronisation to the next; the sum may exceed T."""
     t = k = 0
     while t < params.iterations:
         q = SCHEDULES[params.schedule](params.local_steps, k)
@@ -187,9 +190,9 @@ def intervals(params: Params) -> Iterator[int]:
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """One d×r block down per client and round, one up; two up where Zᵢ is needed to align.
+    """One d×r block down per client and round, one up, and a second up when Zᵢ is aligned.
 
-    With `participants` the number of blocks up is random: this is the most that it can be.
+    With `participants` the number of blocks up is random; the result is its largest value.
     """
     m, steps = shape.n_clients, list(intervals(params))
     senders = m if params.participants is None else min(m, params.participants + 1)

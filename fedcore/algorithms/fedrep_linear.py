@@ -1,19 +1,19 @@
 """FedRep for linear regression, and with gradient steps on the heads GD-GD and 10GD-GD.
 
 Collins, Hassani, Mokhtari & Shakkottai, *Exploiting shared representations for personalized
-federated learning* (ICML 2021), Algorithm 2. In every round a share r of the clients takes part:
+federated learning* (ICML 2021), Algorithm 2. In every round a share r of the clients take part:
 
     wᵢ ← argmin_w ‖X B w − y‖² / 2m,    Bᵢ ← B − η ∇_B ‖X B wᵢ − y‖² / 2m,    B ← QR(mean Bᵢ).
 
-With ``head_steps`` τ instead of the minimisation, the head makes τ gradient steps of size α from
-where it was: τ = 1 is the paper's GD-GD and τ = 10 its 10GD-GD. Heads stay with the clients.
+With ``head_steps`` τ the head makes τ gradient steps of size α from its last value instead of the
+minimisation: τ = 1 is the paper's GD-GD and τ = 10 its 10GD-GD. Heads stay with the clients.
 
-η is given as ``step`` = η σ̄², with ``head_sigma`` = σ̄ = σ_max(W*)/√n if known (``reference``), so
-that ``step`` = 1/4 is the largest step of Theorem 1; with ``head_sigma`` = 1 it is η itself. A
-round uses all samples of a client, as the paper's experiments do; the first ``batch`` of them; or,
-with ``fresh``, the next ``batch``, as Algorithm 2 says and the theory needs. Without
-``orthonormalise`` B is left as the mean, as in the authors' notebook, whose *sum* over clients is a
-mean with r n times the step.
+The parameter ``step`` is η σ̄², with ``head_sigma`` = σ̄ = σ_max(W*)/√n if known (``reference``), so
+that ``step`` = 1/4 is the largest step of Theorem 1; ``head_sigma`` = 1 makes ``step`` equal to η.
+A round uses all samples of a client, as the paper's experiments do; or its first ``batch``; or,
+with ``fresh``, the next ``batch``, as Algorithm 2 and the theory do. Without ``orthonormalise`` the
+server keeps B as the mean, as in the authors' notebook; the notebook's *sum* over clients is a mean
+with r n times the step.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ LABELLED = True
 
 @dataclass(frozen=True)
 class Params(representation_rounds.Params):
-    """Those of `fedcore.parts.representation_rounds`, and what is this method's own.
+    """Parameters of `fedcore.parts.representation_rounds`, and these.
 
     Attributes
     ----------
     head_steps : int, optional
-        τ, gradient steps on the head in a round; when it is not given, the exact minimiser, of
-        smallest norm where there are several.
+        τ, gradient steps on the head in a round; when not given, the exact minimiser, of smallest
+        norm if there are several.
     orthonormalise : bool
-        Whether the server takes the Q of a QR factorisation.
+        Whether the server replaces the mean by the Q of its QR factorisation.
     """
 
     head_steps: Count | None = None
@@ -75,7 +75,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def local_round(params: Params, t: int) -> Any:
-    """Client step of round t, counted from 1: the head, then one step on the representation."""
+    """Client step of round t = 1, 2, …: the head, then one step on the representation."""
 
     @stacked
     def update(data: Labelled, state: Any, B: np.ndarray) -> np.ndarray:
@@ -95,5 +95,5 @@ def local_round(params: Params, t: int) -> Any:
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """B down and Bᵢ up for every participant and round, and what the start costs."""
+    """B down and Bᵢ up for every participant and round, and the cost of the start."""
     return representation_rounds.communication(params, shape, shape.n_features)

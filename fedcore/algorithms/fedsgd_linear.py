@@ -5,10 +5,9 @@ gradient descent on a single model (B, w),
 
     B ← B − η mean ∇_B fᵢ(B, w),    w ← w − α mean ∇_w fᵢ(B, w),    fᵢ = ‖X B w − y‖² / 2m,
 
-both gradients at the old point. Beside the d k numbers of B, the k of w cross in either direction,
-as the last row of one message. Departure: the authors' notebook leaves XᵀX out of the quadratic
-part of its gradient of B, which is then no gradient; this one is. w starts from zero, and with
-``random`` from N(0, I_k).
+both gradients at the old point. A message has the d k numbers of B and, as last row, the k of w.
+Departure: the authors' notebook leaves XᵀX out of the quadratic part of the gradient in B; here the
+gradient is complete. w starts from zero, and with ``random`` from N(0, I_k).
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def local_round(params: Params, t: int) -> Any:
-    """Client step of round t, counted from 1: one gradient step on both."""
+    """Client step of round t = 1, 2, …: one gradient step on B and w."""
 
     @stacked
     def update(data: Labelled, state: Any, model: np.ndarray) -> np.ndarray:
@@ -72,5 +71,5 @@ def local_round(params: Params, t: int) -> Any:
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """B and w down and up for every participant and round, and what the start costs."""
+    """B and w down and up for every participant and round, and the cost of the start."""
     return representation_rounds.communication(params, shape, shape.n_features + 1)

@@ -1,10 +1,10 @@
 """Local Only for linear regression: every client by itself, without any communication.
 
 The baseline of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.1. Client i takes the
-least-squares solution θᵢ of its own samples, of smallest norm where they are fewer than the
-features (the authors' notebook adds a ridge of 1e−5). There is no shared representation; for
-comparison the ``basis`` is that of the k leading right singular vectors of the θᵢ as rows, seen
-from outside the protocol, and a new client learns all d coefficients.
+least-squares solution θᵢ of its own samples, of smallest norm if there are fewer samples than
+features (the authors' notebook adds a ridge of 1e−5). There is no shared representation. For
+comparison ``basis`` holds the k leading right singular vectors of the matrix of rows θᵢ, computed
+outside the protocol, and a new client learns all d coefficients.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Params(Parameters):
     Attributes
     ----------
     n_components : int
-        k, dimension of the subspace that is reported.
+        k, dimension of the reported subspace.
     start : None
-        Unused: there is nothing to start from.
+        Unused: the method has no starting basis.
     """
 
 
@@ -50,7 +50,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
     federation.local(solve)
     models = np.array(federation.client_state("theta"))
-    # Of an (n_clients, d) matrix; padded, so that few clients have k right singular vectors, too.
+    # An (n_clients, d) matrix, padded so that fewer than k clients still give k singular vectors.
     rows = np.pad(models, ((0, max(0, params.n_components - len(models))), (0, 0)))
     right_t = np.linalg.svd(rows, full_matrices=False)[2]
     basis = np.ascontiguousarray(right_t[: params.n_components].T)
@@ -59,5 +59,5 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Nothing."""
+    """No communication."""
     return Cost(0, 0, 0)

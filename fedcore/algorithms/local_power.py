@@ -1,17 +1,18 @@
 """LocalPower: subspace iteration with several local steps between communications.
 
 Li, Wang, Chen & Zhang, *Communication-efficient distributed SVD via local power iterations*
-(ICML 2021); it is FedPower (Guo et al.) without noise, and the second baseline of Wang, Liu & Zhang
-(JOTA 2024), who start with q = 8 and halve q every round down to 1. In a round with q local steps,
+(ICML 2021). FedPower (Guo et al.) without noise is this method. It is also the second baseline of
+Wang, Liu & Zhang (JOTA 2024), with q = 8, halved every round down to 1. In a round with q local
+steps,
 
     Zᵢ ← Z;  q − 1 times  Zᵢ ← orth(AᵢAᵢᵀ Zᵢ);  Yᵢ = AᵢAᵢᵀ Zᵢ;     Z ← orth(Σᵢ Yᵢ Dᵢ).
 
-As in Li et al.'s code, q counts the multiplication that is communicated (q = 1 is SSI) and the last
-product is not orthonormalised. The rotations Dᵢ take Zᵢ to the first client's Z₁ before the sum:
-``none`` is the identity, ``sign`` fixes the sign of each column, ``procrustes`` is the orthogonal
-matrix that minimises ‖Zᵢ Dᵢ − Z₁‖_F. For them a client sends Zᵢ beside Yᵢ, as in FedPower; not
-when q = 1, where all Zᵢ are the same and Dᵢ = I. Wang, Liu & Zhang do not mention an alignment;
-with ``none`` the message of a round is exactly SSI's.
+As in Li et al.'s code, q counts the multiplication whose result is sent (q = 1 is SSI), and this
+last product is not orthonormalised. The rotation Dᵢ aligns Zᵢ with the first client's Z₁ before the
+sum: ``none`` is the identity, ``sign`` fixes the sign of each column, ``procrustes`` is the
+orthogonal matrix that minimises ‖Zᵢ Dᵢ − Z₁‖_F. For ``sign`` and ``procrustes`` a client sends Zᵢ
+beside Yᵢ, as in FedPower, except for q = 1, where all Zᵢ are equal and Dᵢ = I. Wang, Liu & Zhang do
+not mention an alignment; with ``none`` a round has the messages of SSI.
 """
 
 from __future__ import annotations
@@ -47,16 +48,18 @@ ALIGNMENTS = {
 
 @dataclass(frozen=True)
 class Params(ssi.Rounds):
-    """Those of `ssi.Rounds`, and what is this method's own.
+    """Parameters of `ssi.Rounds`, and these.
 
     Attributes
     ----------
     local_steps : int
         q, multiplications by AᵢAᵢᵀ in the first round.
     schedule : str
-        How many of them round k = 0, 1, … makes: q, q − k, or ⌊q/2ᵏ⌋; never less than one.
+        Multiplications in round k = 0, 1, …: q (``constant``), q − k (``linear``) or ⌊q/2ᵏ⌋
+        (``halving``), and at least one.
     alignment : str
-        Dᵢ, which turns Zᵢ towards the first client's, whose place among the clients then matters.
+        Dᵢ, which aligns Zᵢ with that of the first client. The result then depends on which client
+        is first.
     """
 
     local_steps: Count = 8
@@ -87,7 +90,7 @@ def steps_of(params: Params, k: int) -> int:
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """One n×p block down and one up per client and round; two up where Zᵢ is needed to align."""
+    """One n×p block down and one up per client and round, and a second up when Zᵢ is aligned."""
     block = shape.n_clients * shape.n_features * params.n_components
     aligned = params.alignment != "none"
     twice = aligned * sum(steps_of(params, k + 1) > 1 for k in range(params.rounds))
@@ -103,14 +106,23 @@ def aggregate(
     single: Step = gram_product,
     weights: Mapping[int, int] | None = None,
 ) -> np.ndarray:
-    """Return ``Σᵢ wᵢ Yᵢ Dᵢ`` of a round with `q` local steps, of which ``state.Z`` keeps Zᵢ.
+    """Return ``Σᵢ wᵢ Yᵢ Dᵢ`` of a round with `q` local steps; Zᵢ stays in ``state.Z``.
 
     Parameters
     ----------
+    federation : Federation
+        Its clients hold the broadcast Z.
+    q : int
+    alignment : str
+        A key of `ALIGNMENTS`.
     product, single : client step
-        ``AᵢAᵢᵀ Z``, in local steps, and where it is the only one of the round.
+        ``AᵢAᵢᵀ Z``: `single` when q = 1, else `product`.
     weights : mapping of int to int, optional
-        wᵢ by the position of the client, the first of them the reference; all clients with 1.
+        wᵢ by position of the client, the reference first. By default all clients have weight 1.
+
+    Returns
+    -------
+    ndarray of shape (n_features, n_components)
     """
 
     def local_power(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> Any:
@@ -136,5 +148,5 @@ def aggregate(
 
 
 def align(bases: Sequence[np.ndarray], alignment: str) -> list[np.ndarray]:
-    """Return ``Zᵢ Dᵢ`` for bases Zᵢ, of which the first is the reference."""
+    """Return ``Zᵢ Dᵢ`` for bases Zᵢ; the first is the reference."""
     return [Z @ ALIGNMENTS[alignment](Z, bases[0]) for Z in bases]

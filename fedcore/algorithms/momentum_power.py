@@ -1,16 +1,15 @@
 """Subspace iteration with momentum.
 
 Xu, He, De Sa, Mitliagkas & Ré, *Accelerated stochastic power iteration* (AISTATS 2018), as a block
-method. Not in the five papers: the least memory (one more block on the server) that accelerates SSI
-at exactly its messages.
+method. Not in the five papers. The messages are those of SSI; the server keeps one more block.
 
     Y⁽ᵏ⁺¹⁾ = AAᵀ Z⁽ᵏ⁾ − β Z⁽ᵏ⁻¹⁾ R_k⁻¹,   Z⁽ᵏ⁺¹⁾ R_{k+1} = Y⁽ᵏ⁺¹⁾ (QR),   Z⁽⁻¹⁾ = 0
 
 is the three-term recursion ``Y ← AAᵀ Y − β Y₋`` with both blocks in the coordinates of the new one.
-The best β is (λ_{p+1}/2)², λ = σ² the eigenvalues of AAᵀ: the error then falls by a factor near
-1 − √(2 gap) in the place of 1 − gap. When σ_{p+1} is not given, the server takes the largest
-(p+1)-st Ritz value in span[Z⁽ᵏ⁾ Z⁽ᵏ⁻¹⁾] so far, whose products with AAᵀ it has received already. A
-Ritz value never exceeds its eigenvalue, so that this β never exceeds the best one.
+The best β is (λ_{p+1}/2)², with λ = σ² the eigenvalues of AAᵀ: the error then falls by a factor
+near 1 − √(2 gap) per round instead of 1 − gap. When σ_{p+1} is not given, the server takes the
+largest (p+1)-st Ritz value in span[Z⁽ᵏ⁾ Z⁽ᵏ⁻¹⁾] so far; it already has the products of these blocks
+with AAᵀ. A Ritz value is at most its eigenvalue, and this β at most the best, up to rounding.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ PAPER = "faps"
 
 @dataclass(frozen=True)
 class Params(ssi.Params):
-    """Those of `ssi`, and what is this method's own.
+    """Parameters of `ssi`, and these.
 
     Attributes
     ----------
     sigma_next : float, optional
-        σ_{p+1}(A), in data units; estimated from Ritz values when it is not given.
+        σ_{p+1}(A), in data units; estimated from Ritz values when not given.
     """
 
     sigma_next: NonNegative | None = None
@@ -53,12 +52,13 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components), and ``beta``, the last β; with a tolerance
-        also what `fedcore.parts.residuals.Residual.output` has.
+        ``basis`` of shape (n_features, n_components), and ``beta``, the last β, in data units to
+        the fourth power; with a tolerance also the entries of
+        `fedcore.parts.residuals.Residual.output`.
     """
     test = Residual(params.tol, federation.shape)
     known = params.sigma_next
-    eigenvalue = 0.0 if known is None else known**2  # λ_{p+1}, or the best bound from below
+    eigenvalue = 0.0 if known is None else known**2  # λ_{p+1}, or its largest lower bound
     Z = starting_basis(federation, params, rng)
     Z_old = U_old = carried = np.zeros_like(Z)
     record(0, basis=Z)
@@ -70,7 +70,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             eigenvalue = max(eigenvalue, next_ritz_value(*span, Z.shape[1]))
         arrived = test.blocks(Z, U, span)
         Z_old, U_old = Z, U
-        # β R⁻¹ by parts: a square of λ/2 may leave the range where this product does not.
+        # β R⁻¹ in two factors: (λ/2)² may overflow when the product does not.
         half, e = math.frexp(eigenvalue / 2)
         Z, R = qr_positive(U - half**2 * np.ldexp(carried, 2 * e))
         carried = Z_old @ _inverse(R)
@@ -81,7 +81,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def next_ritz_value(V: np.ndarray, AV: np.ndarray, p: int) -> float:
-    """Return the (p+1)-st Ritz value in range(V), given AV = AAᵀ V; 0 where V has p columns."""
+    """Return the (p+1)-st Ritz value in range(V), given AV = AAᵀ V; 0 if V has p columns."""
     if V.shape[1] == p:
         return 0.0
     T = V.T @ AV

@@ -6,20 +6,20 @@ applications* (NIPS 2014), private power method: the iteration on the symmetrise
 
     Y = A X + ‖X‖_{2,∞} z G,     X ← orth(Aᵀ Y + ‖Y‖_{2,∞} z G′).
 
-Y stays with the clients, noisy. `protects` says what a neighbour may change:
+The noisy Y stays with the clients. `protects` says how neighbours differ:
 
-``entry``            one entry of A by at most 1 (the papers' model): the steps' sensitivities are
-                     the largest row norms (for one column ‖x‖_∞).
-``row_by_entries``   one row ‖a‖ ≤ 1 by zeros in its place, by composition over its d entries: √d
-                     times that noise ("[HR13, HP14] + Composition" of Nguyen, Ene & Nguyen). The
-                     number of rows is public: ‖Y‖ is a maximum over so many noisy rows.
-``row``              one row more or less, ‖a‖ ≤ 1, on AᵀA itself: ``X ← orth(AᵀA X + z G)``, as
-                     ‖a(aᵀX)‖_F ≤ 1. It is the adaptive power method with θ = 1 and no search, the
-                     "naive way" of its paper.
+``entry``            One entry of A changes by at most 1 (the papers' model). The sensitivities of
+                     the steps are the largest row norms (for one column ‖x‖_∞).
+``row_by_entries``   One row, ‖a‖ ≤ 1, is replaced by zeros, by composition over its d entries: √d
+                     times the noise of ``entry`` ("[HR13, HP14] + Composition" of Nguyen, Ene &
+                     Nguyen). The number of rows is public, because ‖Y‖ is a maximum over them.
+``row``              One row, ‖a‖ ≤ 1, is added or removed; the iteration uses AᵀA itself,
+                     ``X ← orth(AᵀA X + z G)``, because ‖a(aᵀX)‖_F ≤ 1. This is the adaptive power
+                     method with θ = 1 and no search, the "naive way" of its paper.
 
 ``paper``: z = √(4 L log(1/δ))/ε for L noisy products (Hardt & Price, Figure 3; L = 2T, or T for
-``row``). ``tight``: the least z for L Gaussian releases. Of several clients each treats its own
-rows and the server, which need not be trusted, sums.
+``row``). ``tight``: the least z for L Gaussian releases. Each of several clients adds noise to the
+products of its own rows, and the server, which need not be trusted, sums.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from fedcore.privacy.bounded_rows import product, transposed_product
 from fedcore.validation import CountOrZero, one_of
 
 PAPER = "dppower"
-RELATIONS = {  # of `fedcore.privacy.events.NEIGHBOURS`, by what is protected
+RELATIONS = {  # `protects` -> relation of `fedcore.privacy.events.NEIGHBOURS`
     "entry": "change_entry",
     "row_by_entries": "zero_out_one",
     "row": "add_or_remove_one",
@@ -50,14 +50,15 @@ RELATIONS = {  # of `fedcore.privacy.events.NEIGHBOURS`, by what is protected
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Those of `Budgeted`, and what is this method's own.
+    """Parameters of `Budgeted`, and these.
 
     Attributes
     ----------
     rounds : int
         T, products with AᵀA.
     protects : str
-        What a neighbour may change: an entry, a row by composition over its entries, or a row.
+        Change between neighbours: one entry (``entry``), one row by composition over its entries
+        (``row_by_entries``), or one row (``row``).
     """
 
     rounds: CountOrZero = 10
@@ -88,7 +89,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def noise_multiplier(params: Params) -> float:
-    """Return z."""
+    """Return z, the noise multiplier of every release."""
     assert params.epsilon is not None
     releases = params.rounds if params.protects == "row" else 2 * params.rounds
     if params.calibration == "paper":
@@ -97,7 +98,7 @@ def noise_multiplier(params: Params) -> float:
 
 
 def noisy_product(params: Params, n_features: int) -> Any:
-    """Return the client step of one iteration."""
+    """Return the client step of one iteration, a noisy product with AᵀA."""
     z = noise_multiplier(params)
     scale = math.sqrt(n_features) if params.protects == "row_by_entries" else 1.0
 
@@ -115,5 +116,5 @@ def noisy_product(params: Params, n_features: int) -> Any:
 
 
 def _largest_row(matrix: np.ndarray) -> float:
-    """‖matrix‖_{2,∞}, of a matrix that has been released."""
+    """‖matrix‖_{2,∞}; the matrix must be a release, since its norm sets the noise."""
     return float(np.sqrt(np.einsum("ij,ij->i", matrix, matrix).max()))

@@ -2,14 +2,14 @@
 
 Fan, Wang, Wang & Zhu, *Distributed estimation of principal eigenspaces* (Annals of Statistics
 2019), Algorithm 1: client i computes the p leading right singular vectors Vᵢ of its own data and
-sends them, the server takes the p leading eigenvectors of the averaged projection
+sends them. The server takes the p leading eigenvectors of the averaged projection
 
-    (1/N) Σᵢ VᵢVᵢᵀ,
+    (1/N) Σᵢ VᵢVᵢᵀ
 
-here as left singular vectors of ``[V₁ … V_N]``, so that no n×n matrix is formed. One round, and
-exact only when all clients share their top subspace. The average is unweighted, as in the paper,
-which deals equal samples. A client whose data have a rank below p sends columns of zeros for what
-it lacks.
+as left singular vectors of ``[V₁ … V_N]``, so that no n×n matrix is formed. The method takes one
+round, and is exact if all clients share their top subspace. The average is unweighted, as in the
+paper, whose clients have equally many samples. A client whose data have a rank below p sends zeros
+in the other columns.
 """
 
 from __future__ import annotations

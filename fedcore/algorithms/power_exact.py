@@ -2,8 +2,8 @@
 
 Philippenko, Scaman & Massoulié (AAAI 2025), Algorithm 1 followed by the closed form of
 Section 2: with V fixed, every client takes ``Ûⁱ = Sⁱ V (VᵀV)†``, the minimiser of its own
-``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F``. Computed through the thin SVD of V, not through VᵀV, whose condition number
-is the square.
+``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F``. The code uses the thin SVD of V and not VᵀV, whose condition number is the
+square of that of V.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        That of `power_iteration` and ``U``, one (n_i, n_components) per client.
+        That of `power_iteration`, and ``U``, one array (n_i, n_components) per client.
     """
     found, counts = power_initialisation(federation, params)
     V = found.V

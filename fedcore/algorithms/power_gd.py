@@ -1,19 +1,19 @@
 """Power initialisation and local gradient descent on U.
 
 Philippenko, Scaman & Massoulié (AAAI 2025), Algorithm 2: V from Algorithm 1 is fixed, and every
-client runs ``U ← U − γ (U Vᵀ − S) V`` with ``γ = 1/σ_max(V)²``, without any communication; with
-Nesterov's momentum ``β_k = k/(k+3)`` if asked for.
+client runs ``U ← U − γ (U Vᵀ − S) V`` with ``γ = 1/σ_max(V)²``, without communication, and with
+``momentum`` Nesterov's acceleration ``β_k = k/(k+3)``.
 
-The step is ``U − Û ← (U − Û)(I − γ VᵀV)`` with Û the exact solution, so in the eigenbasis T of VᵀV
-the error's columns only shrink, each by its own factor: ``(U_t − Û) T = E₀ diag(p_t)``. This file
-advances the r numbers p_t, for the loss, and q_t = 1 − p_t, which for slow directions is far below
-the rounding of p_t, and builds ``U_T = U₀ − E₀ diag(q_T) Tᵀ`` at the end: in exact arithmetic the
-same iterates as the direct form without a pass over the data per step. E₀ is kept times the
-singular values of V, ``E₀ diag(σ) = U₀ T diag(σ) − S Q``, so that it has the size of the data.
+The step is ``U − Û ← (U − Û)(I − γ VᵀV)`` with Û the exact solution. In the eigenbasis T of VᵀV
+every column of the error is therefore multiplied by a factor of its own:
+``(U_t − Û) T = E₀ diag(p_t)``. The code advances the r numbers p_t, for the loss, and
+q_t = 1 − p_t, because q_t can be far below the rounding error of p_t. At the end it computes
+``U_T = U₀ − E₀ diag(q_T) Tᵀ``. In exact arithmetic these are the iterates of the direct form,
+without a pass over the data per step. E₀ is stored times the singular values of V,
+``E₀ diag(σ) = U₀ T diag(σ) − S Q``, which has the size of the data.
 
-Departure: after the authors' code, ``U₀`` has i.i.d. N(0, 1/nᵢ) entries (the paper says "random").
-Remark 4: with ``orthonormalise`` V is replaced by its orthonormal basis, κ = 1, and one step
-suffices.
+``U₀`` has i.i.d. N(0, 1/nᵢ) entries, as in the authors' code (the paper says "random"). Remark 4:
+with ``orthonormalise`` V is replaced by its orthonormal basis, κ = 1, and one step suffices.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PAPER = "factorization"
 
 @dataclass(frozen=True)
 class Params(power_iteration.Params):
-    """Those of `power_iteration`, and the local descent.
+    """Parameters of `power_iteration`, and those of the local descent.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ communication = power_iteration.communication
 
 
 def fixed_basis(federation: Federation, params: Any) -> tuple[Scaled, dict[str, int]]:
-    """Send the clients the V that stays, and return it with the counts of Algorithm 1."""
+    """Send V to the clients, and return it with the counts of Algorithm 1."""
     found, counts = power_initialisation(federation, params)
     found = Scaled(orth(found.V)) if params.orthonormalise else found
     federation.broadcast(found.V)
@@ -71,7 +71,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        That of `power_iteration` and ``U``, one (n_i, n_components) per client.
+        That of `power_iteration`, and ``U``, one array (n_i, n_components) per client.
     """
     found, counts = fixed_basis(federation, params)
     V = found.V
@@ -88,8 +88,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     energy = sum(federation.observe(column_energy))
     sigma = range_basis(V).sigma.astype(np.float64)
     rate = (sigma / sigma[:1]) ** 2  # eigenvalues of γ VᵀV
-    p = p_ahead = np.ones_like(rate)  # what remains of E₀'s columns
-    q = q_ahead = np.zeros_like(rate)  # and what is done of them, 1 − p
+    p = p_ahead = np.ones_like(rate)  # factors of E₀'s columns
+    q = q_ahead = np.zeros_like(rate)  # 1 − p
     record(0, factors=SpectralFactors(V, energy, p), counts=counts)
     for k in record.rounds(params.local_steps):
         p_old, p = p, (1.0 - rate) * p_ahead
@@ -99,7 +99,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         record(k, factors=SpectralFactors(V, energy, p), counts=counts)
 
     def iterate(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
-        # What of U₀ lies in the null space of VᵀV has no gradient and stays.
+        # The part of U₀ in the null space of VᵀV has zero gradient and stays.
         return state.U0 - (state.error / state.sigma * q) @ state.T.T
 
     return found.output(U=federation.observe(iterate))

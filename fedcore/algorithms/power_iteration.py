@@ -3,18 +3,19 @@
 Philippenko, Scaman & Massoulié, *In-depth analysis of low-rank matrix factorisation in a federated
 setting* (AAAI 2025), Algorithm 1, with the restarts of Section 3 (m samples of Φ, best κ(V) kept).
 
-The clients sketch ``Vⁱ = Sⁱᵀ Φⁱ`` with Gaussian Φⁱ, the server sums, and α times V is sent back and
-multiplied by ``Sⁱᵀ Sⁱ``: ``V = (SᵀS)^α Sᵀ Φ`` after α + 1 communications. V is not orthonormalised
-between the multiplications, as in the paper, which needs its singular values.
+The clients sketch ``Vⁱ = Sⁱᵀ Φⁱ`` with Gaussian Φⁱ, and the server sums. α times the server sends
+V back and the clients multiply it by ``Sⁱᵀ Sⁱ``: ``V = (SᵀS)^α Sᵀ Φ`` after α + 1 communications.
+As in the paper, V is not orthonormalised between the multiplications, because the paper needs its
+singular values.
 
-So V's entries grow like ‖S‖^(2α+1) and its condition number like (σ₁/σ_r)^(2α+1). Against the
-first, V is divided by a power of two before every multiplication, which rounds nothing, and
-multiplied back at the end, where its precision allows. Against the second nothing helps but fewer
-multiplications: directions that rounding has spoiled are counted and warned of.
+V's entries therefore grow like ‖S‖^(2α+1), and its condition number like (σ₁/σ_r)^(2α+1). To avoid
+overflow, V is divided by a power of two before every multiplication, which is exact, and multiplied
+back at the end if the result is in range. The condition number falls only with fewer
+multiplications: the run counts directions that rounding has spoiled, and warns of them.
 
-Two readings of the restarts: ``select = "initial"`` compares κ of the sketches and multiplies only
-the best one (the authors' code); ``"final"`` multiplies every sample and compares κ of the results
-(the text).
+The paper and its code differ on the restarts. ``select = "initial"`` compares κ of the sketches and
+multiplies only the best one (the code); ``"final"`` multiplies every sample and compares κ of the
+results (the text).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ SELECTIONS = ("initial", "final")
 COLUMNS = {
     "lost_directions": ("directions", "of V that rounding has spoiled: known to less than 2 digits")
 }
-ROOM = 16  # powers of two between V's largest entry and the ends of its precision's range
+ROOM = 16  # powers of two from V's largest entry to over- and underflow
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,11 @@ class Params(Parameters):
     power : int
         α, number of multiplications by SᵀS after the sketch.
     samples : int
-        m, number of sketches of which the best-conditioned is kept.
+        m, number of sketches; the best-conditioned one is kept.
     select : str
-        Whether κ is compared before or after the multiplications.
+        Whether κ is compared before (``initial``) or after (``final``) the multiplications.
     start : ndarray of shape (n_features, n_components), optional
-        Φⁱ = Sⁱ start in the place of a Gaussian Φⁱ; `samples` must then be 1.
+        Φⁱ = Sⁱ start replaces the Gaussian Φⁱ; `samples` must then be 1.
     """
 
     power: CountOrZero = 0
@@ -67,7 +68,7 @@ class Params(Parameters):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.start is not None and self.samples > 1:
-            raise InputError(f"with a start there is nothing to sample, got samples={self.samples}")
+            raise InputError(f"start replaces the samples: leave samples at 1, got {self.samples}")
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -76,7 +77,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        As of `Scaled.output`.
+        ``V`` and ``exponent``, see `Scaled.output`.
     """
     found, counts = power_initialisation(federation, params)
     federation.broadcast(found.V)
@@ -97,11 +98,11 @@ class Scaled(NamedTuple):
     exponent: int = 0
 
     def normalised(self) -> Scaled:
-        """Bring the largest entry of V to [½, 1); exact."""
+        """Scale V exactly so that its largest entry is in [½, 1)."""
         return self.shifted(self._size())
 
     def restored(self) -> Scaled:
-        """Bring the exponent back to 0, or as near as V keeps all its digits."""
+        """Bring the exponent to 0, or as near to 0 as V stays in range."""
         limits, size = np.finfo(self.V.dtype), self._size()
         lowest, highest = limits.minexp + limits.nmant + ROOM, limits.maxexp - ROOM
         return self.shifted(size - min(max(size + self.exponent, lowest), highest))
@@ -111,14 +112,14 @@ class Scaled(NamedTuple):
         return Scaled(np.ldexp(self.V, -by), self.exponent + by)
 
     def _size(self) -> int:
-        """Smallest e with max |V| < 2^e; 0 where there is none."""
+        """Smallest e with max |V| < 2^e; 0 if V is not finite."""
         largest = np.abs(self.V).max()
         return int(np.frexp(largest)[1]) if np.isfinite(largest) else 0
 
     def output(self, **more: Any) -> dict[str, Any]:
-        """``V``, `more`, and ``exponent``: V is 2^−exponent times (SᵀS)^α SᵀΦ.
+        """Return ``V``, `more`, and ``exponent``: V is 2^−exponent times (SᵀS)^α SᵀΦ.
 
-        The exponent is 0 unless that product lies outside of the range of its precision.
+        The exponent is 0 unless this product is outside the range of its precision.
         """
         return {"V": self.V, **more, "exponent": np.int64(self.exponent)}
 
@@ -143,7 +144,7 @@ def power_initialisation(federation: Federation, params: Any) -> tuple[Scaled, d
         best = _multiply(federation, best, params.power)
     best = best.normalised().restored()
     lost = lost_directions(best.V)
-    if lost and np.isfinite(best.V).all():  # what is not finite is recorded as diverged
+    if lost and np.isfinite(best.V).all():  # otherwise the run is recorded as diverged
         _warn(lost, best.V, params.power)
     return best, {"lost_directions": lost}
 
@@ -164,7 +165,7 @@ def _warn(lost: int, V: np.ndarray, power: int) -> None:
 def communication(params: Any, shape: Shape) -> Cost:
     """Cost of Algorithm 1: m + α uploads (m(α + 1) when κ is compared at the end).
 
-    The last V goes down once more, to be used by the clients; this is no round of its own.
+    The last V is sent down once more for use by the clients, which is not a round.
     """
     block = shape.n_clients * shape.n_features * params.n_components
     multiplications = params.power * (1 if params.select == "initial" else params.samples)

@@ -2,10 +2,10 @@
 
 Philippenko, Scaman & Massoulié (AAAI 2025), Remark 3: with V from Algorithm 1 fixed, every client
 minimises ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F + strength · ρ(Uⁱ)`` with ρ = ½‖·‖²_F (``l2``), ‖·‖₁ (``l1``) or the
-nuclear norm (``nuclear``), by proximal gradient steps of length 1/σ_max(V)², accelerated with β_k =
-k/(k+3) if asked for (FISTA). No communication after V; nothing but VᵀV and SⁱV enters a step, so
-that no step passes over the data. What a step lowers is the measure ``regularised_objective``;
-``objective`` is the loss without the penalty.
+nuclear norm (``nuclear``), by proximal gradient steps of length 1/σ_max(V)², with ``momentum``
+accelerated by β_k = k/(k+3) (FISTA). There is no communication after V. A step uses only VᵀV and
+SⁱV, and not the data. The metric ``regularised_objective`` is the minimised sum; ``objective`` is
+the loss without the penalty.
 """
 
 from __future__ import annotations
@@ -64,12 +64,13 @@ PROXIMAL: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Params(power_gd.Params):
-    """Those of `power_gd`, and the regulariser.
+    """Parameters of `power_gd`, and those of the regulariser.
 
     Attributes
     ----------
     penalty : str
-        ρ, the regulariser: half the squared Frobenius norm, or the norm of that name.
+        ρ: half the squared Frobenius norm (``l2``), the sum of absolute values (``l1``), or the
+        nuclear norm (``nuclear``).
     strength : float
         Weight of the regulariser, in the units of the loss.
     """
@@ -87,7 +88,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        That of `power_iteration` and ``U``, one (n_i, n_components) per client.
+        That of `power_iteration`, and ``U``, one array (n_i, n_components) per client.
     """
     found, counts = power_gd.fixed_basis(federation, params)
     V = found.V
@@ -96,7 +97,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def start(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> None:
         state.U = state.rng.standard_normal((len(data), V.shape[1])) / np.sqrt(len(data))
         state.lookahead = state.U
-        # Divided by the power of two 2^e that V has the size of, so that no square overflows.
+        # V is divided by 2^e, its order of magnitude, so that no square overflows.
         W, e = Scaled(V).normalised()
         state.SV, state.gram = np.ldexp(data @ W, -e), W.T @ W
         state.step = 1.0 / (float(np.linalg.norm(W, 2)) or 1.0) ** 2

@@ -7,18 +7,18 @@ Algorithm 2: over a random permutation of the rows, in batches of `batch` (1 in 
     w ← w/‖w‖,
 
 with the eigenvalue gap of the population taken as known. Neighbours: one row is replaced. A row is
-used once, so that a step is a local randomiser, and shuffling amplifies its privacy.
+used once. A step is therefore a local randomiser, and shuffling amplifies its privacy.
 
 ``paper``: α = C log(n/δ)/(ε√n) with C = 1, proved for ε ≤ √(log(n/δ)/n) (their Lemma 3.1, up to C),
-and refused for larger ε. ``tight`` lifts that: the amplification by shuffling of adaptive local
-randomisers (Feldman, McMillan & Talwar, FOCS 2021, Theorem 3.1, with Theorem 3.8 for the δ of the
-Gaussian mechanism) gives the ε₀ that a step may spend. n is public under this relation.
+and refused for larger ε. ``tight`` has no such limit: the amplification by shuffling of adaptive
+local randomisers (Feldman, McMillan & Talwar, FOCS 2021, Theorem 3.1, with Theorem 3.8 for the δ of
+the Gaussian mechanism) gives the ε₀ that a step may spend. n is public under this relation.
 
-Departures: k > 1 columns (Frobenius clipping, orthonormalised steps) are beyond the paper, as are
-batches, whose mean is noised once: a replaced row moves it by 2β/`batch`. The sum over the last,
-incomplete batch is divided by `batch` as well. Given the other rows of all batches, the shuffle
-moves a row over at least ⌊n/batch⌋ of them, which is what amplification counts. Several clients
-pass w on from one to the next, each shuffling its own rows.
+Departures: k > 1 columns (Frobenius clipping, orthonormalised steps) and batches are not in the
+paper. The mean of a batch gets noise once; a replaced row changes it by 2β/`batch`. The sum over
+the last, incomplete batch is divided by `batch` as well. Amplification counts ⌊n/batch⌋ positions:
+given the other rows of all batches, the shuffle puts a row into one of at least so many batches.
+Several clients pass w on from one to the next, and each shuffles its own rows.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from fedcore.privacy.mechanisms import derived
 from fedcore.validation import Count, Positive
 
 PAPER = "dppower"
-STEPS = 1024  # whose rows are gathered, and noise drawn, at a time
+STEPS = 1024  # per block, for which rows are copied and noise is drawn at once
 ROUNDING = 1.0 + 1e-9
 
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Those of `Budgeted`, and what is this method's own.
+    """Parameters of `Budgeted`, and these.
 
     Attributes
     ----------
@@ -60,9 +60,9 @@ class Params(Budgeted):
     offset : float
         ξ of the steps.
     bound : float
-        β, longest gradient that is not cut.
+        β, norm to which longer gradients are clipped.
     batch : int
-        Rows of a step.
+        Number of rows of a step.
     """
 
     gap: Positive = 0.1
@@ -94,7 +94,7 @@ def communication(params: Params, shape: Shape) -> Cost:
 def client_after_client(
     federation: Federation, step: Step, W: np.ndarray, record: Any
 ) -> np.ndarray:
-    """Pass W on from client to client, each of which replaces it by its reply to it."""
+    """Pass W from client to client; each client's reply replaces W. Return the last W."""
     record(0, basis=W)
     for k in record.rounds(federation.shape.n_clients):
         federation.broadcast(W, to=[k - 1])
@@ -104,7 +104,7 @@ def client_after_client(
 
 
 def one_pass(params: Params, data: np.ndarray, state: SimpleNamespace, W: np.ndarray) -> np.ndarray:
-    """Client step: Oja's method over its rows, once."""
+    """Client step: one pass of Oja's method over the client's rows."""
     rng, noise = state.rng, 0.0
     if params.epsilon is not None:
         noise = 2.0 * params.bound / params.batch * noise_multiplier(params, len(data))
@@ -131,7 +131,13 @@ def one_pass(params: Params, data: np.ndarray, state: SimpleNamespace, W: np.nda
 
 
 def noise_multiplier(params: Params, n: int) -> float:
-    """Return α: noise of a step in units of its sensitivity 2β/batch."""
+    """Return α, the noise of a step in units of its sensitivity 2β/batch, for n rows.
+
+    Raises
+    ------
+    InputError
+        When ε is above the limit of the calibration ``paper``.
+    """
     assert params.epsilon is not None
     epsilon, delta, steps = params.epsilon, params.delta, max(1, n // params.batch)
     if params.calibration == "tight":

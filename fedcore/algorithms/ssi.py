@@ -6,7 +6,7 @@ in federated principal component analysis* (JOTA 2024), where it is the baseline
     Z⁽ᵏ⁺¹⁾ ∈ orth(Σᵢ AᵢAᵢᵀ Z⁽ᵏ⁾),   Aᵢ = Xᵢᵀ, Xᵢ the samples × features of client i.
 
 Z⁽⁰⁾ orthonormalises a matrix with uniform entries in [−1, 1]. One round is one n×p block down and
-one up. The last Z stays with the server: sending it out would be no round of its own.
+one up. The last Z stays with the server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PAPER = "faps"
 
 @dataclass(frozen=True)
 class Rounds(Parameters):
-    """What all methods with so many rounds from one start are given.
+    """Parameters of methods that iterate from a starting basis.
 
     Attributes
     ----------
@@ -44,13 +44,14 @@ class Rounds(Parameters):
 
 @dataclass(frozen=True)
 class Params(Rounds):
-    """Hyper-parameters: those of `Rounds`, of which `rounds` is the most if there is a tolerance.
+    """Parameters of `Rounds`, and a tolerance; with a tolerance `rounds` is the maximum.
 
     Attributes
     ----------
     tol : float
-        End when the sine of the largest angle to the leading eigenspace is at most so much, by the
-        test of `fedcore.parts.residuals`; 0 for all rounds. Costs only the server's arithmetic.
+        The run ends when the sine of the largest angle to the leading eigenspace is estimated to
+        be at most `tol`, by `fedcore.parts.residuals`; 0 runs all rounds. The test needs no
+        communication.
     """
 
     tol: Annotated[float, real(least=0, below=1)] = 0.0
@@ -62,8 +63,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components), and with a tolerance what
-        `fedcore.parts.residuals.Residual.output` has.
+        ``basis`` of shape (n_features, n_components), and with a tolerance the
+        entries of `fedcore.parts.residuals.Residual.output`.
     """
     test = Residual(params.tol, federation.shape)
     Z = starting_basis(federation, params, rng)

@@ -6,12 +6,12 @@ shape (d, r); with σ₁ = ‖S‖₂, constants C and μ, step η = 9/(4 C μ �
 
     Uⁱ₀ = Sⁱ Φ_U / (√η σ₁ C),   V₀ = √η σ₁ D Φ_V,
 
-and every round each client steps on Uⁱ with the old V and sends its gradient in V at the new Uⁱ;
+and in every round each client steps on Uⁱ with the old V and sends its gradient in V at the new Uⁱ;
 the server sums and steps on V. One iteration is one communication.
 
-After the authors' code of the comparison, Φ_U and Φ_V have *standard deviations* 1/d and 1/r; Ward
-and Kolda write variances. σ₁ is taken as known (``sigma_max``); when it is not given, the clients
-report theirs and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ stands in, at one more number up and one down.
+Φ_U and Φ_V have *standard deviations* 1/d and 1/r, as in the authors' code of the comparison; Ward
+and Kolda write variances. σ₁ is taken as known (``sigma_max``). When it is not given, the clients
+send ‖Sⁱ‖₂² and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ replaces it, for one more number up and one down.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Params(Parameters):
     rounds : int
         Iterations, one communication each.
     C, mu : float
-        Constant of the initialisation and of the step.
+        Constants of the initialisation and of the step.
     sigma_max : float, optional
-        σ₁(S); when it is not given, the clients find a bound in one more round.
+        σ₁(S), in data units; when not given, the clients find a bound in one more round.
     start : ndarray of shape (n_features, n_components), optional
-        Φ_V; drawn when it is not given.
+        Φ_V; drawn at random when not given.
     """
 
     rounds: CountOrZero = 100
@@ -61,13 +61,14 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``V`` of shape (n_features, n_components) and ``U``, one (n_i, n_components) per client.
+        ``V`` of shape (n_features, n_components), and ``U``, one array (n_i, n_components) per
+        client.
     """
     d, r = federation.shape.n_features, params.n_components
     sigma = params.sigma_max
     if sigma is None:
         sigma = spectral_norm_bound(federation)
-        federation.broadcast(sigma)  # by which the clients step
+        federation.broadcast(sigma)  # the clients' steps need it
     step = 9.0 / (4.0 * params.C * params.mu * sigma)
     D = params.C * params.mu / 9.0
 
@@ -90,9 +91,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def descent(
     federation: Federation, gradient: Step, step: float, V: np.ndarray, rounds: int, record: Any
 ) -> dict:
-    """Step on V against the sum of the clients' gradients, of which each keeps ``state.U``.
+    """Subtract `step` times the sum of the clients' gradients from V, in every round.
 
-    Ye and Du's method is the same loop with another gradient.
+    The step `gradient` updates ``state.U`` of its client. `yd2021` uses the same loop.
     """
     record(0, factors=ExplicitFactors(V, federation.client_state("U")))
     for k in record.rounds(rounds):
@@ -103,7 +104,7 @@ def descent(
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """One d×r block down and up per iteration and client, Φ_U before, and maybe ‖Sⁱ‖₂² and σ."""
+    """One d×r block down and up per iteration and client, Φ_U down, ‖Sⁱ‖₂² and σ if needed."""
     block = shape.n_clients * shape.n_features * params.n_components
     scalar = params.sigma_max is None
     return Cost(

@@ -3,13 +3,13 @@
 Ye & Du, *Global convergence of gradient descent for asymmetric low-rank matrix factorization*
 (NeurIPS 2021), as compared in Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025). From a small
 random start of scale s, ``U ← U − η ∇_U F`` and ``V ← V − η ∇_V F`` with both gradients at the old
-point; one iteration is one communication. The theory's step η is so small that no run gets anywhere
-in feasible time: the paper prints the theory's count, here `iterations_of_theory`, and the run
-shows that nothing moves.
+point; one iteration is one communication. The theory's step η is so small that the loss hardly
+changes in a feasible number of rounds. The paper prints the theory's number of iterations, here
+`iterations_of_theory`.
 
 Departures: the authors' code of the comparison starts from Ward and Kolda's initialisation and
-subtracts the *sum of all entries* of the gradient from V (a missing axis). Here the start is Ye and
-Du's and the gradient is the gradient.
+subtracts the *sum of all entries* of the gradient from V (a missing axis). Here the start is that
+of Ye and Du, and the whole gradient is subtracted.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Params(Parameters):
     n_components : int
         Rank r.
     sigma_max : float
-        Largest singular value of S, from which the theory computes step and scale.
+        Largest singular value of S, for step and scale; both in data units.
     sigma_r : float
-        The r-th singular value of S, for the same.
+        The r-th singular value of S, for step and scale as well.
     reading : str
         Form of the theory's constants; see `constants`.
     rounds : int
         Iterations, one communication each.
     start : ndarray of shape (n_features, n_components), optional
-        V₀; drawn when it is not given.
+        V₀; drawn at random when not given.
     """
 
     sigma_max: Positive
@@ -62,7 +62,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``V`` of shape (n_features, n_components) and ``U``, one (n_i, n_components) per client.
+        ``V`` of shape (n_features, n_components), and ``U``, one array (n_i, n_components) per
+        client.
     """
     n, d, r = federation.shape.n_samples, federation.shape.n_features, params.n_components
     scale, step = constants(params.sigma_max, params.sigma_r, n, d, r, reading=params.reading)
@@ -113,10 +114,10 @@ def constants(
 def iterations_of_theory(
     sigma_max: float, sigma_r: float, n: int, d: int, r: int, *, reading: str, error: float = 1.0
 ) -> float:
-    """Iterations after which Ye and Du's theorem promises the loss `error`.
+    """Iterations after which Ye and Du's theorem bounds the loss by `error`.
 
-    ``T = [ln(d σ_r / s) + ln σ_r] / (η σ_r)`` for ``reading = "aaai"``, in which `error` does not
-    enter, and ``T = ln(r σ_r² / (s · error)) / (η σ_r)`` for ``"head"``; parameters as in
+    ``T = [ln(d σ_r / s) + ln σ_r] / (η σ_r)`` for ``reading = "aaai"``, independent of `error`,
+    and ``T = ln(r σ_r² / (s · error)) / (η σ_r)`` for ``"head"``; parameters as in
     `constants`.
     """
     scale, step = constants(sigma_max, sigma_r, n, d, r, reading=reading)

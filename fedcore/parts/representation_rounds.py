@@ -44,7 +44,7 @@ class Params(Parameters):
     init_rounds : int
         Rounds of ``pgd``.
     init_step : float
-        Step of ``pgd`` on ‖X θ − y‖²/2m; the default is that of the authors' notebook.
+        Step of ``pgd`` on ‖X θ − y‖²/2m, the loss of the authors' notebook.
     init_heads : float
         Standard deviation of the first heads of ``random``, in units of the labels.
     start : ndarray of shape (n_features, n_components), optional

@@ -73,7 +73,7 @@ def test_more_samples_never_have_a_worse_condition_number(clients):
 @pytest.mark.parametrize("name", POWER_METHODS)
 def test_with_a_start_there_is_nothing_to_sample(name, clients):
     start = np.eye(9, RANK)
-    with pytest.raises(InputError, match="nothing to sample, got samples=2"):
+    with pytest.raises(InputError, match="start replaces the samples: leave samples at 1, got 2"):
         fedcore.run(name, clients, RANK, start=start, samples=2)
     fedcore.run(name, clients, RANK, start=start, samples=1)
 
