@@ -1,13 +1,15 @@
 """Synthetic client matrices of the five papers: one module per model.
 
-A module holds ``generate(rng, **params) -> list of (n_i, d) arrays``; or a tuple of such a list and
-the `Reference` of the stacked matrices, where the model knows it; or `Clients`, where factors stand
-for rows (`Reduction`); or a tuple of labelled `Clients` and the `Truth` behind their labels.
-Configuration files name the module. Other packages add theirs under the entry-point group
-``fedcore.generators``.
+A module holds ``generate(rng, **params)``, which returns one of
 
-``generate`` checks its parameters before it draws for the first time, so that `check` can let it do
-so without drawing.
+- a list of (n_i, d) arrays;
+- a tuple of such a list and the `Reference` of the stacked matrices, if the model knows it;
+- `Clients`, if factors replace the rows (`Reduction`);
+- a tuple of labelled `Clients` and the `Truth` behind their labels.
+
+Configuration files name the module. Other packages add theirs under the entry-point group
+``fedcore.generators``. ``generate`` checks its parameters before the first draw, so that `check`
+can check them without drawing.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ names = REGISTRY.names
 def generate(
     name: str, rng: np.random.Generator, params: Mapping[str, Any]
 ) -> Matrices | Clients | tuple[Matrices, Reference] | tuple[Clients, Truth]:
-    """Draw client matrices from the model `name`, with what the model knows of them.
+    """Draw client matrices from the model `name`; the module's text lists the results.
 
     Raises
     ------
@@ -46,29 +48,29 @@ def generate(
 
 
 def check(name: str, params: Mapping[str, Any]) -> None:
-    """Let the model `name` check its parameters, which it does before it draws.
+    """Let the model `name` check its parameters, without drawing.
 
     Raises
     ------
     InputError
-        As `generate`, and for a value that the model cannot work with at all.
+        As `generate`, and for a value on which the model fails with any other error.
     """
     try:
         generate(name, _Undrawn(), params)  # type: ignore[arg-type]
-    except (_Draws, MemoryError):  # memory is the job's affair, and its machine's
+    except (_Draws, MemoryError):  # the job may run on a machine with more memory
         return
     except InputError:
         raise
-    except Exception as error:  # a value of another type can fail in any way
+    except Exception as error:  # a value of a wrong type can raise anything
         raise InputError(f"generator {name} cannot take these parameters: {error}") from error
 
 
 class _Draws(Exception):
-    """The model has checked its parameters and wants to draw."""
+    """Raised at the first draw: the model has checked its parameters."""
 
 
 class _Undrawn:
-    """A random generator that ends what asks it for anything."""
+    """A random generator that raises `_Draws` on every use."""
 
     def __getattr__(self, name: str) -> Any:
         raise _Draws

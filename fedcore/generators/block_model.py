@@ -3,8 +3,8 @@
 Model II of Guo, Li, Chang, Wang & Zhang, *FedPower: privacy-preserving distributed eigenspace
 estimation*: 20 networks on 1000 nodes in two communities, edges with probabilities ``0.8 W`` in the
 first half of the networks and ``0.6 W`` in the second, ``W = [[.25, .1], [.1, .25]]``, no loops;
-every row is then scaled to unit norm. The paper does not give the sizes of the communities: they
-are equal here. A node without a neighbour keeps its row of zeros.
+every row is then scaled to unit norm. The paper does not give the sizes of the communities; here
+they are equal. A node without a neighbour keeps its row of zeros.
 """
 
 from __future__ import annotations
@@ -34,15 +34,20 @@ def generate(
     ----------
     rng : numpy.random.Generator
     n_clients, nodes, communities : int
-        m, d and k. Nodes of a community follow each other.
+        m, d and k. The nodes of a community are consecutive.
     within, between : float
         Entries of W on and off the diagonal, in [0, 1].
     scales : sequence of float
-        Factors of W, each for as even a share of the clients as possible, in their order.
+        Factors of W, each for an equal share of the clients (up to one), in their order.
 
     Returns
     -------
     list of ndarray of shape (nodes, nodes)
+
+    Raises
+    ------
+    InputError
+        For a value out of range, or an edge probability outside [0, 1].
     """
     require_at_least(max(2, communities), nodes=nodes)
     factors = as_floats(scales, "scales")

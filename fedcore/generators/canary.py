@@ -1,8 +1,8 @@
-"""Data that differ in one record from their neighbours: what a privacy audit tells apart.
+"""Pairs of neighbouring data sets, which differ in one record, for privacy audits.
 
-One client of rows on a sphere or on the axes, and the canary as the last row: e₁, for a neighbour
-e₂ in its place, zeros, or no row at all. Replacing e₁ by e₂ moves a Gram matrix as much as rows of
-unit norm can. All other rows depend on the size alone.
+One client holds rows on a sphere or on the axes. Its last row is the canary e₁; a neighbour has e₂
+or zeros instead, or lacks the row. Replacing e₁ by e₂ changes a Gram matrix as much as rows of unit
+norm can. All other rows depend on the size of the data alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from fedcore.errors import InputError
 from fedcore.validation import NonNegative, Positive, checked, whole
 
-# Where to find the neighbour under a relation of `fedcore.privacy.events.NEIGHBOURS`.
+# Relation of `fedcore.privacy.events.NEIGHBOURS` -> parameter that makes the neighbour.
 NEIGHBOUR = {
     "replace_one": "replaced",
     "add_or_remove_one": "removed",
@@ -25,7 +25,7 @@ NEIGHBOUR = {
 
 
 class Pair(NamedTuple):
-    """Gram matrices of two neighbours, G₁ with the canary and G₀ without, d × d.
+    """Gram matrices of two neighbours, G₁ with the canary and G₀ without, shape (d, d).
 
     Attributes
     ----------
@@ -53,27 +53,28 @@ def generate(
     removed: bool = False,
     zeroed: bool = False,
 ) -> list[np.ndarray]:
-    """Other rows, and the canary.
+    """Draw the other rows and append the canary.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-        Not used: neighbours share their other rows, whatever their names.
+        Not used: the other rows must not depend on the name of the problem.
     samples, n_features : int
-        Rows, the canary among them, and columns.
+        Rows including the canary, and columns.
     length : float
         Norm of the other rows.
     axes : bool
-        Whether they are the axes in turn, and not random on the sphere: of use where a method
-        estimates from them how far rows spread.
+        Whether the other rows cycle through the axes; otherwise they are random on the sphere. For
+        methods that estimate the spread of the rows.
     lean : float
-        Of rows that are replaced, e₁ − lean·e₂ and e₂ − lean·e₁, to unit norm. Of use where a row a
-        enters as a⟨a, w⟩ with w near e₁ + e₂: the two gradients become opposite.
+        Makes the canary e₁ − lean·e₂, and with `replaced` e₂ − lean·e₁, scaled to unit norm. For
+        methods in which a row a enters as a⟨a, w⟩: with w near e₁ + e₂ the two gradients become
+        opposite.
     held : float
-        Second entry of the canary's row on all neighbours. Of use where a neighbour has one entry
-        changed: the larger `held`, the more a singular vector turns for a gap as large.
+        Second entry of the canary's row, with and without `zeroed`. For neighbours that differ in
+        one entry: the larger `held`, the more a singular vector rotates at an equal gap.
     replaced, removed, zeroed : bool
-        Whether the canary is e₂, gone (a row less), or its first entry 0, and not e₁.
+        Whether e₂ replaces the canary, the canary is removed, or its first entry is 0.
 
     Returns
     -------
@@ -82,14 +83,14 @@ def generate(
     Raises
     ------
     InputError
-        For sizes below 2, more than one neighbour at once, or `held` or `lean` with another one
-        than theirs.
+        For sizes below 2, more than one neighbour at once, `lean` with `removed` or `zeroed`,
+        `held` with `replaced` or `removed`, or `lean` and `held` together.
     """
     one = replaced + removed + zeroed <= 1 and not (held and lean)
     if not one or (held and (replaced or removed)) or (lean and (removed or zeroed)):
         raise InputError(
             "the canary has one neighbour at a time: give one of replaced, removed and zeroed, "
-            "lean with the first alone, and held with the last alone"
+            "lean only with replaced, and held only with zeroed"
         )
     if axes:
         others = np.eye(n_features)[np.arange(samples - 1) % n_features]
@@ -106,17 +107,23 @@ def generate(
 
 
 def pair(data: np.ndarray, neighbours: str) -> Pair:
-    """Return the Gram matrices of `data` and of its neighbour, the same for either of the two.
+    """Return the Gram matrices of `data` and its neighbour; both data sets give the same pair.
 
     Parameters
     ----------
     data : ndarray of shape (n, d)
-        What `generate` made, with or without the canary.
+        A result of `generate`, with or without the canary.
     neighbours : str
         A key of `NEIGHBOUR`.
+
+    Raises
+    ------
+    InputError
+        For any other relation.
     """
     if neighbours not in NEIGHBOUR:
-        raise InputError(f"there is no canary for neighbours by {neighbours!r}")
+        known = ", ".join(NEIGHBOUR)
+        raise InputError(f"there is no canary for neighbours = {neighbours!r}; use one of {known}")
     row, instead = np.eye(data.shape[1])[0], np.zeros(data.shape[1])
     if neighbours == "replace_one":
         instead[:2] = np.sort(data[-1, :2])

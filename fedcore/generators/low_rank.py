@@ -26,7 +26,7 @@ def generate(
     singular_values: Sequence[float] | None = None,
     noise: NonNegative = 0.0,
 ) -> list[np.ndarray]:
-    """Low-rank matrix plus white noise, ``S = U Σ Vᵀ + E``.
+    """Draw a low-rank matrix plus white noise, ``S = U Σ Vᵀ + E``.
 
     Parameters
     ----------
@@ -36,13 +36,19 @@ def generate(
     rank : int
         Rank of the noise-free part; U and V have Haar-distributed orthonormal columns.
     singular_values : sequence of float, optional
-        Diagonal of Σ; `rank` ones when it is not given.
+        Diagonal of Σ; `rank` ones when not given.
     noise : float
         Standard deviation of the entries of E.
 
     Returns
     -------
     list of ndarray of shape (samples, n_features)
+
+    Raises
+    ------
+    InputError
+        For a value out of range, a rank above the smaller dimension, or a number of singular values
+        that is not `rank`.
     """
     n = n_clients * samples
     if rank > min(n, n_features):

@@ -4,12 +4,12 @@ Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Sections 4 and 5.1 and Appe
 
     y = ⟨w*_i, B*ᵀ x⟩ + e,   x ~ N(0, I_d),   e ~ N(0, σ²),
 
-with B* the orthonormal Q of a Gaussian d × k matrix. The paper is of several minds about the n × k
-matrix W* of heads, and all of them can be had:
+with B* the orthonormal Q of a Gaussian d × k matrix. The paper and its notebook define the n × k
+matrix W* of heads in four ways:
 
 ``scaled``
-    √k times the Q of a Gaussian matrix (Appendix A.1): a client's head has the length k/√n on the
-    root mean square, so that signals fade with the number of clients.
+    √k times the Q of a Gaussian matrix (Appendix A.1). The root mean square norm of a head is k/√n,
+    so that signals shrink with the number of clients.
 ``orthonormal``
     Q itself (the authors' notebook, Figure 3).
 ``unit_rows``
@@ -17,8 +17,8 @@ matrix W* of heads, and all of them can be had:
 ``assumption``
     Gaussian rows scaled to length √k, Assumption 3 of the theory.
 
-The notebook also divides features by √m and adds noise of deviation s to the labels after that. Up
-to the unit of the labels this is the model above with σ = s √m, and so it is written here.
+The notebook also divides features by √m before it adds noise of standard deviation s to the labels.
+Up to the unit of the labels this is the model above with σ = s √m.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def generate(
     new_clients: CountOrZero = 0,
     new_samples: CountOrZero = 0,
 ) -> tuple[Clients, Truth]:
-    """Linear regressions with one representation and a head per client.
+    """Draw linear regressions with one representation and a head per client.
 
     Parameters
     ----------
@@ -71,20 +71,25 @@ def generate(
     noise : float
         σ, standard deviation of the noise of the labels.
     heads : str
-        How W* is drawn; see the module's text.
+        Distribution of W*; see the module's text.
     test_samples : int
-        Samples of every client that it does not train on.
+        Test samples of every client.
     test_noise : float
-        Standard deviation of what `noisy_test_error` adds to their labels.
+        Standard deviation of the noise that `noisy_test_error` adds to their labels.
     new_clients, new_samples : int
-        Clients that take no part in the training, with heads from N(0, I_k), and their samples
-        (with noise σ).
+        Clients that take no part in the training, with heads from N(0, I_k), and the samples of
+        each (with noise σ).
 
     Returns
     -------
     clients : Clients
-        Labelled.
+        With labels.
     truth : Truth
+
+    Raises
+    ------
+    InputError
+        For a value out of range, or a rank above the number of clients or features.
     """
     if rank > min(n_clients, n_features):
         raise InputError(

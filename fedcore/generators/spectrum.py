@@ -4,10 +4,10 @@ Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal compon
 eqs. (23) and (24): ``A = U Σ Vᵀ`` of n features and m samples, U (n × n) and V (m × n) from
 orthonormalised matrices of uniform [−1, 1] entries. The clients hold rows of ``Aᵀ = V Σ Uᵀ``.
 
-V is never held: its uniform matrix Y is drawn into the memory of the clients, ``V = Y R⁻¹`` by
-Cholesky QR, and the blocks of Y are multiplied in place by ``R⁻¹ Σ Uᵀ``. Hence the peak of memory
-is that of the clients and some n × n matrices, and the exact answer (Σ and U) is known. The draws,
-so the matrix, depend on m and n and not on the division into clients.
+V is never stored. Its uniform matrix Y is drawn into the memory of the clients, ``V = Y R⁻¹`` by
+Cholesky QR, and the blocks of Y are multiplied in place by ``R⁻¹ Σ Uᵀ``. Peak memory is therefore
+that of the clients and some n × n matrices. The exact answer (Σ and U) is known. The draws depend
+on m and n, and not on the division into clients.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from fedcore.linalg import gram_matrix, orth, qr_positive
 from fedcore.problems.problem import Reference
 from fedcore.validation import Count, Counts, checked, one_of, real
 
-ROWS = 1024  # multiplied at a time
+ROWS = 1024  # per block of the product
 # Cholesky QR leaves ‖VᵀV − I‖ of about κ(Y)² eps. κ(Y) is near (1 + √(n/m)) / (1 − √(n/m)), 6 at
-# m = 2n; only for nearly square Y it is large, and then Y is small enough for Householder's QR.
+# m = 2n. It is large only for nearly square Y, which is small enough for Householder's QR.
 WORST_CONDITION = 100.0
 
 
@@ -41,7 +41,7 @@ def generate(
     xi: Annotated[float, real(least=1)] = 1.01,
     condition: Annotated[float, real(least=1)] = 100.0,
 ) -> tuple[list[np.ndarray], Reference]:
-    """Matrix with a geometric or arithmetic spectrum.
+    """Draw a matrix with a geometric or arithmetic spectrum.
 
     Parameters
     ----------
@@ -51,9 +51,10 @@ def generate(
     n_clients, n_samples : int, optional
         Number of clients and samples of all of them, m; split as evenly as possible.
     sizes : sequence of int, optional
-        Samples of each client, in the place of `n_clients` and `n_samples`.
+        Samples of each client; replaces `n_clients` and `n_samples`.
     kind : str
-        ``Σ_ii = ξ^(1 − i)``, or ``Σ_ii = 1 − (i − 1)/(n − 1) · (1 − 1/κ)``.
+        ``geometric``: ``Σ_ii = ξ^(1 − i)``. ``arithmetic``:
+        ``Σ_ii = 1 − (i − 1)/(n − 1) · (1 − 1/κ)``.
     xi : float
         ξ.
     condition : float
@@ -64,6 +65,12 @@ def generate(
     clients : list of ndarray of shape (n_i, n_features)
     reference : Reference
         Σ and U.
+
+    Raises
+    ------
+    InputError
+        For a value out of range, fewer samples than features, or a missing or double division into
+        clients.
     """
     parts = _sizes(n_clients, n_samples, sizes)
     m = sum(parts)
@@ -113,6 +120,6 @@ def _cholesky_factor(blocks: Sequence[np.ndarray]) -> np.ndarray | None:
         R = scipy.linalg.cholesky(gram_matrix(blocks), overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
         return None
-    # LAPACK's estimate in the 1-norm, which is above κ₂ / n and in practice above κ₂.
+    # LAPACK's estimate of κ₁, which is at least κ₂ / n, and in practice above κ₂.
     reciprocal = scipy.linalg.lapack.dtrcon(R)[0]
     return R if reciprocal * WORST_CONDITION * np.sqrt(len(R)) > 1 else None

@@ -4,10 +4,10 @@ Model I of Guo, Li, Chang, Wang & Zhang, *FedPower: privacy-preserving distribut
 estimation*: 20 clients of 100 000 rows from ``N(0, U Uᵀ + σ² I)``, d = 100, k = 4, σ = 0.6, U the
 orthonormalised d × k matrix of N(0.5, 1) entries; every row is then scaled to unit norm.
 
-The rows of a client are drawn in chunks, and of each chunk only the triangular factor of the QR
-decomposition is kept: a client is the d × d factor R of its rows M, with ``RᵀR = MᵀM``. That is all
-that a method of products with MᵀM can see, and 1.6 MB instead of 1.6 GB. The number and the largest
-norm of the rows are kept beside it (`Reduction`). Measured: a cell takes 0.8 s of CPU time and
+The rows of a client are drawn in chunks, and only the triangular factor of their QR decomposition
+is kept: a client is the d × d factor R of its rows M, with ``RᵀR = MᵀM``. Methods that use products
+with MᵀM alone need no more. The factors take 1.6 MB, the rows 1.6 GB. The number and the largest
+norm of the rows are kept as well (`Reduction`). Measured: a cell takes 0.8 s of CPU time and
 0.13 GB of memory on the factors, 8 s and 1.7 GB on the rows.
 """
 
@@ -22,7 +22,7 @@ from fedcore.linalg import orth, triangular_factor
 from fedcore.problems.clients import Clients, Reduction
 from fedcore.validation import Count, NonNegative, checked
 
-ROWS = 8192  # drawn at a time
+ROWS = 8192  # per chunk
 
 
 @checked
@@ -36,7 +36,7 @@ def generate(
     noise: NonNegative = 0.6,
     reduce: bool = True,
 ) -> Clients | list[np.ndarray]:
-    """Spiked covariance model with rows of unit norm.
+    """Draw from the spiked covariance model, with rows of unit norm.
 
     Parameters
     ----------
@@ -46,12 +46,17 @@ def generate(
     noise : float
         σ.
     reduce : bool
-        Keep the triangular factors, and not the rows.
+        Whether to keep the triangular factors instead of the rows.
 
     Returns
     -------
     Clients or list of ndarray of shape (samples, n_features)
         Factors of shape (min(samples, n_features), n_features) when reduced.
+
+    Raises
+    ------
+    InputError
+        For a value out of range, or a rank above the number of features.
     """
     if rank > n_features:
         raise InputError(f"rank = {rank} is larger than n_features = {n_features}")

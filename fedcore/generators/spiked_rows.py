@@ -2,17 +2,16 @@
 
 The model behind the empirical Table 1 of Nguyen, Ene & Nguyen (*Adaptive power iteration method for
 differentially private PCA*). A row is ``a = R (c v + √(1 − c²) w)`` with v = (1, …, 1)/√d, w
-uniform on the unit sphere orthogonal to v, and c independent of w with mean zero and variance s, so
-that
+uniform on the unit sphere orthogonal to v, and c independent of w with mean zero and variance s:
 
     E aaᵀ = R² (s vvᵀ + (1 − s)/(d − 1) (I − vvᵀ)),     s = 1 / (1 + (d − 1)(1 − κ)):
 
-all norms are R, the top direction of the population is v, the relative gap (σ̄₁² − σ̄₂²)/σ̄₁² is κ
-with all other eigenvalues equal, and σ₁² ≈ n R² s ~ n/d at a constant gap, the setting that the
-paper compares rates in. Only the coherence Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ| / √(n s) depends on how c is
-drawn. ``sign``: c = ±√(s/h) with probability h and 0 otherwise; h = 1 is the least coherent matrix
-there is, h = s has rows that are ±R v, the heaviest that the norm allows. ``gaussian``: c is
-normal, cut at ±1, as for normalised Gaussian rows.
+All norms are R. The top direction of the population is v, all other eigenvalues are equal, and the
+relative gap (σ̄₁² − σ̄₂²)/σ̄₁² is κ. At a constant gap σ₁² ≈ n R² s ~ n/d, the setting in which the
+paper compares rates. The distribution of c determines only the coherence
+Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ| / √(n s). ``sign``: c = ±√(s/h) with probability h and 0 otherwise. For
+h = 1 the coherence is least; for h = s some rows are ±R v, and the coherence is the largest that
+the norm allows. ``gaussian``: c is normal and clipped to ±1, about as for normalised Gaussian rows.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import numpy as np
 from fedcore.errors import InputError
 from fedcore.validation import Count, Positive, Share, checked, one_of, require_at_least, whole
 
-ENTRIES = 2**22  # drawn at a time
+ENTRIES = 2**22  # per block of rows
 
 
 @checked
@@ -52,16 +51,21 @@ def generate(
     kind : str
         Distribution of c.
     carriers : float
-        h, share of the rows that carry v at all, from s to 1; 1 for "gaussian".
+        h, share of the rows with a component along v, from s to 1; 1 for ``gaussian``.
     norm : float
-        R.
+        R, norm of every row.
     n_clients : int
-        The rows are split as evenly as possible.
+        Number of parts into which the rows are split, as evenly as possible.
     dtype : str
 
     Returns
     -------
     list of ndarray of shape (n_i, n_features)
+
+    Raises
+    ------
+    InputError
+        For a value out of range, or fewer samples than clients.
     """
     require_at_least(n_clients, n_samples=n_samples)
     s = top_share(n_features, gap)

@@ -1,7 +1,7 @@
 """Matrix of independent entries, split over clients.
 
-Stands for the "random matrix" of Figure 1 of Wang, Liu & Zhang (*Seeking consensus on subspaces in
-federated principal component analysis*), which gives n and m but not the distribution.
+Replaces the "random matrix" in Figure 1 of Wang, Liu & Zhang (*Seeking consensus on subspaces in
+federated principal component analysis*), who give n and m but not the distribution.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def generate(
     n_clients: Count = 8,
     kind: Annotated[str, one_of(("normal", "uniform"))] = "normal",
 ) -> list[np.ndarray]:
-    """Independent entries, N(0, 1) or uniform in [−1, 1].
+    """Draw independent entries, N(0, 1) or uniform in [−1, 1].
 
     Parameters
     ----------
@@ -34,6 +34,11 @@ def generate(
     Returns
     -------
     list of ndarray of shape (n_i, n_features)
+
+    Raises
+    ------
+    InputError
+        For a value out of range, or fewer samples than clients.
     """
     require_at_least(n_clients, n_samples=n_samples)
     shape = (n_samples, n_features)

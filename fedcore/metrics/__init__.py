@@ -1,7 +1,7 @@
-"""Measures of an iterate, evaluated outside the protocol and free of charge.
+"""Metrics of an iterate, evaluated outside the protocol and not charged to the ledger.
 
-A metric is a function ``(iterate, problem) -> float`` of an `Iterate`. Most need its shared matrix
-only, so that methods of different papers can be measured by the same yardstick.
+A metric is a function ``(iterate, problem) -> float`` of an `Iterate`. Most metrics use only its
+shared matrix, so that they apply to methods of different papers.
 
 Each module of this package is a family and lists its metrics in ``METRICS``.
 """
@@ -29,17 +29,17 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Metric:
-    """A named measure.
+    """A named metric.
 
     Attributes
     ----------
     name, units, description : str
-        As they are written into a history.
+        As written into a history.
     function : callable
         ``(iterate, problem) -> float``.
     finite : bool, default=True
-        Whether a value that is not finite marks the run as diverged. A measure that may be infinite
-        or left out (NaN) says False.
+        Whether a value that is not finite marks the run as diverged. False for a metric that may be
+        infinite, or NaN where it is undefined.
     """
 
     name: str
@@ -49,14 +49,15 @@ class Metric:
     finite: bool = True
 
     def fails(self, value: float) -> bool:
-        """Whether `value` is what only a diverged run has."""
+        """Return whether `value` marks the run as diverged."""
         return self.finite and not np.isfinite(value)
 
     @property
     def code(self) -> str:
-        """Where it is written, as ``module:function``; the module where no name of it leads there.
+        """The metric's code as ``module:function``, or its module if that has no such name.
 
-        What a function of a function has been given must be seen in the metric's own name.
+        A function returned by another has the name of the outer one, without its arguments. So
+        metrics from one outer function must differ in the metric's own name.
         """
         function = inspect.unwrap(self.function)
         module = function.__module__
@@ -67,9 +68,9 @@ class Metric:
 def intermediate(
     function: Callable[[Iterate, Problem], Value],
 ) -> Callable[[Iterate, Problem], Value]:
-    """Decorate what several metrics need of the same iterate: it is computed once, and kept in it.
+    """Decorate a function that several metrics call: its value is kept in the iterate.
 
-    An iterate is new in every call of the recorder, and belongs to one problem.
+    This is safe because the recorder makes a new iterate in every call, for one problem.
     """
 
     @wraps(function)
@@ -87,10 +88,10 @@ def get(name: str) -> Metric:
     Raises
     ------
     ConfigError
-        When there is none; the message suggests the nearest name.
+        When there is no such metric (the message suggests the nearest name).
     """
     known: dict[str, Metric] = {}
-    broken: list[str] = []  # of other packages, perhaps: the metrics of all others still work
+    broken: list[str] = []  # a broken family of another package leaves the others usable
     for family in REGISTRY.names():
         try:
             known.update({metric.name: metric for metric in REGISTRY.module(family).METRICS})

@@ -1,8 +1,8 @@
-"""Measures of an approximate eigenspace range(Z) of AAᵀ = SᵀS, S the stacked clients.
+"""Metrics of an approximate eigenspace range(Z) of AAᵀ = SᵀS, S the stacked clients.
 
-All are taken from the problem's reference ``AAᵀ = W Σ² Wᵀ`` and C = WᵀZ, without a pass over the
-data. Z is the orthonormalised iterate. Rounding ends the residuals near 1e−15 of ‖A‖₂², the error
-of the singular values near 1e−16, and the relative change of `captured` near 1e−15.
+They use the problem's reference ``AAᵀ = W Σ² Wᵀ`` and C = WᵀZ, without a pass over the data. Z is
+the orthonormalised iterate. Rounding limits the residuals to about 1e−15 ‖A‖₂², the error of the
+singular values to about 1e−16, and the relative change of `captured` to about 1e−15.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def kkt(iterate: Iterate, problem: Problem) -> float:
 
 
 def kkt_residual(iterate: Iterate, problem: Problem) -> float:
-    """Return ``‖P⊥_Z AAᵀ Z‖_F / ‖A‖₂²``; at 1e−4 it explains the errors that the paper prints."""
+    """Return ``‖P⊥_Z AAᵀ Z‖_F / ‖A‖₂²``; a tolerance of 1e−4 explains the paper's errors."""
     return _residual(iterate, problem) / float(_spectrum(problem)[0][0] ** 2)
 
 
 def captured(iterate: Iterate, problem: Problem) -> float:
-    """Return ``Σᵢ ‖AᵢᵀZ‖_F²``; the paper's rule (27) ends a run by its relative change."""
+    """Return ``Σᵢ ‖AᵢᵀZ‖_F²``, whose relative change ends a run in the paper's rule (27)."""
     square = np.sum(_projected(iterate, problem)[1] ** 2)
     return float(np.ldexp(square, 2 * _spectrum(problem)[1]))
 
@@ -35,7 +35,7 @@ def captured(iterate: Iterate, problem: Problem) -> float:
 def singular_value_error(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖Σ(Z) − Σ*‖_F / ‖Σ*‖_F``, Σ(Z) the singular values of AᵀZ, as the paper defines.
 
-    A basis that spans fewer directions than it has columns finds zeros for the others.
+    A basis of rank below its number of columns gives zeros for the missing singular values.
     """
     _, weighted = _projected(iterate, problem)
     found = scipy.linalg.svdvals(weighted, check_finite=False)
@@ -45,7 +45,7 @@ def singular_value_error(iterate: Iterate, problem: Problem) -> float:
 
 
 def _spectrum(problem: Problem) -> tuple[np.ndarray, int]:
-    """Σ / 2^e with σ₁ of order one, and e: so fourth powers neither overflow nor vanish."""
+    """Σ / 2^e with σ₁ of order one, so that fourth powers stay in range, and e."""
     exponent = int(np.frexp(problem.singular_values[0])[1])
     return np.ldexp(problem.singular_values, -exponent), exponent
 

@@ -1,4 +1,4 @@
-"""Measures of a factorisation S ≈ U Vᵀ."""
+"""Metrics of a factorisation S ≈ U Vᵀ."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedcore.problems.problem import Problem
 
 
 def objective(iterate: Iterate, problem: Problem) -> float:
-    """Return ``F = ½‖S − U Vᵀ‖²_F`` (for a basis, with the exact U), in the form of `factors`."""
+    """Return ``F = ½‖S − U Vᵀ‖²_F``; for a basis without factors, with the exact U."""
     excess = 0.0 if iterate.factors is None else iterate.factors.excess(problem.clients)
     return problem.exact_loss(iterate.shared) + excess
 
@@ -23,12 +23,13 @@ def exact_objective(iterate: Iterate, problem: Problem) -> float:
 
 
 def exact_excess(iterate: Iterate, problem: Problem) -> float:
-    """Return ``min_U ½‖S − U Vᵀ‖²_F − ε_min``, what V loses against the leading singular vectors.
+    """Return ``min_U ½‖S − U Vᵀ‖²_F − ε_min``, the excess over the leading singular vectors.
 
-    Not by subtraction, which could not tell 1e−25 from nothing beside ε_min = 1e−6. With W₁ the r
-    leading right singular vectors and W₂ the others, Q a basis of range(V), A = W₁ᵀQ with the polar
-    factor P, and M = Q − W₁A, small when V is good, I − AAᵀ = P MᵀM Pᵀ (and I − PPᵀ more where V is
-    rank-deficient), so that the difference is ``½ (‖Σ₁ P Mᵀ‖²_F − ‖Σ₂ W₂ᵀQ‖²_F)``.
+    A subtraction of the two losses would lose all digits of an excess of 1e−25 at ε_min = 1e−6.
+    Let W₁ be the r leading right singular vectors and W₂ the others, Q a basis of range(V),
+    A = W₁ᵀQ with polar factor P, and M = Q − W₁A, which is small for good V. Then
+    I − AAᵀ = P MᵀM Pᵀ, plus I − PPᵀ if V is rank-deficient, and the excess is
+    ``½ (‖Σ₁ P Mᵀ‖²_F − ‖Σ₂ W₂ᵀQ‖²_F)``.
     """
     v = iterate.shared
     q, rank = column_space(v), v.shape[1]
@@ -43,7 +44,7 @@ def exact_excess(iterate: Iterate, problem: Problem) -> float:
 
 
 def regularised_objective(iterate: Iterate, problem: Problem) -> float:
-    """Return F and what the algorithm adds to it, the iterate's ``penalty()``, if it does."""
+    """Return F plus the iterate's ``penalty()``, if the algorithm has one."""
     added = 0.0 if iterate.penalty is None else iterate.penalty()
     return objective(iterate, problem) + added
 

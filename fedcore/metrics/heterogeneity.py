@@ -1,4 +1,4 @@
-"""Measures of how much the clients of a problem differ; the iterate has no part in them."""
+"""Metrics of the differences between the clients of a problem; they ignore the iterate."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fedcore.problems.problem import Problem
 def dissimilarity(iterate: Iterate, problem: Problem) -> float:
     """Return ``η = maxᵢ ‖Aᵢ − A‖₂ / ‖A‖₂`` with ``Aᵢ = m SᵢᵀSᵢ`` and A their mean.
 
-    Guo et al. (FedPower), Definition 4, for clients of any size: with clients of equal size Aᵢ is
-    the paper's up to a common factor, which cancels.
+    Guo et al. (FedPower), Definition 4, extended to clients of any size. For clients of equal size
+    Aᵢ is that of the paper up to a common factor, which cancels.
     """
     m, right = len(problem.clients), problem.right_vectors
     mean = (right * problem.singular_values**2) @ right.T

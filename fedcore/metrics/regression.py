@@ -1,10 +1,10 @@
-"""Measures of linear regressions with a shared representation.
+"""Metrics of linear regressions with a shared representation.
 
-An iterate holds ``basis`` B and ``models``, the coefficients θᵢ of every client as rows. What the
-clients hold (``training_loss``, ``population_error``, ``test_error``) and what they could hold with
-B (``fitted_…``: the head that is best on a client's own samples) are different things while a
-method has not converged, and for a method with one head for all. Every loss is half a mean square,
-as in eqs. (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
+An iterate holds ``basis`` B and ``models``, the coefficients θᵢ of every client as rows.
+``training_loss``, ``population_error`` and ``test_error`` measure these models. The ``fitted_…``
+metrics measure models with the best head for B on each client's own samples. Both differ until a
+method has converged, and for a method with one head for all clients. Every loss is half a mean
+square, as in eqs. (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fedcore.problems.clients import Labelled
 from fedcore.problems.problem import Problem
 from fedcore.problems.regression import Truth, least_squares, predict
 
-NEW_SAMPLES = (1, 2, 3, 5, 10, 15, 20, 30, 40)  # of a new client, Figure 4
+NEW_SAMPLES = (1, 2, 3, 5, 10, 15, 20, 30, 40)  # samples of a new client in Figure 4
 
 
 def representation_distance(iterate: Iterate, problem: Problem) -> float:
@@ -35,20 +35,20 @@ def training_loss(iterate: Iterate, problem: Problem) -> float:
 
 
 def fitted_loss(iterate: Iterate, problem: Problem) -> float:
-    """Return the smallest global loss (8) that the representation allows: over all heads."""
+    """Return the smallest global loss (8) over all heads, at the representation B."""
     return _loss(_fitted(iterate, problem), problem)
 
 
 def population_error(iterate: Iterate, problem: Problem) -> float:
-    """Return ``‖Θ − W* B*ᵀ‖²_F / 2n``, the expected test error without noise of the labels.
+    """Return ``‖Θ − W* B*ᵀ‖²_F / 2n``, the expected test error for labels without noise.
 
-    It is the function value F of the authors' notebook.
+    The authors' notebook calls it the function value F.
     """
     return _half_mean_square(_models(iterate) - _truth(problem).models)
 
 
 def noisy_population_error(iterate: Iterate, problem: Problem) -> float:
-    """Return the expected test error where labels have the noise of the training."""
+    """Return the expected test error for labels with the noise of the training samples."""
     return population_error(iterate, problem) + 0.5 * float(_truth(problem).noise) ** 2
 
 
@@ -58,12 +58,12 @@ def fitted_error(iterate: Iterate, problem: Problem) -> float:
 
 
 def test_error(iterate: Iterate, problem: Problem) -> float:
-    """Return the error of the clients' models on test samples whose labels have no noise."""
+    """Return the error of the clients' models on test samples with noise-free labels."""
     return _test_error(_models(iterate), problem, noise=False)
 
 
 def noisy_test_error(iterate: Iterate, problem: Problem) -> float:
-    """Return the error of the clients' models on test samples with noise."""
+    """Return the error of the clients' models on test samples with noisy labels."""
     return _test_error(_models(iterate), problem, noise=True)
 
 
@@ -78,10 +78,10 @@ def fitted_noisy_test_error(iterate: Iterate, problem: Problem) -> float:
 
 
 def new_client_error(samples: int) -> Callable[[Iterate, Problem], float]:
-    """Return the measure of new clients that fit a head to their first `samples` samples.
+    """Return the metric of new clients that fit a head to their first `samples` samples.
 
-    It is the expected test error, a mean over the new clients. A method without a representation
-    says by ``features`` on what they fit instead.
+    The metric is the expected test error, averaged over the new clients. A method without a
+    representation gives by ``features`` the matrix on which new clients fit instead of B.
     """
 
     def measure(iterate: Iterate, problem: Problem) -> float:
@@ -101,7 +101,7 @@ def new_client_error(samples: int) -> Callable[[Iterate, Problem], float]:
 
 def _models(iterate: Iterate) -> np.ndarray:
     if iterate.models is None:
-        raise InputError("the measure needs models of labels, and the algorithm learns none")
+        raise InputError("this metric needs models of labels, and the algorithm learns none")
     return iterate.models
 
 
@@ -112,7 +112,7 @@ def _truth(problem: Problem) -> Truth:
 
 
 def _samples(problem: Problem) -> list[Labelled]:
-    """Return what clients train on; those of equal size in one stack."""
+    """Return the training samples; clients of equal size are one stack."""
     clients = problem.clients
     if clients.labels is None:
         raise InputError(f"problem {problem.name} has no labels")
@@ -129,7 +129,7 @@ def _fitted(iterate: Iterate, problem: Problem) -> np.ndarray:
 
 
 def _loss(models: np.ndarray, problem: Problem) -> float:
-    """Mean over clients of their own mean."""
+    """Half the mean over clients of each client's mean squared residual."""
     found, done = [], 0
     for X, y in _samples(problem):
         residual = predict(X, models[done : done + len(X)]) - y

@@ -1,4 +1,4 @@
-"""Measures of a subspace of the features."""
+"""Metrics of a subspace of the features."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ def subspace_distance(iterate: Iterate, problem: Problem) -> float:
 
 
 def projection_distance(iterate: Iterate, problem: Problem) -> float:
-    """Return ``‖(I − Z Zᵀ) U_k‖₂``: what the iterate's range leaves out of the top k directions.
+    """Return ``‖(I − Z Zᵀ) U_k‖₂``, the sine of the largest angle of range(U_k) to range(Z).
 
-    k is the ``target`` that the method names with its iterate, or else the number of columns.
+    U_k holds the k top right singular vectors; k is the iterate's ``target`` if it has one, else
+    the number of columns. Guo et al. (FedPower).
     """
     matrix = iterate.shared
     k = matrix.shape[1] if iterate.target is None else iterate.target
@@ -27,16 +28,17 @@ def projection_distance(iterate: Iterate, problem: Problem) -> float:
 
 
 def misalignment(iterate: Iterate, problem: Problem) -> float:
-    """Return ``max ‖Zᵢ Dᵢ − Z₁‖₂`` over the clients' aligned bases, the ``local`` of the iterate.
+    """Return ``max ‖Zᵢ Dᵢ − Z₁‖₂`` over the clients' aligned bases, the iterate's ``local``.
 
-    It is ρ_t of LocalPower and FedPower (Guo et al., Definition 5); zero when all share one basis.
+    This is ρ_t of LocalPower and FedPower (Guo et al., Definition 5). It is zero when all clients
+    have the same basis.
     """
     bases = iterate.local
     return max((float(np.linalg.norm(Z - bases[0], 2)) for Z in bases), default=0.0)
 
 
 def sin_squared(iterate: Iterate, problem: Problem) -> float:
-    """Return the squared sine of that angle; for one vector 1 − ⟨v₁, x⟩², without cancelling."""
+    """Return `subspace_distance` squared; for one unit vector x, 1 − ⟨v₁, x⟩²."""
     return subspace_distance(iterate, problem) ** 2
 
 

@@ -199,5 +199,5 @@ def test_theorem_6_adds_nine_times_the_noise_that_is_needed():
 
 
 def test_centring_without_noise_is_refused_before_the_rows_are_looked_at(unit_rows):
-    with pytest.raises(InputError, match="take center=False, and subtract a mean that is public"):
+    with pytest.raises(InputError, match="take center=False, and subtract a public mean"):
         fedcore.run("fedpower", unit_rows, R, center=True)
