@@ -1,1 +1,1 @@
-"""Configuration files: YAML without surprises, JSON schemas, and what a paper prints."""
+"""Configuration files: strict YAML, JSON schemas, short forms and published values."""

@@ -1,4 +1,4 @@
-"""Published values as a paper's configuration file states them, under ``published``."""
+"""Checks of the published values in a paper's configuration file, under ``published``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def checked(published: Iterable[Mapping[str, Any]], what: str) -> list[dict[str,
     Raises
     ------
     ConfigError
-        On an item that is malformed, accepts an empty interval, or has the id of another.
+        When an item is malformed, accepts an empty interval, or has the id of another item.
     """
     lines: list[dict[str, Any]] = []
     for number, item in enumerate(published, start=1):
@@ -32,6 +32,8 @@ def checked(published: Iterable[Mapping[str, Any]], what: str) -> list[dict[str,
             if low > high:
                 raise ConfigError(f"{where}: between [{low}, {high}] is empty; swap the two")
         if any(line["id"] == other["id"] for other in lines):
-            raise ConfigError(f"{where}: two published values are called '{line['id']}'")
+            raise ConfigError(
+                f"{where}: two published values are called '{line['id']}': rename one"
+            )
         lines.append(line)
     return lines

@@ -1,4 +1,4 @@
-"""Checking of configuration files against the JSON schemas of ``workflow/schemas``."""
+"""Check configuration files against the JSON schemas of ``workflow/schemas``."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from fedcore.config import shipped
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import ConfigError, nearest
 
-# Text that the report's pages would take for a tag; nothing there can be made harmless later.
+# Text that the report's pages would take for a tag; they cannot escape it.
 MARKUP = re.compile("<[A-Za-z/!?]")
 LONGEST = 300  # characters of a message about a value, which may be large
 
 FORMATS = FormatChecker(formats=())
-# For JSON 2.0 is an integer and there is no NaN; `range` takes the one ill, and all else the other.
+# JSON Schema takes 2.0 for an integer, which `range` refuses; YAML has NaN, which nothing can use.
 TYPES = Draft202012Validator.TYPE_CHECKER.redefine_many(
     {
         "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
@@ -37,9 +37,9 @@ Validator = extend(Draft202012Validator, type_checker=TYPES)
 
 @FORMATS.checks("address", raises=ValueError)
 def _is_address(text: Any) -> bool:
-    """Whether a text is an address that can be downloaded from; raises where it has no parts."""
+    """Whether a text is an http or https address; raises ValueError when it cannot be parsed."""
     if not isinstance(text, str):
-        return True  # its type says what is wrong
+        return True  # the type check reports it
     parts = urlsplit(text)
     return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
 
@@ -58,7 +58,7 @@ def check(config: Mapping[str, Any], schema: str, what: str) -> dict[str, Any]:
     Raises
     ------
     ConfigError
-        One sentence: where, what is wrong, and for an unknown key the nearest known one.
+        One sentence with the place, the mistake and, for an unknown key, the nearest known one.
     """
     rules = _schema(schema)
     if not isinstance(config, Mapping):
@@ -81,7 +81,7 @@ def check(config: Mapping[str, Any], schema: str, what: str) -> dict[str, Any]:
         )
         message = f"unknown key '{unknown}': {nearest(unknown, known)}"
     elif error.validator == "format":
-        message = f"{error.instance!r} is no address: it begins with https:// or http://"
+        message = f"{error.instance!r} is not an address: give one with https:// or http://"
     elif error.validator == "type" and error.validator_value == "boolean":
         message = f"{error.instance!r} is neither true nor false (in --config: True or False)"
     elif len(message) > LONGEST:
@@ -94,7 +94,7 @@ def _place(path: Iterable[Any]) -> str:
 
 
 def _unfit(value: Any, at: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Yield where and what is wrong with a value at any place, also where a schema is open."""
+    """Yield place and fault of each value that no file may hold, also where a schema is open."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):
@@ -123,7 +123,7 @@ def _schema(name: str) -> dict[str, Any]:
 
 
 def _fill_defaults(value: Any, rules: Mapping[str, Any], root: Mapping[str, Any]) -> None:
-    """Insert defaults of absent keys, level by level, following ``$ref`` into ``$defs``."""
+    """Insert the defaults of absent keys at every level, following ``$ref`` into ``$defs``."""
     if "$ref" in rules:
         rules = root["$defs"][rules["$ref"].rpartition("/")[2]]
     if isinstance(value, dict):

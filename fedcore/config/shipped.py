@@ -1,4 +1,4 @@
-"""Files beside the code: in a checkout where they stand, in a wheel inside of the package."""
+"""Files outside of the package in a checkout, and inside of the package in a wheel."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from fedcore.errors import ConfigError
 
 
 def find(in_wheel: str, in_checkout: str) -> Path:
-    """Return the file that there is.
+    """Return the path of a file of this installation.
 
     Parameters
     ----------
     in_wheel : str
-        Its path below the package's folder; it comes first.
+        Its path below the package's folder; tried first.
     in_checkout : str
-        Its path below the folder that the package's folder is in.
+        Its path below the parent of the package's folder.
 
     Raises
     ------
     ConfigError
-        When there is neither.
+        When neither file exists.
     """
     spec = find_spec(__name__.partition(".")[0])
     assert spec is not None and spec.origin is not None

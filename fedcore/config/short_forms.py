@@ -1,7 +1,7 @@
-"""The short forms of a paper's file, and what they stand for.
+"""Expand the short forms of a paper's file.
 
-These are problems that differ in little (``each``), grids of variants, published values in groups
-(``items`` and ``each``), and the sizes of the quick run (``quick``).
+The short forms are problems that share keys (``each``), grids of variants, groups of published
+values (``items`` and ``each``), and the sizes of the quick run (``quick``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from fedcore.config.strict_yaml import parse_yaml
 from fedcore.errors import ConfigError, require_known
 
-# Keys of a published value: in a row of `each` they are laid over it.
+# Keys of a published value; in a row of `each` they replace those of the value.
 VALUE = (
     "id", "quantity", "source", "kind", "printed", "select", "statistic", "accept", "because",
     "provided", "otherwise", "needs",
@@ -23,7 +23,7 @@ VALUE = (
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `base` with `changes` laid over it, mapping by mapping; other values are replaced."""
+    """Return `base` with the values of `changes`; mappings are merged, other values replaced."""
     merged = copy.deepcopy(dict(base))
     for key, value in changes.items():
         if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
@@ -34,7 +34,7 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
 
 
 def written_out(paper: Mapping[str, Any], where: str, *, quick: bool) -> dict[str, Any]:
-    """Return a paper's file without short forms.
+    """Return a paper's file with its short forms expanded.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ def written_out(paper: Mapping[str, Any], where: str, *, quick: bool) -> dict[st
     where : str
         What error messages call the file.
     quick : bool
-        Lay every ``quick`` over what it stands in, and leave out what says ``quick: false``;
-        otherwise ``quick`` counts for nothing.
+        Merge every ``quick`` into the mapping that holds it, and leave out parts with
+        ``quick: false``; otherwise drop the key ``quick``.
 
     Raises
     ------
     ConfigError
-        When two problems or variants come out with one name, or a text of a published value names
-        what no row of ``each`` has.
+        When two problems or variants get one name, or a ``{name}`` in a published value has no
+        value in its rows of ``each``.
     """
     problems = _named(_problems(paper["problems"]), f"{where}: two problems are")
     skipped = {name for name, spec in problems.items() if quick and spec.get("quick") is False}
@@ -83,7 +83,7 @@ def _named(pairs: Iterable[tuple[str, dict[str, Any]]], twice: str) -> dict[str,
 
 
 def _problems(problems: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every problem; of a group with ``each`` all that it names, and not itself."""
+    """Yield every problem; for a problem with ``each``, the problems that ``each`` names."""
     for name, spec in problems.items():
         common = {key: value for key, value in spec.items() if key != "each"}
         for member, changes in spec.get("each", {name: {}}).items():
@@ -91,7 +91,7 @@ def _problems(problems: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]
 
 
 def _grid(axes: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every combination of one variant from each axis, the last axis changing fastest."""
+    """Yield every combination of one variant from each axis; the last axis changes fastest."""
     for chosen in product(*(axis.items() for axis in axes)):
         changes: dict[str, Any] = {}
         for _, change in chosen:
@@ -102,7 +102,7 @@ def _grid(axes: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, An
 
 
 def _sized(part: Any, quick: bool) -> Any:
-    """Return a part of the file with every ``quick`` laid over its surroundings, or dropped."""
+    """Return a part of the file with every ``quick`` merged into its mapping, or dropped."""
 
     def stays(value: Any) -> bool:
         return not (quick and isinstance(value, Mapping) and value.get("quick") is False)
@@ -122,14 +122,14 @@ def _published(
     common: Mapping[str, Any],
     fillings: Mapping[str, Any],
 ) -> Iterator[dict[str, Any]]:
-    """Yield every published value; of a group its ``items``, once for every row of ``each``."""
+    """Yield every published value; for a group, its ``items`` once for every row of ``each``."""
     for entry in entries:
         own = {key: value for key, value in entry.items() if key not in ("each", "items")}
         for row in entry.get("each", [{}]):
             value = dict(common)
             for laid in (own, {key: item for key, item in row.items() if key in VALUE}):
                 value = merge(value, laid)
-                if "accept" in laid:  # has one key only, so one replaces the other
+                if "accept" in laid:  # it has one key only, so it is replaced and not merged
                     value["accept"] = laid["accept"]
             known = {**fillings, **row}
             if "items" in entry:
@@ -145,7 +145,10 @@ def _published(
 
 
 def _filled(value: Any, known: Mapping[str, Any], where: str, *, number: bool = False) -> Any:
-    """Fill in every ``{name}``; one by itself keeps its type, and is a number under ``accept``."""
+    """Replace every ``{name}``; a text that is only ``{name}`` takes the value with its type.
+
+    Under ``accept`` (`number`) such a value is read as a number.
+    """
     if isinstance(value, Mapping):
         return {
             key: _filled(item, known, where, number=number or key == "accept")

@@ -1,7 +1,6 @@
-"""Reading YAML: the one road for every file and text that is read.
+"""Read YAML like `yaml.safe_load`, but refuse a key given twice in one mapping.
 
-As `yaml.safe_load`, but a key that is said twice in one mapping is refused; YAML itself would keep
-the last one without a word.
+`yaml.safe_load` silently keeps the last of equal keys.
 """
 
 from __future__ import annotations
@@ -13,19 +12,19 @@ import yaml
 
 from fedcore.errors import ConfigError
 
-DEPTH = 100  # of mappings and lists in each other; libyaml crashes at some tens of thousands
+DEPTH = 100  # levels of nested mappings and lists; libyaml crashes at some tens of thousands
 _Fastest: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Fastest):
-    """The fastest safe loader there is, with a look at the keys of every mapping."""
+    """The fastest safe loader available, which refuses a key given twice in one mapping."""
 
     def __init__(self, stream: Any) -> None:
         super().__init__(stream)
         self._seen: set[int] = set()
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Lay merged mappings (``<<``) under a mapping, once its own keys have been looked at."""
+        """Check a mapping's own keys, then merge in the mappings of ``<<``."""
         if id(node) not in self._seen:
             self._seen.add(id(node))
             self._refuse_twice(node)
@@ -35,7 +34,7 @@ class _Loader(_Fastest):
         lines: dict[Any, int] = {}
         for key_node, _ in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                continue  # no key of ours, and refused by what checks the content
+                continue  # a list or mapping as a key is refused by the schema check
             key = "<<" if key_node.value == "<<" else self.construct_object(key_node)
             if key in lines:
                 raise yaml.MarkedYAMLError(
@@ -46,18 +45,19 @@ class _Loader(_Fastest):
 
 
 def parse_yaml(text: str | bytes, what: str) -> Any:
-    """Return the value that a YAML text stands for.
+    """Return the value of a YAML text.
 
     Parameters
     ----------
     text : str or bytes
     what : str
-        What the error message calls it.
+        What the error message calls the text.
 
     Raises
     ------
     ConfigError
-        One sentence with the line, when it is not YAML, not UTF-8, or gives a key twice.
+        When the text is not YAML, not UTF-8, nested deeper than `DEPTH`, or gives a key twice; the
+        message has the line where YAML knows it.
     """
     try:
         text = text.decode() if isinstance(text, bytes) else text
@@ -92,8 +92,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     Raises
     ------
     ConfigError
-        One sentence that names file and line: it cannot be read, is not YAML, gives a key twice, or
-        holds something else than a mapping.
+        When the file cannot be read, holds no mapping, or `parse_yaml` refuses it.
     """
     try:
         text = path.read_bytes()

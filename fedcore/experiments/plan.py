@@ -1,7 +1,7 @@
 """From configuration files to a plan: which problems to make and which cells to run.
 
-``config.yaml`` says what to run; ``papers/<paper>.yaml`` reads like the experiment section of the
-paper. Both are checked against their schemas, unknown keys included, before anything runs.
+``config.yaml`` names the papers to run; ``papers/<paper>.yaml`` describes the experiments of one.
+Both are checked against their schemas, which refuse unknown keys, before any job runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fedcore.privacy.noise import WEAKENED
 from fedcore.recorder import COLUMNS, released_columns, require_released
 
 PAPERS = Path("config/papers")
-# Names of rules, which are targets of Snakemake as the papers are.
+# Names of rules: a paper of this name could not be a target of Snakemake.
 TARGETS = ("all", "fetch", "problem", "plan", "verdicts", "summary")
 
 
@@ -75,7 +75,7 @@ class Cell:
         return fingerprint("fedcore.experiments.cell", algorithm, *functions, *audit, words=words)
 
     def spec(self) -> dict[str, Any]:
-        """Plain dictionary of what its history depends on: its fields without the tags."""
+        """Return as a plain dictionary what its history depends on: its fields without the tags."""
         return {name: value for name, value in asdict(self).items() if name != "tags"}
 
 
@@ -90,9 +90,10 @@ class Plan:
     papers : dict of str to dict
         The checked paper files, after ``overrides``.
     unavailable : dict of str to str
-        Problems that are left out because their data cannot be had, with the reason.
+        Problems that are left out because their data cannot be obtained, with the reason.
     kept : dict of str to str
-        Problems whose data cannot be had either, but whose results are there from before.
+        Problems whose data cannot be obtained, but that have results from an earlier run, with the
+        reason.
     """
 
     config: dict[str, Any]
@@ -121,28 +122,28 @@ class Plan:
         return {k: c for k, c in cells.items() if f"{c.paper}/{c.problem}" not in self.unavailable}
 
     def cells_of(self, paper: str) -> list[Cell]:
-        """Cells of one paper."""
+        """Return the cells of one paper."""
         return [cell for cell in self.cells.values() if cell.paper == paper]
 
     def unavailable_of(self, paper: str) -> dict[str, str]:
-        """Problems of one paper whose data cannot be had, with the reason."""
+        """Return the problems of one paper whose data cannot be obtained, with the reason."""
         names = self.papers[paper]["problems"]
         return {
             n: self.unavailable[f"{paper}/{n}"] for n in names if f"{paper}/{n}" in self.unavailable
         }
 
     def problem_data(self, problem: str) -> dict[str, Any]:
-        """Part of a problem's specification that its file depends on."""
+        """Return the part of a problem's specification on which its file depends."""
         unused = ("label", "tags", "defaults", "mem_mb")
         return {k: v for k, v in self.problems[problem].items() if k not in unused}
 
     def problem_code(self, problem: str) -> str:
-        """Fingerprint of the code that a problem's file depends on."""
+        """Return the fingerprint of the code on which a problem's file depends."""
         surrogate = self.config.get("surrogates", False)
         return fingerprint(*build.modules(self.problems[problem], surrogate=surrogate))
 
     def problem_source(self, problem: str) -> dict[str, Any]:
-        """Return what the registry of data sets says of the rows of a problem."""
+        """Return the registry's description of a problem's rows, see `build.described`."""
         surrogate = self.config["surrogates"]
         return build.described(self.problems[problem], surrogate=surrogate)
 
@@ -167,7 +168,7 @@ class Plan:
                 if ("weaken" in run) != (spec.get("audit") == "canary"):
                     raise ConfigError(
                         f"{where}, {run['algorithm']}: 'audit: canary' and 'weaken' go together: "
-                        "an audit says nothing unless it finds out a twin with less noise"
+                        "an audit proves nothing unless it detects a cell with less noise"
                     )
                 for problem in run.get("problems", spec.get("problems", [])):
                     require_known(problem, settings["problems"], f"{where}: unknown problem")
@@ -202,7 +203,7 @@ def load_plan(
     *,
     answers: Callable[[str], bool] | None = None,
 ) -> Plan:
-    """Check a configuration, read the papers it names, and find what data cannot be had.
+    """Check a configuration, read its papers, and find the problems whose data cannot be obtained.
 
     Parameters
     ----------
@@ -211,7 +212,7 @@ def load_plan(
     papers : path
         Folder of the paper files.
     answers : callable, optional
-        Whether the server of an address can be reached; see `datasets.missing`.
+        Says whether the server of an address can be reached; see `datasets.missing`.
 
     Raises
     ------
@@ -232,10 +233,10 @@ def load_plan(
 
 
 def _read_paper(path: Path, changes: Mapping[str, Any], quick: bool) -> dict[str, Any]:
-    """Read and check a paper file, and lay the overrides of the configuration over it."""
+    """Read and check a paper file, and merge the configuration's overrides into it."""
     short = check(read_yaml(path), "paper", str(path))
     settings = written_out(short, str(path), quick=quick)
-    # What is wrong in the other size is found now, and not only where it is run.
+    # The other size is checked, too, so that a mistake in it is found before it is run.
     check(written_out(short, str(path), quick=not quick), "paper", str(path))
     for group in ("problems", "experiments"):
         if isinstance(changes.get(group), Mapping):
@@ -272,7 +273,7 @@ def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 
 def _check_name(paper: str) -> None:
-    """Refuse a paper that cannot be a module of `fedcore.reports.papers`, a folder and a target."""
+    """Refuse a name that cannot be a module of `fedcore.reports.papers` or a target."""
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", paper) or keyword.iskeyword(paper):
         raise ConfigError(
             f"papers: '{paper}' cannot be the name of a paper, as its report is a Python module: "
@@ -283,14 +284,14 @@ def _check_name(paper: str) -> None:
 
 
 def _has_results(paths: Mapping[str, str], problem: str) -> bool:
-    """Whether a problem, or a history on it, is there from an earlier run."""
+    """Whether the file of a problem, or a history on it, exists from an earlier run."""
     paper, name = problem.split("/")
     histories = Path(paths["results"], "histories", paper).glob(f"*/*/{name}-*.h5")
     return Path(paths["clients"], f"{problem}.h5").is_file() or any(histories)
 
 
 def _twin(setting: str | list[str], problem: str) -> str:
-    """Kind of twin that the cells on a problem have; a list names the problems that have one."""
+    """Return the kind of twin of the cells on a problem; a list names the problems with twins."""
     return setting if isinstance(setting, str) else "rounding" if problem in setting else "none"
 
 
@@ -300,7 +301,7 @@ def _check_names(names: Iterable[str], known: Collection[str], what: str) -> Non
 
 
 def _check_problem(spec: Mapping[str, Any], where: str) -> None:
-    """Refuse an unknown generator or data set, and what its making would refuse."""
+    """Refuse an unknown generator or data set, and parameters that `build` would refuse."""
     try:
         build.modules(spec)
         build.check(spec)
@@ -309,7 +310,7 @@ def _check_problem(spec: Mapping[str, Any], where: str) -> None:
 
 
 def _label(spec: Mapping[str, Any], where: str) -> str:
-    """Fill the problem's parameters into its label, so that it is true at every size."""
+    """Fill the problem's parameters into its label, so that the label fits every size."""
     values = {**spec.get("options", {}), **spec.get("params", {})}
     try:
         return spec["label"].format(**values)
@@ -321,7 +322,7 @@ def _label(spec: Mapping[str, Any], where: str) -> str:
 
 
 def _check_cell(cell: Cell, where: str) -> None:
-    """Refuse what would only fail when the job runs."""
+    """Refuse parameters, metrics and stopping rules with which the job would fail."""
     try:
         values = {
             k: 1.0 if v == "reference" and k in REFERENCES else v for k, v in cell.params.items()
@@ -340,7 +341,7 @@ def _check_cell(cell: Cell, where: str) -> None:
 
 
 def _unavailable(plan: Plan, answers: Callable[[str], bool] | None) -> dict[str, str]:
-    """Problems whose data cannot be had, with the sentence that says why and what to do."""
+    """Return the problems whose data cannot be obtained, each with the reason and the remedy."""
     from fedcore import datasets
 
     raw, surrogate = plan.config["paths"]["raw"], plan.config["surrogates"]

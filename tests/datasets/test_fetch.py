@@ -409,7 +409,7 @@ def test_too_large_a_file_in_the_mirror(source, registry, place, tmp_path):
 def test_wrong_address_in_the_registry(source, registry, tmp_path, url):
     entry = source("idx", SPLITS, FILES, urls={"images": [url]})
     with pytest.raises(
-        ConfigError, match=r"files\.0\.urls\.0: .* is no address: it begins with https"
+        ConfigError, match=r"files\.0\.urls\.0: .* is not an address: give one with https"
     ) as error:
         datasets.missing("toy", tmp_path, registry=registry(entry, n_features=4))
     assert url in str(error.value) and "\n" not in str(error.value)
