@@ -114,7 +114,7 @@ class History:
     def __getitem__(self, name: str) -> np.ndarray:
         """Return the column `name`, shape (repeats, records)."""
         if name not in self.columns:
-            raise InputError(f"no column '{name}' in this history: it has {sorted(self.columns)}")
+            raise InputError(f"this history has no column '{name}': it has {sorted(self.columns)}")
         return self.columns[name]
 
     def last(self, name: str) -> np.ndarray:
@@ -139,7 +139,7 @@ class History:
         return len(self["iteration"])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the history, whole or not at all; equal ones are equal bytes under one HDF5."""
+        """Write the history, whole or not at all; the bytes depend on it and HDF5's version."""
         with hdf5.create(path) as file:
             file.attrs["schema"] = SCHEMA
             file.attrs["about"] = json.dumps(self.about, sort_keys=True)

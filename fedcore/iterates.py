@@ -21,7 +21,7 @@ from fedcore.linalg import column_space
 
 
 class Factors(Protocol):
-    """V, and U in whatever form the algorithm has it."""
+    """V, and U in the algorithm's form."""
 
     V: np.ndarray
 

@@ -217,7 +217,7 @@ def require_rank(n_components: int, n_samples: int, n_features: int) -> None:
     if n_components > min(n_samples, n_features):
         raise InputError(
             f"n_components = {n_components} is larger than min(n_samples, n_features) = "
-            f"{min(n_samples, n_features)}"
+            f"{min(n_samples, n_features)}: choose a smaller one"
         )
 
 

@@ -157,7 +157,7 @@ def test_matrices_of_single_clients_are_not_kept(history):
 
 
 def test_a_column_that_is_not_there_is_refused_with_the_names_that_are(history):
-    with pytest.raises(InputError, match=r"no column 'objektive'.*'objective'"):
+    with pytest.raises(InputError, match=r"has no column 'objektive'.*'objective'"):
         history["objektive"]
 
 

@@ -212,7 +212,7 @@ def _by_renyi(key: Key, delta: float) -> float:
     accountant = rdp.RdpAccountant(ORDERS, replaced)
     for kind, first, second, count in key:
         if second:
-            raise InputError("Rényi accounting knows no (ε, δ)-DP events with δ > 0: use 'tight'")
+            raise InputError("Rényi accounting takes no (ε, δ)-DP events with δ > 0: use 'tight'")
         if kind == "bounded":  # randomised response dominates every ε-DP mechanism
             event = events.RandomizedResponseDpEvent(2.0 / (1.0 + math.exp(first)), 2)
         else:

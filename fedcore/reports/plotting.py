@@ -198,7 +198,7 @@ def scatter(
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
     if x.shape != y.shape:
-        raise InputError(f"'{label}': x has shape {x.shape}, y has {y.shape}")
+        raise InputError(f"'{label}': x has shape {x.shape}, y has {y.shape}: give as many x as y")
     known = ~(np.isnan(x) | np.isnan(y))
     if not known.any():
         raise InputError(f"'{label}': no value to draw")
@@ -333,7 +333,10 @@ def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:
     """Return x of shape (records,) and y of shape (repeats, records), where there are values."""
     steps, values = np.asarray(x, float), np.atleast_2d(np.asarray(y, float))
     if values.ndim != 2 or steps.shape not in (values.shape, values.shape[1:]):
-        raise InputError(f"'{label}': x has shape {steps.shape}, y has {values.shape}")
+        raise InputError(
+            f"'{label}': x has shape {steps.shape}, y has {values.shape}: give y as (repeats, "
+            "records), and x alike or as (records,)"
+        )
     known = ~np.isnan(values)
     some = known.any(axis=0)
     if not some.any():
@@ -344,7 +347,10 @@ def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:
         differ = (known & (steps != first)).any(axis=0)
         if differ.any():
             record = int(np.flatnonzero(differ)[0])
-            raise InputError(f"'{label}': x differs between the repeats at record {record}")
+            raise InputError(
+                f"'{label}': x differs between the repeats at record {record}: draw each repeat "
+                "as a curve of its own"
+            )
         steps = first
     return steps, values
 

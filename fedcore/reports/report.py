@@ -47,7 +47,10 @@ def write_tables(plan: str | os.PathLike[str]) -> None:
     differing = sorted(set(captions) ^ set(declared))
     if differing:
         where = "its report" if differing[0] in declared else f"config/papers/{paper}.yaml"
-        raise ConfigError(f"paper {paper}: only {where} has the table '{differing[0]}'")
+        raise ConfigError(
+            f"paper {paper}: only {where} has the table '{differing[0]}': add it to the other, or "
+            "remove it"
+        )
     for name, caption in captions.items():
         table = declared[name]
         rows = table.rows(results)

@@ -108,7 +108,7 @@ class Run:
             if value.shape not in ((), (repeats,)):
                 raise InputError(
                     f"column '{name}' of {self.experiment}/{self.algorithm}: shape {value.shape}, "
-                    f"wanted one value, or one for each of {repeats} repeats"
+                    f"give one value, or one for each of {repeats} repeats"
                 )
             values[name] = np.broadcast_to(value, (repeats,)).tolist()
         return [
@@ -121,7 +121,7 @@ class Run:
         if np.ndim(value):
             raise InputError(
                 f"column '{name}' of {self.experiment}/{self.algorithm}: shape {np.shape(value)}, "
-                "wanted one value for the run"
+                "give one value for the run"
             )
         return value.item() if isinstance(value, np.generic | np.ndarray) else value
 

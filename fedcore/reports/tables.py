@@ -89,13 +89,11 @@ def read(path: str | os.PathLike[str]) -> list[Row]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise DataError(f"there is no table {path}; run what writes it") from error
+        raise DataError(f"there is no table {path}; run its rule first") from error
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"table {path} cannot be read: {error}") from error
     if not text.endswith("\n"):
-        raise DataError(
-            f"table {path} is cut off (no newline at its end): run again what writes it"
-        )
+        raise DataError(f"table {path} is cut off (no newline at its end): run its rule again")
     if text == "\n":
         return []
     lines = [line.split("\t") for line in text[:-1].split("\n")]
@@ -178,7 +176,9 @@ def _plain(rows: Sequence[Mapping[str, Any]], what: str) -> list[Row]:
     columns = list(rows[0]) if rows else []
     for name in columns:
         if not (isinstance(name, str) and name and name.isprintable() and name == name.strip()):
-            raise InputError(f"{what}: {name!r} is not a column name")
+            raise InputError(
+                f"{what}: {name!r} is not a column name: use printable text without blanks around"
+            )
     if rows and not columns:
         raise InputError(f"{what}: the rows have no columns")
     plain = []

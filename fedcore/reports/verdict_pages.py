@@ -49,7 +49,7 @@ def read(path: str | os.PathLike[str]) -> list[Verdict]:
     names = {field.name for field in fields(Verdict)}
     for row in rows:
         if set(row) != names or row["verdict"] not in VERDICTS:
-            raise DataError(f"{path} is not a table of verdicts: run again what writes it")
+            raise DataError(f"{path} is not a table of verdicts: run its rule again")
     return [Verdict(**row) for row in rows]
 
 

@@ -102,11 +102,9 @@ def test_a_row_of_a_run(results):
     assert run.params.n_components == 2 and run.params.tol == 0.0
     row = run.row(end=lambda run: run.last("distance").max())
     assert row["end"] == 0.5 and type(row["end"]) is float and "repeat" not in row
-    with pytest.raises(
-        InputError, match=r"'end' of second/ssi: shape \(1,\), wanted one value for"
-    ):
+    with pytest.raises(InputError, match=r"'end' of second/ssi: shape \(1,\), give one value for"):
         run.row(end=last("distance"))
-    with pytest.raises(InputError, match=r"shape \(3,\), wanted one value, or one for each of 1"):
+    with pytest.raises(InputError, match=r"shape \(3,\), give one value, or one for each of 1"):
         run.rows(end=np.zeros(3))
 
 
