@@ -9,11 +9,12 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
 from fedcore.config.strict_yaml import parse_yaml
-from fedcore.errors import ConfigError, require_known
+from fedcore.errors import ConfigError, nearest, require_known
 
 # Keys of a published value; in a row of `each` they replace those of the value.
 VALUE = (
@@ -49,11 +50,11 @@ def written_out(paper: Mapping[str, Any], where: str, *, quick: bool) -> dict[st
     Raises
     ------
     ConfigError
-        When two problems or variants get one name, or a ``{name}`` in a published value has no
-        value in its rows of ``each``.
+        When two problems or variants get one name, a ``{name}`` in a published value has no
+        value in its rows of ``each``, or a key of a row looks mistyped.
     """
     problems = _named(_problems(paper["problems"]), f"{where}: two problems are")
-    skipped = {name for name, spec in problems.items() if quick and spec.get("quick") is False}
+    skipped = [name for name, spec in problems.items() if quick and spec.get("quick") is False]
     experiments = copy.deepcopy(paper["experiments"])
     for name, experiment in experiments.items():
         for run in experiment["runs"]:
@@ -62,8 +63,9 @@ def written_out(paper: Mapping[str, Any], where: str, *, quick: bool) -> dict[st
                 run["variants"] = _named(grid, f"{where}, experiment {name}: two variants are")
     experiments = _sized(experiments, quick)
     for experiment in experiments.values():
-        for part in (experiment, *experiment["runs"]):
-            if "problems" in part:
+        runs = experiment["runs"] if isinstance(experiment["runs"], list) else []
+        for part in (experiment, *runs):  # `quick` may have put anything there
+            if isinstance(part, dict) and isinstance(part.get("problems"), list):
                 part["problems"] = [name for name in part["problems"] if name not in skipped]
     return {
         **paper,
@@ -71,6 +73,25 @@ def written_out(paper: Mapping[str, Any], where: str, *, quick: bool) -> dict[st
         "experiments": experiments,
         "published": list(_published(paper["published"], f"{where}, published", {}, {})),
     }
+
+
+def require_written_out(part: Any, where: str) -> None:
+    """Refuse short forms in problems and experiments, such as one within another or in overrides.
+
+    Raises
+    ------
+    ConfigError
+        With the place of the first.
+    """
+    for key, value in part.items() if isinstance(part, Mapping) else enumerate(part):
+        if key in ("each", "quick") or (key == "variants" and isinstance(value, list)):
+            form = "a grid" if key == "variants" else f"'{key}'"
+            raise ConfigError(
+                f"{where}: {form} cannot stand here, be it in another short form or in overrides; "
+                "write out what it stands for"
+            )
+        if isinstance(value, Mapping | list):
+            require_written_out(value, f"{where}.{key}")
 
 
 def _named(pairs: Iterable[tuple[str, dict[str, Any]]], twice: str) -> dict[str, dict[str, Any]]:
@@ -112,6 +133,8 @@ def _sized(part: Any, quick: bool) -> Any:
     if not isinstance(part, Mapping):
         return part
     changes = part.get("quick", {}) if quick else {}
+    if not isinstance(changes, Mapping):  # for the schema to refuse
+        return dict(part)
     whole = merge({key: value for key, value in part.items() if key != "quick"}, changes)
     return {key: _sized(value, quick) for key, value in whole.items() if stays(value)}
 
@@ -125,7 +148,14 @@ def _published(
     """Yield every published value; for a group, its ``items`` once for every row of ``each``."""
     for entry in entries:
         own = {key: value for key, value in entry.items() if key not in ("each", "items")}
+        texts = str([common, entry])
         for row in entry.get("each", [{}]):
+            # A key that nothing names is a row's remark, unless it looks like a mistyped one.
+            for key in sorted(row.keys() - set(VALUE)):
+                if f"{{{key}}}" not in texts and get_close_matches(key, VALUE, cutoff=0.8):
+                    raise ConfigError(
+                        f"{where}: no text names '{key}' of a row of each: {nearest(key, VALUE)}"
+                    )
             value = dict(common)
             for laid in (own, {key: item for key, item in row.items() if key in VALUE}):
                 value = merge(value, laid)

@@ -17,7 +17,7 @@ from typing import Any
 from fedcore import algorithms, metrics
 from fedcore.config import published
 from fedcore.config.schemas import check
-from fedcore.config.short_forms import merge, written_out
+from fedcore.config.short_forms import merge, require_written_out, written_out
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import build
@@ -29,6 +29,8 @@ from fedcore.privacy.noise import WEAKENED
 from fedcore.recorder import COLUMNS, released_columns, require_released
 
 PAPERS = Path("config/papers")
+# Columns that name the runs in tables; `reports.results.Run.rows` gives them beside the tags.
+NAMED = {"experiment", "problem", "status", "algorithm", "variant", "repeat"}
 # Names of rules: a paper of this name could not be a target of Snakemake.
 TARGETS = ("all", "fetch", "problem", "plan", "verdicts", "summary")
 
@@ -175,6 +177,11 @@ class Plan:
                     for variant, changes in run.get("variants", {"default": {}}).items():
                         changes = dict(changes or {})
                         tags = settings["problems"][problem]["tags"] | changes.pop("tags", {})
+                        if taken := sorted(NAMED & tags.keys()):
+                            raise ConfigError(
+                                f"{where}, {problem}-{variant}: the tag '{taken[0]}' is a column "
+                                "of every table of runs already; take another name"
+                            )
                         params = (
                             spec.get("params", {})
                             | settings["problems"][problem].get("defaults", {})
@@ -237,7 +244,7 @@ def _read_paper(path: Path, changes: Mapping[str, Any], quick: bool) -> dict[str
     short = check(read_yaml(path), "paper", str(path))
     settings = written_out(short, str(path), quick=quick)
     # The other size is checked, too, so that a mistake in it is found before it is run.
-    check(written_out(short, str(path), quick=not quick), "paper", str(path))
+    _check_paper(written_out(short, str(path), quick=not quick), str(path))
     for group in ("problems", "experiments"):
         if isinstance(changes.get(group), Mapping):
             where = f"the configuration, overrides.{path.stem}.{group}"
@@ -249,6 +256,8 @@ def _read_paper(path: Path, changes: Mapping[str, Any], quick: bool) -> dict[str
 
 def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
     checked = check(settings, "paper", path)
+    for group in ("problems", "experiments"):
+        require_written_out(checked[group], f"{path}, {group}")
     for name, spec in checked["problems"].items():
         _check_problem(spec, f"{path}, problem {name}")
         if "label" in spec:

@@ -371,6 +371,59 @@ def test_overrides_of_what_is_not_there(load, group, wrong, meant):
 FILES = ("../x", "/x", "a/b", "a;b", "a b", "", ".x", "$(x)", "{x}", "a'b")
 
 
+OTHER, SECOND = ("problems", "other"), ("experiments", "second")
+
+
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize(
+    ("at", "value", "words"),
+    [
+        ((*OTHER, "each"), {"other": {"quick": 5}}, "problems.other.quick: 5 is not"),
+        ((*OTHER, "each"), {"other": {"quick": True}}, "problems.other.quick: True should not be"),
+        ((*OTHER, "each"), {"other": {"each": {}}}, "problems.other.each: {} should be non-empty"),
+        ((*OTHER, "each"), {"other": {"each": {"x": {}}}}, "problems.other: 'each' cannot stand"),
+        ((*OTHER, "quick"), {"each": {"x": {}}}, "problems.other: 'each' cannot stand here"),
+        ((*OTHER, "quick"), {"quick": {"first": 1}}, "problems.other: 'quick' cannot stand here"),
+        ((*OTHER, "quick"), {"params": {"rnk": 2}}, "no parameter 'rnk': did you mean 'rank'?"),
+        ((*SECOND, "quick"), {"problems": 5}, "experiments.second.problems: 5 is not"),
+        ((*SECOND, "quick"), {"problems": [["x"]]}, "experiments.second.problems.0: ['x'] is not"),
+        ((*SECOND, "quick"), {"runs": None}, "experiments.second.runs: None is not"),
+        ((*SECOND, "quick"), {"runs": [5]}, "experiments.second.runs.0: 5 is not"),
+        (
+            (*SECOND, "runs", 0, "quick"),
+            {"variants": [{"a": {}}, {"b": {}}]},
+            "experiments.second.runs.0: a grid cannot stand here",
+        ),
+        (("published", 0, "each"), [{"select": None}], "published.0.each.0.select: None is not"),
+        (("published", 0, "each"), [{"otherwise": 5}], "published.0.each.0.otherwise: 5 is not"),
+        (("published", 0, "each"), [{"becuase": "x"}], "'becuase' of a row of each: did you mean"),
+        ((*OTHER, "tags"), {"status": "official"}, "the tag 'status' is a column of every table"),
+    ],
+)
+def test_short_forms_in_wrong_places(load, quick, at, value, words):
+    with pytest.raises(ConfigError) as error:
+        load(changed(paper(), at, lambda c, k: c.__setitem__(k, value)), CONFIG | {"quick": quick})
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"problems": {"other": {"each": {"x": {}}}}}, "problems.other: 'each' cannot stand here"),
+        ({"problems": {"other": {"quick": {"first": 1}}}}, "problems.other: 'quick' cannot stand"),
+        ({"experiments": {"second": {"quick": False}}}, "experiments.second: 'quick' cannot stand"),
+        (
+            {"experiments": {"second": {"runs": [{"algorithm": "ssi", "variants": [{"a": {}}]}]}}},
+            "experiments.second.runs.0: a grid cannot stand here",
+        ),
+    ],
+)
+def test_short_forms_in_overrides(load, changes, words):
+    with pytest.raises(ConfigError) as error:
+        load(paper(), CONFIG | {"overrides": {"tiny": changes}})
+    assert words in str(error.value)
+
+
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("group", ["tables", "figures"])
 def test_files_stay_in_their_folder(load, group, name):

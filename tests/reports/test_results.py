@@ -5,6 +5,7 @@ import pytest
 from reports.folder import Folder
 
 from fedcore.errors import ConfigError, InputError
+from fedcore.experiments.plan import NAMED
 from fedcore.history import History
 from fedcore.reports import report, rows, tables
 from fedcore.reports.papers import fedpower
@@ -40,6 +41,8 @@ def test_a_row_per_repeat_says_what_ran_and_its_tags(results):
         "variant": "p-4", "kind": "drawn", "n": 10, "repeat": 1, "end": 2.0, "four": 4,
         "start": 4.0,
     }  # fmt: skip
+    asked = {"kind", "n", "end", "four", "start"}
+    assert found[1].keys() - asked == NAMED  # which a tag may not be called
 
 
 def test_runs_are_chosen_by_experiment_algorithm_and_tags(results):
