@@ -1,3 +1,3 @@
-"""Problems: the clients' samples, what is known of them, and the files that hold both."""
+"""Problems: the clients' samples, the answers to compare with, and their files."""
 
-STATUSES = ("official", "rebuilt", "surrogate", "synthetic")  # where the samples come from
+STATUSES = ("official", "rebuilt", "surrogate", "synthetic")  # origin of the samples

@@ -1,4 +1,4 @@
-"""The clients' matrices, in memory, or in a file that is read when they are first asked for."""
+"""The clients' matrices, in memory or in a file that is read on first use."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True)
 class Reduction:
-    """What is known of rows Sᵢ that were seen once, and of which only a factor Rᵢ is kept.
+    """Facts about rows Sᵢ of which only a factor Rᵢ with ``RᵢᵀRᵢ = SᵢᵀSᵢ`` is kept.
 
-    ``RᵢᵀRᵢ = SᵢᵀSᵢ``: whatever depends on the Gram matrices alone is the same for Rᵢ as for Sᵢ.
+    Results that depend on the Gram matrices alone agree for Rᵢ and Sᵢ, up to rounding.
 
     Attributes
     ----------
     samples : tuple of int
-        Rows of every Sᵢ.
+        Number of rows of every Sᵢ.
     largest_row : float
         Largest Euclidean norm of a row of any Sᵢ.
     """
@@ -41,22 +41,21 @@ class Reduction:
 
 
 class Clients(Sequence[np.ndarray]):
-    """Client matrices, and what is known of them without reading them.
+    """Client matrices, with their shapes and precisions known before they are read.
 
     Parameters
     ----------
     matrices : sequence of ndarray of shape (n_i, d), or callable
-        The matrices, or what returns them: it is called at most once, when a matrix is asked for.
-        One array of shape (n_clients, m, d) for clients of equal size.
-    shapes : sequence of (int, int), optional
-        Of the matrices; needed when they are to be read later, and so is `dtypes`.
-    dtypes : sequence of numpy.dtype, optional
+        The matrices, or a function that returns them, called at most once, on the first access to
+        a matrix. Clients of equal size may be one array of shape (n_clients, m, d).
+    shapes, dtypes : sequence of (int, int), sequence of numpy.dtype, optional
+        Shapes and precisions of the matrices, required with a function.
     gram : ndarray of shape (d, d), optional
-        ``Σ SᵢᵀSᵢ``. Methods that need sums of products alone then never ask for a matrix.
+        ``Σ SᵢᵀSᵢ``. With it, methods that need only sums of products do not read the matrices.
     labels : sequence of ndarray of shape (n_i,), optional
-        One label per sample, for methods that learn from them.
+        One label per sample.
     reduction : Reduction, optional
-        What is known of larger matrices that these stand for.
+        Facts about the rows, if the matrices are factors of them.
 
     Attributes
     ----------
@@ -64,8 +63,8 @@ class Clients(Sequence[np.ndarray]):
     dtypes : list of numpy.dtype
     gram : ndarray or None
     kept, kept_of : SimpleNamespace, list of SimpleNamespace
-        What steps have derived from all the data, and from that of each client, for the next run
-        on them; it must not depend on anything but the data.
+        Results that steps derive from all data, and from those of each client, for later runs.
+        They must depend on the data alone.
     reduction : Reduction or None
     labels : sequence of ndarray or None
     """
@@ -98,7 +97,7 @@ class Clients(Sequence[np.ndarray]):
     @overload
     def __getitem__(self, i: slice) -> list[np.ndarray]: ...
     def __getitem__(self, i: int | slice) -> np.ndarray | list[np.ndarray]:
-        """Return matrix `i`; the first call reads all of them."""
+        """Return matrix `i`; the first call reads all matrices."""
         if self._read is not None:
             self._matrices, self._read = list(self._read()), None
         return self._matrices[i]
@@ -117,8 +116,8 @@ class Clients(Sequence[np.ndarray]):
     def stack(self) -> np.ndarray:
         """Return the matrices of `uniform` clients as one array of shape (n_clients, m, d).
 
-        It is made when first asked for, in as much memory as the matrices themselves, unless they
-        came as one.
+        The first access makes it, in as much memory as the matrices take, unless they were given
+        as one array.
         """
         if self._stack is None:
             self._stack = np.stack(self[:])
@@ -151,13 +150,13 @@ class Clients(Sequence[np.ndarray]):
 
     @property
     def zero(self) -> bool:
-        """Whether no entry differs from zero."""
+        """Whether all entries are zero."""
         seen = self if self.gram is None else [self.gram]
         return not any(matrix.any() for matrix in seen)
 
     @cached_property
     def largest(self) -> float:
-        """Largest absolute value of an entry; of a Gram matrix alone, the largest column's norm."""
+        """Largest absolute value of an entry; with `gram`, the largest norm of a column of S."""
         if self.gram is not None:
             return float(np.sqrt(np.diagonal(self.gram).max()))
         return max(float(max(matrix.max(), -matrix.min())) for matrix in self)
@@ -174,19 +173,19 @@ def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
     Parameters
     ----------
     clients : sequence of array-like of shape (n_i, d)
-        Dense matrices; data frames whose columns are all plain numbers count as such.
+        Dense matrices, or data frames with numeric columns.
 
     Returns
     -------
     list of ndarray of shape (n_i, d)
-        float64 (float32 stays float32), C-contiguous; no copy where none is needed.
+        float64 (float32 stays float32), C-contiguous; copied only if necessary.
 
     Raises
     ------
     InputError
-        When there is no client, a client is empty, not a 2-D numeric matrix, has masked entries,
-        contains NaN or infinity, or does not have the number of features of the first client, or
-        their names in another order.
+        When there is no client, or a client is empty, is not a 2-D numeric matrix, has masked
+        entries, contains NaN or infinity, or differs from the first client in the number, the names
+        or the order of features.
     """
     clients = client_list(clients)
     checked: list[np.ndarray] = []
@@ -223,15 +222,15 @@ def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def feature_names(clients: Sequence[Any]) -> list[Any] | None:
-    """Return the column names that all clients have, in their order; None where none has names.
+    """Return the column names of all clients, in order; None if no client has names.
 
-    Whatever has ``.columns`` counts as a data frame. Columns are never put into another order: who
-    holds the data knows whether they mean the same.
+    Any object with ``.columns`` counts as a data frame. Columns are not reordered: only the owner
+    of the data knows whether columns of equal name have equal meaning.
 
     Raises
     ------
     InputError
-        When names differ, stand in another order, or some clients have none.
+        When names or their order differ, or some clients have none.
     """
     named = [getattr(client, "columns", None) for client in clients]
     names = [None if columns is None else list(columns) for columns in named]
@@ -249,7 +248,7 @@ def require_names(
     Raises
     ------
     InputError
-        With the first column that differs.
+        When they differ; the message names the first such column.
     """
     if own == wanted:
         return
@@ -269,14 +268,14 @@ def require_names(
 
 
 def client_list(clients: Any) -> Sequence[Any]:
-    """Return what holds one matrix per client as a sequence that can be read more than once.
+    """Return an iterable of one matrix per client as a sequence.
 
     Raises
     ------
     InputError
-        For what is none, above all a single matrix.
+        For a single matrix, a mapping, a string, or an object that is not iterable.
     """
-    # Sparse matrices are told by their `toarray`, so that SciPy need not be loaded.
+    # `toarray` identifies sparse matrices without an import of scipy.sparse.
     if hasattr(clients, "toarray"):
         raise InputError("clients is one sparse matrix: pass a list, [matrix.toarray()]")
     if getattr(clients, "ndim", None) == 2:
@@ -307,7 +306,7 @@ def _require_dense(client: Any, who: str) -> None:
 
 
 def _not_numeric(client: Any, data: np.ndarray) -> str:
-    """Say which column of a data frame is no plain number, or else the dtype of the whole."""
+    """Name the column of a data frame that is not numeric, or else the dtype of the matrix."""
     columns: Any = getattr(client, "dtypes", None)
     if data.dtype == object and hasattr(columns, "items"):
         for name, dtype in columns.items():
@@ -317,20 +316,21 @@ def _not_numeric(client: Any, data: np.ndarray) -> str:
 
 
 def require_size(clients: Clients, what: str = "the data") -> None:
-    """Require data whose products neither overflow nor vanish.
+    """Require data whose products with SᵀS neither overflow nor underflow.
 
-    Every method multiplies by SᵀS: the square of the largest entry must be a normal number, and
-    that times the number of entries, a bound of ‖S‖_F², finite.
+    The square of the largest entry must be a normal number. This square times the number of
+    entries, a bound of ‖S‖_F², must be finite.
 
     Parameters
     ----------
     clients : Clients
     what : str
-        What they are called in the message.
+        Name of the data in the message.
 
     Raises
     ------
     InputError
+        With a scale to divide the data by.
     """
     largest, dtype = clients.largest, np.result_type(*clients.dtypes)
     limits = np.finfo(dtype)
@@ -350,12 +350,16 @@ def check_labels(labels: Sequence[np.ndarray], clients: Sequence[np.ndarray]) ->
     ----------
     labels : sequence of array-like of shape (n_i,)
     clients : sequence of ndarray of shape (n_i, d)
-        As `check_clients` returns them.
+        Result of `check_clients`.
+
+    Returns
+    -------
+    list of ndarray of shape (n_i,)
 
     Raises
     ------
     InputError
-        When a client's labels are missing, too few or too many, not numbers, or not finite.
+        When a client's labels are missing, too few, too many, not numbers, or not finite.
     """
     labels = _one_per_client(labels, "labels", "vector")
     if len(labels) != len(clients):

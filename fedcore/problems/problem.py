@@ -1,4 +1,4 @@
-"""A problem: the clients' matrices and the answer that methods are measured against."""
+"""A problem: the clients' matrices, and the exact answer for comparison."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from fedcore.problems.regression import Truth
 
 
 class Reference(NamedTuple):
-    """Singular values, and right singular vectors as columns, of the stacked clients."""
+    """Singular values and right singular vectors (columns) of the stacked clients."""
 
     singular_values: np.ndarray  # (min(n, d),), descending
     right_vectors: np.ndarray  # (d, min(n, d))
 
 
 class Problem:
-    """Client matrices and, computed when first asked for, the answer to compare with.
+    """Client matrices and the exact answer, which is computed on first use.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class Problem:
     status : str
         One of `fedcore.problems.STATUSES`.
     note : str
-        What a reader of a result must know about the data.
+        Remark about the data for readers of a result.
     truth : Truth, optional
-        The model behind the labels of the clients, where it is known.
+        The model behind the clients' labels, if known.
     setting : dict
-        In which parameters of the generator this draw differs from others of the same problem.
+        Parameters of the generator in which draws of one problem differ.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Problem:
 
     @property
     def answer(self) -> dict[str, np.ndarray]:
-        """What a history keeps of the answer: the spectrum, or that of the true heads."""
+        """Arrays for the history: singular values of S or, with a `truth`, of the true heads."""
         if self.truth is None:
             return {"singular_values": self.singular_values}
         return {"head_singular_values": self.truth.head_singular_values}
@@ -100,10 +100,19 @@ class Problem:
     def exact_loss(self, v: np.ndarray) -> float:
         """Return ``min_U ½‖S − U Vᵀ‖²_F = ½‖S (I − Q Qᵀ)‖²_F``, Q a basis of range(V).
 
-        Evaluated on ``Σ Wᵀ`` of the SVD of S, which has the same norms at d rows instead of n.
-        The last matrix asked for is remembered: a method with a fixed V asks at every iteration.
+        Computed from ``Σ Wᵀ`` of the SVD of S, which has at most d rows instead of n. The result
+        for the last V is kept, because methods with a fixed V repeat it at every iteration.
+
+        Parameters
+        ----------
+        v : ndarray of shape (d, r)
+
+        Returns
+        -------
+        float
+            In data units squared.
         """
-        if not np.array_equal(self._last[0], v):  # by content: `v` may have been changed in place
+        if not np.array_equal(self._last[0], v):  # compares values: `v` may have changed in place
             weighted = self.singular_values[:, None] * self.right_vectors.T
             q = column_space(v)
             residual = weighted - (weighted @ q) @ q.T
@@ -111,5 +120,5 @@ class Problem:
         return self._last[1]
 
     def optimal_loss(self, n_components: int) -> float:
-        """Return the Eckart–Young floor ``ε_min = ½ Σ_{i>r} σᵢ²``."""
+        """Return the Eckart–Young floor ``ε_min = ½ Σ_{i>r} σᵢ²``, in data units squared."""
         return 0.5 * float(np.sum(self.singular_values[n_components:] ** 2))

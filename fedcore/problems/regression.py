@@ -1,9 +1,8 @@
-"""Linear regression with a representation that the clients share: ``y = ⟨w_i, Bᵀ x⟩ + noise``.
+"""Linear regression with a shared representation, ``y = ⟨w_i, Bᵀ x⟩ + noise``.
 
 Collins, Hassani, Mokhtari & Shakkottai, *Exploiting shared representations for personalized
-federated learning* (ICML 2021), Section 4. What steps and metrics compute of it stands here once;
-every function takes one client's arrays or those of several clients of equal size, stacked along a
-leading axis.
+federated learning* (ICML 2021), Section 4. Every function takes the arrays of one client, or those
+of several clients of equal size, stacked along a leading axis.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ import numpy as np
 class Truth(NamedTuple):
     """The model behind the labels, and samples that no client trains on.
 
-    New clients have heads of their own, and samples of which they may use the first few.
+    New clients have their own heads, and samples to fit them.
     """
 
     representation: np.ndarray  # B*, (d, k), orthonormal columns
     heads: np.ndarray  # W*, (n_clients, k)
     noise: np.ndarray  # standard deviation of the labels' noise, 0-d
     test_features: np.ndarray  # (n_clients, m_test, d)
-    test_noise: np.ndarray  # (n_clients, m_test), what is added to the labels of the tests
+    test_noise: np.ndarray  # (n_clients, m_test), noise on the test labels
     new_heads: np.ndarray  # (n_new, k)
     new_features: np.ndarray  # (n_new, m_new, d)
     new_labels: np.ndarray  # (n_new, m_new)
@@ -35,12 +34,12 @@ class Truth(NamedTuple):
 
     @property
     def head_singular_values(self) -> np.ndarray:
-        """Singular values of ``W*/√n``, shape (k,): σ̄_max,* and σ̄_min,* if all take part."""
+        """Singular values of ``W*/√n``, shape (k,); σ̄_max,* and σ̄_min,* at full participation."""
         return np.linalg.svd(self.heads, compute_uv=False) / np.sqrt(len(self.heads))
 
 
 def least_squares(A: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Solution of ``min ‖A w − y‖`` of smallest norm, for each of a stack of problems.
+    """Minimum-norm solution of ``min ‖A w − y‖``, for one problem or a stack.
 
     Parameters
     ----------
@@ -50,6 +49,7 @@ def least_squares(A: np.ndarray, y: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (…, k)
+        NaN if `A` is not finite.
     """
     m, k = A.shape[-2:]
     if m >= k:

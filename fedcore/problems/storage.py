@@ -1,4 +1,4 @@
-"""HDF5 file of a problem: made once, sealed, and read by every cell that needs it."""
+"""HDF5 file of a problem: written once with a checksum, read by every cell that uses it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEMA = 1
 
 
 def save(problem: Problem | Sequence[Problem], path: str | os.PathLike[str]) -> None:
-    """Write a problem, or several draws of one, to one HDF5 file, whole or not at all."""
+    """Write a problem, or several draws of one, to one HDF5 file, atomically."""
     with hdf5.create(path) as file:
         file.attrs["schema"] = SCHEMA
         if isinstance(problem, Problem):
@@ -30,18 +30,18 @@ def save(problem: Problem | Sequence[Problem], path: str | os.PathLike[str]) -> 
 
 
 def load(path: str | os.PathLike[str]) -> Problem:
-    """Read a problem; of several draws the first.
+    """Read a problem, or the first of several draws.
 
     Raises
     ------
     DataError
-        When the file is missing, cut off, damaged, or of another schema.
+        When the file is missing, truncated, damaged, or of another schema.
     """
     return load_draws(path)[0]
 
 
 def load_draws(path: str | os.PathLike[str]) -> list[Problem]:
-    """Read all draws of a problem, mostly one; errors as of `load`."""
+    """Read all draws of a problem; errors as of `load`."""
 
     def decode(file: h5py.File) -> list[Problem]:
         if file.attrs["schema"] != SCHEMA:
@@ -70,7 +70,7 @@ def _write(group: h5py.Group, problem: Problem) -> None:
     group.attrs["setting"] = json.dumps(problem.setting)
     clients = problem.clients
     if clients.labels is not None and clients.uniform and clients.gram is None:
-        # Two datasets, however many thousand clients there are.
+        # Two datasets instead of one or two per client.
         put("clients", clients.stack, "clients x samples x features")
         put("labels", clients.labelled_stack.y, "clients x samples")
     else:
@@ -106,7 +106,7 @@ def _read(path: str | os.PathLike[str], group: h5py.Group) -> Problem:
         group.attrs["name"], clients, group.attrs["status"], group.attrs["note"], truth
     )
     problem.setting = json.loads(group.attrs["setting"])
-    # Fill the cached properties, so that they are computed once per problem.
+    # Fill the cached properties from the file.
     problem.checksum = group.attrs["checksum"]
     if truth is None:
         parts = (group[f"reference/{k}"][()] for k in Reference._fields)
@@ -122,7 +122,7 @@ def _matrices(group: h5py.Group, name: str = "clients") -> Matrices:
 
 
 def _stored(path: str | os.PathLike[str], group: h5py.Group) -> Clients:
-    """Clients that stay in the file until a method asks for more than their summed products."""
+    """Clients with their summed Gram matrix; the matrices stay in the file until first use."""
     name, found = group.name, list(group["clients"].values())
 
     def read() -> Matrices:

@@ -1,8 +1,7 @@
-"""What a client step can read beside its data, its state and its message.
+"""Arrays that a client step can read beside its data, its state and its message.
 
-Steps are closures, so that nothing but discipline keeps a step from reading an array of the server
-that never crossed, past the ledger. Hyper-parameters are everybody's; all else that holds arrays
-has to be broadcast.
+Steps are closures. A step could read a server array that was never sent, and the ledger would not
+notice. Clients know the hyper-parameters; all other arrays must be broadcast.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ import numpy as np
 def captured_arrays(step: Any, params: Any = None) -> list[str]:
     """Return where `step` holds arrays or random generators: ``"step.closure.Z"`` and the like.
 
-    Closures, defaults, globals that its code names, bound objects and partial arguments are walked
-    through, with all containers and objects in them. Of `params` only the fields count that a
-    function on the way names.
+    The search covers closures, defaults, globals named in the code, bound objects and partial
+    arguments, with all containers and objects in them. A field of `params` counts only if a
+    function in the search names it.
     """
     found, named, seen = [], set(), {id(step): step}
     ahead = [("step", step)]
@@ -41,7 +40,7 @@ def captured_arrays(step: Any, params: Any = None) -> list[str]:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what hangs on a value, by name."""
+    """Yield the parts of a value, with their names."""
     if isinstance(value, FunctionType):
         code, named = value.__code__, _names(value.__code__)
         for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=True):

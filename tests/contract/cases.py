@@ -1,8 +1,8 @@
-"""What the contract suite must be told about each algorithm, as a small table.
+"""Table of the algorithms for the contract suite.
 
-An algorithm that needs only ``n_components`` is covered by the general tests without an entry; the
-tests against an oracle fail, with a sentence that names this file, until it has one. The oracles
-are the methods written down in the plainest form, on the stacked matrix, with NumPy alone.
+The general tests cover an algorithm that needs only ``n_components`` without an entry. The tests
+against an oracle fail, with a message that names this file, until it has one. An oracle is the
+method in its plainest form, on the stacked matrix, with NumPy alone.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Found = tuple[np.ndarray, np.ndarray | None]  # V, and U of all clients stacked
 
 
 class Draws:
-    """The random streams that a federation promises: the server's, and two per client id.
+    """The documented random streams of a federation: one of the server, two per client id.
 
-    The second is for privacy noise, in a simulation whose source is the run's own seed.
+    The second stream of a client is for privacy noise, in a simulation seeded by the run's seed.
     """
 
     def __init__(self, seed: int, n_clients: int) -> None:
@@ -38,7 +38,7 @@ class Draws:
 
 
 def labels_of(clients: list[np.ndarray], r: int) -> list[np.ndarray]:
-    """Labels by a head per client on a representation of rank r; they move with the client."""
+    """Labels by one head per client on a representation of rank r, a function of its own data."""
     B = np.linalg.qr(np.random.default_rng(23).standard_normal((clients[0].shape[1], r)))[0]
     heads = [np.ones(r) + s.sum(axis=0)[:r] for s in clients]
     return [(s @ B @ w + 0.1 * np.sin(100 * s[:, 0])).astype(s.dtype)
@@ -55,30 +55,31 @@ class Case:
     Attributes
     ----------
     oracle : callable, optional
-        ``(clients, draws, params) -> (V, U)`` in direct form; see `amplifies`, too.
+        ``(clients, draws, params) -> (V, U)`` in direct form; see also `amplifies_rounding`.
     floor : callable, optional
         ``(S, r) -> params`` with which the method must reach the Eckart–Young floor.
     needs : callable
-        ``(S, r) -> params`` without a default, and those that make the result depend on S alone.
+        ``(S, r) -> params`` that have no default, or that make the result depend on S alone.
     settings : tuple of mapping
-        What to vary where communication and oracle are compared.
+        Parameters with which communication and oracle are compared.
     random : bool
         Whether another seed gives another result.
-    local_start : bool
-        Whether clients draw what V depends on even when `start` is given.
-    by_client : bool
-        Whether the result depends on how the rows are dealt to the clients.
-    alike_only : bool
-        Whether it is the centralised answer only when the clients' data are alike.
-    statistical : bool
-        Whether it comes near the answer only as the rows grow in number, without noise, too.
-    in_turn : bool
-        Whether the clients pass the iterate on, so that their order matters.
+    clients_draw_start : bool
+        Whether V depends on draws of the clients even when `start` is given.
+    depends_on_split : bool
+        Whether the result depends on the split of the rows into clients.
+    needs_equal_clients : bool
+        Whether the method reaches the centralised answer only when all clients have equal data.
+    asymptotic : bool
+        Whether the method, even without noise, approaches the answer only as the rows grow in
+        number.
+    sequential : bool
+        Whether clients pass the iterate from one to the next, so that their order matters.
     amplifies : bool
-        Whether the method amplifies rounding by more than any one number says. Its oracle takes
-        ``qr=`` and is run with products that are off by one rounding, to see by how much.
-    refused : mapping
-        Values out of range that no type can tell.
+        Whether the method amplifies rounding by an unknown factor. Its oracle takes ``qr=``; runs
+        with products perturbed by one rounding measure the factor.
+    refused : tuple of (str, value)
+        Parameters and values that must be refused, beside those that the declared type refuses.
     """
 
     oracle: Oracle | None = None
@@ -86,12 +87,12 @@ class Case:
     needs: Callable[[np.ndarray, int], dict[str, Any]] = lambda S, r: {}
     settings: tuple[Mapping[str, Any], ...] = ({},)
     random: bool = True
-    local_start: bool = False
-    by_client: bool = False
-    alike_only: bool = False
-    statistical: bool = False
-    in_turn: bool = False
-    amplifies: bool = False
+    clients_draw_start: bool = False
+    depends_on_split: bool = False
+    needs_equal_clients: bool = False
+    asymptotic: bool = False
+    sequential: bool = False
+    amplifies_rounding: bool = False
     refused: tuple[tuple[str, Any], ...] = ()
 
 
@@ -189,7 +190,7 @@ def positive_qr(matrix: np.ndarray) -> np.ndarray:
 
 
 def rounded_once_more(seed: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Return `positive_qr` for products that are off by one rounding of their norm."""
+    """Return `positive_qr` of products perturbed by one rounding of their norm."""
     rng = np.random.default_rng(seed)
 
     def factor(matrix: np.ndarray) -> np.ndarray:
@@ -230,7 +231,7 @@ def local_power(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
 
 
 def private_power(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
-    """Algorithms 2 and 3 of Guo et al., t by t, with A_i as they have it and every client busy."""
+    """Algorithms 2 and 3 of Guo et al., t by t, with their A_i; every client computes."""
     m, n, T, r = len(clients), sum(map(len, clients)), params.iterations, params.n_components
     if params.clip:
         clients = [s / np.maximum(np.linalg.norm(s, axis=1, keepdims=True), 1) for s in clients]
@@ -257,7 +258,7 @@ def private_power(clients: list[np.ndarray], draws: Draws, params: Any) -> Found
         noise = {i: draws.noise[i].standard_normal(Z.shape) for i in sending if nu}
         products = [A[i] @ bases[i] + nu * noise.get(i, 0.0) for i in range(m)]
         if t + 1 in sync or t + 1 == T:
-            if t + 1 not in sync:  # the output rule
+            if t + 1 not in sync:  # the output rule of the paper
                 bases = products = [positive_qr(Y) for Y in products]
             Z = positive_qr(
                 sum(
@@ -280,16 +281,16 @@ def rotation(basis: np.ndarray, target: np.ndarray, alignment: str) -> np.ndarra
 
 
 def averaged_projections(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
-    """Leading eigenvectors of the mean of the clients' projections, n × n as they are."""
+    """Leading eigenvectors of the mean of the clients' n × n projections."""
     tops = [np.linalg.svd(s)[2][: params.n_components].T for s in clients]
     mean = sum(V @ V.T for V in tops) / len(tops)
     return np.linalg.eigh(mean)[1][:, -params.n_components :], None
 
 
 def krylov_space(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
-    """Rayleigh–Ritz on a growing basis, one power step on what it gives; restarts where it is full.
+    """Rayleigh–Ritz on a growing basis, then one power step; a restart when the basis is full.
 
-    The next block is what AAᵀ adds to the whole basis, by the SVD of the complement.
+    The next block comes from the SVD of the complement of AAᵀ V to the whole basis V.
     """
     S, p = np.vstack(clients), params.n_components
     A, V = S.T @ S, first_basis(clients, draws, params)
@@ -305,7 +306,7 @@ def krylov_space(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
 
 
 def heavy_ball(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
-    """``Y ← AAᵀ Y − β Y₋`` without normalisation; β known, or from all earlier pairs of blocks."""
+    """``Y ← AAᵀ Y − β Y₋`` without normalisation; β given, or from all earlier pairs of blocks."""
     S, p = np.vstack(clients), params.n_components
     A, Y_old = S.T @ S, np.zeros((S.shape[1], params.n_components))
     Y = first_basis(clients, draws, params)
@@ -391,7 +392,7 @@ def first_representation(
 def rounds_of_regression(
     clients: list[np.ndarray], draws: Draws, params: Any
 ) -> Iterator[list[tuple[int, np.ndarray, np.ndarray]]]:
-    """Yield the participants of each round with what they use of their samples."""
+    """Yield the participants of each round with the samples that they use."""
     labels = labels_of(clients, params.n_components)
     for t in range(1, params.rounds + 1):
         n = len(clients)
@@ -477,11 +478,11 @@ DESCENTS: tuple[dict[str, Any], ...] = (
     {"local_steps": 5, "orthonormalise": True, "power": 2},
     {"local_steps": 5, "samples": 3, "power": 2, "select": "final"},
 )
-# The iterative eigenspace methods default to thousands of rounds; so few give the same tests.
-FEW: dict[str, Any] = {"rounds": 12}
-PLAIN: dict[str, Any] = {"epsilon": None, "alignment": "none", "iterations": 12}
-MANY: dict[str, Any] = {"rounds": 60}  # of a gap of (σ₄/σ₃)² = 0.018 for SSI
-# Of a regression with few, uneven samples; one client has as many as there are components.
+# The iterative eigenspace methods default to thousands of rounds; twelve suffice for the tests.
+FEW_ROUNDS: dict[str, Any] = {"rounds": 12}
+AS_LOCAL_POWER: dict[str, Any] = {"epsilon": None, "alignment": "none", "iterations": 12}
+MANY_ROUNDS: dict[str, Any] = {"rounds": 60}  # enough at (σ₄/σ₃)² = 0.018, the rate of SSI
+# Regressions with few, uneven samples; one client has as many samples as there are components.
 REGRESSIONS: tuple[dict[str, Any], ...] = (
     {"rounds": 0},
     {"rounds": 5},
@@ -492,9 +493,13 @@ REGRESSIONS: tuple[dict[str, Any], ...] = (
     {"rounds": 2, "batch": 1, "fresh": True, "init": "random"},
 )
 NOISELESS: dict[str, Any] = {"epsilon": None}
-PRIVATE: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-3, "clip": True}  # rows here are long
+PRIVATE: dict[str, Any] = {
+    "epsilon": 3.0,
+    "delta": 1e-3,
+    "clip": True,
+}  # rows here have norms above 1
 BUDGETS: tuple[tuple[str, Any], ...] = (("epsilon", 0.0), ("delta", 0.0), ("delta", 1.0))
-LONG = {**NOISELESS, **MANY}
+NOISELESS_LONG = {**NOISELESS, **MANY_ROUNDS}
 ONE_STEP = {"orthonormalise": True, "local_steps": 1}  # Remark 4: κ = 1
 
 CASES = {
@@ -528,20 +533,20 @@ CASES = {
         practical_step,
         needs=known_spectrum,
         settings=({"rounds": 0}, {"rounds": 6}, {"rounds": 6, "reading": "head"}),
-        local_start=True,
+        clients_draw_start=True,
         refused=(("sigma_max", 0.0), ("sigma_r", -1.0)),
     ),
     "ssi": Case(
         subspace_iteration,
-        lambda S, r: MANY,
-        needs=lambda S, r: FEW,
+        lambda S, r: MANY_ROUNDS,
+        needs=lambda S, r: FEW_ROUNDS,
         settings=({"rounds": 0}, {"rounds": 1}, {"rounds": 4}),
         refused=(("tol", 1.0),),
     ),
     "local_power": Case(
         local_power,
-        lambda S, r: MANY,
-        needs=lambda S, r: FEW,
+        lambda S, r: MANY_ROUNDS,
+        needs=lambda S, r: FEW_ROUNDS,
         settings=(
             {"rounds": 0},
             {"rounds": 5, "local_steps": 1},
@@ -551,14 +556,14 @@ CASES = {
                 for alignment in ("none", "sign", "procrustes")
             ),
         ),
-        by_client=True,
+        depends_on_split=True,
         refused=(("local_steps", 0),),
     ),
-    # The first client is the reference of an alignment, so that its place would matter.
+    # With an alignment the result depends on the first client, its reference.
     "fedpower": Case(
         private_power,
-        lambda S, r: PLAIN | {"iterations": 60},
-        needs=lambda S, r: PLAIN,
+        lambda S, r: AS_LOCAL_POWER | {"iterations": 60},
+        needs=lambda S, r: AS_LOCAL_POWER,
         settings=(
             {"iterations": 0},
             {"iterations": 5, "local_steps": 1},
@@ -570,7 +575,7 @@ CASES = {
                 for noise in ({}, {"epsilon": 300.0, "clip": True})
             ),
         ),
-        by_client=True,
+        depends_on_split=True,
         refused=(
             ("epsilon", 0.0),
             ("epsilon", -1.0),
@@ -585,7 +590,7 @@ CASES = {
     "faps": Case(
         projection_splitting,
         lambda S, r: {"rounds": 400, "inner": "residual"},
-        needs=lambda S, r: FEW,
+        needs=lambda S, r: FEW_ROUNDS,
         settings=(
             {"rounds": 0},
             {"rounds": 1},
@@ -595,8 +600,8 @@ CASES = {
             {"rounds": 7, "inner": "fixed", "inner_steps": 2},
             {"rounds": 7, "inner": "residual", "beta_norm": "frobenius"},
         ),
-        by_client=True,
-        amplifies=True,
+        depends_on_split=True,
+        amplifies_rounding=True,
         refused=(
             ("tolerance", -1.0),
             ("delta", -0.1),
@@ -608,14 +613,18 @@ CASES = {
         ),
     ),
     "one_shot": Case(
-        averaged_projections, lambda S, r: {}, random=False, by_client=True, alike_only=True
+        averaged_projections,
+        lambda S, r: {},
+        random=False,
+        depends_on_split=True,
+        needs_equal_clients=True,
     ),
-    # In 9 dimensions three blocks of three exhaust the space: an oracle needs fewer rounds, or a
-    # memory that is smaller.
+    # In 9 dimensions three blocks of three exhaust the space: the oracle needs fewer rounds, or a
+    # smaller memory.
     "block_krylov": Case(
         krylov_space,
-        lambda S, r: FEW,
-        needs=lambda S, r: FEW,
+        lambda S, r: FEW_ROUNDS,
+        needs=lambda S, r: FEW_ROUNDS,
         settings=({"rounds": 0}, {"rounds": 1}, {"rounds": 2}, {"rounds": 4, "memory": 2}),
         refused=(
             ("tol", 1.0),
@@ -631,21 +640,21 @@ CASES = {
             {"rounds": 3, "orthonormalise": False, "init": "pgd"},
         ),
         random=False,
-        by_client=True,
+        depends_on_split=True,
         refused=(("step", 0.0), ("participation", 1.5), ("head_steps", 0), ("batch", 0)),
     ),
     "fedsgd_linear": Case(
         single_regression,
         settings=REGRESSIONS,
         random=False,
-        by_client=True,
+        depends_on_split=True,
         refused=(("step", -1.0), ("participation", 0.0), ("head_sigma", 0.0)),
     ),
-    "local_linear": Case(local_regressions, random=False, by_client=True),
+    "local_linear": Case(local_regressions, random=False, depends_on_split=True),
     "momentum_power": Case(
         heavy_ball,
-        lambda S, r: MANY,
-        needs=lambda S, r: FEW,
+        lambda S, r: MANY_ROUNDS,
+        needs=lambda S, r: FEW_ROUNDS,
         settings=({"rounds": 1}, {"rounds": 4, "sigma_next": 0.4}, {"rounds": 4}),
         refused=(
             ("tol", 1.0),
@@ -654,7 +663,7 @@ CASES = {
     ),
     "adaptive_power": Case(
         private.filtered_power,
-        lambda S, r: LONG,
+        lambda S, r: NOISELESS_LONG,
         needs=lambda S, r: NOISELESS,
         settings=(
             {"rounds": 0},
@@ -689,7 +698,7 @@ CASES = {
     ),
     "noisy_power": Case(
         private.symmetrised_power,
-        lambda S, r: LONG,
+        lambda S, r: NOISELESS_LONG,
         needs=lambda S, r: NOISELESS,
         settings=(
             {"rounds": 0},
@@ -712,31 +721,31 @@ CASES = {
             {**PRIVATE, "epsilon": 1.5, "calibration": "paper"},
         ),
         random=False,
-        by_client=True,
-        alike_only=True,
+        depends_on_split=True,
+        needs_equal_clients=True,
         refused=BUDGETS,
     ),
     "private_oja": Case(
         private.single_pass,
         needs=lambda S, r: NOISELESS,
         settings=({}, {"batch": 3, "clip": True}, PRIVATE, {**PRIVATE, "batch": 4, "bound": 0.3}),
-        by_client=True,
-        statistical=True,
-        in_turn=True,
+        depends_on_split=True,
+        asymptotic=True,
+        sequential=True,
         refused=(*BUDGETS, *((name, 0.0) for name in ("gap", "rate", "offset", "bound"))),
     ),
     "dp_pca": Case(
         private.minibatches,
         needs=lambda S, r: NOISELESS,
         settings=({}, {"batches": 3}, {**PRIVATE, "batches": 2}),
-        by_client=True,
-        statistical=True,
-        in_turn=True,
+        depends_on_split=True,
+        asymptotic=True,
+        sequential=True,
         refused=(*BUDGETS, *((name, 0.0) for name in ("gap", "rate", "offset")), ("batches", 0)),
     ),
 }
 
 
 def case_of(name: str) -> Case:
-    """Entry of an algorithm; the general one for those that need none."""
+    """Return the entry of an algorithm, or the general one if it has none."""
     return CASES.get(name, Case())

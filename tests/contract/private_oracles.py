@@ -1,7 +1,7 @@
 """The methods of the paper `dppower` in their plainest form, for the table of `cases`.
 
-Noise is drawn from each client's stream of noise in the order in which the method is described; how
-large it must be is tested in tests/privacy, so that here it is taken from the algorithms.
+Noise comes from each client's noise stream, in the order of the method's description. Its size
+comes from the algorithms; tests/privacy tests the size.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def clipped(clients: list[np.ndarray], params: Any) -> list[np.ndarray]:
 
 
 def streams(draws: Any, params: Any) -> list[np.random.Generator]:
-    """What clients draw from: of a private run even a permutation is hidden."""
+    """The clients' streams; in a private run even permutations come from the noise stream."""
     return draws.clients if params.epsilon is None else draws.noise
 
 
@@ -45,7 +45,7 @@ def start_of(clients: list[np.ndarray], draws: Any, params: Any) -> np.ndarray:
 
 
 def same_sign(X: np.ndarray) -> np.ndarray:
-    """Basis by QR with the positive diagonal that every basis has."""
+    """Q of the QR factorisation with a positive diagonal in R, as in fedcore."""
     Q, R = np.linalg.qr(X)
     return Q * np.where(np.diagonal(R) < 0, -1.0, 1.0)
 
@@ -99,7 +99,7 @@ def filtered_sum(
 
 
 def guessed_power(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
-    """Algorithm 1 for T, 2T, 4T, … from one start; the clients vote by Gumbel noise."""
+    """Algorithm 1 for T, 2T, 4T, … from one start; clients vote with Gumbel noise."""
     clients, start = clipped(clients, params), start_of(clients, draws, params)
     noise = None
     if params.epsilon is not None:
@@ -144,7 +144,7 @@ def symmetrised_power(clients: list[np.ndarray], draws: Any, params: Any) -> Fou
 
 
 def perturbed_vectors(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
-    """Singular vectors with noise by gap and coherence, client by client; averaged projections."""
+    """Singular vectors with noise from gap and coherence, client by client; mean projection."""
     k, d, mean = params.n_components, clients[0].shape[1], 0.0
     root = math.sqrt(d) if params.protects == "row_by_entries" else 1.0
     for S, rng in zip(clipped(clients, params), streams(draws, params), strict=True):
@@ -159,7 +159,7 @@ def perturbed_vectors(clients: list[np.ndarray], draws: Any, params: Any) -> Fou
                 m = max(np.linalg.norm(row) for row in [*U[:, :k], *V])
                 s = math.log(1 + 2 * root / (gap - 3))
                 m *= math.exp(s * scale * (log + rng.laplace()))
-                # Eigenvectors of LAPACK come with signs of their own: those of the algorithm.
+                # LAPACK's signs are arbitrary: take V from the algorithm.
                 V = dn26.leading(S, S, k)[0]
                 V = V @ same_sign(rng.standard_normal((k, k)))
                 z = dn26.noise_multiplier(params)
@@ -190,7 +190,7 @@ def single_pass(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
 
 
 def minibatches(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
-    """Oja's method on batches, with the algorithm's own private mean (tested by itself)."""
+    """Oja's method on batches, with the algorithm's private mean, which has its own tests."""
     W, clients = start_of(clients, draws, params), clipped(clients, params)
     for S, rng in zip(clients, streams(draws, params), strict=True):
         for t, part in enumerate(np.array_split(rng.permutation(len(S)), params.batches)):

@@ -1,4 +1,4 @@
-"""The contract that every registered algorithm keeps, whoever wrote it."""
+"""The contract of all registered algorithms."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ from fedcore.recorder import Recorder
 RANK = 3
 NAMES = algorithms.names()
 LABELLED = [name for name in NAMES if algorithms.get(name).labelled]
-SUBSPACE = [name for name in NAMES if name not in LABELLED]  # whose answer is that of the samples
-EXACT = [name for name in SUBSPACE if not case_of(name).statistical]
+SUBSPACE = [
+    name for name in NAMES if name not in LABELLED
+]  # approximate the top space of the samples
+EXACT = [name for name in SUBSPACE if not case_of(name).asymptotic]
 every_algorithm = pytest.mark.parametrize("name", NAMES)
 every_setting = pytest.mark.parametrize(
     ("name", "setting"),
@@ -41,7 +43,7 @@ every_setting = pytest.mark.parametrize(
 
 
 def takes_a_start(setting: Any) -> bool:
-    """Tell whether a start may be given, which leaves nothing to be sampled."""
+    """Return whether the setting allows a start; several samples do not."""
     return setting.get("samples", 1) == 1
 
 
@@ -54,13 +56,13 @@ every_setting_and_start = pytest.mark.parametrize(
         if kind == "drawn" or takes_a_start(parameters.values[1])
     ],
 )
-# Sums over clients in another order, and products of other shapes, differ by a few hundred
-# roundings (2e-16 each), amplified by condition numbers of at most about 1e4 in these settings.
+# Sums in another order and products of other shapes differ by a few hundred roundings (2e-16 each),
+# times condition numbers of at most about 1e4 in these settings.
 ROUNDING = 1e-9
 
 
 def run(name: str, clients: list[np.ndarray], seed: int = 5, **options: Any) -> SimpleNamespace:
-    """Run an algorithm on the one road that library and workflow share."""
+    """Run an algorithm by the function that library and workflow share."""
     run_options = {
         k: options.pop(k) for k in ("threads", "stop", "iterates", "stack") if k in options
     }
@@ -84,7 +86,7 @@ def run(name: str, clients: list[np.ndarray], seed: int = 5, **options: Any) -> 
 
 
 def labels_for(name: str, clients: list[np.ndarray]) -> list[np.ndarray] | None:
-    """Labels for the algorithms that need some."""
+    """Labels for algorithms that learn from labels, else None."""
     return labels_of(clients, RANK) if name in LABELLED else None
 
 
@@ -93,17 +95,17 @@ def starting_basis(d: int, seed: int = 11) -> np.ndarray:
 
 
 def products(V: np.ndarray, U: Any) -> list[np.ndarray]:
-    """What is left when the sign or the rotation of columns does not matter."""
+    """Products that do not depend on signs or rotations of columns: V Vᵀ, U Vᵀ."""
     return [V @ V.T] + ([] if U is None else [np.vstack(U) @ V.T])
 
 
 def shared_matrix_of(output: dict[str, Any]) -> np.ndarray:
-    """V as the method has it, or the basis where that is all."""
+    """V, or the basis of a method without V."""
     return output["V"] if "V" in output else output["basis"]
 
 
 def assert_close(actual: np.ndarray, desired: np.ndarray, tolerance: float = ROUNDING) -> None:
-    """Close relative to the largest entry: entries may cancel, matrices do not."""
+    """Compare relative to the largest entry, because single entries may cancel."""
     np.testing.assert_allclose(actual, desired, rtol=0, atol=tolerance * np.abs(desired).max())
 
 
@@ -184,7 +186,7 @@ def test_nothing_is_done_or_charged_after_the_recorder_has_said_so(name, setting
     records = min(int(np.argmax(reached)) + 1, len(whole.columns["iteration"]))
     for column, values in cut.columns.items():
         np.testing.assert_array_equal(values, whole.columns[column][:records])
-    # The output is the last iterate that was recorded, and the ledger stands where it stood then.
+    # The output is the last recorded iterate, and the ledger has its last recorded totals.
     assert cut.ledger.snapshot() == {
         column: cut.columns[column][-1] for column in cut.ledger.snapshot()
     }
@@ -204,7 +206,7 @@ def test_the_iterates_are_those_of_the_plain_method_on_the_stacked_matrix(
     case = case_of(name)
     if case.oracle is None:
         pytest.fail(f"{name} has no oracle: write its plain form into tests/contract/cases.py")
-    # Where all of these fail: does the plain form draw its start as `run` does, and in its order?
+    # If all of these fail, check that the oracle draws its start as `run` does, in the same order.
     clients = [np.vstack(clients)] if parts == "one client" else clients
     starts = [None, starting_basis(clients[0].shape[1])]
     if parts == "one client" and setting.get("init") == "pgd":
@@ -223,12 +225,12 @@ def test_the_iterates_are_those_of_the_plain_method_on_the_stacked_matrix(
 
 
 def rounding_of(case: Any, clients: list[np.ndarray], params: Any, V: np.ndarray) -> float:
-    """What rounding may do to the projection on V: `ROUNDING`, or what it does to the oracle.
+    """Tolerance for the projection on V: `ROUNDING`, or a measured effect on the oracle.
 
-    Ours and the oracle each round some ten times on the way to a product, in other orders; the
-    oracle is run again with one more rounding there, which moves its answer by a tenth of that.
+    Algorithm and oracle each round about ten times per product, in different orders. The oracle
+    runs again with one more rounding per product; ten times the largest change is the tolerance.
     """
-    if not case.amplifies:
+    if not case.amplifies_rounding:
         return ROUNDING
     plain, moved = V @ V.T, []
     for seed in range(8):
@@ -241,7 +243,7 @@ def rounding_of(case: Any, clients: list[np.ndarray], params: Any, V: np.ndarray
 @pytest.mark.parametrize("setting", [s for s in case_of("faps").settings if s["rounds"]])
 @pytest.mark.parametrize("wrong", ["penalty", "rounds"])
 def test_a_wrong_step_is_not_taken_for_rounding(wrong, setting, clients):
-    """A penalty that is off in the fourth digit, or a round too few, in the oracle's place."""
+    """The oracle has a penalty with an error of 1e-4, or one round too few."""
     case, start = case_of("faps"), starting_basis(clients[0].shape[1])
     found = run("faps", clients, start=start, **setting)
     right = found.settings
@@ -260,19 +262,19 @@ def test_one_client_and_many_reach_the_centralised_answer(name, clients):
     case, S = case_of(name), np.vstack(clients)
     if case.floor is None:
         pytest.fail(f"{name}: say in tests/contract/cases.py when it reaches the optimum")
-    for parts in ([S], [S, S] if case.alike_only else clients):
+    for parts in ([S], [S, S] if case.needs_equal_clients else clients):
         S = np.vstack(parts)
         floor = 0.5 * np.sum(np.linalg.svd(S)[1][RANK:] ** 2)
         found = run(name, parts, measure=["objective"], **case.floor(S, RANK))
         V = shared_matrix_of(found.output)
         U = np.vstack(found.output["U"]) if "U" in found.output else S @ np.linalg.pinv(V).T
-        # The distance to the floor is quadratic in that to the optimum: either at rounding level,
-        # or, for the descents, gone down by a linear rate over thousands of steps.
+        # The distance to the floor is quadratic in the distance to the optimum, which is rounding
+        # or, for the descents, the rest after thousands of steps at a linear rate.
         assert 0.5 * np.linalg.norm(S - U @ V.T) ** 2 == pytest.approx(floor, rel=1e-9)
         assert found.columns["objective"][-1] == pytest.approx(floor, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name in EXACT if not case_of(name).alike_only])
+@pytest.mark.parametrize("name", [name for name in EXACT if not case_of(name).needs_equal_clients])
 def test_a_start_that_spans_the_top_space_is_never_left(name, clients):
     S = np.vstack(clients)
     top = np.linalg.svd(S)[2][:RANK].T
@@ -282,16 +284,20 @@ def test_a_start_that_spans_the_top_space_is_never_left(name, clients):
     settings = {**case.floor(S, RANK), "start": top}
     settings |= {"power": 0} if "power" in settings else {}
     basis = run(name, clients, measure=[], **settings).basis
-    # sin of the angle: rounding for the power methods; 1e-4 for the descents, whose angle is what
-    # is left of the linear rate after their steps (its square is what the objective feels).
+    # Sine of the angle: rounding for the power methods; 1e-4 for the descents, the rest after their
+    # steps at a linear rate. The objective depends on its square.
     assert np.linalg.norm(top - basis @ (basis.T @ top), 2) < 1e-4
 
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in NAMES if not (case_of(name).local_start or case_of(name).by_client)],
+    [
+        name
+        for name in NAMES
+        if not (case_of(name).clients_draw_start or case_of(name).depends_on_split)
+    ],
 )
-def test_how_the_rows_are_dealt_to_clients_does_not_matter(name, clients):
+def test_the_split_of_the_rows_into_clients_does_not_matter(name, clients):
     S, start = np.vstack(clients), starting_basis(clients[0].shape[1])
     whole = run(name, [S], start=start, **case_of(name).needs(S, RANK))
     for sizes in ([20, 20], [1, 2, 30, 7], [1] * 40):
@@ -302,7 +308,7 @@ def test_how_the_rows_are_dealt_to_clients_does_not_matter(name, clients):
         np.testing.assert_allclose(*distances, rtol=0, atol=ROUNDING)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if not case_of(name).in_turn])
+@pytest.mark.parametrize("name", [name for name in NAMES if not case_of(name).sequential])
 def test_the_order_of_clients_does_not_matter_when_their_ids_move_along(name, clients):
     case, S = case_of(name), np.vstack(clients)
     algorithm = algorithms.get(name)
@@ -358,7 +364,7 @@ def test_an_algorithm_that_learns_from_labels_asks_for_them(name, clients):
 def test_the_stacked_form_gives_what_the_plain_form_gives(
     name, setting, dtype, clients, monkeypatch
 ):
-    """For clients of equal size; every client by itself, or all in one array operation."""
+    """For clients of equal size."""
     alike = [part.astype(dtype) for part in np.split(np.vstack(clients), 8)]
     calls = []
     real = ClientSide._run_stacked
@@ -416,7 +422,7 @@ def test_single_precision_data_halve_the_bytes_and_nothing_else(name, setting, w
 def test_single_precision_data_give_the_same_subspace_to_single_precision(name, clients):
     single = run(name, [client.astype(np.float32) for client in clients])
     double = run(name, clients)
-    # 6e-8 per operation, amplified by the condition of V, below 1e3 at the defaults.
+    # 6e-8 per operation, times the condition number of V, below 1e3 at the defaults.
     assert_close(single.basis @ single.basis.T, double.basis @ double.basis.T, 2e-4)
 
 
@@ -431,7 +437,7 @@ def test_evaluation_is_free(name, clients):
 
 
 def refuse(name: str, clients: Any, n_components: Any = RANK, **params: Any) -> str:
-    """Message of the one sentence with which a run is refused."""
+    """Return the message, one line, with which a run is refused."""
     needs = {"sigma_max": 1.0, "sigma_r": 1.0}
     fields = [field.name for field in dataclasses.fields(algorithms.get(name).module.Params)]
     known = {key: value for key, value in needs.items() if key in fields}
@@ -466,7 +472,7 @@ def test_unfit_client_data_are_refused_by_the_name_of_the_client(name, clients):
 
 @every_algorithm
 def test_data_that_are_all_zero_are_refused_unless_that_would_tell(name):
-    """A private run may not differ from that of a neighbour, one row of which is not zero."""
+    """A private run may not reveal that all rows are zero: a neighbour has a non-zero row."""
     zeros = [np.zeros((30, 9)), np.zeros((30, 9))]
     if getattr(algorithms.get(name).module.Params, "epsilon", None) is not None:  # by default
         assert np.isfinite(fedcore.run(name, zeros, RANK).components).all()

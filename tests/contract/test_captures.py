@@ -1,4 +1,4 @@
-"""No client step reads an array of the server that did not cross as its message."""
+"""No client step reads a server array that was not sent as its message."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import fedcore
 from fedcore import algorithms
 from fedcore.federation.federation import Federation
 
-HOW = ("gather", "sum", "mean", "local")  # `observe` looks on from outside, for evaluation
+HOW = ("gather", "sum", "mean", "local")  # `observe` is outside the protocol
 
 
 @pytest.fixture
 def captured(monkeypatch) -> dict[str, Any]:
-    """Where the steps of a run hold arrays, and the parameters that the run has got."""
+    """Places where the steps of a run hold arrays, and the parameters of the run."""
     found: dict[str, Any] = {"places": set(), "steps": 0, "params": None}
 
     def watched(real: Any) -> Any:
@@ -133,7 +133,7 @@ def test_parameters_count_only_where_the_step_names_the_array():
 
 
 def test_a_planted_algorithm_is_caught_on_the_road_that_the_suite_watches(clients, captured):
-    """`power_gd` as it was: V broadcast, and read from the closure all the same."""
+    """V is broadcast, but the step reads it from its closure."""
     federation = Federation(clients)
     V = np.eye(9)[:, :2]
 
