@@ -44,6 +44,14 @@ def answers(url: str) -> bool:
 
     Each server is asked once. Child processes, such as the jobs of a workflow, inherit the answers
     and so plan the same work.
+
+    Parameters
+    ----------
+    url : str
+
+    Returns
+    -------
+    bool
     """
     server = urlsplit(url).netloc
     known = json.loads(os.environ.get(ANSWERS, "{}"))
@@ -115,6 +123,15 @@ def download(path: Path, file: Mapping[str, Any], progress: bool) -> str:
 
     Each address is tried up to `ATTEMPTS` times, with growing pauses; a refusal such as 404 is not
     tried again.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Where the file is to be.
+    file : mapping
+        Its registry entry.
+    progress : bool
+        Show a bar on standard error when that is a terminal.
 
     Raises
     ------

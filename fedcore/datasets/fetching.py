@@ -132,7 +132,7 @@ def _link(path: Path, folder: Path) -> None:
 
 
 def _record(raw: Path, sums: Mapping[str, str]) -> None:
-    """Write what was checked, unless the file says so; its time tells the workflow of a change."""
+    """Write the record of the checked files if it has changed; the workflow looks at its time."""
     path, text = raw / RECORD, json.dumps(sums, indent=1, sort_keys=True) + "\n"
     try:
         if not path.is_file() or path.read_text(encoding="utf-8") != text:

@@ -57,19 +57,37 @@ def by_identity(identities: np.ndarray) -> Parts:
 
 @checked
 def even(n: int, clients: Count) -> Parts:
-    """Cut 0..n-1 in file order into consecutive parts whose sizes differ by at most one."""
+    """Cut 0..n-1 in file order into consecutive parts whose sizes differ by at most one.
+
+    Raises
+    ------
+    InputError
+        When there are more clients than samples.
+    """
     return _checked(np.array_split(np.arange(n), clients))
 
 
 @checked
 def shuffled(n: int, clients: Count, rng: np.random.Generator) -> Parts:
-    """Cut a random permutation of 0..n-1 into parts whose sizes differ by at most one."""
+    """Cut a random permutation of 0..n-1 into parts whose sizes differ by at most one.
+
+    Raises
+    ------
+    InputError
+        When there are more clients than samples.
+    """
     return _checked(np.array_split(rng.permutation(n), clients))
 
 
 @checked
 def sizes(n: int, sizes: Counts) -> Parts:
-    """Cut consecutive parts of the given sizes, in file order; samples left over are not used."""
+    """Cut consecutive parts of the given sizes, in file order; samples left over are not used.
+
+    Raises
+    ------
+    InputError
+        When the sizes ask for more than n samples.
+    """
     if sum(sizes) > n:
         raise InputError(f"{len(sizes)} clients ask for {sum(sizes)} samples of {n}")
     return _checked(np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1]))
@@ -169,7 +187,7 @@ def lognormal(
     Raises
     ------
     InputError
-        When the sizes ask for more than n samples.
+        When the sizes ask for more than n samples, or a client would get none.
     """
     counts = minimum + np.floor(np.minimum(rng.lognormal(mean, sigma, clients), n + 1)).astype(int)
     if counts.sum() > n:

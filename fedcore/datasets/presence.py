@@ -61,7 +61,7 @@ def missing(
         return None
     if surrogate:
         found = "surrogate" in entry
-        return None if found else f"data set '{name}' has no 'surrogate', a stand-in to run it with"
+        return None if found else f"data set '{name}' has no 'surrogate': run it on its own files"
     raw, there = Path(raw_dir) / name, mirror_folder(name, mirror)
     for source in entry["sources"]:
         if all(

@@ -95,11 +95,12 @@ def check(
 ) -> None:
     """Refuse an unknown data set, split or option, without reading anything.
 
-    A third-party data set checks its own options when it is loaded.
+    A third-party data set checks its own options when it is loaded. Parameters are those of `load`.
 
     Raises
     ------
     ConfigError
+        When the name, the split, an option or its value is unknown or wrong.
     """
     entry, _ = find(name, registry)
     if entry is not None:

@@ -92,13 +92,34 @@ def sums(source: Mapping[str, Any]) -> dict[str, str]:
 
 
 def names(registry: str | os.PathLike[str] | None = None) -> list[str]:
-    """Return the names of all data sets: the registry's in file order, then the entry points'."""
+    """Return the names of all data sets: the registry's in file order, then the entry points'.
+
+    Parameters
+    ----------
+    registry : path-like, optional
+        Registry file, as in `entries`.
+
+    Returns
+    -------
+    list of str
+    """
     known = list(entries(registry))
     return known + sorted(set(plugins()) - set(known))
 
 
 def describe(name: str, registry: str | os.PathLike[str] | None = None) -> dict[str, Any]:
     """Return a copy of a data set's registry entry (for an entry point: title and origin).
+
+    Parameters
+    ----------
+    name : str
+    registry : path-like, optional
+        Registry file, as in `entries`.
+
+    Returns
+    -------
+    dict
+        The keys of a data set in ``workflow/schemas/datasets.schema.yaml``.
 
     Raises
     ------

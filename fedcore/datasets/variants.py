@@ -95,6 +95,7 @@ def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str,
     Raises
     ------
     ConfigError
+        One sentence with the nearest known name, or the values that the option takes.
     """
     require_known(split, _SPLITS, "unknown split")
     if not any(split in source["splits"] for source in entry["sources"]):
@@ -123,7 +124,7 @@ def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[s
         When the data set has no surrogate, or its surrogate does not have this split.
     """
     if "surrogate" not in entry:
-        raise ConfigError(f"data set '{name}' has no surrogate")
+        raise ConfigError(f"data set '{name}' has no surrogate: run it on its own files")
     make = _lookup("surrogate", entry["surrogate"], SURROGATES)
     taken = {key: options[key] for key in _keywords(make) & options.keys()}
     return make(split, entry.get("n_classes", 1), **taken)

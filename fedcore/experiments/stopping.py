@@ -31,7 +31,7 @@ class Stop:
 
     Notes
     -----
-    In a private run a rule may read released columns only; a rule on another column is an
+    In a private run a rule may read released columns only; a rule on another column ends in an
     `InputError`.
     """
 

@@ -39,7 +39,7 @@ def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[P
     Yields
     ------
     pathlib.Path
-        Where to write. Nothing stands under `path` before the block has ended without an error.
+        Where to write. `path` itself changes only when the block has ended without an error.
 
     Raises
     ------

@@ -53,6 +53,7 @@ def require(path: str | os.PathLike[str], noun: str) -> None:
     Raises
     ------
     DataError
+        When the file's checksum is not the recorded one.
     """
     if differs(path):
         raise DataError(

@@ -79,6 +79,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     Raises
     ------
     FileNotFoundError
+        When there is no file at `path`.
     BrokenSeal
         One clause that says what is wrong with the file; `Foreign` if fedcore did not write it.
     """
@@ -197,7 +198,7 @@ class _Checked(io.RawIOBase):
     raw : file
         Open for reading.
     size : int
-        Bytes of the content, behind which the table stands.
+        Bytes of the content; the table follows them.
     """
 
     def __init__(self, raw: io.BufferedIOBase, size: int) -> None:
