@@ -81,8 +81,16 @@ def panels(
     ax : Axes
     item : Any
         Of `items`.
+
+    Raises
+    ------
+    InputError
+        On no items, or unknown `keys`.
     """
+    require_known(keys, ("each", "first", "last", "outside", "none"), "no legend", InputError)
     shown = list(items)
+    if not shown:
+        raise InputError(f"{path}: a figure needs at least one panel")
     columns = min(columns or len(shown), len(shown))
     rows = -(-len(shown) // columns)
     with style():

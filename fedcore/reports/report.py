@@ -43,7 +43,8 @@ def write_tables(plan: str | os.PathLike[str]) -> None:
     """
     results = Results(plan)
     paper, captions = results.plan["paper"], results.plan["tables"]
-    declared: dict[str, Table] = importlib.import_module(f"fedcore.reports.papers.{paper}").TABLES
+    report = importlib.import_module(f"fedcore.reports.papers.{paper}")
+    declared: dict[str, Table] = getattr(report, "TABLES", {})
     differing = sorted(set(captions) ^ set(declared))
     if differing:
         where = "its report" if differing[0] in declared else f"config/papers/{paper}.yaml"

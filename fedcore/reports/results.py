@@ -151,6 +151,8 @@ class Results:
             self.plan: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise DataError(f"{plan} is not a plan ({error}); run snakemake to make it") from error
+        if any("tags" not in cell for cell in self.plan["cells"].values()):
+            raise DataError(f"{plan} is of an older version; run snakemake to make it again")
         self._folder = Path(plan).parents[1]
         self._read: dict[str, History] = {}
 

@@ -272,6 +272,16 @@ def test_panels_yield_axes_in_order_and_save_the_figure(tmp_path, keys, wanted):
     assert sorted(file.name for file in tmp_path.glob("p.*")) == ["p.pdf", "p.png"]
 
 
+@pytest.mark.parametrize(
+    ("items", "keys", "words"),
+    [("", "first", "needs at least one panel"), ("a", "lsat", "'lsat': did you mean 'last'?")],
+)
+def test_panels_that_cannot_be_drawn(tmp_path, items, keys, words):
+    with pytest.raises(InputError) as error:
+        next(plotting.panels(tmp_path / "p", items, keys=keys))
+    assert words in str(error.value)
+
+
 def test_a_legend_beside_the_panels_names_the_curves_of_all(tmp_path):
     for ax, names in plotting.panels(tmp_path / "p", ["ab", "bc"], keys="outside"):
         for height, name in enumerate(names):

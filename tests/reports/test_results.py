@@ -1,15 +1,17 @@
 """Rows of tables from runs: what they always say, and what is asked for."""
 
+import json
+
 import numpy as np
 import pytest
 from reports.folder import Folder
 
-from fedcore.errors import ConfigError, InputError
+from fedcore.errors import ConfigError, DataError, InputError
 from fedcore.experiments.plan import NAMED
 from fedcore.history import History
 from fedcore.reports import report, rows, tables
 from fedcore.reports.papers import fedpower
-from fedcore.reports.results import last
+from fedcore.reports.results import Results, last
 
 
 def made_up(distance):
@@ -109,6 +111,22 @@ def test_a_row_of_a_run(results):
         run.row(end=last("distance"))
     with pytest.raises(InputError, match=r"shape \(3,\), give one value, or one for each of 1"):
         run.rows(end=np.zeros(3))
+
+
+def test_a_plan_of_an_older_version_is_refused(results, tmp_path):
+    del results.plan["cells"]["made_up/second/ssi/easy-p-4"]["tags"]
+    file = tmp_path / "plans/made_up.json"
+    file.write_text(json.dumps(results.plan))
+    with pytest.raises(DataError, match="is of an older version; run snakemake to make it again"):
+        Results(file)
+
+
+def test_a_report_without_tables(results, monkeypatch):
+    results.plan |= {"paper": "fedpower", "tables": {"ends": "The ends"}}
+    monkeypatch.setattr(report, "Results", lambda plan: results)
+    monkeypatch.delattr(fedpower, "TABLES")
+    with pytest.raises(ConfigError, match=r"only config/papers/fedpower.yaml has the table 'ends'"):
+        report.write_tables("plan.json")
 
 
 def test_tables_of_the_configuration_and_of_the_report_are_the_same(results, monkeypatch):
