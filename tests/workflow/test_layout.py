@@ -82,9 +82,9 @@ OPEN = {
     "paper: $defs.problem.partition",
     "paper: $defs.published",
     "paper: $defs.published.each[]",
-    "paper: $defs.published.select",
-    "paper: $defs.published.otherwise",
-    "paper: $defs.published.otherwise.select",
+    "paper: $defs.select",
+    "paper: $defs.otherwise",
+    "paper: $defs.otherwise.select",
 }
 
 
