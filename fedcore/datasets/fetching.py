@@ -133,11 +133,11 @@ def _link(path: Path, folder: Path) -> None:
 
 def _record(raw: Path, sums: Mapping[str, str]) -> None:
     """Write the record of the checked files if it has changed; the workflow looks at its time."""
-    path, text = raw / RECORD, json.dumps(sums, indent=1, sort_keys=True) + "\n"
+    path, text = raw / RECORD, f"{json.dumps(sums, indent=1, sort_keys=True)}\n".encode()
     try:
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        if not path.is_file() or path.read_bytes() != text:
             with atomic.replace(path) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+                temporary.write_bytes(text)
     except OSError as error:
         raise DataError(
             f"the files in {raw} are right, but their record {path} cannot be written: "

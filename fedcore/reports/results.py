@@ -219,8 +219,8 @@ class Results:
         return [dict(row) for row in tables.read(self.tables / f"{table}.tsv")]
 
     def markdown(self, *names: str) -> str:
-        """Return the Markdown of tables of the paper, one below the other."""
-        return "\n".join((self.tables / f"{name}.md").read_text("utf-8") for name in names)
+        """Return the Markdown of tables of the paper, one below the other; raises as `rows`."""
+        return "\n".join(tables.read_text(self.tables / f"{name}.md") for name in names)
 
     def problems(self, experiment: str) -> list[str]:
         """Return the problems of an experiment that have been run, in the order of the plan."""

@@ -85,18 +85,12 @@ def read(path: str | os.PathLike[str]) -> list[Row]:
         When the file is missing, changed, cut off, or has a line with more or fewer cells than its
         head.
     """
-    checksums.require(path, "table")
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise DataError(f"there is no table {path}; run its rule first") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"table {path} cannot be read: {error}") from error
-    if not text.endswith("\n"):
+    content = read_text(path)
+    if not content.endswith("\n"):
         raise DataError(f"table {path} is cut off (no newline at its end): run its rule again")
-    if text == "\n":
+    if content == "\n":
         return []
-    lines = [line.split("\t") for line in text[:-1].split("\n")]
+    lines = [line.split("\t") for line in content[:-1].split("\n")]
     columns = lines[0]
     if len(set(columns)) < len(columns) or "" in columns:
         raise DataError(f"table {path}, line 1: column names are empty or appear twice: {columns}")
@@ -111,6 +105,23 @@ def read(path: str | os.PathLike[str]) -> list[Row]:
         except ValueError as error:
             raise DataError(f"table {path}, line {number}: bad cell ({error})") from error
     return rows
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Return a table's file, TSV or Markdown, as it is.
+
+    Raises
+    ------
+    DataError
+        When the file is missing, changed, or no text.
+    """
+    checksums.require(path, "table")
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise DataError(f"there is no table {path}; run its rule first") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"table {path} cannot be read: {error}") from error
 
 
 def markdown(rows: Sequence[Mapping[str, Value]], *, caption: str = "") -> str:

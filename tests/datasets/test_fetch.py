@@ -236,6 +236,17 @@ def test_md5_when_no_sha256_is_known(source, registry, place):
         datasets.load("toy", place("raw", {"labels": b"x"}), registry=reg)
 
 
+def test_md5_where_it_is_refused_for_security(source, registry, place, monkeypatch):
+    """As on machines under FIPS."""
+
+    def refusing(name, *, usedforsecurity=True, new=hashlib.new):
+        assert name != "md5" or not usedforsecurity
+        return new(name)
+
+    monkeypatch.setattr(hashlib, "new", refusing)
+    test_md5_when_no_sha256_is_known(source, registry, place)
+
+
 def test_fetching_again_writes_the_record_only_when_it_says_something_else(source, registry, place):
     """Snakemake makes the problems again when the record is newer than they are."""
     reg = registry(source("idx", SPLITS, FILES), n_features=4)
@@ -246,9 +257,10 @@ def test_fetching_again_writes_the_record_only_when_it_says_something_else(sourc
     os.utime(record, (0, 0))
     datasets.fetch("toy", raw, registry=reg, progress=False)
     assert record.stat().st_mtime == 0
-    record.write_text("[not json")
-    datasets.fetch("toy", raw, registry=reg, progress=False)
-    assert set(json.loads(record.read_text())) == set(FILES)
+    for damaged in (b"[not json", b"\xff"):
+        record.write_bytes(damaged)
+        datasets.fetch("toy", raw, registry=reg, progress=False)
+        assert set(json.loads(record.read_text())) == set(FILES)
 
 
 def test_damage_that_keeps_time_and_size_is_noticed(source, registry, place):

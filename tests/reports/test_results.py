@@ -150,3 +150,8 @@ def test_tables_of_the_configuration_and_of_the_report_are_the_same(results, mon
     assert [row["end"] for row in results.rows("ends")] == [0.5]
     assert results.rows("short") == [{"a": 1}, {"a": 2}]
     assert results.markdown("short") == "Short\n\n" + tables.markdown(shown)
+    with pytest.raises(DataError, match="there is no table"):
+        results.markdown("short", "long")
+    (results.tables / "short.md").write_text("edited")
+    with pytest.raises(DataError, match="is damaged or was edited"):
+        results.markdown("short")
