@@ -133,7 +133,10 @@ class Federation:
             On a second call, or after an upload, which had no noise; `center` uploads.
         """
         if self.ledger.rounds or self.ledger.privacy is not None:
-            raise InputError("protect comes once, before the first upload")
+            raise InputError(
+                "protect comes once, before the first upload; center makes one: take center=False, "
+                "and subtract a public mean"
+            )
         simulated = self._noise is not None
         weakened = self._noise.factor if isinstance(self._noise, Weakened) else None
         self.ledger.privacy = Privacy(
@@ -298,10 +301,13 @@ class Federation:
 
         One item per client. Do not write into them.
         """
-        return self._side.held(name, self._side.everyone if of is None else of)
+        return self._side.held(name, self._positions(of))
 
-    def _positions(self, of: Sequence[int] | None) -> Sequence[int]:
-        return self._side.everyone if of is None else of
+    def _positions(self, of: Any) -> Any:
+        """Return `of`, an array as a list (its comparisons give arrays); None is everyone."""
+        if of is None:
+            return self._side.everyone
+        return of.tolist() if isinstance(of, np.ndarray) else of
 
     def _go_on_with(self, matrices: list[np.ndarray]) -> None:
         self._side.go_on_with(Clients(matrices, labels=self.clients.labels))

@@ -10,6 +10,7 @@ import scipy.sparse
 from fedcore.errors import InputError
 from fedcore.federation.execution import ClientSide
 from fedcore.federation.federation import Federation, stacked
+from fedcore.federation.ledger import Cost
 from fedcore.problems.clients import Clients, Labelled, check_clients
 
 
@@ -414,6 +415,19 @@ def test_state_lasts_through_stacked_and_plain_steps_in_turn(stack):
     federation.broadcast(1.0)
     federation.gather(add_up)
     np.testing.assert_allclose(federation.client_state("total"), expected + sums, rtol=1e-12)
+
+
+@pytest.mark.parametrize("stack", [True, False])
+def test_clients_may_be_given_as_an_array_as_a_draw_returns_them(stack):
+    clients, chosen = alike(), np.array([3, 1])
+    federation = Federation(clients, stack=stack)
+    federation.local(begin)
+    federation.broadcast(2.0, to=chosen)
+    expected = [2 * clients[i].sum() for i in chosen]
+    assert federation.sum(add_up, of=chosen) == pytest.approx(sum(expected))
+    np.testing.assert_allclose(federation.client_state("total", of=chosen), expected)
+    assert federation.mean(add_up, of=chosen) == pytest.approx(2 * sum(expected) / 2)
+    assert federation.ledger.cost() == Cost(2, 4, 2)
 
 
 def test_stacked_replies_are_charged_one_by_one():

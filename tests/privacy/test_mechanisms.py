@@ -109,7 +109,7 @@ def test_protection_comes_first_and_once():
     for exchange in (lambda late: late.gather(bare), Federation.center):
         late = Federation([np.eye(3)])
         exchange(late)
-        with pytest.raises(InputError, match="before the first upload"):
+        with pytest.raises(InputError, match=r"before the first upload; .* take center=False"):
             late.protect(delta=1e-5, neighbours="replace_one")
 
 
