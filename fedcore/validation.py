@@ -154,7 +154,8 @@ def check_names(
         Class of the error.
     """
     fields = inspect.signature(owner).parameters
-    known = [name for name in fields if name not in given]
+    rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    known = [name for name in fields if name not in given and fields[name].kind not in rest]
     for name in names:
         require_known(name, known, f"{what} has no parameter", error)
     for name in known:

@@ -102,6 +102,7 @@ def test_names_are_refused_with_a_hint_and_required():
         with pytest.raises(InputError, match=re.escape(words)):
             validation.check_names(declaring, names, "it")
     validation.check_names(declaring, ("share",), "it", given=("count",))
+    validation.check_names(lambda *rest, size=1, **more: None, ("size",), "it")
 
 
 def test_an_annotation_that_only_type_checkers_can_read_is_named():

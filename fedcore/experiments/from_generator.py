@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from fedcore import generators
+from fedcore.errors import InputError
 from fedcore.experiments.combinations import combinations
 from fedcore.problems.clients import Clients, check_clients
-from fedcore.problems.problem import Problem
+from fedcore.problems.problem import Problem, Reference
 from fedcore.problems.regression import Truth
 
 
@@ -23,8 +24,13 @@ def make(
     problem = Problem(name, clients if isinstance(clients, Clients) else check_clients(clients))
     if isinstance(known, Truth):
         problem.truth = known
-    elif known is not None:
+    elif isinstance(known, Reference):
         problem.reference = known  # fills the cached property
+    elif known is not None:
+        raise InputError(
+            f"generator {spec['generator']} returned a {type(known).__name__} beside the matrices: "
+            "return a Reference or a Truth, and a Reduction within Clients"
+        )
     if surrogate:  # the sizes are not the paper's, so results must not pass for the paper's
         problem.status, problem.note = "surrogate", "drawn at the sizes of this configuration"
     return problem

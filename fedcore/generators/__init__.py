@@ -14,6 +14,7 @@ can check them without drawing.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,7 +44,8 @@ def generate(
         For an unknown model or parameter, or a value out of range.
     """
     function = REGISTRY.module(name).generate
-    check_names(function, params, f"generator {name}", given=("rng",))
+    given = list(inspect.signature(function).parameters)[:1]  # rng, whatever the model calls it
+    check_names(function, params, f"generator {name}", given=given)
     return function(rng, **params)
 
 

@@ -173,3 +173,7 @@ def test_a_check_draws_nothing_and_forgives_memory(monkeypatch):
     monkeypatch.setattr(module, "generate", lambda rng, *, size=1: 1 / size + rng.normal())
     with pytest.raises(InputError, match=r"white cannot take these parameters: .*division"):
         generators.check("white", {"size": 0})
+    monkeypatch.setattr(module, "generate", lambda stream, size, **more: stream.normal(size=size))
+    generators.check("white", {"size": 2})
+    with pytest.raises(InputError, match="white needs the parameter 'size'"):
+        generators.check("white", {})

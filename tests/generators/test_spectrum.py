@@ -10,6 +10,7 @@ from fedcore.errors import InputError
 from fedcore.experiments import build
 from fedcore.generators import spectrum
 from fedcore.generators.spectrum import generate
+from fedcore.problems.clients import Reduction
 
 
 def drawn(seed=0, **params):
@@ -113,6 +114,13 @@ def test_a_problem_takes_the_reference_that_the_generator_knows(surrogate, monke
     assert problem.status == ("surrogate" if surrogate else "synthetic")
     assert bool(problem.note) == surrogate
     assert problem.optimal_loss(3) == pytest.approx(problem.exact_loss(U[:, :3]), rel=1e-12)
+
+
+def test_what_no_problem_has_is_refused_beside_the_matrices(monkeypatch):
+    drawn = [np.eye(2)], Reduction((5,), 1.0)
+    monkeypatch.setattr("fedcore.generators.white.generate", lambda rng: drawn)
+    with pytest.raises(InputError, match=r"white returned a Reduction beside .* within Clients"):
+        build.build("theirs", {"generator": "white"}, raw="", seed=3, surrogate=False)
 
 
 @pytest.mark.parametrize(
