@@ -9,6 +9,7 @@ needs, so that ``--help`` answers at once.
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import functools
 import os
@@ -201,12 +202,15 @@ def run(
     from fedcore.experiments.plan import Cell
     from fedcore.parts import residuals
     from fedcore.reports.terminal import outcome
-    from fedcore.validation import require_rank
+    from fedcore.validation import require_flag, require_rank
 
     chosen = registry.get(algorithm)
     params = _parameters(settings) | {"n_components": components}
     params = residuals.with_tolerance(chosen, params)
     chosen.params({k: 1.0 if v == "reference" else v for k, v in params.items()})
+    for field in dataclasses.fields(chosen.module.Params):  # a plug-in's own may check nothing
+        if isinstance(field.default, bool) and field.name in params:
+            require_flag(**{field.name: params[field.name]})
     for name in measure:
         metrics.get(name)
     parts = _partition(partition, clients)

@@ -88,7 +88,9 @@ def test_types_of_parameters_are_shown_as_they_are_written(monkeypatch):
     module = types.SimpleNamespace(
         __doc__="Theirs.", PAPER="theirs", run=None, communication=None,
         Params=dataclasses.make_dataclass(
-            "Params", [("n_components", int), ("rounds", int, 3), ("limit", float | None, None)]
+            "Params",
+            [("n_components", int), ("rounds", int, 3), ("limit", float | None, None),
+             ("bins", "Sequence[int]", ()), ("clip", bool, False), ("start", object, None)],
         ),
     )  # fmt: skip
     theirs = fedcore.algorithms.Algorithm("theirs", module)
@@ -96,6 +98,9 @@ def test_types_of_parameters_are_shown_as_they_are_written(monkeypatch):
     shown = call("algorithms", "theirs").output
     assert "  rounds        [int; default 3]" in shown
     assert "  limit         [float | None; default null]" in shown
+    assert "  bins          [Sequence[int]; default []]" in shown
+    says = refused("run", "theirs", "w8a", "--surrogate", "-r", "2", "--set", "clip=maybe")
+    assert "clip must be true or false, got 'maybe'" in says
 
 
 BROKEN = {

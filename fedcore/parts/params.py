@@ -68,7 +68,9 @@ def describe(params: type) -> list[Description]:
         section = inspect.cleandoc(owner.__doc__ or "").partition("Attributes\n----------\n")[2]
         for names, text in re.findall(r"^(\w[\w, ]*) :.*\n((?: {4}.*\n?)+)", section, re.M):
             said |= dict.fromkeys(names.split(", "), " ".join(text.split()))
-    checks = declared(params)
+    plain = not issubclass(params, Parameters)
+    # Nothing checks a plain dataclass, whose annotations may be for type checkers alone.
+    checks = {} if plain else declared(params)
     found = []
     for field in dataclasses.fields(params):
         check, optional = checks.get(field.name, (None, False))
