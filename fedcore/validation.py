@@ -105,11 +105,12 @@ Share = Annotated[float, real(above=0, below=1)]
 
 
 @cache
-def declared(owner: Callable[..., Any]) -> dict[str, tuple[Check, bool]]:
+def declared(owner: Callable[..., Any]) -> dict[str, tuple[list[Check], bool]]:
     """Return the checks that a class or function declares, and whether None is valid.
 
     An annotation ``Annotated[kind, check]`` or ``Annotated[kind, check] | None`` declares
-    ``check(value, name)``, a `Rule` or another callable; ``bool`` declares `FLAG`.
+    ``check(value, name)``, a `Rule` or another callable; it may declare several. ``bool`` declares
+    `FLAG`.
 
     Raises
     ------
@@ -123,17 +124,18 @@ def declared(owner: Callable[..., Any]) -> dict[str, tuple[Check, bool]]:
     found = {}
     for name, hint in hints.items():
         kinds = get_args(hint) if type(None) in get_args(hint) else (hint,)
-        for kind in kinds:
-            for check in (FLAG,) if kind is bool else getattr(kind, "__metadata__", ()):
-                found[name] = (check, type(None) in kinds)
+        notes = [(FLAG,) if kind is bool else getattr(kind, "__metadata__", ()) for kind in kinds]
+        if checks := [check for part in notes for check in part if callable(check)]:
+            found[name] = (checks, type(None) in kinds)
     return found
 
 
 def check_annotated(owner: Callable[..., Any], values: Mapping[str, Any]) -> None:
     """Run the checks that a class or function declares on `values`, by the names of its fields."""
-    for name, (check, optional) in declared(owner).items():
+    for name, (checks, optional) in declared(owner).items():
         if name in values and not (optional and values[name] is None):
-            check(values[name], name)
+            for check in checks:
+                check(values[name], name)
 
 
 def check_names(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 import pytest
@@ -93,6 +94,17 @@ def test_declarations_are_checked_by_type_and_none_passes_where_it_is_declared()
     for values in ((0,), (None,), (1, 1.0), (1, 0.5, "yes")):
         with pytest.raises(InputError, match="must be"):
             declaring(*values)
+
+
+def test_every_check_of_a_declaration_runs_and_other_notes_are_passed_over():
+    @validation.checked
+    def several(x: Annotated[validation.Count, validation.real(below=5), "in data units"]):
+        return x
+
+    assert several(4) == 4
+    for wrong in (0, 2.5, 5):  # the first or the second check
+        with pytest.raises(InputError, match="x must be"):
+            several(wrong)
 
 
 def test_names_are_refused_with_a_hint_and_required():

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedcore.validation import Count, check_annotated, declared
+from fedcore.validation import Count, Rule, check_annotated, declared
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,12 @@ def describe(params: type) -> list[Description]:
     checks = {} if plain else declared(params)
     found = []
     for field in dataclasses.fields(params):
-        check, optional = checks.get(field.name, (None, False))
+        rules, optional = checks.get(field.name, ((), False))
         written = (
             field.type if isinstance(field.type, str) else inspect.formatannotation(field.type)
         )
-        kind = getattr(check, "words", written) + (", or null" if optional else "")
+        words = " and ".join(rule.words for rule in rules if isinstance(rule, Rule)) or written
+        kind = words + (", or null" if optional else "")
         found.append(Description(field.name, said.get(field.name, ""), kind, _default(field)))
     return found
 
