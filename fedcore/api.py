@@ -277,9 +277,12 @@ def _count(number: int, noun: str) -> str:
 
 
 def _tell_of_zero(algorithm: str, recorder: Recorder) -> None:
-    """Warn if the last objective is larger than that of U Vᵀ = 0."""
+    """Warn if the last objective is larger than that of U Vᵀ = 0.
+
+    A private run gets no warning: it would show exact values of the data.
+    """
     reached = recorder.rows[-1].get("objective")
-    if reached is None:
+    if reached is None or recorder.released is not None:
         return
     zero = 0.5 * recorder.problem.clients.squares
     if reached > zero * (1 + 1e-9):

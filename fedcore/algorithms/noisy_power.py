@@ -18,7 +18,8 @@ The noisy Y stays with the clients. `protects` says how neighbours differ:
                      method with θ = 1 and no search, the "naive way" of its paper.
 
 ``paper``: z = √(4 L log(1/δ))/ε for L noisy products (Hardt & Price, Figure 3; L = 2T, or T for
-``row``). ``tight``: the least z for L Gaussian releases. Each of several clients adds noise to the
+``row``). For a large ε this noise is too little for (ε, δ), from 42 on at δ = 1e-6, and the run is
+refused. ``tight``: the least z for L Gaussian releases. Each of several clients adds noise to the
 products of its own rows, and the server, which need not be trusted, sums.
 """
 
@@ -32,12 +33,14 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedcore.algorithms.ssi import communication as communication
+from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.parts.budget import Budgeted, gaussian_start
 from fedcore.parts.gram_products import gram_product, local_gram_product_in_double
 from fedcore.privacy import accounting
 from fedcore.privacy.bounded_rows import product, transposed_product
+from fedcore.privacy.events import Gaussian
 from fedcore.validation import CountOrZero, one_of
 
 PAPER = "dppower"
@@ -89,12 +92,26 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def noise_multiplier(params: Params) -> float:
-    """Return z, the noise multiplier of every release."""
+    """Return z, the noise multiplier of every release.
+
+    Raises
+    ------
+    InputError
+        When the calibration ``paper`` would spend more than ε.
+    """
     assert params.epsilon is not None
+    epsilon, delta = params.epsilon, params.delta
     releases = params.rounds if params.protects == "row" else 2 * params.rounds
-    if params.calibration == "paper":
-        return math.sqrt(4.0 * releases * math.log(1.0 / params.delta)) / params.epsilon
-    return accounting.gaussian_noise_multiplier(params.epsilon, params.delta, releases)
+    if params.calibration == "tight":
+        return accounting.gaussian_noise_multiplier(epsilon, delta, releases)
+    z = math.sqrt(4.0 * releases * math.log(1.0 / delta)) / epsilon
+    spent = accounting.epsilon({Gaussian(z): releases}, delta)
+    if spent > epsilon:
+        raise InputError(
+            f"epsilon = {epsilon:g}: the paper's calibration would spend {spent:.4g} at delta = "
+            f"{delta:g}; choose a smaller epsilon, or use calibration = 'tight'"
+        )
+    return z
 
 
 def noisy_product(params: Params, n_features: int) -> Any:

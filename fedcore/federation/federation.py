@@ -278,7 +278,7 @@ class Federation:
             self.ledger.upload(replies)
             total = crossing.added(replies, positions)
         else:
-            total = crossing.narrow(total) if self._single else total
+            total = crossing.copied(crossing.narrow(total) if self._single else total)
             self._expose(step, positions)
             self.ledger.upload([total] * len(positions))
         self._show(step, positions, replies, total)

@@ -110,16 +110,25 @@ class Privacy:
         self.accounts = [Account() for _ in range(n_clients)]
         self.unprotected: set[str] = set()
 
-    def epsilon(self, *, how: str = "tight") -> float:
+    def epsilon(self, *, delta: float | None = None, how: str = "tight") -> float:
         """ε spent so far: the largest of any client's; infinite after an unprotected upload.
 
         After an adaptive stop it can be below the budget. The guarantee to quote is the budget
         (docs/privacy.md).
+
+        Parameters
+        ----------
+        delta : float, optional
+            δ at which ε is stated; the ledger's own by default. A sum of runs whose methods spend
+            their δ as a whole has a finite ε at the sum of their δ only.
+        how : {"tight", "rdp"}
         """
+        delta = self.delta if delta is None else delta
+        accounting.require_delta(delta)
         if any(account.exposed for account in self.accounts):
             return float("inf")
         distinct = {frozenset(account.events.items()) for account in self.accounts}
-        return max(accounting.epsilon(dict(e), self.delta, accounting=how) for e in distinct)
+        return max(accounting.epsilon(dict(e), delta, accounting=how) for e in distinct)
 
     def about(self) -> dict[str, Any]:
         """Return δ, neighbouring relation, accounting, kinds of events and source of the noise."""

@@ -8,9 +8,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from fedcore.errors import ConfigError
+from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import tables
 from fedcore.reports.results import Results
 from fedcore.reports.rows import Rows
+
+# A point below every table of a paper with private runs.
+UNRELEASED = f"Measures of private runs are exact functions of their data: {NOT_RELEASED}."
 
 
 class Table(NamedTuple):
@@ -52,8 +56,11 @@ def write_tables(plan: str | os.PathLike[str]) -> None:
             f"paper {paper}: only {where} has the table '{differing[0]}': add it to the other, or "
             "remove it"
         )
-    for name, caption in captions.items():
-        table = declared[name]
-        rows = table.rows(results)
-        shown = table.shown(rows) if table.shown else None
-        tables.write(rows, results.tables / f"{name}.tsv", caption=caption, shown=shown)
+    made = {name: declared[name].rows(results) for name in captions}
+    below = [UNRELEASED] if results.private else []  # once all histories have been read
+    for name, rows in made.items():
+        shown = declared[name].shown
+        tables.write(
+            rows, results.tables / f"{name}.tsv", caption=captions[name],
+            shown=shown(rows) if shown else None, below=below,
+        )  # fmt: skip

@@ -163,6 +163,11 @@ class Results:
             self._read[cell] = History.load(path)
         return self._read[cell]
 
+    @property
+    def private(self) -> bool:
+        """Whether one of the histories read so far is that of a private run."""
+        return any(history.released is not None for history in self._read.values())
+
     def runs(self, *experiments: str, algorithm: str | None = None, **tags: Any) -> Iterator[Run]:
         """Yield the runs of experiments, each experiment in the order of the plan.
 

@@ -16,10 +16,13 @@ def outcome(history: History) -> str:
     """Algorithm, data, the last value of every metric, and the ledger."""
     problem = history.about.get("problem", {})
     several = history.repeats > 1
+    relation = history.about.get("privacy", {}).get("neighbours")
+    hidden = f" ({NOT_RELEASED})" if relation == "add_or_remove_one" else ""
     head = (
         f"{history.about.get('algorithm', '?')} on {problem.get('name', '?')} "
         f"[{problem.get('status', 'unknown')} data]: {problem.get('n_clients', '?')} clients, "
-        f"{problem.get('n_samples', '?')} samples, {problem.get('n_features', '?')} features; "
+        f"{problem.get('n_samples', '?')} samples{hidden}, "
+        f"{problem.get('n_features', '?')} features; "
         f"{history.repeats} repeat{'s' if several else ''}"
     )
     lines = [head, *([problem["note"]] if problem.get("note") else []), ""]

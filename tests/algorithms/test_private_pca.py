@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 
 import fedcore
 from fedcore import algorithms
@@ -141,6 +141,29 @@ def test_a_calibration_is_refused_where_its_theorem_does_not_hold():
         run("private_oja", spiked(), epsilon=0.1, calibration="paper")
     limit = math.sqrt(math.log(4000 / 1e-6) / 4000)
     run("private_oja", spiked(), epsilon=0.99 * limit, calibration="paper")
+
+
+@pytest.mark.parametrize("delta", [0.4, 1e-2, 1e-6])
+@pytest.mark.parametrize("protects", ["row", "entry", "row_by_entries"])
+def test_the_papers_noisy_power_method_spends_no_more_than_it_is_asked_for(delta, protects):
+    """z = √(4 L log(1/δ))/ε grows too slowly with ε, and is refused where it is too little."""
+
+    def excess(epsilon: float) -> float:
+        """δ(ε) of L releases, by the closed form of Balle & Wang (2018), less δ."""
+        mu = epsilon / math.sqrt(4.0 * math.log(1.0 / delta))
+        beyond = stats.norm.logcdf(-mu / 2 - epsilon / mu) + epsilon
+        return stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(beyond) - delta
+
+    def noise(epsilon: float) -> float:
+        one = {"epsilon": epsilon, "delta": delta, "calibration": "paper"}
+        return noisy_power.noise_multiplier(noisy_power.Params(1, protects=protects, **one))
+
+    largest = optimize.brentq(excess, 0.1, 1e3)
+    releases = 10 if protects == "row" else 20
+    exact = math.sqrt(4.0 * releases * math.log(1.0 / delta)) / (0.999 * largest)
+    assert noise(0.999 * largest) == pytest.approx(exact)
+    with pytest.raises(InputError, match="the paper's calibration would spend"):
+        noise(1.001 * largest)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
@@ -461,6 +484,50 @@ def test_a_row_of_single_precision_moves_a_sum_by_no_more_than_it_is(name, optio
     moved = np.linalg.norm(noiseless[0] - noiseless[1])
     # A million roundings of doubles and, of the row itself, one of a single.
     assert moved == pytest.approx(triangle if name == "analyze_gauss" else 1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("protects", ["entry", "row_by_entries"])
+def test_both_products_entry_by_entry_are_made_in_double(protects, monkeypatch):
+    """Both are those of the float32 rows in exact arithmetic, to the rounding of doubles."""
+    noiseless, released = [], []
+
+    def spied(self, value, *, sensitivity, noise_multiplier):
+        noiseless.append(np.array(value))
+        released.append(gaussian(self, value, sensitivity=sensitivity, noise_multiplier=1e-3))
+        return released[-1]
+
+    gaussian = Mechanisms.gaussian
+    monkeypatch.setattr(Mechanisms, "gaussian", spied)
+    row = np.array([[1.0, 2.0, 3.0, 4.0]], np.float32) / np.float32(math.sqrt(30.0))
+    rows = np.tile(row, (300_000, 1))
+    run("noisy_power", [rows], rounds=1, protects=protects, start=row.T)
+    exact = rows.astype(np.float64)
+    np.testing.assert_allclose(noiseless[0], exact @ row.T.astype(np.float64), rtol=1e-6)
+    np.testing.assert_allclose(noiseless[1], exact.T @ released[0], rtol=1e-11)
+
+
+def test_the_factor_of_dn26_is_that_of_the_rows_in_double():
+    rows = spiked(3000, 4)[0].astype(np.float32)
+    R = dn26.factor(rows, SimpleNamespace(kept=SimpleNamespace()))
+    exact = rows.astype(np.float64)
+    np.testing.assert_allclose(R.T @ R, exact.T @ exact, rtol=0, atol=1e-10)
+
+
+def test_utilities_of_guesses_are_summed_in_double(monkeypatch):
+    """One row more is one more; a sum in single precision gives another type."""
+    seen = []
+
+    def spied(self, scores, *, sensitivity, epsilon):
+        seen.append(np.array(scores))
+        return exponential(self, scores, sensitivity=sensitivity, epsilon=epsilon)
+
+    exponential = Mechanisms.exponential
+    monkeypatch.setattr(Mechanisms, "exponential", spied)
+    rows = np.ones((2**20 + 1, 1), np.float32)
+    run("adaptive_search", [rows], guesses=1, unit=1.0)
+    run("adaptive_search", [rows[:-1]], guesses=1, unit=1.0)
+    assert seen[0].dtype == np.float64
+    np.testing.assert_allclose(seen[0] - seen[1], 1.0, rtol=0, atol=1e-9)
 
 
 def test_entry_by_entry_protection_of_rows_is_declared_for_what_it_is_proved_for():

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from fedcore.errors import InputError
-from fedcore.federation.execution import ClientSide
+from fedcore.federation.execution import ClientSide, summed
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost
 from fedcore.problems.clients import Clients, Labelled, check_clients
@@ -50,6 +50,22 @@ def test_a_message_reaches_those_it_was_sent_to_and_stays_until_the_next():
     federation.broadcast(9.0, to=[2])
     assert federation.observe(read) == [7.0, 7.0, 9.0]
     assert federation.observe(read) == [7.0, 7.0, 9.0]
+
+
+def test_the_server_may_write_into_a_sum_that_was_made_at_once():
+    """A function for the sum of all replies may return what it keeps for later rounds."""
+
+    @summed(lambda clients, state, message: vars(state.kept).setdefault("total", np.ones(3)))
+    def step(data: np.ndarray, state: Any, message: Any) -> np.ndarray:
+        return np.ones(3) / 2
+
+    for dtype in (np.float64, np.float32):
+        federation = Federation([block.astype(dtype) for block in blocks(1, 1)])
+        federation.broadcast(1.0)
+        for _ in range(2):
+            total = federation.sum(step)
+            np.testing.assert_array_equal(total, 1.0)
+            total += 100.0
 
 
 class Pair(NamedTuple):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 import h5py
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from matplotlib.figure import Figure
@@ -10,11 +13,12 @@ from matplotlib.figure import Figure
 import fedcore
 from fedcore import algorithms
 from fedcore.cli import main
-from fedcore.errors import ConfigError, InputError
+from fedcore.errors import ConfigError, ConvergenceWarning, InputError
 from fedcore.experiments.cell import run_cell
 from fedcore.experiments.plan import Cell, _check_cell
 from fedcore.experiments.stopping import Stop
 from fedcore.history import History
+from fedcore.iterates import ExplicitFactors
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.recorder import COLUMNS
@@ -116,6 +120,24 @@ def test_what_an_algorithm_declares_it_has(name):
     assert algorithms.get(name).released <= set(algorithms.get(name).columns)
 
 
+def test_a_warning_shows_no_exact_measure_of_a_private_run(rows, monkeypatch):
+    """An objective above that of a zero model is told of a run without privacy only."""
+
+    def run(federation, params, rng, record):
+        if params.epsilon is not None:
+            federation.protect(delta=params.delta, neighbours="add_or_remove_one")
+        V = 100.0 * np.eye(5)[:, :1]
+        record(0, factors=ExplicitFactors(V, [np.ones((len(data), 1)) for data in [rows]]))
+        return {"V": V}
+
+    monkeypatch.setattr(algorithms.get("analyze_gauss").module, "run", run)
+    with pytest.warns(ConvergenceWarning, match="larger than the"):
+        fedcore.run("analyze_gauss", [rows], 1, epsilon=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fedcore.run("analyze_gauss", [rows], 1)
+
+
 # --- marks --------------------------------------------------------------------------------------
 
 
@@ -145,13 +167,19 @@ def test_a_history_and_its_file_say_it_too(problem_file, tmp_path):
         assert all("privacy" not in data.attrs for data in file["history"].values())
 
 
-def test_show_says_it_beside_every_such_column(problem_file, tmp_path):
+def test_show_says_it_beside_every_such_column(rows, problem_file, tmp_path):
     run_cell(cell(), problem_file, tmp_path / "a.h5")
     text = CliRunner().invoke(main, ["show", str(tmp_path / "a.h5")]).output
     marked = {line.split()[0] for line in text.splitlines() if line.endswith("not released")}
     assert marked == {"data", "sin_squared", "filtered", "reference/singular_values"}
     # Two measures in the outcome and among the columns, the checksum, and the answer.
-    assert text.count("not released") == 6
+    assert text.count("not released") == 7
+    # Rows may be added or removed under this relation, so that their number is protected, too.
+    assert f"{len(rows)} samples (not released)" in text
+    spec = cell(algorithm="fedpower", params={"n_components": 1, "iterations": 1})
+    run_cell(spec, problem_file, tmp_path / "c.h5")  # replace_one: the number is public
+    replaced = CliRunner().invoke(main, ["show", str(tmp_path / "c.h5")]).output
+    assert f"{len(rows)} samples, " in replaced
     assert "simulated noise: no guarantee for these data" in text
     assert "repeats on the same data add up" in text
     run_cell(cell(params={"n_components": 1, "epsilon": None}), problem_file, tmp_path / "b.h5")

@@ -46,6 +46,21 @@ def test_traffic_adds_and_privacy_composes():
     assert one == ledger(5.0, 7.0) and both == two + one  # neither is changed; order is nothing
 
 
+def test_a_sum_is_stated_at_any_delta():
+    """(ε, δ)-DP twice is (2ε, 2δ)-DP at most, and nothing at δ itself."""
+    rows = np.random.default_rng(0).standard_normal((60, 4))
+    one, two = (fedcore.run("private_oja", [rows], 1, delta=1e-5).ledger for _ in range(2))
+    both = (one + two).privacy
+    assert both.epsilon() == both.epsilon(delta=1e-5) == np.inf
+    assert both.epsilon(delta=2e-5) == pytest.approx(2.0, rel=1e-3)
+    gaussian = (ledger(5.0) + ledger(9.0)).privacy
+    single = Gaussian((5.0**-2 + 9.0**-2) ** -0.5)
+    assert gaussian.epsilon(delta=1e-3) == pytest.approx(epsilon({single: 1}, 1e-3), rel=1e-9)
+    assert gaussian.delta == 1e-5  # as before
+    with pytest.raises(InputError, match="delta must be"):
+        both.epsilon(delta=0.0)
+
+
 def test_equal_events_are_counted_together():
     both = ledger(5.0) + ledger(5.0)
     assert dict(both.privacy.accounts[1].events) == {Gaussian(5.0): 2}

@@ -155,3 +155,29 @@ def test_tables_of_the_configuration_and_of_the_report_are_the_same(results, mon
     (results.tables / "short.md").write_text("edited")
     with pytest.raises(DataError, match="is damaged or was edited"):
         results.markdown("short")
+
+
+def test_tables_of_a_paper_with_private_runs_say_what_was_not_released(tmp_path, monkeypatch):
+    """The runs of one paper are read while its tables are made; the point is below each."""
+    rows = np.random.default_rng(0).standard_normal((40, 3))
+    folder = Folder(tmp_path, "made_up", {"n_components": 1}, ["sin_squared"])
+    folder.add_problem("x", [rows])
+    folder.add("open", "power_exact", "x")
+    folder.add("hidden", "noisy_power", "x", params={"rounds": 1, "clip": True})
+    point = "- Measures of private runs are exact functions of their data: not released.\n"
+    for experiment, marked in (("open", False), ("hidden", True)):
+        results = folder.results()
+        results.plan["tables"] = {"first": "First", "second": "Second"}
+        declared = {
+            "first": report.Table(lambda _: [{"a": 1}]),
+            "second": report.Table(
+                lambda r, name=experiment: r.table(name, error=last("sin_squared"))
+            ),
+        }
+        monkeypatch.setattr(report, "Results", lambda _, one=results: one)
+        monkeypatch.setattr(report.importlib, "import_module", lambda _: fedpower)
+        monkeypatch.setattr(fedpower, "TABLES", declared)
+        report.write_tables("plan.json")
+        for name in declared:
+            assert results.markdown(name).endswith(point) == marked
+        assert len(results.rows("second")) == 2  # the table for machines holds rows alone
