@@ -29,11 +29,12 @@ beside an audit's canary, the pattern of a twin, the starts of Lanczos iteration
 
 from __future__ import annotations
 
+import numbers
 import zlib
 
 import numpy as np
 
-from fedcore.validation import require_at_least
+from fedcore.errors import InputError
 
 SERVER, CLIENT, NOISE = 0, 1, 2  # first element of the spawn keys below the seed of a run
 
@@ -42,7 +43,8 @@ def root_of(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
     """Return the seed sequence of a run's seed, a whole number of at least 0 or a sequence."""
     if isinstance(seed, np.random.SeedSequence):
         return seed
-    require_at_least(0, seed=seed)
+    if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
+        raise InputError(f"seed must be a whole number of at least 0, got {seed!r}")
     return np.random.SeedSequence(seed)
 
 

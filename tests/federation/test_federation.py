@@ -314,10 +314,11 @@ def test_threads_must_be_a_positive_whole_number(threads):
         Federation(blocks(1), threads=threads)
 
 
-@pytest.mark.parametrize("seed", [-1, 0.5, None, "0"])
+@pytest.mark.parametrize("seed", [-1, np.int64(-1), 0.5, True, None, "0"])
 def test_a_seed_must_be_a_whole_number_or_a_seed_sequence(seed):
-    with pytest.raises(InputError, match="seed must be a whole number"):
+    with pytest.raises(InputError) as told:
         Federation(blocks(1), seed)
+    assert str(told.value) == f"seed must be a whole number of at least 0, got {seed!r}"
 
 
 def test_clients_are_made_float_and_contiguous_and_not_copied_without_need():
