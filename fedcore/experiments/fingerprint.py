@@ -5,8 +5,10 @@ it imports, directly or not, from its own package and from fedcore. An import is
 names that it binds and by the content of the imported module, so moving a module changes no
 fingerprint. The position of an import counts only if a name that it binds has another meaning
 elsewhere in the module. For one function, ``module:function``, the statements that the function
-uses and their imports count. Snakemake gets the fingerprint as a parameter of a job, and runs the
-job again when it changes.
+uses and their imports count. Entries ``name: "module:function"`` of fedcore's tables do not count,
+since who takes such a function from a table passes it to `fingerprint`; so a new entry runs nothing
+again. Snakemake gets the fingerprint as a parameter of a job, and runs the job again when it
+changes.
 
 Code in the ``__init__.py`` of a package counts only if it binds an imported name, or if the package
 itself is imported. Other packages, such as NumPy, do not count.
@@ -205,13 +207,27 @@ class _Imports(ast.NodeTransformer):
                 self.found.append(Imported(bound, alias.name, base))
         return ast.ImportFrom(None, marks, 0) if marks else None
 
+    def visit_Dict(self, node: ast.Dict) -> ast.AST:
+        """Drop the entries ``name: "module:function"`` of fedcore's tables."""
+        if self.module.startswith(f"{OWN}."):
+            items = list(zip(node.keys, node.values, strict=True))
+            kept = [(key, value) for key, value in items if ":" not in _own_path(value)]
+            node.keys, node.values = [key for key, _ in kept], [value for _, value in kept]
+        return self.generic_visit(node)
+
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         """Shorten a string such as ``"fedcore.linalg:orth"``; its user gets that code hashed."""
-        if isinstance(node.value, str) and node.value.startswith(f"{OWN}."):
-            path, colon, function = node.value.partition(":")
-            if path.replace(".", "").isidentifier() and _source(path):
-                return ast.Constant(path.rpartition(".")[2] + colon + function)
-        return node
+        path, colon, function = _own_path(node).partition(":")
+        return ast.Constant(path.rpartition(".")[2] + colon + function) if path else node
+
+
+def _own_path(node: ast.AST) -> str:
+    """Return a string that is the path of a module or function of fedcore; else an empty one."""
+    text = node.value if isinstance(node, ast.Constant) else None
+    if not isinstance(text, str) or not text.startswith(f"{OWN}."):
+        return ""
+    path = text.partition(":")[0]
+    return text if path.replace(".", "").isidentifier() and _source(path) else ""
 
 
 def _ambiguous(tree: ast.AST, module: str, *, is_package: bool) -> set[str]:

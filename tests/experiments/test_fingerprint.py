@@ -13,6 +13,7 @@ import pytest
 
 import fedcore
 from fedcore import metrics
+from fedcore.datasets import variants
 from fedcore.experiments import build
 from fedcore.experiments import fingerprint as module
 from fedcore.experiments.fingerprint import closure, fingerprint
@@ -551,6 +552,40 @@ def test_a_problem_depends_on_its_own_loader_or_stand_in_alone():
     made = closure(build.modules(PROBLEMS["real"], surrogate=True))
     assert "fedcore.datasets.surrogates:sparse_binary" in made
     assert "fedcore.datasets.formats.libsvm:read" not in made
+
+
+def test_a_new_loader_or_stand_in_does_not_change_problems_made_by_others(tmp_path, monkeypatch):
+    known, file = module._source, tmp_path / "variants.py"
+    text = known("fedcore.datasets.variants").read_text(encoding="utf-8")
+    found = lambda name: file if name == "fedcore.datasets.variants" else known(name)  # noqa: E731
+    found.cache_clear = known.cache_clear
+    monkeypatch.setattr(module, "_source", found)
+
+    def prints():
+        return [
+            fresh(*build.modules(PROBLEMS["real"], surrogate=surrogate))
+            for surrogate in (False, True)
+        ]
+
+    file.write_text(text, encoding="utf-8")
+    before = prints()
+    table = 'S = {\n    "new": "fedcore.datasets.formats.idx:read",\n'
+    edited = text.replace("LOADERS = {\n", f"LOADER{table}").replace("GATES = {\n", f"GATE{table}")
+    assert edited.count('"new": ') == 2
+    file.write_text(edited, encoding="utf-8")
+    assert prints() == before
+    monkeypatch.setitem(variants.LOADERS, "libsvm", "fedcore.datasets.formats.idx:read")
+    monkeypatch.setitem(variants.SURROGATES, "sparse_binary", "fedcore.datasets.surrogates:digits")
+    assert not set(prints()) & set(before)  # of another function under the same name
+    monkeypatch.undo()
+    forget()
+
+
+def test_a_table_of_another_package_counts(toy):
+    write(toy, "method", 'WAYS = {"a": "fedcore.linalg:orth"}\n')
+    before = fresh("toy.method")
+    write(toy, "method", 'WAYS = {"a": "fedcore.linalg:haar"}\n')
+    assert fresh("toy.method") != before
 
 
 def test_every_metric_is_found_as_a_function():

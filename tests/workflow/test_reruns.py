@@ -76,6 +76,11 @@ FUNCTIONS = {
 def test_of_a_metric_and_a_loader_the_function_counts(done, path):
     function, cells = FUNCTIONS[path]
     done.append(path, "\n\ndef another(iterate, problem):\n    return 0.0\n")
+    done.edit(
+        "fedcore/datasets/variants.py",
+        "LOADERS = {",
+        'LOADERS = {\n    "another": "fedcore.datasets.formats.idx:another",',
+    )
     assert done.planned() == {}
     done.append(path, f"\n\n{function} = {function}\n")
     assert done.cells() == cells
@@ -102,6 +107,7 @@ def test_edited_report(done, module):
 
 def test_what_only_draws_is_no_part_of_tables_and_verdicts(done):
     done.append("fedcore/reports/plotting.py", "\nEDITED = True\n")
+    done.edit("fedcore/reports/style.py", '"black": "#000000"', '"black": "#111111"')
     done.edit("notebooks/tiny.ipynb", '\\"o\\"', '\\"s\\"')
     assert set(done.planned().values()) == {"notebook_tiny"}
 
