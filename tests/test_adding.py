@@ -13,7 +13,6 @@ import numpy as np
 from contract.cases import Case, Draws
 
 import fedcore
-from fedcore.datasets.loaded import Loaded
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 
@@ -62,7 +61,7 @@ def test_the_printed_case_is_the_plain_form_of_the_printed_algorithm():
 
 def test_the_printed_loader_reads_a_table(tmp_path):
     loader = printed()[3]
-    names = {"np": np, "Loaded": Loaded}
+    names: dict = {}
     exec(loader, names)
     (tmp_path / "t.csv").write_text("y,a,b\n1,2,3\n0,4,5.5\n", encoding="utf-8")
     got = names["read"](tmp_path, {"table": "t.csv"}, 2)
