@@ -148,6 +148,11 @@ def _exponents(v: np.ndarray) -> np.ndarray:
     return np.frexp(np.abs(v).max(axis=0))[1]
 
 
+def _exponent(matrix: np.ndarray) -> int:
+    """Return the e with ``2^(e−1) ≤ max |matrix| < 2^e``; 0 for zeros and what is not finite."""
+    return int(np.frexp(max(matrix.max(), -matrix.min()))[1])
+
+
 def _unit_columns(matrix: np.ndarray) -> np.ndarray:
     """Scale columns to length one, except columns of zeros."""
     lengths = np.linalg.norm(matrix, axis=0)
@@ -200,14 +205,17 @@ def condition_number(v: np.ndarray) -> float:
 def spectral_norm(matrix: np.ndarray) -> float:
     """Return ‖matrix‖₂ from products with vectors (Lanczos), or densely when it is small.
 
+    A matrix of small or very large entries is first scaled by a power of two: its squares could
+    leave the range, and ARPACK takes every error below about 4e-11 (float32: 2e-5) for converged.
+
     Parameters
     ----------
     matrix : ndarray of shape (m, k)
     """
     if min(matrix.shape) <= 64:
         return float(np.linalg.norm(matrix, 2))
-    exponent = int(np.frexp(max(matrix.max(), -matrix.min()))[1])
-    if abs(exponent) > np.finfo(matrix.dtype).maxexp // 4:  # squares would leave the range
+    exponent = _exponent(matrix)
+    if not 0 <= exponent <= np.finfo(matrix.dtype).maxexp // 4:
         return float(np.ldexp(spectral_norm(np.ldexp(matrix, -exponent)), exponent))
     if not matrix.any():
         return 0.0  # Lanczos fails on a zero matrix
@@ -222,7 +230,8 @@ def spectral_norm(matrix: np.ndarray) -> float:
 def top_eigenvectors(matrix: np.ndarray, k: int) -> np.ndarray:
     """Eigenvectors of the k largest eigenvalues of a symmetric matrix, largest first.
 
-    Small matrices are decomposed densely, large ones by Lanczos iterations from a fixed start.
+    Small matrices are decomposed densely, large ones by Lanczos iterations from a fixed start,
+    scaled by a power of two, as ARPACK's error is absolute for small eigenvalues.
 
     Parameters
     ----------
@@ -232,12 +241,16 @@ def top_eigenvectors(matrix: np.ndarray, k: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (d, k)
+        NaN when `matrix` is not finite.
     """
     d = len(matrix)
+    if not np.isfinite(matrix).all():
+        return np.full((d, k), np.nan, matrix.dtype)
     if d > 256 and 8 * k < d:
         start = np.random.default_rng(0).standard_normal(d).astype(matrix.dtype)
+        scaled = np.ldexp(matrix, -_exponent(matrix))
         with contextlib.suppress(scipy.sparse.linalg.ArpackNoConvergence):
-            values, vectors = scipy.sparse.linalg.eigsh(matrix, k=k, which="LA", v0=start)
+            values, vectors = scipy.sparse.linalg.eigsh(scaled, k=k, which="LA", v0=start)
             return np.ascontiguousarray(vectors[:, np.argsort(-values)])
     _, vectors = scipy.linalg.eigh(matrix, subset_by_index=(d - k, d - 1), check_finite=False)
     return np.ascontiguousarray(vectors[:, ::-1])

@@ -295,6 +295,16 @@ def test_the_spectral_norm_of_tiny_and_huge_entries(dtype, scale):
     assert found == pytest.approx(expected, rel=100 * eps_of(dtype), abs=0)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "power"), [(np.float64, p) for p in (-250, -50, 250)] + [(np.float32, -28)]
+)
+def test_the_size_of_the_entries_does_not_change_the_spectral_norm(dtype, power):
+    """ARPACK's error is absolute for small values: 1.8e-5 at 2^-50, before scaling."""
+    matrix = gaussian(1000, 800, 0).astype(dtype)
+    found = np.ldexp(linalg.spectral_norm(np.ldexp(matrix, power)), -power)
+    assert found == pytest.approx(np.linalg.norm(matrix.astype(float), 2), rel=30 * eps_of(dtype))
+
+
 def test_the_spectral_norm_of_one_entry_in_a_large_matrix():
     matrix = np.zeros((100, 80))
     matrix[70, 3] = -2.5
@@ -325,3 +335,27 @@ def test_top_eigenvectors_are_those_of_the_dense_decomposition(d, k):
     expected = Q[:, np.argsort(-values)[:k]]
     np.testing.assert_allclose(np.abs(found.T @ expected), np.eye(k), rtol=0, atol=1e-9)
     np.testing.assert_array_equal(found, linalg.top_eigenvectors((Q * values) @ Q.T, k))
+
+
+@pytest.mark.parametrize("d", [5, 300])
+@pytest.mark.parametrize(
+    ("dtype", "power"), [(np.float64, p) for p in (-900, -100, 900)] + [(np.float32, -50)]
+)
+def test_the_size_of_the_entries_does_not_change_top_eigenvectors(d, dtype, power):
+    """ARPACK's error is absolute for small values: at 2^-100 its vectors were arbitrary."""
+    rows = gaussian(3 * d, d, 2) * np.linspace(1.5, 1, d)
+    gram = (rows.T @ rows).astype(dtype)
+    values, vectors = np.linalg.eigh(gram.astype(float))
+    found = linalg.top_eigenvectors(np.ldexp(gram, power), 3).astype(float)
+    bound = 30 * eps_of(dtype) * values[-1] / (values[-3] - values[-4])  # Davis and Kahan
+    assert linalg.sin_theta(vectors[:, -3:], found) < bound
+
+
+@pytest.mark.parametrize("d", [5, 300])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_has_no_eigenvectors_and_no_crash(d, value):
+    matrix = np.eye(d)
+    matrix[1, 0] = matrix[0, 1] = value
+    found = linalg.top_eigenvectors(matrix, 2)
+    assert found.shape == (d, 2)
+    assert np.isnan(found).all()
