@@ -42,7 +42,8 @@ def starting_representation(
     Raises
     ------
     InputError
-        When ``pgd`` has fewer than k clients, or a client too few samples for a batch.
+        When ``pgd`` has fewer than k clients, a client too few samples for a batch, or the fourth
+        powers of ``moments`` leave the range.
     """
     k = params.n_components
     if params.start is None and params.init == "pgd":
@@ -65,7 +66,14 @@ def starting_representation(
     federation.local(stacked(at_zero))
     if params.start is not None:
         return orth(params.start)
-    return top_eigenvectors(federation.mean(moments), k)
+    mean = federation.mean(moments)
+    if not np.finfo(mean.dtype).tiny <= np.abs(mean).max() <= np.finfo(mean.dtype).max:
+        raise InputError(
+            f"init: moments multiplies squares of labels by squares of data, which leave the range "
+            f"of {mean.dtype}, or all labels are zero: scale data and labels to the order of 1, or "
+            "take init: random"
+        )
+    return top_eigenvectors(mean, k)
 
 
 def communication(params: Any, shape: Shape) -> Cost:

@@ -227,6 +227,17 @@ def test_moments_find_the_representation_from_many_samples():
     assert recorder.rows[0][DISTANCE] < 0.05  # √(d / n m) = 0.009 times constants
 
 
+@pytest.mark.parametrize("name", ["fedrep_linear", "fedsgd_linear"])
+@pytest.mark.parametrize("scale", [1e80, 1e-80, 1e-100])
+def test_moments_that_leave_the_range_are_refused(name, scale):
+    """Fourth powers: 1e80 ended in a traceback, 1e-100 in an arbitrary start."""
+    problem = draw()
+    clients = [scale * x for x in problem.clients]
+    labels = [scale * y for y in problem.clients.labels]
+    with pytest.raises(InputError, match=r"range of float64, .*: scale data and labels to"):
+        fedcore.run(name, clients, 2, labels=labels, rounds=1)
+
+
 def test_projected_descent_solves_the_unfactored_problem_when_samples_determine_it():
     problem = draw(n_clients=30, samples=60)
     recorder, _ = run("fedrep_linear", problem, ("population_error", DISTANCE), rounds=0,
