@@ -58,7 +58,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     test = Residual(params.tol, federation.shape)
     known = params.sigma_next
-    eigenvalue = 0.0 if known is None else known**2  # λ_{p+1}, or its largest lower bound
+    eigenvalue = 0.0 if known is None else known * known  # λ_{p+1}, or its largest lower bound
     Z = starting_basis(federation, params, rng)
     Z_old = U_old = carried = np.zeros_like(Z)
     record(0, basis=Z)
@@ -93,4 +93,5 @@ def _inverse(R: np.ndarray) -> np.ndarray:
     diagonal = np.diagonal(R)
     floor = max(np.finfo(R.dtype).eps * diagonal.max(), np.finfo(R.dtype).tiny)
     lifted = R + np.diag(np.maximum(floor - diagonal, 0))
-    return scipy.linalg.solve_triangular(lifted, np.eye(len(R), dtype=R.dtype))
+    unit = np.eye(len(R), dtype=R.dtype)
+    return scipy.linalg.solve_triangular(lifted, unit, check_finite=False)

@@ -14,6 +14,7 @@ of Ye and Du, and the whole gradient is subtracted.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Annotated, Any
@@ -107,8 +108,11 @@ def constants(
     -------
     scale, step : float
     """
+    shift = 512 * round(math.frexp(sigma_max)[1] / 512)  # σ₁³ may leave the range, η does not
+    sigma_max, sigma_r = math.ldexp(sigma_max, -shift), math.ldexp(sigma_r, -shift)
     scale = sigma_r / (np.sqrt(sigma_max * r**3) * (d + n))
-    return scale, sigma_r * scale**2 / ({"aaai": d, "head": r}[reading] * sigma_max**3)
+    step = sigma_r * scale**2 / ({"aaai": d, "head": r}[reading] * sigma_max**3)
+    return np.ldexp(scale, shift // 2), np.ldexp(step, -shift)
 
 
 def iterations_of_theory(

@@ -87,6 +87,15 @@ def test_ye_and_dus_constants_are_those_of_the_formulas():
     )
 
 
+@pytest.mark.parametrize("power", [-1020, -680, -340, 340, 680, 1000])
+def test_ye_and_dus_constants_have_units_and_no_overflow(power):
+    """s is in √(units of S) and η in 1/units; σ₁³ alone leaves the range at 1e103 and 1e-108."""
+    for reading in ("aaai", "head"):
+        scale, step = yd2021.constants(4.0, 2.0, 6, 4, 4, reading=reading)
+        found = yd2021.constants(2.0 ** (power + 2), 2.0 ** (power + 1), 6, 4, 4, reading=reading)
+        assert found == (np.ldexp(scale, power // 2), np.ldexp(step, -power))
+
+
 def test_the_iteration_counts_are_those_of_the_formulas():
     # The same numbers: T = [ln(4·2·80) + ln 2] / (η·2) = 409 600 · ln 1280.
     count = yd2021.iterations_of_theory(4.0, 2.0, 6, 4, 4, reading="aaai")

@@ -295,6 +295,16 @@ def test_the_estimated_momentum_never_exceeds_the_best_one(close_clients):
     assert beta[-1] == pytest.approx((0.98 / 2) ** 2, rel=1e-3)
 
 
+@pytest.mark.parametrize("sigma_next", [1e150, 1e200])
+def test_momentum_with_a_value_out_of_all_proportion_diverges_without_a_traceback(
+    close_clients, sigma_next
+):
+    """Its fourth power, or its square, is no number."""
+    with pytest.warns(fedcore.ConvergenceWarning, match="momentum_power has diverged"):
+        found = fedcore.run("momentum_power", close_clients, 4, rounds=9, sigma_next=sigma_next)
+    assert found.history["diverged"][-1] == 1
+
+
 def test_one_shot_is_exact_for_clients_that_are_alike(clients):
     S = np.vstack(clients)
     assert sine(run("one_shot", [S, 3 * S, S[::-1]]).basis, [S]) < 1e-14
