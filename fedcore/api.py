@@ -163,7 +163,7 @@ def run(
     )  # fmt: skip
     iterations = recorder.rows[-1]["iteration"]
     residuals.tell(algorithm, settings, output, iterations, recorder.problem.clients)
-    _tell_of_zero(algorithm, recorder)
+    _tell_of_end(algorithm, recorder)
     return Result(
         components=shared_basis(output).T,
         history=recorder.columns(),
@@ -276,22 +276,24 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _tell_of_zero(algorithm: str, recorder: Recorder) -> None:
-    """Warn if the last objective is larger than that of U Vᵀ = 0.
+def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
+    """Warn if the run has diverged, or its last objective is larger than that of U Vᵀ = 0.
 
-    A private run gets no warning: it would show exact values of the data.
+    A private run gets no warning of the second kind: it would show exact values of the data.
     """
-    reached = recorder.rows[-1].get("objective")
-    if reached is None or recorder.released is not None:
-        return
-    zero = 0.5 * recorder.problem.clients.squares
+    last, zero = recorder.rows[-1], 0.5 * recorder.problem.clients.squares
+    reached = last.get("objective", np.nan) if recorder.released is None else np.nan
     if reached > zero * (1 + 1e-9):
-        warnings.warn(
-            f"{algorithm} ends at an objective of {reached:.3g}, larger than the {zero:.3g} of a "
-            "zero model: make more or smaller steps, or take another algorithm",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
+        found = f"ends at an objective of {reached:.3g}, larger than the {zero:.3g} of a zero model"
+    elif last["diverged"]:
+        found = "has diverged, its result or a measure of it is not finite"
+    else:
+        return
+    warnings.warn(
+        f"{algorithm} {found}: make more or smaller steps, or take another algorithm",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
 
 
 def _require_found(algorithm: str, output: Any, n_features: int) -> None:

@@ -125,6 +125,14 @@ def test_a_result_worse_than_zero_is_told_of(clients):
         fedcore.run("power_gd", clients, 3, local_steps=5, power=1, measure=())
 
 
+@pytest.mark.parametrize("measure", [(), ("objective",), ("training_loss",)])
+def test_a_result_that_is_not_finite_is_told_of(clients, measure):
+    labels = [1e8 * client[:, 0] for client in clients]
+    with pytest.warns(fedcore.ConvergenceWarning, match="fedsgd_linear has diverged, its result"):
+        found = fedcore.run("fedsgd_linear", clients, 2, labels=labels, measure=measure)
+    assert found.history["diverged"][-1] == 1
+
+
 def test_what_is_printed_of_a_result_is_short(clients, tmp_path):
     result = fedcore.run("power_gd", clients, 3, local_steps=50)
     text = repr(result)

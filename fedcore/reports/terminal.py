@@ -35,8 +35,9 @@ def outcome(history: History) -> str:
         words = ["" if units == "1" else units, _unreleased(history, name)]
         rows.append((name, *(show(float(v)) for v in values), ", ".join(filter(None, words))))
     rows[1:], remarks = _beside_bounds(history, rows[1:])
-    if len(rows) > 1:
-        lines += [columns(rows, right=range(1, len(rows[0]) - 1)), *remarks, ""]
+    table = [columns(rows, right=range(1, len(rows[0]) - 1))] if len(rows) > 1 else []
+    if table or remarks:
+        lines += [*table, *remarks, ""]
 
     total = {n: float(np.median(history.last(n))) for n in COLUMNS if n in history.columns}
     crossed = [
@@ -110,6 +111,8 @@ def _beside_bounds(
         met = int(np.sum(history.final["converged"]))
         which = "converged" if met == history.repeats else "NOT converged: allow more rounds"
         remarks.append(f"{which} ({met} of {history.repeats} within the tolerance)")
+    if "diverged" in history.columns and (gone := int(np.sum(history.last("diverged")))):
+        remarks.append(f"DIVERGED: not finite at the end ({gone} of {history.repeats})")
     squares = np.atleast_2d(history.reference.get("singular_values", np.empty(0))) ** 2
     rank = history.about.get("params", {}).get("n_components")
     if not squares.size or not isinstance(rank, int):
