@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import types
+import warnings
 
 import h5py
 import numpy as np
@@ -109,15 +110,23 @@ BROKEN = {
     "failing": ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
     "leaving": ("raise SystemExit(3)", "SystemExit: 3"),
     "empty": ("", "has no PAPER and no Params and no run and no communication"),
+    "numbered": (
+        "PAPER = 3\nParams = run = communication = None",
+        "PAPER of their_numbered is 3: give it a name",
+    ),
 }
+UNTITLED = """\"\"\" \"\"\"
+from fedcore.algorithms.ssi import PAPER, Params, communication, run
+"""
 
 
 def test_broken_plug_ins_are_listed_and_take_nothing_else_down(tmp_path, installed):
-    lines = "".join(f"{name} = their_{name}\n" for name in BROKEN)
+    lines = "".join(f"{name} = their_{name}\n" for name in [*BROKEN, "untitled"])
     groups = ("algorithms", "metrics", "datasets")
     installed(tmp_path, "theirs", "".join(f"[fedcore.{group}]\n{lines}" for group in groups))
     for name, (source, _) in BROKEN.items():
         (tmp_path / f"their_{name}.py").write_text(source + "\n")
+    (tmp_path / "their_untitled.py").write_text(UNTITLED)
 
     def program(*args):
         path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
@@ -132,6 +141,8 @@ def test_broken_plug_ins_are_listed_and_take_nothing_else_down(tmp_path, install
     for name, (_, reason) in BROKEN.items():
         (line,) = [line for line in listed.stdout.splitlines() if line.startswith(f"{name} ")]
         assert line.split()[1] == "broken" and reason in line
+    (untitled,) = [line for line in listed.stdout.splitlines() if line.startswith("untitled ")]
+    assert untitled.split() == ["untitled", "faps", "untitled"]
     one = program("algorithms", "leaving")
     assert one.returncode == 1 and one.stderr.startswith("Error: algorithm 'leaving' cannot be")
     assert "Traceback" not in one.stderr
@@ -200,6 +211,17 @@ def test_run_and_show_print_the_best_value_and_that_of_all_zero(tmp_path):
             assert float(rows[at + 2][2]) == pytest.approx(zero, rel=1e-3)
             assert f"converged ({repeats} of {repeats} within" in text
             assert "zero everywhere" not in text
+
+
+def test_run_and_show_say_that_a_run_has_diverged(tmp_path):
+    path = str(tmp_path / "run.h5")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        printed = call("run", "power_gd", "w8a", "--surrogate", "-r", "3", "--set", "power=60",
+                       "--set", "local_steps=1", "--out", path).stdout  # fmt: skip
+    for text in (printed, call("show", path).stdout):
+        assert "DIVERGED: not finite at the end (1 of 1)" in text
+    assert "DIVERGED" not in call(*RUN).stdout
 
 
 def test_run_says_when_it_ends_worse_than_nothing_and_when_rounds_ran_out():

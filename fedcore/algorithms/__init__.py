@@ -33,6 +33,7 @@ noise by ``state.privacy``, and mark what they compute from releases by `derived
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -72,7 +73,7 @@ class Algorithm:
     @property
     def title(self) -> str:
         """First line of its documentation."""
-        return (self.module.__doc__ or self.name).strip().splitlines()[0]
+        return (inspect.getdoc(self.module) or self.name).splitlines()[0]
 
     @property
     def columns(self) -> Mapping[str, tuple[str, str]]:
@@ -127,7 +128,8 @@ def get(name: str) -> Algorithm:
     ------
     InputError
         When there is no such algorithm (the message suggests the nearest name), or its module
-        cannot be imported or lacks a required name, or its ``Params`` lacks a required field.
+        cannot be imported or lacks a required name, or its ``Params`` lacks a required field, or
+        ``PAPER`` is no text.
     """
     module = REGISTRY.module(name)
     lacking = [part for part in PARTS if not hasattr(module, part)]
@@ -135,6 +137,10 @@ def get(name: str) -> Algorithm:
         raise InputError(
             f"algorithm '{name}': {module.__name__} has no {' and no '.join(lacking)}; "
             "fedcore.algorithms says what a module holds"
+        )
+    if not isinstance(module.PAPER, str):
+        raise InputError(
+            f"algorithm '{name}': PAPER of {module.__name__} is {module.PAPER!r}: give it a name"
         )
     fields = getattr(module.Params, "__dataclass_fields__", {})
     missing = [field for field in FIELDS if field not in fields]

@@ -159,6 +159,11 @@ def load(
                 f"third-party data set '{name}' cannot be imported from {plugin.value}: "
                 f"{type(error).__name__}: {error}"
             ) from error
+        if not callable(factory):
+            raise ConfigError(
+                f"third-party data set '{name}': {plugin.value} is no function; write the entry "
+                "point as module:function"
+            )
         made = factory(raw_dir, split=split, surrogate=surrogate, options=chosen)
         if not isinstance(made, Dataset):
             raise ConfigError(f"third-party data set '{name}' ({plugin.value}) returned no Dataset")

@@ -166,9 +166,10 @@ def test_third_party_data_set(monkeypatch, tmp_path):
         EntryPoint("ours", f"{__name__}:third_party", registry_module.GROUP),
         EntryPoint("wrong", "builtins:dict", registry_module.GROUP),
         EntryPoint("gone", "no_such_module_here:x", registry_module.GROUP),
+        EntryPoint("module", "json", registry_module.GROUP),
     ]
     monkeypatch.setattr(registry_module, "entry_points", lambda group: points)
-    assert datasets.names() == [*own, "gone", "ours", "wrong"]
+    assert datasets.names() == [*own, "gone", "module", "ours", "wrong"]
     assert datasets.missing("ours", tmp_path) is None
     assert datasets.fetch("ours", tmp_path) == []
     assert "third_party" in datasets.describe("ours")["description"]
@@ -176,6 +177,8 @@ def test_third_party_data_set(monkeypatch, tmp_path):
     assert got.x.tolist() == [[4.0] * 3] * 2 and got.note == "here train False"
     with pytest.raises(ConfigError, match="cannot be imported"):
         datasets.load("gone", tmp_path)
+    with pytest.raises(ConfigError, match="json is no function; write the entry point as module:"):
+        datasets.load("module", tmp_path)
 
 
 # ------------------------------------------------------------- options
