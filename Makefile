@@ -72,7 +72,7 @@ env: $(READY) ## the environment alone
 $(PY):
 	@set -e; \
 	if [ -e "$(VENV)" ] && [ ! -e "$(VENV)/pyvenv.cfg" ]; then \
-	  echo "$(VENV) exists and is not a Python environment: remove it, or choose another with VENV=..." >&2; exit 1; \
+	  echo "$(VENV) exists and is not a Python environment: choose another folder with VENV=..." >&2; exit 1; \
 	fi; \
 	found=; \
 	for below in 14 99; do for candidate in $(CANDIDATES); do \

@@ -105,6 +105,17 @@ def test_cores_are_counted_whatever_openmp_is_told():
     assert cores() == cores(OMP_THREAD_LIMIT="1")
 
 
+@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+def test_a_folder_that_is_no_environment_stays_and_nobody_is_told_to_remove_it(tmp_path):
+    (tmp_path / "mine").write_text("kept")
+    done = subprocess.run(
+        ["make", "-s", "env", f"VENV={tmp_path}"], cwd=Path(__file__).parents[1],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode and "choose another folder with VENV=" in done.stderr
+    assert "remove" not in done.stderr and (tmp_path / "mine").read_text() == "kept"
+
+
 def prose(page: Path) -> list[str]:
     """Return the lines of a page that can be broken: no code, no tables."""
     lines, code = [], False
