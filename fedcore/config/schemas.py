@@ -40,6 +40,8 @@ def _is_address(text: Any) -> bool:
     """Whether a text is an http or https address; raises ValueError when it cannot be parsed."""
     if not isinstance(text, str):
         return True  # the type check reports it
+    if not re.fullmatch("[!-~]+", text):  # an address has no blanks and is ASCII
+        return False
     parts = urlsplit(text)
     return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
 
@@ -81,7 +83,10 @@ def check(config: Mapping[str, Any], schema: str, what: str) -> dict[str, Any]:
         )
         message = f"unknown key '{unknown}': {nearest(unknown, known)}"
     elif error.validator == "format":
-        message = f"{error.instance!r} is not an address: give one with https:// or http://"
+        message = (
+            f"{error.instance!r} is not an address: give one with https:// or http://, in ASCII "
+            "and without blanks (%XX stands for other letters)"
+        )
     elif error.validator == "type" and error.validator_value == "boolean":
         message = f"{error.instance!r} is neither true nor false (in --config: True or False)"
     elif len(message) > LONGEST:

@@ -31,6 +31,7 @@ TIMEOUT_S = 60.0  # without a byte
 SLOWEST = 50e3  # bytes a second; an attempt may take TIMEOUT_S plus the file's size / SLOWEST
 ANSWER_S = 5.0
 _CHUNK = 2**18
+_SHOWN = 200  # characters of an error
 ANSWERS = "FEDCORE_ANSWERS"  # environment variable with the answers by server, as JSON
 _RETRIED_REFUSALS = frozenset({408, 425, 429})
 
@@ -68,6 +69,8 @@ def _answers(url: str) -> bool:
         return True
     except (OSError, http.client.HTTPException):
         return False
+    except ValueError:  # it answered with a redirection to what is no address
+        return True
     return True
 
 
@@ -107,8 +110,8 @@ class _Arriving:
             self._chunks.get()
 
     def _receive(self, url: str, method: str) -> None:
-        request = urllib.request.Request(url, method=method, headers={"User-Agent": "fedcore"})
         try:
+            request = urllib.request.Request(url, method=method, headers={"User-Agent": "fedcore"})
             with urllib.request.urlopen(request, timeout=min(TIMEOUT_S, self._seconds)) as source:
                 while not self._closed.is_set():
                     self._chunks.put(chunk := source.read1(_CHUNK))
@@ -160,10 +163,16 @@ def download(path: Path, file: Mapping[str, Any], progress: bool) -> str:
                 ):
                     return save(source, path, file, bar)
             except urllib.error.HTTPError as error:
-                reason = str(error)
+                reason = _said(error)
                 if error.code < 500 and error.code not in _RETRIED_REFUSALS:
                     break
-            except (OSError, http.client.HTTPException, DataError) as error:
-                reason = " ".join(str(error).split())
+            except (OSError, http.client.HTTPException, DataError, ValueError) as error:
+                reason = _said(error)  # ValueError: the server redirects to what is no address
         reasons.append(f"{url} ({reason})")
     raise DownloadError(f"'{path.name}' could not be downloaded from {', '.join(reasons)}")
+
+
+def _said(error: Exception) -> str:
+    """Return an error's message as one short printable line; a server may have written it."""
+    text = "".join(c if c.isprintable() else " " for c in str(error))
+    return " ".join(text.split())[:_SHOWN]

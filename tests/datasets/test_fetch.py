@@ -407,6 +407,32 @@ def test_a_server_that_drips_its_answer_does_not_answer(monkeypatch, endless, wh
     assert time.monotonic() - start < 60.0  # on a loaded machine, too
 
 
+ODD = {
+    "an address that is none": (b"302 Found\r\nLocation: http://[bad/", "Invalid IPv6 URL"),
+    "itself, without an end": (b"302 Found\r\nLocation: /table", "infinite loop"),
+    "a file": (b"302 Found\r\nLocation: file:///etc/passwd", "is not allowed"),
+    "control characters": (b"404 \x1b[2J" + b"x" * 5000, "404: [2Jxxx"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_odd_answer_is_a_short_printable_line(
+    source, registry, tmp_path, monkeypatch, endless, odd
+):
+    """An answer is an answer, as an error of HTTP is: the server can be reached."""
+    monkeypatch.delenv(download.ANSWERS, raising=False)
+    head, reason = ODD[odd]
+    endless.update(head=b"HTTP/1.1 " + head + b"\r\nContent-Length: 0\r\n\r\n", drip=b"")
+    url = f"{endless['base']}/table"
+    assert datasets.answers(url)
+    entry = source("libsvm", {"train": {"table": "table"}}, {"table": b"1"}, urls={"table": [url]})
+    with pytest.raises(DataError) as error:
+        datasets.fetch("toy", tmp_path, registry=registry(entry, n_features=3), progress=False)
+    message = str(error.value)
+    assert url in message and reason in message
+    assert message.isprintable() and len(message) < 600  # two folders are in it
+
+
 def test_too_large_a_file_in_the_mirror(source, registry, place, tmp_path):
     urls = {name: [f"http://127.0.0.1/{name}"] for name in FILES}
     reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
@@ -416,7 +442,16 @@ def test_too_large_a_file_in_the_mirror(source, registry, place, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "url", ["http://[bad/", "ftp://example.org/a", "http:///a", "http://a:b/", "a"]
+    "url",
+    [
+        "http://[bad/",
+        "ftp://example.org/a",
+        "http:///a",
+        "http://a:b/",
+        "a",
+        "http://a b/",
+        "http://a/é",
+    ],
 )
 def test_wrong_address_in_the_registry(source, registry, tmp_path, url):
     entry = source("idx", SPLITS, FILES, urls={"images": [url]})
