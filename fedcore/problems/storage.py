@@ -44,10 +44,9 @@ def load_draws(path: str | os.PathLike[str]) -> list[Problem]:
     """Read all draws of a problem; errors as of `load`."""
 
     def decode(file: h5py.File) -> list[Problem]:
-        if file.attrs["schema"] != SCHEMA:
+        if (schema := int(file.attrs["schema"])) != SCHEMA:
             raise DataError(
-                f"{path}: problem of schema {file.attrs['schema']}, this version reads {SCHEMA}; "
-                "make it again"
+                f"{path}: problem of schema {schema}, this version reads {SCHEMA}; make it again"
             )
         return [_read(path, group) for group in file.get("draws", {"": file}).values()]
 
@@ -111,7 +110,23 @@ def _read(path: str | os.PathLike[str], group: h5py.Group) -> Problem:
     if truth is None:
         parts = (group[f"reference/{k}"][()] for k in Reference._fields)
         problem.reference = Reference(*parts)
+    _require_fit(problem)
     return problem
+
+
+def _require_fit(problem: Problem) -> None:
+    """Refuse parts whose shapes do not fit together, without reading the clients' matrices."""
+    clients = problem.clients
+    d = clients.shapes[0][-1]
+    for i, (shape, dtype) in enumerate(zip(clients.shapes, clients.dtypes, strict=True)):
+        if len(shape) != 2 or shape[1] != d or dtype.kind not in "biuf":
+            raise ValueError(f"client {i} is no matrix of {d} columns of real numbers")
+    if clients.gram is not None and clients.gram.shape != (d, d):
+        raise ValueError(f"the Gram matrix is not that of {d} columns")
+    if problem.truth is None:
+        values, vectors = problem.reference
+        if values.ndim != 1 or vectors.shape != (d, len(values)):
+            raise ValueError(f"the reference is not that of {d} columns")
 
 
 def _matrices(group: h5py.Group, name: str = "clients") -> Matrices:

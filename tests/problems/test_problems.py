@@ -190,6 +190,31 @@ def test_a_missing_part_is_a_data_error(file, part, resealed):
     assert "not a whole problem file" in message and "checksum" not in message
 
 
+@pytest.mark.parametrize(
+    ("part", "array"),
+    [
+        ("clients/00001", np.ones(17)),
+        ("clients/00001", np.ones((17, 8))),
+        ("clients/00000", np.ones((12, 9), complex)),
+        ("reference/right_vectors", np.ones((8, 9))),
+        ("reference/singular_values", np.ones((9, 1))),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_a_data_error(file, part, array, resealed):
+    def change(opened):
+        del opened[part]
+        opened[part] = array
+
+    resealed(file, change)
+    message = reason(file)
+    assert "not a whole problem file of fedcore" in message and " columns" in message
+
+
+def test_a_schema_that_is_no_number_is_a_short_line(file, resealed):
+    resealed(file, lambda opened: opened.attrs.__setitem__("schema", "[" * 10_000))
+    assert len(reason(file)) < 600
+
+
 @pytest.mark.parametrize("attribute", ["schema", "name", "status", "note", "checksum"])
 def test_a_missing_attribute_is_a_data_error(file, attribute, resealed):
     resealed(file, lambda opened: opened.attrs.__delitem__(attribute))
