@@ -9,9 +9,6 @@ from snakemake.utils import min_version
 min_version("9.20")
 
 
-configfile: "config/config.yaml"
-
-
 container: "docker://python:3.12-slim"
 
 

@@ -19,16 +19,14 @@ from __future__ import annotations
 import ast
 import builtins
 import hashlib
-import importlib.util
 import itertools
-import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
+from fedcore.experiments import sources
 from fedcore.files import checksums
 
 OWN = __name__.split(".")[0]
@@ -53,6 +51,8 @@ def fingerprint(*code: str, words: Iterable[str] = ()) -> str:
     ------
     ModuleNotFoundError
         When a module has no source file, or does not define the function.
+    ConfigError
+        When a source file is not Python.
     """
     digest = hashlib.sha256()
     for text in sorted(_texts(closure(code))):
@@ -74,15 +74,7 @@ def closure(code: Iterable[str]) -> set[str]:
 
 def notebook(path: str | os.PathLike[str]) -> list[str]:
     """Return the modules of fedcore that the code cells of a notebook import."""
-    cells = json.loads(Path(path).read_text(encoding="utf-8"))["cells"]
-    lines = [
-        line
-        for cell in cells
-        if cell["cell_type"] == "code"
-        for line in "".join(cell["source"]).splitlines()
-        if not line.lstrip().startswith(("%", "!"))  # Jupyter's commands are not Python
-    ]
-    tree = ast.parse("\n".join(lines))
+    tree = sources.notebook(path)
     return sorted({imported.module for imported in _take_imports(tree, "", is_package=False)})
 
 
@@ -92,14 +84,14 @@ def data_files(module: str) -> list[str]:
     A module outside a package shares its folder with others; only files whose names are strings in
     its code count.
     """
-    source = _source(module.partition(":")[0])
+    source = sources.find(module.partition(":")[0])
     if source is None:
         return []
     folder = source.parent
     if (folder / "__init__.py").is_file():
         found = [file for file in folder.rglob("*") if file.suffix not in (".py", ".pyc")]
     else:
-        tree = ast.parse(source.read_text(encoding="utf-8") if source.suffix == ".py" else "")
+        tree = sources.parsed(source.read_bytes() if source.suffix == ".py" else b"", source)
         texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
         found = [file for file in folder.iterdir() if file.name in texts]
     return [f"{f.relative_to(folder)} {checksums.of(f)}" for f in sorted(found) if f.is_file()]
@@ -117,12 +109,12 @@ class Imported(NamedTuple):
 def _tree(code: str) -> tuple[str, frozenset[Imported]]:
     """Return the canonical dump of a module's or function's syntax tree, and its own imports."""
     module, _, function = code.partition(":")
-    source = _source(module)
+    source = sources.find(module)
     if source is None:
         raise ModuleNotFoundError(f"no Python source for module {module}")
     if source.suffix != ".py":  # a compiled module
         return checksums.of(source), frozenset()
-    tree = ast.parse(source.read_text(encoding="utf-8"))
+    tree = sources.parsed(source.read_bytes(), source)
     if function:
         tree.body = _used(tree.body, function)
         if not tree.body:
@@ -227,7 +219,7 @@ def _own_path(node: ast.AST) -> str:
     if not isinstance(text, str) or not text.startswith(f"{OWN}."):
         return ""
     path = text.partition(":")[0]
-    return text if path.replace(".", "").isidentifier() and _source(path) else ""
+    return text if path.replace(".", "").isidentifier() and sources.find(path) else ""
 
 
 def _ambiguous(tree: ast.AST, module: str, *, is_package: bool) -> set[str]:
@@ -247,10 +239,10 @@ def _ambiguous(tree: ast.AST, module: str, *, is_package: bool) -> set[str]:
 
 def _gives(package: str, name: str) -> bool:
     """Whether `name` in a package may be something else than its module of this name."""
-    source = _source(package)
+    source = sources.find(package)
     if source is None or source.name != "__init__.py":
         return False
-    tree = ast.parse(source.read_text(encoding="utf-8"))
+    tree = sources.parsed(source.read_bytes(), source)
     return any(
         top and bound in (name, "*") and origin != f"{package}.{name}"
         for bound, origin, top in _bindings(tree, package, is_package=True)
@@ -289,7 +281,7 @@ _SCOPES = (
 
 
 def _is_own(module: str, packages: set[str]) -> bool:
-    return module.split(".")[0] in packages and _source(module) is not None
+    return module.split(".")[0] in packages and sources.find(module) is not None
 
 
 def _used(body: list[ast.stmt], name: str) -> list[ast.stmt]:
@@ -376,19 +368,3 @@ def _drop_docstring(node: ast.AST) -> None:
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
             if isinstance(first.value.value, str):
                 node.body = node.body[1:] or [ast.Pass()]
-
-
-@cache
-def _source(module: str) -> Path | None:
-    """Return the file of a module, found without executing the module; None when there is none."""
-    if "." in module:
-        parent = _source(module.rpartition(".")[0])
-        if parent is None or parent.name != "__init__.py":
-            return None
-        leaf = parent.parent / module.rpartition(".")[2]
-        for candidate in (leaf / "__init__.py", leaf.with_suffix(".py")):
-            if candidate.is_file():
-                return candidate
-        return None
-    spec = importlib.util.find_spec(module)
-    return Path(spec.origin) if spec and spec.origin else None

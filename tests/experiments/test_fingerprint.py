@@ -14,7 +14,8 @@ import pytest
 import fedcore
 from fedcore import metrics
 from fedcore.datasets import variants
-from fedcore.experiments import build
+from fedcore.errors import ConfigError
+from fedcore.experiments import build, sources
 from fedcore.experiments import fingerprint as module
 from fedcore.experiments.fingerprint import closure, fingerprint
 from fedcore.experiments.plan import Cell, Plan
@@ -59,7 +60,7 @@ def forget() -> None:
     """Empty the caches, as a new process would start."""
     module._tree.cache_clear()
     module._content.cache_clear()
-    module._source.cache_clear()
+    sources.find.cache_clear()
 
 
 def fresh(*names: str) -> str:
@@ -226,11 +227,11 @@ def test_a_module_may_move(toy, before, after):
     ],
 )
 def test_a_string_that_is_a_path_of_a_module_may_follow_it(toy, monkeypatch, before, after, counts):
-    known = module._source
+    known = sources.find
     moved = {"fedcore.idx": known("fedcore.datasets.formats.idx")}
     found = lambda name: moved.get(name) or known(name)  # noqa: E731
     found.cache_clear = known.cache_clear
-    monkeypatch.setattr(module, "_source", found)
+    monkeypatch.setattr(sources, "find", found)
     write(toy, "method", f"way = {before!r}\n")
     prints = [fresh("toy.method")]
     write(toy, "method", f"way = {after!r}\n")
@@ -555,11 +556,11 @@ def test_a_problem_depends_on_its_own_loader_or_stand_in_alone():
 
 
 def test_a_new_loader_or_stand_in_does_not_change_problems_made_by_others(tmp_path, monkeypatch):
-    known, file = module._source, tmp_path / "variants.py"
+    known, file = sources.find, tmp_path / "variants.py"
     text = known("fedcore.datasets.variants").read_text(encoding="utf-8")
     found = lambda name: file if name == "fedcore.datasets.variants" else known(name)  # noqa: E731
     found.cache_clear = known.cache_clear
-    monkeypatch.setattr(module, "_source", found)
+    monkeypatch.setattr(sources, "find", found)
 
     def prints():
         return [
@@ -683,3 +684,32 @@ def test_an_edit_of_one_algorithm_reruns_its_cells_and_no_others(copied):
     assert codes(copied)[0] != gd and codes(copied)[1] == wk_now
     append(copied / "federation" / "federation.py", "\nEDITED = True\n")
     assert codes(copied)[1] != wk_now
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"x = 1\ndef f(:\n", "line 2: invalid syntax"),
+        (b"x = '\xe9'\n", "utf-8"),
+        (b"x = 1\0\n", "null byte"),
+    ],
+    ids=["syntax", "encoding", "null"],
+)
+def test_a_file_that_is_not_python_is_named(toy, content, reason):
+    (toy / "toy" / "tools.py").write_bytes(content)
+    with pytest.raises(ConfigError) as error:
+        fresh("toy.method")
+    assert str(toy / "toy" / "tools.py") in str(error.value) and "\n" not in str(error.value)
+    assert reason in str(error.value)
+
+
+def test_a_notebook_that_is_none_is_named(tmp_path):
+    path = tmp_path / "paper.ipynb"
+    for content in (b"no JSON", b"\xff", b"[]", b"{}", b'{"cells": [{}]}'):
+        path.write_bytes(content)
+        with pytest.raises(ConfigError, match=r"paper\.ipynb is not a notebook \("):
+            module.notebook(path)
+    cell = {"cell_type": "code", "source": ["%matplotlib inline\n", "def f(:"]}
+    path.write_text(json.dumps({"cells": [cell]}))
+    with pytest.raises(ConfigError, match=r"paper\.ipynb, its code, line 1: invalid syntax"):
+        module.notebook(path)

@@ -96,6 +96,33 @@ CONFIGURATION = {
 }  # fmt: skip
 
 
+BROKEN = {
+    "report": ("fedcore/reports/papers/tiny.py", b"TABLES = {\n", "line 1: '{' was never closed"),
+    "notebook": ("notebooks/tiny.ipynb", b"[]", " is not a notebook (TypeError: "),
+    "configuration": ("config/config.yaml", b"# caf\xe9\n", " is not valid YAML: 'utf-8' codec "),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_file_is_named(fresh, broken):
+    path, content, reason = BROKEN[broken]
+    (fresh.root / path).write_bytes(content)
+    run = fresh.snakemake("-n")
+    assert run.status == 1
+    assert path in sentence(run.text) and reason in sentence(run.text)
+    assert "Traceback" not in run.text
+
+
+def test_a_figure_that_the_notebook_does_not_save(done):
+    done.edit(PAPER, "figures:\n", "figures:\n  lost: Nobody draws it\n")
+    run = done.snakemake()
+    assert failed(run, done, "notebook/tiny.log") == (
+        "Error: notebooks/tiny.ipynb saved no figure 'lost', which config/papers/tiny.yaml names: "
+        "draw it, or take its name out"
+    )
+    assert "latency" not in run.text
+
+
 @pytest.mark.parametrize("wrong", CONFIGURATION)
 def test_wrong_configuration(fresh, wrong):
     from fedcore import algorithms, datasets, generators, metrics

@@ -17,11 +17,36 @@ from fedcore.experiments.fingerprint import notebook as imported_by_notebook
 from fedcore.experiments.job import remove_left_overs
 from fedcore.config.strict_yaml import read_yaml
 
+CONFIG = "config/config.yaml"
+
+
+def code_of_report(paper):
+    return fingerprint("fedcore.reports.report", f"fedcore.reports.papers.{paper}")
+
+
+def code_of_notebook(paper):
+    return fingerprint(*imported_by_notebook(f"notebooks/{paper}.ipynb"))
+
+
 try:
-    for path in workflow.configfiles:  # Snakemake accepts a key given twice
+    for path in [CONFIG, *workflow.configfiles]:  # Snakemake accepts a key given twice
         read_yaml(Path(path))
+except FedcoreError as error:
+    raise WorkflowError(str(error)) from None
+
+
+configfile: CONFIG
+
+
+try:
     PLAN = load_plan(config, answers=datasets.answers)
     CELLS = PLAN.cells
+    if workflow.is_main_process:  # an error in a rule's parameters would come with its frames
+        for paper in PLAN.papers:
+            if Path(f"fedcore/reports/papers/{paper}.py").is_file():
+                code_of_report(paper)
+            if Path(f"notebooks/{paper}.ipynb").is_file():
+                code_of_notebook(paper)
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
 

@@ -36,8 +36,6 @@ for paper, settings in PLAN.papers.items():
         params:
             # Lazy, because every job on a cluster reads these rules again. The path is spelled out,
             # because Snakemake ignores a change of a parameter that is a function of `input`.
-            code=lambda wildcards: fingerprint(
-                *imported_by_notebook(f"notebooks/{wildcards.paper}.ipynb")
-            ),
+            code=lambda wildcards: code_of_notebook(wildcards.paper),
         script:
             "../scripts/notebook.py"

@@ -34,8 +34,6 @@ for paper in PLAN.papers:
             mem_mb=2000,
         params:
             # Lazy, because every job on a cluster reads these rules again.
-            code=lambda wildcards: fingerprint(
-                "fedcore.reports.report", f"fedcore.reports.papers.{wildcards.paper}"
-            ),
+            code=lambda wildcards: code_of_report(wildcards.paper),
         script:
             "../scripts/tables.py"
