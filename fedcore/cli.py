@@ -263,30 +263,65 @@ def show(file: str) -> None:
 @main.command()
 @click.argument("folder", type=click.Path(), required=False)
 @click.option("--combine", is_flag=True, help="First merge FOLDER/verdicts/*.tsv anew.")
-@click.option("--why", is_flag=True, help="Print the reason below each verdict.")
-def verdicts(folder: str | None, combine: bool, why: bool) -> None:
-    """Print which published values came out, from the results in FOLDER.
+@click.option("--paper", metavar="PAPER", help="Only items of this paper.")
+@click.option("--verdict", metavar="VERDICT", help="Only items with this verdict.")
+@click.option("--show", "shown", metavar="ID", help="Print all that is known of one item.")
+@click.option(
+    "--strict",
+    type=click.Path(),
+    metavar="KEPT",
+    help="Status 1 if a verdict is worse than in this table.",
+)
+def verdicts(
+    folder: str | None,
+    combine: bool,
+    paper: str | None,
+    verdict: str | None,
+    shown: str | None,
+    strict: str | None,
+) -> None:
+    """Print what came out of each item that a paper prints, from the results in FOLDER.
 
     FOLDER is by default results (from make reproduce), or else results/quick (from make
     quickstart).
 
     \b
-    Example:
-      fedcore verdicts results/quick --why
+    Examples:
+      fedcore verdicts --paper faps --verdict deviates
+      fedcore verdicts --show faps/table4-ssi-iterations
+      fedcore verdicts --strict docs/verdicts/all.tsv
     """
+    from fedcore.errors import require_known
     from fedcore.reports import verdict_pages as pages
     from fedcore.reports.terminal import columns
 
     folder = _results() if folder is None else folder
     table = Path(folder) / "verdicts.tsv"
     found = pages.combine(table.with_suffix(""), table) if combine else pages.read(table)
-    rows = [("paper", "value", "printed", "measured", "verdict")]
-    rows += [(v.paper, v.id, v.printed, v.measured or "–", v.verdict) for v in found]
-    head, *lines = columns(rows).splitlines()
-    click.echo(head)
-    for line, v in zip(lines, found, strict=True):
-        click.echo(f"{line}\n    {v.reason}" if why else line)
-    click.echo(f"\n{pages.summary(found)}")
+    if strict is not None and (worse := pages.worse(found, pages.read(strict))):
+        for v, before in worse:
+            click.echo(f"{v.paper}/{v.id}: {v.verdict}, was {before}")
+        raise DataError(f"verdicts worse than in {strict}: {len(worse)}")
+    for name, kind in ((paper, "paper"), (verdict, "verdict")):
+        if name is not None:
+            require_known(name, {getattr(v, kind) for v in found}, f"no such {kind}", InputError)
+            found = [v for v in found if getattr(v, kind) == name]
+    if shown is not None:
+        names = {f"{v.paper}/{v.id}": v for v in found}
+        fitting = [v for name, v in names.items() if shown in (name, v.id)]
+        if not fitting:
+            require_known(shown, names, "there is no item", InputError)
+        click.echo("\n\n".join(map(pages.shown, fitting)))
+        return
+    rows = [("paper", "item", "printed", "measured", "verdict")]
+    rows += [
+        (v.paper, v.id, _short(v.printed), _short(v.measured) or "–", v.verdict) for v in found
+    ]
+    click.echo(f"{columns(rows)}\n\n{pages.summary(found)}")
+
+
+def _short(text: str, width: int = 40) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _results() -> str:

@@ -1,26 +1,17 @@
 """Expand the short forms of a paper's file.
 
-The short forms are problems that share keys (``each``), grids of variants, groups of published
-values (``items`` and ``each``), and the sizes of the quick run (``quick``).
+The short forms are problems that share keys (``each``), grids of variants, and the sizes of the
+quick run (``quick``).
 """
 
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
-from fedcore.config.strict_yaml import parse_yaml
-from fedcore.errors import ConfigError, nearest, require_known
-
-# Keys of a published value; in a row of `each` they replace those of the value.
-VALUE = (
-    "id", "quantity", "source", "kind", "printed", "select", "statistic", "accept", "because",
-    "provided", "otherwise", "needs",
-)  # fmt: skip
+from fedcore.errors import ConfigError
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,8 +41,7 @@ def written_out(paper: Mapping[str, Any], where: str, *, quick: bool) -> dict[st
     Raises
     ------
     ConfigError
-        When two problems or variants get one name, a ``{name}`` in a published value has no
-        value in its rows of ``each``, or a key of a row looks mistyped.
+        When two problems or variants get one name.
     """
     problems = _named(_problems(paper["problems"]), f"{where}: two problems are")
     skipped = [name for name, spec in problems.items() if quick and spec.get("quick") is False]
@@ -71,7 +61,6 @@ def written_out(paper: Mapping[str, Any], where: str, *, quick: bool) -> dict[st
         **paper,
         "problems": {n: _sized(s, quick and n not in skipped) for n, s in problems.items()},
         "experiments": experiments,
-        "published": list(_published(paper["published"], f"{where}, published", {}, {})),
     }
 
 
@@ -137,61 +126,3 @@ def _sized(part: Any, quick: bool) -> Any:
         return dict(part)
     whole = merge({key: value for key, value in part.items() if key != "quick"}, changes)
     return {key: _sized(value, quick) for key, value in whole.items() if stays(value)}
-
-
-def _published(
-    entries: Iterable[Mapping[str, Any]],
-    where: str,
-    common: Mapping[str, Any],
-    fillings: Mapping[str, Any],
-) -> Iterator[dict[str, Any]]:
-    """Yield every published value; for a group, its ``items`` once for every row of ``each``."""
-    for entry in entries:
-        own = {key: value for key, value in entry.items() if key not in ("each", "items")}
-        texts = str([common, entry])
-        for row in entry.get("each", [{}]):
-            # A key that nothing names is a row's remark, unless it looks like a mistyped one.
-            for key in sorted(row.keys() - set(VALUE)):
-                if f"{{{key}}}" not in texts and get_close_matches(key, VALUE, cutoff=0.8):
-                    raise ConfigError(
-                        f"{where}: no text names '{key}' of a row of each: {nearest(key, VALUE)}"
-                    )
-            value = dict(common)
-            for laid in (own, {key: item for key, item in row.items() if key in VALUE}):
-                value = merge(value, laid)
-                if "accept" in laid:  # it has one key only, so it is replaced and not merged
-                    value["accept"] = laid["accept"]
-            known = {**fillings, **row}
-            if "items" in entry:
-                yield from _published(entry["items"], where, value, known)
-                continue
-            if "printed" in value:
-                known["printed"] = _filled(value["printed"], known, where)
-            value = _filled(value, known, where)
-            other = value.get("otherwise", {})
-            if "select" in other:
-                other["select"] = merge(value.get("select", {}), other["select"])
-            yield value
-
-
-def _filled(value: Any, known: Mapping[str, Any], where: str, *, number: bool = False) -> Any:
-    """Replace every ``{name}``; a text that is only ``{name}`` takes the value with its type.
-
-    Under ``accept`` (`number`) such a value is read as a number.
-    """
-    if isinstance(value, Mapping):
-        return {
-            key: _filled(item, known, where, number=number or key == "accept")
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [_filled(item, known, where, number=number) for item in value]
-    if not isinstance(value, str):
-        return value
-    for name in re.findall(r"{(\w+)}", value):
-        require_known(name, known, f"{where}: '{value}' names")
-    alone = re.fullmatch(r"{(\w+)}", value)
-    if alone:
-        found = known[alone[1]]
-        return parse_yaml(found, where) if number and isinstance(found, str) else found
-    return re.sub(r"{(\w+)}", lambda name: str(known[name[1]]), value)

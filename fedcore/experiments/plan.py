@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcore import algorithms, metrics
-from fedcore.config import published
+from fedcore.config import claims
 from fedcore.config.schemas import check
 from fedcore.config.short_forms import merge, require_written_out, written_out
 from fedcore.config.strict_yaml import read_yaml
@@ -29,6 +29,7 @@ from fedcore.privacy.noise import WEAKENED
 from fedcore.recorder import COLUMNS, released_columns, require_released
 
 PAPERS = Path("config/papers")
+CLAIMS = "claims"  # folder beside that of the papers
 # Columns that name the runs in tables; `reports.results.Run.rows` gives them beside the tags.
 NAMED = {"experiment", "problem", "status", "algorithm", "variant", "repeat"}
 # Names of rules: a paper of this name could not be a target of Snakemake.
@@ -151,7 +152,7 @@ class Plan:
 
     def describe(self, paper: str) -> dict[str, Any]:
         """Return what tables and figures need: settings, cells, and missing problems."""
-        settings = {k: v for k, v in self.papers[paper].items() if k != "published"}
+        settings = {k: v for k, v in self.papers[paper].items() if k != "claims"}
         cells = {cell.path: asdict(cell) for cell in self.cells_of(paper)}
         return {"paper": paper, **settings, "cells": cells, "missing": self.unavailable_of(paper)}
 
@@ -233,7 +234,9 @@ def load_plan(
         _check_name(paper)
         _check_names([paper], known, "papers: unknown paper")
         changes = checked["overrides"].get(paper, {})
-        plan.papers[paper] = _read_paper(papers / f"{paper}.yaml", changes, checked["quick"])
+        settings = _read_paper(papers / f"{paper}.yaml", changes, checked["quick"])
+        printed = papers.parent / CLAIMS / f"{paper}.yaml"
+        plan.papers[paper] = settings | {"claims": _read_claims(printed, settings)}
     for name, reason in _unavailable(plan, answers).items():
         (plan.kept if _has_results(checked["paths"], name) else plan.unavailable)[name] = reason
     return plan
@@ -269,16 +272,19 @@ def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
             if isinstance(part.get("twin"), list):
                 where = f"{path}, experiment {name}: twin names the unknown problem"
                 _check_names(part["twin"], checked["problems"], where)
-    checked["published"] = published.checked(checked["published"], f"{path}, published")
-    for line in checked["published"]:
-        where = f"{path}, published {line['id']}"
-        _check_names(line["needs"], checked["problems"], f"{where}: needs the unknown problem")
-        selections = [
-            part["select"] for part in (line, line.get("otherwise", {})) if "select" in part
-        ]
-        tables = [selection["table"] for selection in selections]
-        _check_names(tables, checked["tables"], f"{where}: selects from the unknown table")
     return checked
+
+
+def _read_claims(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what a paper prints, and check that it names problems and tables of the paper."""
+    read = claims.read(path)
+    for item in (*read["claims"], *read["software"]):
+        where = f"{path}, {item['id']}"
+        _check_names(item["needs"], settings["problems"], f"{where}: needs the unknown problem")
+        parts = (item, *item["readings"], item.get("counterfactual", {}))
+        selected = [part["select"]["table"] for part in parts if "table" in part.get("select", {})]
+        _check_names(selected, settings["tables"], f"{where}: selects from the unknown table")
+    return read
 
 
 def _check_name(paper: str) -> None:

@@ -71,8 +71,8 @@ def write(
         atomic.replace(final, summed=True) as exact,
     ):
         exact.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
-        text = head + markdown(visible, caption=caption)
-        text += "".join(f"\n- {_escape(point)}\n" for point in below)
+        text = head + (markdown(visible, caption=caption) if visible or not head else "")
+        text += "".join(f"\n- {escaped(point)}\n" for point in below)
         readable.write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -126,15 +126,15 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 def markdown(rows: Sequence[Mapping[str, Value]], *, caption: str = "") -> str:
     """Return a table as Markdown; numbers have four digits and are aligned to the right."""
-    head = f"{_escape(caption)}\n\n" if caption else ""
+    head = f"{escaped(caption)}\n\n" if caption else ""
     if not rows:
         return f"{head}No rows.\n"
     sides = [
         "--:" if any(isinstance(row[name], int | float) for row in rows) else ":--"
         for name in rows[0]
     ]
-    lines = [list(map(_escape, rows[0])), sides]
-    lines += [[_escape(show(value)) for value in row.values()] for row in rows]
+    lines = [list(map(escaped, rows[0])), sides]
+    lines += [[escaped(show(value)) for value in row.values()] for row in rows]
     return head + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -221,7 +221,7 @@ def _cell(value: Value) -> str:
     return value if bare and parse(value) == value else json.dumps(value)
 
 
-def _escape(text: str) -> str:
+def escaped(text: str) -> str:
     """Escape text that Markdown would read as the end of a cell, as HTML or as a link."""
     plain = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
     return plain.replace("](", "]\\(").replace("][", "]\\[")

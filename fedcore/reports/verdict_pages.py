@@ -4,37 +4,26 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from fedcore.errors import DataError
 from fedcore.reports import tables
-from fedcore.reports.verdicts import VERDICTS, Verdict
+from fedcore.reports.verdicts import CHECKS, SOFTWARE, VERDICTS, Verdict
+
+# From the worst to the best; `worse` compares by it.
+RANK = (
+    "fails", "not run", "not comparable", "surrogate data", "undecided", "deviates",
+    "contradicts itself", "holds with a departure", "reproduced", "passes",
+)  # fmt: skip
 
 
 def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str]) -> None:
-    """Write verdicts as a TSV of all fields, and beside it as Markdown for reading.
-
-    The Markdown begins with the number and the meaning of each verdict. Below the table it gives
-    the reason of every verdict but "reproduced" and "surrogate data", equal reasons once. The TSV
-    has the reasons of all.
-    """
-    several = len({verdict.paper for verdict in verdicts}) > 1
-    shown = [
-        ({"paper": v.paper} if several else {})
-        | {
-            "source": v.source,
-            "quantity": v.quantity,
-            "printed": v.printed,
-            "measured [min, max]": _measured(v),
-            "verdict": v.verdict if v.verdict == "reproduced" else f"**{v.verdict}**",
-        }
-        for v in verdicts
-    ]
+    """Write verdicts as a TSV of all fields, and beside it as Markdown for reading."""
     rows = [asdict(verdict) for verdict in verdicts]
-    tables.write(rows, path, head=_head(verdicts), shown=shown, below=_reasons(verdicts))
+    tables.write(rows, path, head=page(verdicts), shown=[], below=())
 
 
 def read(path: str | os.PathLike[str]) -> list[Verdict]:
@@ -47,8 +36,9 @@ def read(path: str | os.PathLike[str]) -> list[Verdict]:
     """
     rows: list[dict[str, Any]] = tables.read(path)
     names = {field.name for field in fields(Verdict)}
+    known = {*VERDICTS, *CHECKS.values()}
     for row in rows:
-        if set(row) != names or row["verdict"] not in VERDICTS:
+        if set(row) != names or row["verdict"] not in known:
             raise DataError(f"{path} is not a table of verdicts: run its rule again")
     return [Verdict(**row) for row in rows]
 
@@ -72,7 +62,7 @@ def combine(
     Raises
     ------
     DataError
-        When there are none, a file is damaged, or two files hold a verdict on the same value.
+        When there are none, a file is damaged, or two files hold a verdict on the same item.
     """
     out, wanted = Path(path).resolve(), None if papers is None else set(papers)
     # A killed process leaves files whose names begin with a dot.
@@ -93,52 +83,127 @@ def combine(
 
 
 def summary(verdicts: Iterable[Verdict]) -> str:
-    """Return a line per paper that counts its verdicts, and for several papers a total."""
+    """Return a line per paper that counts its verdicts, for several papers a total, and checks."""
+    everything = list(verdicts)
+    printed = [v for v in everything if v.section != SOFTWARE]
     lines = []
-    for paper, names in _by_paper(verdicts).items():
+    for paper, names in _by_paper(printed).items():
         found = [(name, names.count(name)) for name in VERDICTS if name in names]
         counts = ", ".join(f"{count} {_counted(name, count)}" for name, count in found)
         plural = "s" if len(names) > 1 else ""
-        lines.append(f"{paper}: {counts} (of {len(names)} published value{plural})")
-    return "\n".join(lines) or "no published values"
+        lines.append(f"{paper}: {counts} (of {len(names)} printed item{plural})")
+    states = [v.verdict for v in everything if v.section == SOFTWARE]
+    if states:
+        kinds = (*CHECKS.values(), "not run")
+        found = [(name, states.count(name)) for name in kinds if name in states]
+        lines.append(f"checks of this software: {', '.join(f'{n} {name}' for name, n in found)}")
+    return "\n".join(lines) or "no printed items"
+
+
+def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[tuple[Verdict, str]]:
+    """Return the verdicts that are worse than the kept ones of the same items, with those."""
+    before = {(v.paper, v.id): v.verdict for v in kept}
+    return [
+        (v, before[v.paper, v.id])
+        for v in new
+        if (v.paper, v.id) in before and RANK.index(v.verdict) < RANK.index(before[v.paper, v.id])
+    ]
+
+
+def counts(verdicts: Iterable[Verdict]) -> list[tables.Row]:
+    """Return a row per paper with the number of each verdict on its printed items, and a total."""
+    printed = [v for v in verdicts if v.section != SOFTWARE]
+    there = [name for name in VERDICTS if any(v.verdict == name for v in printed)]
+    return [
+        {"paper": paper, "printed items": len(names), **{n: names.count(n) for n in there}}
+        for paper, names in _by_paper(printed).items()
+    ]
+
+
+def page(verdicts: Sequence[Verdict]) -> str:
+    """Return the page: counts, what the verdicts mean, and all items by paper and artefact."""
+    printed = [v for v in verdicts if v.section != SOFTWARE]
+    there = [name for name in VERDICTS if any(v.verdict == name for v in printed)]
+    parts = [tables.markdown(counts(verdicts))] if printed else []
+    parts += ["".join(f"- **{name}**: {VERDICTS[name]}\n" for name in there)] if there else []
+    several = len({v.paper for v in verdicts}) > 1
+    for paper in dict.fromkeys(v.paper for v in verdicts):
+        mine = [v for v in verdicts if v.paper == paper]
+        parts += [f"## {paper}\n"] if several else []
+        items = [v for v in mine if v.section != SOFTWARE]
+        for source in dict.fromkeys(v.source for v in items):
+            parts.append(f"### {tables.escaped(source)}\n")
+            parts.append(_table([v for v in items if v.source == source]))
+        checks = [v for v in mine if v.section == SOFTWARE]
+        if checks:
+            parts.append("### Checks of this software\n")
+            parts.append("They say nothing of the paper and are not counted among its items.\n")
+            parts.append(_table(checks))
+    return "\n".join(parts) + "\n" if parts else "Nothing is printed that could be compared.\n"
+
+
+def shown(verdict: Verdict) -> str:
+    """Return everything about one verdict as text for a terminal."""
+    v = verdict
+    lines = {
+        "printed": f"{v.printed} ({v.source})",
+        "measured": _measured(v),
+        "accepted": v.accepted,
+        "place": v.place,
+        "runs": _runs(v),
+        "protocol": v.protocol,
+        "verdict": v.verdict,
+        "reason": v.reason,
+        "counterfactual": v.counterfactual,
+    }
+    body = "\n".join(f"  {name}: {text}" for name, text in lines.items() if text)
+    return f"{v.paper}/{v.id}: {v.quantity}\n{body}"
+
+
+def _table(verdicts: Sequence[Verdict]) -> str:
+    rows: list[tables.Row] = [
+        {
+            "item": v.quantity,
+            "printed": v.printed,
+            "measured": _measured(v),
+            "runs": _runs(v),
+            "accepted": v.accepted,
+            "where the print lies": v.place,
+            "protocol": v.protocol,
+            "verdict": v.verdict if v.verdict in ("reproduced", "passes") else f"**{v.verdict}**",
+            "why": v.reason,
+        }
+        for v in verdicts
+    ]
+    return tables.markdown([{k: r[k] for k in _used(rows)} for r in rows])
+
+
+def _used(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the columns that are not empty everywhere."""
+    return [name for name in rows[0] if any(row[name] for row in rows)]
+
+
+def _measured(verdict: Verdict) -> str:
+    """Return the measured value with its range over the repeats."""
+    low, high = tables.show(verdict.low), tables.show(verdict.high)
+    spread = "" if low == high or "[" in verdict.measured else f" [{low}, {high}]"
+    return verdict.measured + spread if verdict.measured else ""
+
+
+def _runs(verdict: Verdict) -> str:
+    gone = f", {verdict.missing} without a result" if verdict.missing else ""
+    return f"{verdict.count}{gone}" if verdict.count else ""
 
 
 def _counted(verdict: str, count: int) -> str:
     """Return a verdict in the form that follows its number."""
-    words = {
-        "deviates": "deviates" if count == 1 else "deviate",
-        "rounding decides": "decided by rounding",
-        "surrogate data": "on surrogate data",
+    many = {
+        "holds with a departure": "hold with a departure",
+        "deviates": "deviate",
+        "contradicts itself": "contradict themselves",
     }
+    words = {"surrogate data": "on surrogate data"} | (many if count != 1 else {})
     return words.get(verdict, verdict)
-
-
-def _measured(verdict: Verdict) -> str:
-    """Return the measured value with its range over the repeats and over roundings."""
-    low, high = tables.show(verdict.low), tables.show(verdict.high)
-    spread = "" if low == high else f" [{low}, {high}]"
-    rounding = f", by rounding {verdict.rounding}" if verdict.rounding else ""
-    return verdict.measured + spread + rounding
-
-
-def _head(verdicts: Sequence[Verdict]) -> str:
-    """Return, in Markdown, a table that counts the verdicts, and their meanings."""
-    there = [name for name in VERDICTS if any(v.verdict == name for v in verdicts)]
-    counts: list[tables.Row] = [
-        {"paper": paper, "published values": len(names), **{n: names.count(n) for n in there}}
-        for paper, names in _by_paper(verdicts).items()
-    ]
-    meanings = "".join(f"- **{name}**: {VERDICTS[name]}\n" for name in there)
-    return f"{tables.markdown(counts)}\n{meanings}\n" if there else ""
-
-
-def _reasons(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return a line per reason for values that were not reproduced, with their quantities."""
-    about: dict[tuple[str, str], list[str]] = {}
-    for v in verdicts:
-        if v.verdict not in ("reproduced", "surrogate data"):
-            about.setdefault((v.verdict, v.reason), []).append(v.quantity)
-    return [f"**{key[0]}**, {'; '.join(names)}: {key[1]}" for key, names in about.items()]
 
 
 def _by_paper(verdicts: Iterable[Verdict]) -> dict[str, list[str]]:

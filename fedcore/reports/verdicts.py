@@ -1,126 +1,110 @@
-"""Verdicts: whether each value that a paper prints was reproduced, and if not, why.
+"""Verdicts: what was shown for each item that a paper prints.
 
-``published`` of ``config/papers/<paper>.yaml`` says what is printed and what is accepted; the
-tables of the paper hold what was measured. This module compares the two, and
+``config/claims/<paper>.yaml`` says what is printed, how it is tested and what was run differently;
+the tables of the paper hold what was measured. A verdict follows from the two, and nobody can write
+one down. `fedcore.reports.outcomes` holds the values against the print, and
 `fedcore.reports.verdict_pages` writes the verdicts.
 
-If a table has columns of twins for a column ``x`` (see `fedcore.reports.summaries`), the statistic
-over the repeats has a range: its values when any repeats are exchanged for their twins. The value
-is reproduced if all of the range is accepted and no repeat differs from its twin by more than half
-of the width of the accepted interval. It is not reproduced if none of the range is accepted.
-Otherwise rounding decides. For a ratio of medians, a single repeat is compared with the other
-method's median. Rounding decides an ordering if an exchange reverses it.
+If a table has columns of twins for a column ``x`` (see `fedcore.reports.summaries`), the test is
+also made with repeats exchanged for their twins. If that changes its outcome, or if a twin differs
+from its repeat by more than half of the range of the repeats, rounding decides, and the item is
+undecided.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from fedcore.config.published import checked
-from fedcore.errors import ConfigError, DataError, nearest, require_known
-from fedcore.problems import STATUSES
-from fedcore.reports import summaries, tables
+from fedcore.reports.measurements import Measurements, Reading
+from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED
 
 # Meaning of each verdict, as README says it.
 VERDICTS = {
-    "reproduced": "the measured value is within the tolerance set for it, whatever rounding does.",
-    "deviates": "the value is outside its tolerance, and no other reading of the paper that was "
-    "tried brings it within.",
-    "not as printed": "done as the paper prints it, the value is outside its tolerance; in another "
-    "reading, which is named, such as that of the authors' code, it is within.",
-    "rounding decides": "the last bit of the starting values decides whether the value is within "
-    "its tolerance; it counts for neither side.",
+    "reproduced": "done as printed, and the printed item agrees with what was measured.",
+    "holds with a departure": "agrees in a reading that departs from the paper's text where that "
+    "text fails, leaves something open or could not be followed; the departure is named.",
+    "deviates": "does not agree, in any reading that was tried; all are listed.",
+    "contradicts itself": "agrees with one of two printed passages that exclude each other.",
+    "undecided": "the repeats cannot decide, or one rounding of the starts would change the "
+    "outcome.",
+    "not comparable": "what was run is too far from what is printed to be held against it.",
+    "not run": "the data cannot be had, or something is not built; the reason is given.",
     "surrogate data": "measured on stand-ins for the data, so not compared.",
-    "not run": "the data cannot be had, or something that the comparison needs is missing.",
 }
+# The same for checks of this software, which are counted apart.
+CHECKS = {HOLDS: "passes", FAILS: "fails", UNDECIDED: "undecided"}
+SOFTWARE = "software"  # `section` of these checks
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Verdict on one published value.
+    """Verdict on one item.
 
     Attributes
     ----------
-    paper, id, quantity, source, kind, printed : str
-        As in the paper's configuration file.
-    measured : str
-        The statistic over the repeats, as people read it; empty when nothing was measured.
+    paper, section, id, source, kind, quantity, printed : str
+        As in the claims file; `section` is "claims" or "software".
+    protocol : str
+        "as printed", or the departures of the reading that the verdict rests on.
+    accepted : str
+        What would have agreed, and from where.
+    measured, place : str
+        The statistic and where the print lies among the repeats; empty if nothing was measured.
     low, high : float or None
         Smallest and largest value over the repeats that have one, in the units of the column.
-    count : int
-        Number of repeats.
+    count, missing : int
+        Number of repeats, and of those without a result.
     verdict : str
-        A key of `VERDICTS`.
+        A key of `VERDICTS`, or a value of `CHECKS`.
     reason : str
-        The accepted values and why; for "not run", what is missing.
-    rounding : str
-        Range of the statistic when repeats are exchanged for their twins, as people read it; empty
-        without twins, or if they change nothing.
+        Why the test is what it is, and every other reading that was tried with its result.
+    counterfactual : str
+        What turns the outcome, and the outcome then; empty if there is none to turn.
+    turned : bool or None
+        Whether it turned.
     """
 
     paper: str
+    section: str
     id: str
-    quantity: str
     source: str
     kind: str
+    quantity: str
     printed: str
+    protocol: str
+    accepted: str
     measured: str
+    place: str
     low: float | None
     high: float | None
     count: int
+    missing: int
     verdict: str
     reason: str
-    rounding: str = ""
-
-
-@dataclass(frozen=True)
-class _Finding:
-    """A measured value beside what is accepted; `obstacle` says why nothing was measured.
-
-    `holds`: accepted whatever rounding does. `undecided`: rounding decides. `change`: how much one
-    rounding changes a single repeat, or how many flags it changes.
-    """
-
-    obstacle: str = ""
-    measured: str = ""
-    low: float | None = None
-    high: float | None = None
-    count: int = 0
-    holds: bool = False
-    undecided: bool = False
-    rounding: str = ""
-    change: str = ""
-    wanted: str = ""
-    missing: str = ""
-    surrogate: bool = False
-
-    @property
-    def why_undecided(self) -> str:
-        whole = f", and this to {self.rounding}" if self.rounding else ""
-        return f"one rounding of the starts changes {self.change}{whole}"
+    counterfactual: str
+    turned: bool | None
 
 
 def judge(
     paper: str,
-    published: Sequence[Mapping[str, Any]],
+    claims: Mapping[str, Any],
     tables_dir: str | os.PathLike[str],
     *,
     unavailable: Mapping[str, str],
     surrogate: bool,
 ) -> list[Verdict]:
-    """Compare what a paper prints with what was measured.
+    """Hold what a paper prints against what was measured.
 
     Parameters
     ----------
     paper : str
-    published : sequence of mapping
-        Items as described by ``published.schema.yaml``.
+    claims : mapping
+        A claims file as `fedcore.config.claims.read` returns it.
     tables_dir : path-like
         The table ``t`` is the file ``<tables_dir>/<paper>/t.tsv``.
     unavailable : mapping of str to str
@@ -132,209 +116,128 @@ def judge(
     Returns
     -------
     list of Verdict
-        In the order of `published`.
+        In the order of the file, the checks of this software last.
 
     Raises
     ------
     ConfigError
-        As `published.checked`, and on an unknown column or a tolerance that does not fit its type.
+        On an unknown column or a test that does not fit its type.
     DataError
         When a table is damaged.
     """
-    measurements = _Measurements(Path(tables_dir) / paper, surrogate)
-    verdicts = []
-    for line in checked(published, f"{paper}, published value"):
-        what = f"{paper}, published value {line['id']}"
-        needs = (f"{paper}/{problem}" for problem in line["needs"])
-        reasons = [unavailable[name] for name in needs if name in unavailable]
-        found = _Finding(reasons[0]) if reasons else measurements.measure(line, what)
-        verdict, reason = _decide(line, found, measurements, what)
-        verdicts.append(
-            Verdict(
-                paper, line["id"], line["quantity"], line["source"], line["kind"], line["printed"],
-                found.measured, found.low, found.high, found.count, verdict, reason, found.rounding,
-            )
-        )  # fmt: skip
-    return verdicts
+    measurements = Measurements(Path(tables_dir) / paper, surrogate)
+    found = []
+    for section in ("claims", SOFTWARE):
+        for item in claims[section]:
+            what = f"{paper}, {item['id']}"
+            needs = (f"{paper}/{problem}" for problem in item["needs"])
+            reasons = [unavailable[name] for name in needs if name in unavailable]
+            readings = [] if reasons else list(_readings(item, measurements, what))
+            known = {key: item[key] for key in ("id", "source", "kind", "quantity", "printed")}
+            start = Verdict(
+                paper=paper, section=section, **known, protocol="", accepted="", measured="",
+                place="", low=None, high=None, count=0, missing=0, verdict="not run",
+                reason=reasons[0] if reasons else "", counterfactual="", turned=None,
+            )  # fmt: skip
+            found.append(_verdict(start, item, readings, claims["departures"]))
+    return found
 
 
-class _Measurements:
-    """Reads each table of one paper once, and compares its values with what is accepted."""
-
-    def __init__(self, folder: Path, surrogate: bool) -> None:
-        self._folder, self._surrogate = folder, surrogate
-        self._tables: dict[str, list[tables.Row]] = {}
-
-    def measure(self, line: Mapping[str, Any], what: str, **other: Any) -> _Finding:
-        """Compare the statistic over the rows that a line selects with its tolerance.
-
-        `other` replaces ``select`` or ``accept`` of the line.
-        """
-        line = {**line, **other}
-        select, accept = line["select"], line["accept"]
-        column, where = select["column"], select["where"]
-        path = self._folder / f"{select['table']}.tsv"
-        if select["table"] not in self._tables:
-            if not path.is_file():
-                known = [file.stem for file in self._folder.glob("*.tsv")]
-                return _Finding(f"no table {path}: {nearest(select['table'], known)}")
-            self._tables[select["table"]] = tables.read(path)
-        table = self._tables[select["table"]]
-        for name in (column, *where):
-            if table:
-                require_known(name, table[0], f"{what}: {path} has no column")
-        rows = [row for row in table if all(_same(row[k], v) for k, v in where.items())]
-        if not rows:
-            values = ", ".join(f"{k} = {tables.show(v)}" for k, v in where.items())
-            return _Finding(f"no row in {path}" + (f" with {values}" if values else ""))
-        _check_values(rows, column, "is" in accept, f"{what}: column '{column}' of {path}")
-        found = (
-            _compare_flags(rows, column, accept["is"])
-            if "is" in accept
-            else _compare_numbers(rows, column, line["statistic"], accept)
-        )
-        return replace(found, surrogate=any(self._is_surrogate(row, path) for row in rows))
-
-    def _is_surrogate(self, row: tables.Row, path: Path) -> bool:
-        status = row.get("status")
-        if status is None:
-            return self._surrogate
-        require_known(status, STATUSES, f"{path}: unknown status", DataError)
-        return status == "surrogate"
+def _readings(item: Mapping[str, Any], measurements: Measurements, what: str) -> Iterator[Reading]:
+    """Yield the readings of an item, that of its own `select` and `test` first."""
+    if "unchecked" in item:
+        return
+    for reading in ({}, *item["readings"]):
+        merged = {**item, **{k: v for k, v in reading.items() if k != "departures"}}
+        names = tuple(reading.get("departures", item["departures"]))
+        yield measurements.measure(merged, names, what)
 
 
-def _decide(
-    line: Mapping[str, Any], found: _Finding, measurements: _Measurements, what: str
-) -> tuple[str, str]:
-    """Return the verdict on one line and its reason."""
-    if found.obstacle:
-        return "not run", found.obstacle
-    wanted = f"wanted {found.wanted}{found.missing}"
-    if found.surrogate:
-        return "surrogate data", f"measured on stand-ins, so no comparison; {wanted}"
-    if found.holds and "provided" in line:
-        column, accept = line["provided"]["column"], line["provided"]["accept"]
-        select = {**line["select"], "column": column}
-        also = measurements.measure(line, f"{what}, provided", select=select, accept=accept)
-        if not also.holds:
-            lest = line["provided"]["lest"]
-            return "not run", f"{lest} ({column} {also.measured}, wanted {also.wanted})"
-    because = f"{wanted}; {line['because']}"
-    if found.holds:
-        return "reproduced", because
-    if found.undecided:
-        return "rounding decides", f"{wanted}; {found.why_undecided}"
-    if "otherwise" not in line:
-        return "deviates", because
-    reading = line["otherwise"]["reading"]
-    changes = {name: line["otherwise"].get(name, line[name]) for name in ("select", "accept")}
-    other = measurements.measure(line, f"{what}, otherwise", **changes)
-    detail = f"{reading} ({other.measured}, wanted {other.wanted}{other.missing})"
-    if other.obstacle:
-        return "deviates", f"{wanted}; not run in the reading that {reading}: {other.obstacle}"
-    if other.surrogate:
-        return "surrogate data", f"{wanted}; measured on stand-ins in another reading: {detail}"
-    if other.holds:
-        return "not as printed", f"{wanted}; another reading holds: {detail}"
-    if other.undecided:
-        no_agreement = "another reading is no agreement, for rounding decides it"
-        return "deviates", f"{because}; {no_agreement}: {detail}; {other.why_undecided}"
-    return "deviates", f"{because}; another reading fails, too: {detail}"
-
-
-def _exchanges(rows: Sequence[tables.Row], column: str) -> list[list[Any]]:
-    """Return the values of each row's twins for a column; an empty list for a row without one."""
-    names = [f"{prefix}{column}" for prefix in (summaries.TWIN, summaries.LEAST, summaries.MOST)]
-    return [[row[name] for name in names if row.get(name) is not None] for row in rows]
-
-
-def _check_values(rows: Sequence[tables.Row], column: str, flags: bool, where: str) -> None:
-    """Refuse text, numbers where flags are needed, and flags where numbers are needed."""
-    for value in chain((row[column] for row in rows), *_exchanges(rows, column)):
-        if flags and not (value is None or isinstance(value, bool)):
-            hint = "'is' accepts only true and false"
-        elif not flags and isinstance(value, str | bool):
-            hint = "accept it with 'is'" if isinstance(value, bool) else "it must hold numbers"
-        else:
-            continue
-        raise ConfigError(f"{where} holds {tables.show(value)!r}: {hint}")
-
-
-def _compare_numbers(
-    rows: Sequence[tables.Row], column: str, statistic: str, accept: Mapping[str, Any]
-) -> _Finding:
-    """Compare a statistic over numbers with a tolerance; a missing value counts as failed."""
-    values: list[Any] = [row[column] for row in rows]
-    low, high, wanted = _interval(accept)
-    # Missing values sort to the end at which the tolerance refuses them.
-    missing = "first" if math.isinf(high) else "last"
-    measured = summaries.statistic(values, statistic, missing=missing)
-    known = [float(v) for v in values if v is not None and not math.isnan(v)]
-    gaps = f"{len(values) - len(known)} of {len(values)}"
-    ends = summaries.exchanged(values, _exchanges(rows, column), statistic, missing=missing)
-    twins = [row.get(f"{summaries.TWIN}{column}") for row in rows]
-    changes: list[Any] = [row.get(f"{summaries.CHANGE}{column}") for row in rows]
-    change = max(summaries.rounding(values, twins) or 0.0, *(c or 0.0 for c in changes))
-    shown = [tables.show(end if math.isfinite(end) else math.nan) for end in ends]
-    safe = all(low <= end <= high for end in ends) and change <= (high - low) / 2
-    named = "" if statistic == "median" else f" ({statistic})"
-    return _Finding(
-        measured=f"{gaps} did not arrive"
-        if math.isnan(measured)
-        else f"{tables.show(measured)}{named}",
-        low=min(known, default=None),
-        high=max(known, default=None),
-        count=len(values),
-        holds=safe,
-        undecided=not safe and ends[0] <= high and low <= ends[1],
-        rounding="" if shown[0] == shown[1] else " to ".join(shown),
-        change=f"a repeat by up to {tables.show(change)}",
-        wanted=wanted,
-        missing="" if len(known) == len(values) else f"; {gaps} repeats never reached it",
-    )
-
-
-def _compare_flags(rows: Sequence[tables.Row], column: str, wanted: bool) -> _Finding:
-    """Compare a column of booleans with the value that all must have."""
-    right = [row[column] is wanted for row in rows]
-    turned = [[twin is wanted for twin in twins] for twins in _exchanges(rows, column)]
-    least = sum(a and all(b) for a, b in zip(right, turned, strict=True))
-    most = sum(a or any(b) for a, b in zip(right, turned, strict=True))
-    count, word = len(rows), tables.show(wanted)
-    return _Finding(
-        measured=f"{sum(right)} of {count} {word}",
-        count=count,
-        holds=least == count,
-        undecided=least < most == count,
-        rounding="" if least == most else f"{least} to {most} of {count} {word}",
-        change=f"{most - least} of {count} values",
-        wanted=f"all {word}",
-    )
-
-
-def _interval(accept: Mapping[str, Any]) -> tuple[float, float, str]:
-    """Return the ends of the accepted interval, and its description."""
-    ((kind, value),) = accept.items()
-    if kind == "equals":
-        return value, value, f"exactly {tables.show(value)}"
-    if kind == "at_most":
-        return -math.inf, value, f"at most {tables.show(value)}"
-    if kind == "at_least":
-        return value, math.inf, f"at least {tables.show(value)}"
-    if kind == "between":
-        low, high = value
-        return low, high, f"between {tables.show(low)} and {tables.show(high)}"
-    middle = value["of"]
-    if "absolute" in value:
-        radius, text = value["absolute"], tables.show(value["absolute"])
+def _verdict(
+    start: Verdict,
+    item: Mapping[str, Any],
+    readings: Sequence[Reading],
+    departures: Mapping[str, Mapping[str, Any]],
+) -> Verdict:
+    """Return the verdict that follows from the readings of an item."""
+    if "unchecked" in item:
+        unchecked = item["unchecked"]
+        return replace(start, verdict=unchecked["verdict"], reason=unchecked["because"])
+    if not readings:
+        return start
+    first, others = readings[0], readings[1:]
+    made = [reading for reading in readings if not reading.obstacle]
+    if not made:
+        return replace(start, reason=first.obstacle, protocol=_protocol(first, departures))
+    if start.section != SOFTWARE and any(reading.surrogate for reading in made):
+        on = next(reading for reading in made if reading.surrogate)
+        return _filled(start, on, item, departures, "surrogate data", "measured on stand-ins")
+    if start.section == SOFTWARE:
+        verdict = "not run" if first.obstacle else CHECKS[first.outcome.state]
+        return _filled(start, first, item, departures, verdict, _because(item, first))
+    holding = next((r for r in made if r.outcome.state == HOLDS), None)
+    if first.outcome.state == UNDECIDED and not first.obstacle:
+        decided, verdict = first, "undecided"
+    elif holding is None:
+        undecided = next((r for r in made if r.outcome.state == UNDECIDED), None)
+        decided = undecided or made[0]
+        verdict = "undecided" if undecided else "deviates"
     else:
-        radius = value["relative"] * abs(middle)
-        text = f"{tables.show(100.0 * value['relative'])} %"
-    return middle - radius, middle + radius, f"within {text} of {tables.show(middle)}"
+        decided, grounds = holding, {departures[n]["ground"] for n in holding.departures}
+        verdict = "holds with a departure" if grounds else "reproduced"
+        if grounds == {"contradiction"} and first.outcome.state == FAILS:
+            verdict = "contradicts itself"
+    reasons = [_because(item, decided)]
+    reasons += [_tried(r, departures) for r in (first, *others) if r is not decided]
+    return _filled(start, decided, item, departures, verdict, "; ".join(filter(None, reasons)))
 
 
-def _same(value: tables.Value, wanted: Any) -> bool:
-    """Whether a cell holds the wanted value; YAML reads ``1e-6`` as text, so parse it."""
-    if isinstance(wanted, str) and not isinstance(value, str) and not wanted.startswith('"'):
-        wanted = tables.parse(wanted)
-    return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
+def _because(item: Mapping[str, Any], reading: Reading) -> str:
+    return "; ".join(filter(None, (reading.outcome.lack, item.get("because", ""))))
+
+
+def _tried(reading: Reading, departures: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return another reading and its result, in words."""
+    result = reading.obstacle or f"{reading.outcome.measured}, {reading.outcome.state}"
+    lack = f" ({reading.outcome.lack})" if reading.outcome.lack else ""
+    return f"{_protocol(reading, departures)}: {result}{lack}"
+
+
+def _protocol(reading: Reading, departures: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the departures of a reading in words, each with its ground."""
+    words = []
+    for name in reading.departures:
+        departure = departures[name]
+        ground = departure["ground"]
+        if ground == "fitted":
+            ground = f"fitted: one of {departure['tried']} readings tried on {departure['searched']}"
+        words.append(f"{departure['what']} ({ground})")
+    return "; ".join(words) or "as printed"
+
+
+def _filled(
+    start: Verdict,
+    reading: Reading,
+    item: Mapping[str, Any],
+    departures: Mapping[str, Mapping[str, Any]],
+    verdict: str,
+    reason: str,
+) -> Verdict:
+    known = [value for value in reading.values if not math.isnan(value)]
+    flags = "holds" in item["test"]
+    outcome = reading.outcome
+    return replace(
+        start,
+        protocol=_protocol(reading, departures),
+        accepted=outcome.accepted,
+        measured=outcome.measured,
+        place=outcome.place,
+        low=None if flags else min(known, default=None),
+        high=None if flags else max(known, default=None),
+        count=len(reading.values),
+        missing=len(reading.values) - len(known),
+        verdict=verdict,
+        reason=reason,
+        counterfactual=reading.counterfactual,
+        turned=reading.turned,
+    )

@@ -1,4 +1,4 @@
-# Every published number and claim of a paper is compared with its tables; then all papers are combined.
+# Every item that a paper prints is held against its tables; then all papers are combined.
 
 
 rule verdicts:
@@ -14,7 +14,7 @@ rule verdicts:
     log:
         f"{RESULTS}/logs/verdicts/{{paper}}.log",
     params:
-        published=lambda wildcards: PLAN.papers[wildcards.paper]["published"],
+        claims=lambda wildcards: PLAN.papers[wildcards.paper]["claims"],
         unavailable=PLAN.unavailable,
         surrogate=PLAN.config["surrogates"],
         tables=f"{RESULTS}/tables",

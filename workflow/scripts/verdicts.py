@@ -1,4 +1,4 @@
-"""Judge the published values of one paper."""
+"""Judge what one paper prints."""
 
 from fedcore.experiments.job import logged
 from fedcore.reports import verdict_pages, verdicts
@@ -6,7 +6,7 @@ from fedcore.reports import verdict_pages, verdicts
 with logged(snakemake.log[0]):
     judged = verdicts.judge(
         snakemake.wildcards.paper,
-        snakemake.params.published,
+        snakemake.params.claims,
         snakemake.params.tables,
         unavailable=snakemake.params.unavailable,
         surrogate=snakemake.params.surrogate,
