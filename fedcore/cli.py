@@ -270,7 +270,7 @@ def show(file: str) -> None:
     "--strict",
     type=click.Path(),
     metavar="KEPT",
-    help="Status 1 if a verdict is worse than in this table.",
+    help="Status 1 if a verdict is worse than in this table, or folder of tables.",
 )
 def verdicts(
     folder: str | None,
@@ -289,7 +289,7 @@ def verdicts(
     Examples:
       fedcore verdicts --paper faps --verdict deviates
       fedcore verdicts --show faps/table4-ssi-iterations
-      fedcore verdicts --strict docs/verdicts/all.tsv
+      fedcore verdicts --strict docs/verdicts
     """
     from fedcore.errors import require_known
     from fedcore.reports import verdict_pages as pages
@@ -298,9 +298,8 @@ def verdicts(
     folder = _results() if folder is None else folder
     table = Path(folder) / "verdicts.tsv"
     found = pages.combine(table.with_suffix(""), table) if combine else pages.read(table)
-    if strict is not None and (worse := pages.worse(found, pages.read(strict))):
-        for v, before in worse:
-            click.echo(f"{v.paper}/{v.id}: {v.verdict}, was {before}")
+    if strict is not None and (worse := pages.worse(found, pages.read_all(strict))):
+        click.echo("\n".join(worse))
         raise DataError(f"verdicts worse than in {strict}: {len(worse)}")
     for name, kind in ((paper, "paper"), (verdict, "verdict")):
         if name is not None:

@@ -8,7 +8,7 @@ from the paper's text, and the checks of this software. Its short forms are grou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ KEYS = (
 )  # fmt: skip
 REPLACED = ("test", "unchecked", "counterfactual")  # of one key each, so not merged
 NUMBERS = ("limit", "margin", "between", "scale")  # read as numbers after filling
+CHOSEN = {"mean", "at_most", "at_least", "between"}  # tests with a margin or limit
+NUMBER = r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?"
 EMPTY: dict[str, Any] = {"departures": {}, "tables": {}, "claims": [], "software": []}
 
 
@@ -56,25 +58,41 @@ def written_out(claims: Mapping[str, Any], where: str) -> dict[str, Any]:
     Raises
     ------
     ConfigError
-        When an item is malformed, two have one id, a printed cell has no claim, a departure is not
-        declared or has not what its ground needs, or a row of ``each`` looks mistyped.
+        When an item is malformed, two have one id, a printed cell has no claim or another value
+        there, a departure is not declared or has not what its ground needs, two readings have the
+        same departures, or a row of ``each`` looks mistyped.
     """
-    tables = claims.get("tables")
-    cells = _cells(tables if isinstance(tables, Mapping) else {}, where)
+    around = check({**claims, "claims": [], "software": []}, "claims", where)
+    cells = _cells(around["tables"], where)
     lists = {
         key: list(_expanded(claims.get(key) or [], f"{where}, {key}", cells, {}, {}))
         for key in ("claims", "software")
     }
-    checked = check({**claims, **lists}, "claims", where)
+    try:
+        checked = check({**claims, **lists}, "claims", where)
+    except ConfigError as error:  # the number of an item, once written out, says nothing
+        named = re.sub(
+            r"\b(claims|software)\.(\d+)",
+            lambda place: str(lists[place[1]][int(place[2])].get("id", place[0])),
+            str(error),
+        )
+        raise ConfigError(named) from error
     for name, departure in checked["departures"].items():
         _check_departure(departure, f"{where}, departure {name}")
     seen: set[str] = set()
-    for item in (*checked["claims"], *checked["software"]):
-        what = f"{where}, {item['id']}"
-        if item["id"] in seen:
-            raise ConfigError(f"{what}: two items have this id: rename one")
-        seen.add(item["id"])
-        _check_item(item, checked["departures"], what)
+    for section in ("claims", "software"):
+        for item in checked[section]:
+            what = f"{where}, {item['id']}"
+            if item["id"] in seen:
+                raise ConfigError(f"{what}: two items have this id: rename one")
+            seen.add(item["id"])
+            if (item["kind"] == "check") != (section == "software"):
+                raise ConfigError(f"{what}: items of the kind 'check', and no others, are software")
+            for key in ("kind", "printed"):
+                of_cell = cells.get(item["id"], item)[key]
+                if item[key] != of_cell:
+                    raise ConfigError(f"{what}: the {key} is '{of_cell}', as a cell of a table")
+            _check_item(item, checked["departures"], what)
     missing = [name for name in cells if name not in seen]
     if missing:
         raise ConfigError(
@@ -87,9 +105,8 @@ def _cells(tables: Mapping[str, Any], where: str) -> dict[str, dict[str, str]]:
     """Return what the printed tables say of each of their cells, by the id of its claim."""
     cells = {}
     for name, table in tables.items():
-        labels = table.get("labels") or {}
-        for row, values in (table.get("rows") or {}).items():
-            columns = table.get("columns") or []
+        labels, columns = table["labels"], table["columns"]
+        for row, values in table["rows"].items():
             if len(values) != len(columns):
                 raise ConfigError(
                     f"{where}, tables.{name}.rows.{row}: {len(values)} cells under "
@@ -98,7 +115,7 @@ def _cells(tables: Mapping[str, Any], where: str) -> dict[str, dict[str, str]]:
             for column, printed in zip(columns, values, strict=True):
                 if printed is not None:
                     cells[f"{name}-{row}-{column}"] = {
-                        "source": table.get("source"),
+                        "source": table["source"],
                         "kind": "cell",
                         "quantity": f"{labels.get(row, row)}: {labels.get(column, column)}",
                         "printed": printed,
@@ -117,28 +134,55 @@ def _check_departure(departure: Mapping[str, Any], where: str) -> None:
 
 
 def _check_item(item: Mapping[str, Any], departures: Mapping[str, Any], where: str) -> None:
-    names = [*item["departures"], *(n for r in item["readings"] for n in r["departures"])]
-    for name in names:
-        require_known(name, departures, f"{where}: unknown departure")
+    if ("unchecked" in item) == bool(item.keys() & {"select", "test"}):
+        raise ConfigError(f"{where}: an item needs 'select' and 'test', or else 'unchecked'")
     if "unchecked" in item:
         return
-    for test in (item["test"], *(r["test"] for r in item["readings"] if "test" in r)):
-        low, high = test.get("between", (0, 0))
-        if low > high:
-            raise ConfigError(f"{where}: between [{low}, {high}] is empty; swap the two")
-        if test.keys() & {"mean", "at_most", "at_least", "between"} and "because" not in item:
-            raise ConfigError(f"{where}: 'because' must say where the margin or limit comes from")
+    if not {"select", "test"} <= item.keys():
+        raise ConfigError(f"{where}: 'select' and 'test' need each other")
+    tried: list[set[str]] = []
+    for reading in (item, *item["readings"]):
+        names = reading["departures"]
+        for name in names:
+            require_known(name, departures, f"{where}: unknown departure")
+        if set(names) in tried:
+            raise ConfigError(f"{where}: two readings have the same departures: name what differs")
+        tried.append(set(names))
+        if "test" in reading:
+            _check_test(reading["test"], where)
+            if reading["test"].keys() & CHOSEN and "because" not in item:
+                raise ConfigError(f"{where}: 'because' must say where the margin or limit is from")
+
+
+def _check_test(test: Mapping[str, Any], where: str) -> None:
+    ((kind, given),) = test.items()
+    if kind == "between" and given[0] > given[1]:
+        raise ConfigError(f"{where}: between {given} is empty; swap the two")
+    if kind not in ("one_run", "mean", "equals"):
+        return
+    printed = given["of"] if kind == "mean" else given
+    if isinstance(printed, str) and not re.fullmatch(NUMBER, printed):
+        raise ConfigError(f"{where}: '{printed}' is no number: write it as in -1.80e-06")
+    if kind == "mean" and float(printed) == 0 and not given.get("absolute"):
+        raise ConfigError(f"{where}: no fraction of 0 is a margin: add 'absolute: true'")
+
+
+def _require_list(part: Any, where: str) -> None:
+    if not isinstance(part, list) or not all(isinstance(one, Mapping) for one in part):
+        raise ConfigError(f"{where}: {part} is no list of items or rows, which have keys")
 
 
 def _expanded(
-    entries: Iterable[Mapping[str, Any]],
+    entries: Any,
     where: str,
     cells: Mapping[str, Mapping[str, str]],
     common: Mapping[str, Any],
     fillings: Mapping[str, Any],
 ) -> Iterator[dict[str, Any]]:
     """Yield every item; for a group, its ``items`` once for every row of ``each``."""
+    _require_list(entries, where)
     for entry in entries:
+        _require_list(entry.get("each", []), where)
         own = {key: value for key, value in entry.items() if key not in ("each", "items")}
         texts = str([common, entry])
         for row in entry.get("each", [{}]):
@@ -152,21 +196,28 @@ def _expanded(
             for laid in (own, {key: value for key, value in row.items() if key in KEYS}):
                 item = merge(item, laid)
                 item |= {key: laid[key] for key in REPLACED if key in laid}
-                if "unchecked" in laid:
-                    item = {k: v for k, v in item.items() if k not in ("select", "test")}
+                gone = ["select", "test"] * ("unchecked" in laid) + ["unchecked"] * ("test" in laid)
+                item = {key: value for key, value in item.items() if key not in gone or key in laid}
             known = {**fillings, **row}
             if "items" in entry:
                 yield from _expanded(entry["items"], where, cells, item, known)
                 continue
             name = _filled(item.get("id", ""), known, where)
-            item = {**cells.get(name, {}), **item}
+            item = {**cells.get(str(name), {}), **item}
             if "printed" in item:
                 known["printed"] = _filled(item["printed"], known, where)
             item = _filled(item, known, where)
-            for reading in item.get("readings", []):
-                if isinstance(reading, dict) and "select" in reading:
-                    reading["select"] = merge(item.get("select", {}), reading["select"])
-            yield item
+            yield _with_readings(item)
+
+
+def _with_readings(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item whose readings select all that it selects, and what differs."""
+    selected, readings = item.get("select"), item.get("readings")
+    for reading in readings if isinstance(readings, list) else []:
+        own = reading.get("select") if isinstance(reading, dict) else None
+        if isinstance(selected, Mapping) and isinstance(own, Mapping):
+            reading["select"] = merge(selected, own)
+    return item
 
 
 def _filled(value: Any, known: Mapping[str, Any], where: str, *, number: bool = False) -> Any:

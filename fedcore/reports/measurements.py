@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fedcore.config.short_forms import merge
 from fedcore.errors import ConfigError, DataError, nearest, require_known
 from fedcore.problems import STATUSES
 from fedcore.reports import outcomes, summaries, tables
@@ -25,9 +27,10 @@ class Reading:
     obstacle: str = ""  # why nothing was measured
     outcome: Outcome = NOTHING
     values: tuple[float, ...] = ()
+    flags: bool = False  # whether the values are true and false
     surrogate: bool = False
     counterfactual: str = ""
-    turned: bool | None = None
+    turned: bool | None = None  # None where nothing is decided that could turn
 
 
 class Measurements:
@@ -39,26 +42,30 @@ class Measurements:
 
     def measure(self, item: Mapping[str, Any], departures: tuple[str, ...], what: str) -> Reading:
         """Make the test of an item, and its counterfactual, on the rows that it selects."""
+        select = item["select"]
         try:
-            rows = self._rows(item["select"], what)
+            rows = self._rows(select, what)
         except _Obstacle as obstacle:
             return Reading(departures, str(obstacle))
-        path = self._folder / f"{item['select']['table']}.tsv"
+        path = self._folder / f"{select['table']}.tsv"
         surrogate = any(self._is_surrogate(row, path) for row in rows)
-        column, by = item["select"]["column"], item["select"].get("each")
-        _check_values(rows, column, "holds" in item["test"], f"{what}: column '{column}' of {path}")
+        flags, by = "holds" in item["test"], select.get("each")
+        _check_values(rows, select["column"], flags, f"{what}: {path}")
         parts = [group for _, group in groups(rows, by)] if by else [rows]
-        names = [str(group[0][by]) for group in parts] if by else [""]
+        parts = [_averaged(part, select, f"{what}: {path}") for part in parts]
+        for part in parts:
+            _require_independent(part, item, f"{what}: {path}")
         found = [self._outcome(item, part, what) for part in parts]
-        outcome = _joined([o for o, _, _ in found], names, by)
-        over = item["select"].get("averaged_over")
-        values = tuple(x for part in parts for x in _values(_averaged(part, column, over), column))
-        texts = list(dict.fromkeys(text for _, text, _ in found if text))
-        results = [turned for _, _, turned in found if turned is not None]
-        return Reading(
-            departures, "", outcome, values, surrogate, "; ".join(texts),
-            any(results) if results else None,
-        )  # fmt: skip
+        names = [tables.show(part[0][by]) for part in parts] if by else [""]
+        outcome = _joined([outcome for outcome, _, _ in found], names, by)
+        values = tuple(x for part in parts for x in _values(part, select["column"]))
+        reading = Reading(departures, "", outcome, values, flags, surrogate)
+        if outcome.state == UNDECIDED:
+            return reading
+        decisive = [(text, turned) for one, text, turned in found if one.state == outcome.state]
+        texts = dict.fromkeys(text for text, _ in decisive)
+        turned = all(turned for _, turned in decisive)
+        return replace(reading, counterfactual="; ".join(texts), turned=turned)
 
     def _rows(self, select: Mapping[str, Any], what: str) -> list[tables.Row]:
         """Return the rows that are selected.
@@ -76,6 +83,7 @@ class Measurements:
             self._tables[select["table"]] = tables.read(path)
         table, where = self._tables[select["table"]], select["where"]
         extra = [select[key] for key in ("averaged_over", "each") if key in select]
+        extra += ["repeat"] * ("averaged_over" in select)
         for name in (select["column"], *where, *extra):
             if table:
                 require_known(name, table[0], f"{what}: {path} has no column")
@@ -89,11 +97,10 @@ class Measurements:
         self, item: Mapping[str, Any], rows: list[tables.Row], what: str
     ) -> tuple[Outcome, str, bool | None]:
         """Return the outcome for one set of rows, its counterfactual, and whether that turned."""
-        select, test, spread = item["select"], item["test"], item["spread"]
-        rows = _averaged(rows, select["column"], select.get("averaged_over"))
-        values = _values(rows, select["column"])
+        column, test, spread = item["select"]["column"], item["test"], item["spread"]
+        values = _values(rows, column)
         outcome = outcomes.judge(test, values, spread=spread)
-        if outcome.state != UNDECIDED and (lack := _rounding(rows, select["column"], test, spread)):
+        if outcome.state != UNDECIDED and (lack := _rounding(rows, column, test, spread)):
             outcome = replace(outcome, state=UNDECIDED, lack=lack)
         if outcome.state == UNDECIDED:
             return outcome, "", None
@@ -101,21 +108,28 @@ class Measurements:
         if given is None or outcome.state == FAILS:
             text, other = outcomes.turned(test, values, outcome.state, spread=spread)
         elif "scale" in given:
-            _, other = outcomes.scaled(test, values, given["scale"], spread=spread)
             text = given["what"]
+            other = outcomes.scaled(test, values, given["scale"], spread=spread)
         else:
-            column = given["select"].get("column", select["column"])
-            merged = {**select, **given["select"]}
-            merged["where"] = {**select["where"], **given["select"].get("where", {})}
             try:
-                found = _averaged(self._rows(merged, what), column, merged.get("averaged_over"))
+                other = self._instead(item, rows[0], what)
             except _Obstacle as obstacle:
                 return outcome, f"{given['what']}: {obstacle}", False
-            other = outcomes.judge(test, _values(found, column), spread=spread)
             text = f"{given['what']} ({other.measured})"
         outcome = outcomes.with_power(outcome, text, other)
-        turned = other.state != outcome.state if outcome.state != UNDECIDED else None
-        return outcome, f"{text}: {other.state}", turned
+        return outcome, f"{text}: {other.state}", other.state != outcome.state
+
+    def _instead(self, item: Mapping[str, Any], row: tables.Row, what: str) -> Outcome:
+        """Return the outcome with the rows of the counterfactual, of the same group as `row`."""
+        select, changes = item["select"], item["counterfactual"]["select"]
+        merged = merge(select, changes)
+        if by := select.get("each"):
+            merged["where"][by] = changes.get("where", {}).get(by, row[by])
+        rows = self._rows(merged, what)
+        where = f"{what}, counterfactual: {self._folder / merged['table']}.tsv"
+        _check_values(rows, merged["column"], "holds" in item["test"], where)
+        values = _values(_averaged(rows, merged, where), merged["column"])
+        return outcomes.judge(item["test"], values, spread=item["spread"])
 
     def _is_surrogate(self, row: tables.Row, path: Path) -> bool:
         status = row.get("status")
@@ -150,20 +164,44 @@ def _values(rows: Sequence[tables.Row], column: str) -> list[float]:
     return [math.nan if (value := row[column]) is None else float(value) for row in rows]
 
 
-def _averaged(rows: list[tables.Row], column: str, over: str | None) -> list[tables.Row]:
-    """Return a row per repeat with the mean of a column, and of its twins, over another column."""
+def _averaged(rows: list[tables.Row], select: Mapping[str, Any], where: str) -> list[tables.Row]:
+    """Return a row per repeat with the mean of the column, and of its twins, over another column.
+
+    Each mean is over the same values of the other column, each of them once.
+    """
+    over, column = select.get("averaged_over"), select["column"]
     if over is None:
         return rows
     twin, found = f"{summaries.TWIN}{column}", []
-    for _, group in groups(rows, "repeat"):
+    members = list(dict.fromkeys(row[over] for row in rows))
+    for key, group in groups(rows, "repeat"):
+        if len(group) != len(members) or {row[over] for row in group} != set(members):
+            raise ConfigError(
+                f"{where}, repeat {key['repeat']}: averaged_over needs one row for each of "
+                f"{len(members)} values of '{over}', got {len(group)} rows: add to 'where'"
+            )
         row = dict(group[0])
-        for name in (column, twin) if twin in row else (column,):
-            values = _values(group, name)
-            row[name] = sum(values) / len(values)
-        if twin in row and math.isnan(*_values([row], twin)):
-            row[twin] = None  # not every one has a twin
+        row[column] = sum(_values(group, column)) / len(group)
+        if twin in row:  # None where not every one has a twin
+            alone = any(member[twin] is None for member in group)
+            row[twin] = None if alone else sum(_values(group, twin)) / len(group)
         found.append(row)
     return found
+
+
+def _require_independent(rows: Sequence[tables.Row], item: Mapping[str, Any], where: str) -> None:
+    """Refuse two rows of one repeat where a test takes rows for independent runs."""
+    ((kind, given),) = item["test"].items()
+    most = given == "most" or (isinstance(given, Mapping) and given.get("of") == "most")
+    if "repeat" not in rows[0] or not item["spread"] or not (kind in ("one_run", "mean") or most):
+        return
+    counts = Counter(row["repeat"] for row in rows)
+    repeat, n = counts.most_common(1)[0]
+    if n > 1:
+        raise ConfigError(
+            f"{where}: {n} rows are of repeat {repeat}, and '{kind}' needs one row per repeat: "
+            "use 'each', 'averaged_over', or a narrower 'where'"
+        )
 
 
 def _rounding(
@@ -171,22 +209,21 @@ def _rounding(
 ) -> str:
     """Return in words how rounding decides the outcome; empty if it does not."""
     names = [f"{prefix}{column}" for prefix in (summaries.TWIN, summaries.LEAST, summaries.MOST)]
-    pairs = [
-        (row[column], [row[name] for name in names if row.get(name) is not None]) for row in rows
-    ]
-    if not any(twins for _, twins in pairs):
+    twins = [[row[name] for name in names if row.get(name) is not None] for row in rows]
+    if not any(twins):
         return ""
-    options = [[_number(own), *map(_number, twins)] for own, twins in pairs]
-    states = {
-        outcomes.judge(test, values, spread=spread).state
-        for values in (
-            [some[0] for some in options],
-            [some[min(1, len(some) - 1)] for some in options],
-            [min(some) for some in options],
-            [max(some) for some in options],
-        )
-    }
-    change = max(max(some) - min(some) for some in options)
+    options = [_values([{column: x} for x in (row[column], *some)], column)
+               for row, some in zip(rows, twins, strict=True)]  # fmt: skip
+    ends = [(min(some, key=_last), max(some, key=_last)) for some in options]
+    exchanged = (
+        [some[0] for some in options],
+        [some[min(1, len(some) - 1)] for some in options],
+        [least for least, _ in ends],
+        [most for _, most in ends],
+    )
+    states = {outcomes.judge(test, values, spread=spread).state for values in exchanged}
+    lasts = [(_last(least), _last(most)) for least, most in ends]
+    change = max(0.0 if least == most else most - least for least, most in lasts)
     text = f"one rounding of the starts changes a repeat by up to {tables.show(change)}"
     if len(states) > 1:
         return f"rounding decides: {text}, which changes the outcome"
@@ -197,9 +234,9 @@ def _rounding(
     return ""
 
 
-def _number(value: tables.Value) -> float:
-    """Return a value as a number; a repeat without a result is beyond all numbers."""
-    return math.inf if value is None or (value != value) else float(value)
+def _last(value: float) -> float:
+    """Return a value for sorting; a repeat without a result is beyond all numbers."""
+    return math.inf if math.isnan(value) else value
 
 
 def _check_values(rows: Sequence[tables.Row], column: str, flags: bool, where: str) -> None:
@@ -212,7 +249,7 @@ def _check_values(rows: Sequence[tables.Row], column: str, flags: bool, where: s
             hint = "test it with 'holds'" if isinstance(value, bool) else "it must hold numbers"
         else:
             continue
-        raise ConfigError(f"{where} holds {tables.show(value)!r}: {hint}")
+        raise ConfigError(f"{where}: column '{column}' holds {tables.show(value)!r}: {hint}")
 
 
 def _among(value: tables.Value, wanted: Any) -> bool:

@@ -4,6 +4,9 @@ A test takes the values of all repeats and says that the printed item holds, tha
 these repeats cannot decide, and then how many would. Each test also has a counterfactual: the same
 values held against something that must not hold. A test that would hold there, too, has no power,
 and its outcome is "undecided".
+
+A repeat without a result never helps: it counts as false under flags and limits, and where it could
+change a range or a mean, nothing holds.
 """
 
 from __future__ import annotations
@@ -20,9 +23,13 @@ from fedcore.reports import tables
 
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 LEVEL = 0.05  # of every test
+ENOUGH = 39  # runs whose range a further run leaves with probability 2 / (ENOUGH + 1) = LEVEL
 MOST = 10_000  # largest number of repeats that is worth naming
 SHIFT = 1.5  # factor on a printed number that must turn the outcome
 FURTHER = 3.0  # factor on measured values that must take them over a limit
+SLACK = 1 + 1e-9  # for rounding errors of a comparison with printed digits
+# Tests of a tolerance in which the print may lie near one end: one of two shifts must turn them.
+RANGES = ("one_run", "between")
 
 Values = Sequence[float | bool | None]
 
@@ -60,7 +67,8 @@ def judge(test: Mapping[str, Any], values: Values, *, spread: bool = True) -> Ou
     test : mapping
         One of the tests of ``claims.schema.yaml``, such as ``{"one_run": "337"}``.
     values : sequence of float or bool or None
-        One per repeat; None and NaN stand for a repeat without a result.
+        One per repeat, independent of one another; None and NaN stand for a repeat without a
+        result.
     spread : bool
         False for values that are computed and have no spread over repeats; one is enough then.
 
@@ -77,6 +85,10 @@ def turned(
 ) -> tuple[str, Outcome]:
     """Return the counterfactual that a test has by itself, in words, and its outcome.
 
+    What fails is asked whether it would hold if every run had come out as printed. What holds is
+    held against a number half as large again and against half of it; values are taken three times
+    as far towards or beyond a limit.
+
     Parameters
     ----------
     test, values, spread
@@ -91,126 +103,174 @@ def turned(
     """
     ((kind, given),) = test.items()
     numbers = _numbers(values)
+    if state == FAILS:
+        perfect = [_perfect(kind, given)] * len(numbers)
+        return "every run as printed", judge(test, perfect, spread=spread)
     if kind == "holds":
         flipped = [x if math.isnan(x) else 1.0 - x for x in numbers]
-        return "all values turned round", _flags(given, flipped, spread)
-    if kind in ("one_run", "mean", "equals"):
-        number = given["of"] if kind == "mean" else given
-        middle = float(np.nanmedian(numbers)) if not all(map(math.isnan, numbers)) else math.nan
-        others = [middle] if state == FAILS else [float(number) * x for x in (SHIFT, 2.0 - SHIFT)]
-        changes = []
-        for other in others:
-            shown = _shown_like(number, other) if state == HOLDS else other
-            test = {kind: {**given, "of": shown} if kind == "mean" else shown}
-            outcome = judge(test, numbers, spread=spread)
-            changes.append((f"{_text(shown)} printed", outcome))
-        return next((change for change in changes if change[1].state != state), changes[0])
+        return "every run turned round", judge(test, flipped, spread=spread)
+    if kind in ("at_most", "at_least"):
+        worse = [x * FURTHER if (x > 0) == (kind == "at_most") else x / FURTHER for x in numbers]
+        return "values three times worse", judge(test, worse, spread=spread)
     if kind == "between":
-        low, high = given
-        moved = [(low + high) / 2 if state == FAILS else high + (high - low) + 1.0] * len(numbers)
-        side = "inside" if state == FAILS else "beyond"
-        return f"values {side} the interval", _between(given, moved, spread)
-    if state == FAILS:
-        moved = [float(given["limit"])] * len(numbers)
-        return "values at the limit", _TESTS[kind](given, moved, spread)
-    factor = FURTHER if kind == "at_most" else 1.0 / FURTHER
-    return scaled(test, numbers, factor, spread=spread)
+        shifts = [(text, test, moved) for text, moved in _moved(given, numbers)]
+    else:
+        shifts = [
+            (f"{_text(x)} printed", _with(test, x), numbers)
+            for x in shifted(given["of"] if kind == "mean" else given, _margin(kind, given))
+        ]
+    found = [(what, judge(one, moved, spread=spread)) for what, one, moved in shifts]
+    wanted = [pair for pair in found if (pair[1].state != state) == (kind in RANGES)]
+    return (wanted or found)[0]
+
+
+def shifted(printed: str | float, margin: float = 0.0) -> list[str | float]:
+    """Return a printed number half as large again, and half of it, with as many digits.
+
+    0 is shifted by three margins, or by 1 without a margin.
+
+    Examples
+    --------
+    >>> shifted("337"), shifted("1.80e-06"), shifted(0.0, margin=0.5)
+    (['506', '168'], ['2.70e-06', '9.00e-07'], [1.5, -1.5])
+    """
+    x = float(printed)
+    step = 3 * margin or 1.0
+    others = [x * SHIFT, x * (2.0 - SHIFT)] if x else [step, -step]
+    return [_shown_like(printed, other) for other in others]
 
 
 def scaled(
     test: Mapping[str, Any], values: Values, factor: float, *, spread: bool = True
-) -> tuple[str, Outcome]:
-    """Return "<factor> times the measured values", and the outcome with these."""
-    moved = [x * factor for x in _numbers(values)]
-    return f"{tables.show(factor)} times the measured values", judge(test, moved, spread=spread)
+) -> Outcome:
+    """Return the outcome with values times a factor."""
+    return judge(test, [x * factor for x in _numbers(values)], spread=spread)
 
 
 def with_power(outcome: Outcome, what: str, other: Outcome) -> Outcome:
     """Return an outcome, undecided if the counterfactual `other` would hold as well."""
     if outcome.state != HOLDS or other.state != HOLDS:
         return outcome
-    return replace(outcome, state=UNDECIDED, lack=f"the same values would also agree with {what}")
+    return replace(outcome, state=UNDECIDED, lack=f"no power: it would also hold with {what}")
 
 
 def _numbers(values: Values) -> list[float]:
     return [math.nan if value is None else float(value) for value in values]
 
 
+def _perfect(kind: str, given: Any) -> float:
+    """Return a value that agrees with what is printed."""
+    if kind == "between":
+        return (given[0] + given[1]) / 2
+    if kind in ("at_most", "at_least"):
+        return float(given["limit"])
+    return 1.0 if kind == "holds" else float(given["of"] if kind == "mean" else given)
+
+
+def _with(test: Mapping[str, Any], number: str | float) -> dict[str, Any]:
+    """Return a test with another printed number."""
+    ((kind, given),) = test.items()
+    if kind != "mean":
+        return {kind: number}
+    # The margin stays what it was, as it says how exactly the printed number is known.
+    return {kind: {**given, "of": number, "margin": _margin(kind, given), "absolute": True}}
+
+
+def _margin(kind: str, given: Any) -> float:
+    if kind != "mean":
+        return 0.0
+    return float(given["margin"] * (1.0 if given.get("absolute") else abs(float(given["of"]))))
+
+
+def _moved(given: Sequence[float], numbers: list[float]) -> list[tuple[str, list[float]]]:
+    """Return values half as large again, and half of them; beyond an interval around 0."""
+    low, high = given
+    if low <= 0 <= high:
+        beyond = 1.5 * (high - low) or 1.0
+        return [("values off by three tolerances", [x + beyond for x in numbers])]
+    factors = (SHIFT, 2.0 - SHIFT)
+    return [(f"{tables.show(f)} times the values", [x * f for x in numbers]) for f in factors]
+
+
 def _one_run(printed: str | float, values: list[float], spread: bool) -> Outcome:
     """Printed number of one run: within the range of ours, widened by half of its last digit."""
     x, half = float(printed), _half_digit(printed)
-    known = [v for v in values if not math.isnan(v)]
-    gone = len(values) - len(known)
+    known = [v for v in values if math.isfinite(v)]
+    n, gone = len(known), len(values) - len(known)
     if not known:
         return _none(values, f"a range around {printed}")
-    low, high = min(known) - half, math.inf if gone else max(known) + half
-    shown = f"{tables.show(min(known))} to {'never' if gone else tables.show(max(known))}"
-    accepted = f"within the range of {len(values)} runs, {shown}"
-    below = sum(v < x for v in known)
-    place = f"{below} of {len(values)} below"
+    ends = f"{tables.show(min(known))} to {tables.show(max(known))}"
+    accepted = f"within the range of {n} run{'s' if n > 1 else ''}, {ends}"
+    place = f"{sum(v < x for v in known)} of {len(values)} below"
     outcome = Outcome(HOLDS, tables.show(float(np.median(known))), accepted, place)
-    if low <= x <= high:
+    if min(known) - half * SLACK <= x <= max(known) + half * SLACK:
         return outcome
-    if not spread or (len(known) > 1 and min(known) == max(known)):
+    if gone and x > max(known):
+        lack = f"{gone} of {len(values)} runs without a result may lie beyond the others"
+        return replace(outcome, state=UNDECIDED, lack=lack)
+    outlies = _outlies(x, half, known)
+    if not spread or outlies(n):
         return replace(outcome, state=FAILS)
-    far, needed = _outlies(x, known)
-    if far:
-        return replace(outcome, state=FAILS)
-    lack = "one run has no spread" if len(known) == 1 else "too few runs to call it an outlier"
-    return replace(outcome, state=UNDECIDED, lack=f"{lack}; {needed}")
+    lack = "one run has no spread" if n == 1 else "too few runs to call it an outlier"
+    return replace(outcome, state=UNDECIDED, lack=f"{lack}; {_more(outlies, n)}")
 
 
-def _outlies(x: float, known: list[float]) -> tuple[bool, str]:
-    """Whether a further run would be as far as `x` with probability below `LEVEL`; else what would.
+def _outlies(x: float, half: float, known: list[float]) -> Callable[[int], bool]:
+    """Return whether `n` runs like the known ones show that `x`, outside their range, is none.
 
-    Student's prediction interval, of logarithms where all numbers are positive.
+    A further run then is as far out with probability below `LEVEL`: by Student's prediction
+    interval, of logarithms where all numbers are positive, with a deviation of half a printed digit
+    at least; and for `ENOUGH` runs by their range, whatever the distribution.
     """
     if len(known) == 1:
-        return False, "five runs at least"
+        return lambda n: n >= 5  # a guess, as nothing is known of the spread
     sample = np.array(known)
     if x > 0 and (sample > 0).all():
-        sample, x = np.log(sample), math.log(x)
-    away = abs(x - sample.mean()) / sample.std(ddof=1)
+        sample, x, half = np.log(sample), math.log(x), half / x
+    deviation = max(float(sample.std(ddof=1)), half)
+    away = abs(x - float(sample.mean())) / deviation if deviation > 0 else math.inf
 
     def outlies(n: int) -> bool:
-        return bool(2 * stats.t.sf(away / math.sqrt(1 + 1 / n), n - 1) < LEVEL)
+        by_student = 2 * stats.t.sf(away / math.sqrt(1 + 1 / n), n - 1) < LEVEL
+        return bool(n >= ENOUGH or by_student)
 
-    if outlies(len(known)):
-        return True, ""
-    return False, _more(outlies, len(known))
+    return outlies
 
 
 def _mean(given: Mapping[str, Any], values: list[float], spread: bool) -> Outcome:
     """Printed mean, or exact value: two one-sided tests against a margin."""
     x, runs = float(given["of"]), given.get("runs")
-    margin = given["margin"] if given.get("absolute") else given["margin"] * abs(x)
-    margin = max(margin, _half_digit(given["of"]))
-    known = np.array([v for v in values if not math.isnan(v)])
-    accepted = f"{given['of']} ± {tables.show(margin)}"
-    if len(known) < len(values) or not len(known):
+    margin = max(_margin("mean", given), _half_digit(given["of"])) * SLACK
+    known = np.array([v for v in values if math.isfinite(v)])
+    n, gone = len(known), len(values) - len(known)
+    accepted = f"{given['of']} ± {tables.show(float(f'{margin:.6g}'))}"
+    if not n:
         return _none(values, accepted)
-    mean, n = float(known.mean()), len(known)
-    if not spread or n == 1:
-        near = abs(mean - x) <= margin
-        state = (HOLDS if near else FAILS) if not spread else UNDECIDED
-        lack = "" if not spread else "one run has no spread; five runs at least"
-        return Outcome(state, tables.show(mean), accepted, "computed" if not spread else "", lack)
+    mean = float(known.mean())
+    if not spread:
+        near = not gone and bool((abs(known - x) <= margin).all())
+        return Outcome(HOLDS if near else FAILS, _range(values), accepted, "computed")
+    if n == 1:
+        lack = "one run has no spread; about 4 more would decide"
+        return Outcome(UNDECIDED, tables.show(mean), accepted, "", lack)
     deviation = float(known.std(ddof=1))
 
     def width(n: int) -> float:
         error = deviation * math.sqrt(1 / n + (1 / runs if runs else 0.0))
         return float(stats.t.ppf(1 - LEVEL, n - 1)) * error
 
-    low, high = mean - width(n), mean + width(n)
-    place = f"90 % interval {tables.show(low)} to {tables.show(high)}"
+    ends = tables.show(mean - width(n)), tables.show(mean + width(n))
+    place = f"90 % interval {ends[0]} to {ends[1]}"
     if runs:
         place += f", with the spread of the {runs} printed run{'s' if runs > 1 else ''}"
     outcome = Outcome(HOLDS, f"{tables.show(mean)} (mean)", accepted, place)
     away = abs(mean - x)
-    if away + width(n) <= margin:
-        return outcome
     if away - width(n) > margin:
         return replace(outcome, state=FAILS)
+    if gone:
+        return replace(outcome, state=UNDECIDED, lack=_without(values))
+    if away + width(n) <= margin:
+        return outcome
     lack = _more(lambda m: width(m) <= abs(margin - away), n)
     return replace(outcome, state=UNDECIDED, lack=f"the interval crosses the margin; {lack}")
 
@@ -218,7 +278,7 @@ def _mean(given: Mapping[str, Any], values: list[float], spread: bool) -> Outcom
 def _equals(printed: str | float, values: list[float], spread: bool) -> Outcome:
     """Count or exact number: every value is it, to the printed digits."""
     x, half = float(printed), _half_digit(printed)
-    right = [abs(v - x) <= half * (1 + 1e-9) for v in values]
+    right = [abs(v - x) <= half * SLACK for v in values]
     share = f"{sum(right)} of {len(right)} equal"
     return Outcome(HOLDS if all(right) else FAILS, _range(values), f"{printed} in every run", share)
 
@@ -226,7 +286,7 @@ def _equals(printed: str | float, values: list[float], spread: bool) -> Outcome:
 def _limit(sign: float) -> Callable[[Mapping[str, Any], list[float], bool], Outcome]:
     def limited(given: Mapping[str, Any], values: list[float], spread: bool) -> Outcome:
         limit, of = given["limit"], given.get("of", "every")
-        within = [0.0 if math.isnan(v) else float(sign * v <= sign * limit) for v in values]
+        within = [float(sign * v <= sign * limit) for v in values]  # not so for NaN
         flags = _flags(of, within, spread)
         word = "at most" if sign > 0 else "at least"
         runs = "every run" if of == "every" else "most runs"
@@ -258,9 +318,9 @@ def _flags(of: str, values: list[float], spread: bool) -> Outcome:
         return replace(outcome, state=FAILS)
     if sure(right, n) or (not spread and right == n):
         return outcome
-    if sure(n - right, n) or (not spread and right < n):
+    if sure(n - right, n) or not spread:
         return replace(outcome, state=FAILS)
-    lack = _more(lambda m: sure(round(right * m / n), m) or sure(round((n - right) * m / n), m), n)
+    lack = _more(lambda m: sure(round(max(right, n - right) * m / n), m), n)
     return replace(outcome, state=UNDECIDED, lack=f"{share} may be chance; {lack}")
 
 
@@ -276,18 +336,21 @@ _TESTS: dict[str, Callable[[Any, list[float], bool], Outcome]] = {
 
 
 def _none(values: list[float], accepted: str) -> Outcome:
-    """Return the outcome where repeats without a result leave no mean or range."""
-    gone = sum(map(math.isnan, values))
-    measured = f"{gone} of {len(values)} without a result"
-    return Outcome(FAILS if gone == len(values) else UNDECIDED, measured, accepted, "", measured)
+    """Return the outcome where no repeat has a result."""
+    return Outcome(FAILS, _without(values), accepted, "")
+
+
+def _without(values: list[float]) -> str:
+    gone = sum(not math.isfinite(v) for v in values)
+    return f"{gone} of {len(values)} runs without a result"
 
 
 def _more(decides: Callable[[int], bool], n: int) -> str:
-    """Return how many repeats would decide if the spread stayed as it is."""
+    """Return how many more repeats would decide if the spread stayed as it is."""
     m = n
     while m < MOST and not decides(m):
         m += max(1, m // 20)
-    return f"about {m} would decide" if m < MOST else "no number of runs would decide"
+    return f"about {m - n} more would decide" if m < MOST else "no number of runs would decide"
 
 
 def _range(values: list[float]) -> str:

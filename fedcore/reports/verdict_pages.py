@@ -15,7 +15,7 @@ from fedcore.reports.verdicts import CHECKS, SOFTWARE, VERDICTS, Verdict
 
 # From the worst to the best; `worse` compares by it.
 RANK = (
-    "fails", "not run", "not comparable", "surrogate data", "undecided", "deviates",
+    "fails", "not run", "not comparable", "surrogate data", "deviates", "undecided",
     "contradicts itself", "holds with a departure", "reproduced", "passes",
 )  # fmt: skip
 
@@ -100,14 +100,40 @@ def summary(verdicts: Iterable[Verdict]) -> str:
     return "\n".join(lines) or "no printed items"
 
 
-def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[tuple[Verdict, str]]:
-    """Return the verdicts that are worse than the kept ones of the same items, with those."""
-    before = {(v.paper, v.id): v.verdict for v in kept}
-    return [
-        (v, before[v.paper, v.id])
-        for v in new
-        if (v.paper, v.id) in before and RANK.index(v.verdict) < RANK.index(before[v.paper, v.id])
-    ]
+def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[str]:
+    """Return in words which kept verdicts have become worse, or are gone, in the papers of `new`.
+
+    Parameters
+    ----------
+    new, kept : iterable of Verdict
+
+    Returns
+    -------
+    list of str
+    """
+    now = {(v.paper, v.id): v.verdict for v in new}
+    papers, lines = {paper for paper, _ in now}, []
+    for v in kept:
+        verdict = now.get((v.paper, v.id))
+        if v.paper in papers and verdict is None:
+            lines.append(f"{v.paper}/{v.id}: gone, was {v.verdict}")
+        elif verdict is not None and RANK.index(verdict) < RANK.index(v.verdict):
+            lines.append(f"{v.paper}/{v.id}: {verdict}, was {v.verdict}")
+    return lines
+
+
+def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
+    """Read a table of verdicts, or all tables of a folder.
+
+    Raises
+    ------
+    DataError
+        As `read`, and when a folder has no table.
+    """
+    files = sorted(Path(path).glob("[!.]*.tsv")) if Path(path).is_dir() else [Path(path)]
+    if not files:
+        raise DataError(f"there are no verdicts in {path}; run the workflow first")
+    return [verdict for file in files for verdict in read(file)]
 
 
 def counts(verdicts: Iterable[Verdict]) -> list[tables.Row]:

@@ -171,25 +171,41 @@ def _verdict(
         return replace(start, reason=first.obstacle, protocol=_protocol(first, departures))
     if start.section != SOFTWARE and any(reading.surrogate for reading in made):
         on = next(reading for reading in made if reading.surrogate)
-        return _filled(start, on, item, departures, "surrogate data", "measured on stand-ins")
+        return _filled(start, on, departures, "surrogate data", "measured on stand-ins")
     if start.section == SOFTWARE:
         verdict = "not run" if first.obstacle else CHECKS[first.outcome.state]
-        return _filled(start, first, item, departures, verdict, _because(item, first))
-    holding = next((r for r in made if r.outcome.state == HOLDS), None)
-    if first.outcome.state == UNDECIDED and not first.obstacle:
-        decided, verdict = first, "undecided"
-    elif holding is None:
-        undecided = next((r for r in made if r.outcome.state == UNDECIDED), None)
-        decided = undecided or made[0]
-        verdict = "undecided" if undecided else "deviates"
-    else:
-        decided, grounds = holding, {departures[n]["ground"] for n in holding.departures}
-        verdict = "holds with a departure" if grounds else "reproduced"
-        if grounds == {"contradiction"} and first.outcome.state == FAILS:
-            verdict = "contradicts itself"
-    reasons = [_because(item, decided)]
+        return _filled(start, first, departures, verdict, _because(item, first))
+    decided, verdict = _decided(first, made, departures)
+    reasons = [decided.obstacle, _because(item, decided)]
     reasons += [_tried(r, departures) for r in (first, *others) if r is not decided]
-    return _filled(start, decided, item, departures, verdict, "; ".join(filter(None, reasons)))
+    return _filled(start, decided, departures, verdict, "; ".join(filter(None, reasons)))
+
+
+def _decided(
+    first: Reading, made: Sequence[Reading], departures: Mapping[str, Mapping[str, Any]]
+) -> tuple[Reading, str]:
+    """Return the reading that the verdict rests on, and the verdict; `first` is nearest the print.
+
+    Other readings count only where the first fails or could not be run. Where none agrees, a
+    failure of the others says nothing of a first one that was not run.
+    """
+    by_state = {reading.outcome.state: reading for reading in reversed(made)}
+    if not first.obstacle and first.outcome.state == UNDECIDED:
+        return first, "undecided"
+    if HOLDS in by_state:
+        holding = by_state[HOLDS]
+        if not holding.departures:
+            return holding, "reproduced"
+        names = (*first.departures, *holding.departures)
+        blamed = all(departures[name]["ground"] == "contradiction" for name in names)
+        if blamed and holding is not first and not first.obstacle:
+            return holding, "contradicts itself"
+        return holding, "holds with a departure"
+    if first.obstacle:
+        return first, "not run"
+    if UNDECIDED in by_state:
+        return by_state[UNDECIDED], "undecided"
+    return first, "deviates"
 
 
 def _because(item: Mapping[str, Any], reading: Reading) -> str:
@@ -210,7 +226,9 @@ def _protocol(reading: Reading, departures: Mapping[str, Mapping[str, Any]]) -> 
         departure = departures[name]
         ground = departure["ground"]
         if ground == "fitted":
-            ground = f"fitted: one of {departure['tried']} readings tried on {departure['searched']}"
+            ground = (
+                f"fitted: one of {departure['tried']} readings tried on {departure['searched']}"
+            )
         words.append(f"{departure['what']} ({ground})")
     return "; ".join(words) or "as printed"
 
@@ -218,13 +236,11 @@ def _protocol(reading: Reading, departures: Mapping[str, Mapping[str, Any]]) -> 
 def _filled(
     start: Verdict,
     reading: Reading,
-    item: Mapping[str, Any],
     departures: Mapping[str, Mapping[str, Any]],
     verdict: str,
     reason: str,
 ) -> Verdict:
     known = [value for value in reading.values if not math.isnan(value)]
-    flags = "holds" in item["test"]
     outcome = reading.outcome
     return replace(
         start,
@@ -232,8 +248,8 @@ def _filled(
         accepted=outcome.accepted,
         measured=outcome.measured,
         place=outcome.place,
-        low=None if flags else min(known, default=None),
-        high=None if flags else max(known, default=None),
+        low=None if reading.flags else min(known, default=None),
+        high=None if reading.flags else max(known, default=None),
         count=len(reading.values),
         missing=len(reading.values) - len(known),
         verdict=verdict,
