@@ -15,7 +15,7 @@ from typing import Any
 
 from fedcore.config.schemas import check
 from fedcore.config.short_forms import merge
-from fedcore.config.strict_yaml import parse_yaml, read_yaml
+from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import ConfigError, nearest, require_known
 
 # Keys of a claim; in a row of `each` they replace those of the claim.
@@ -27,7 +27,7 @@ REPLACED = ("test", "unchecked", "counterfactual")  # of one key each, so not me
 NUMBERS = ("limit", "margin", "between", "scale")  # read as numbers after filling
 CHOSEN = {"mean", "at_most", "at_least", "between"}  # tests with a margin or limit
 NUMBER = r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?"
-EMPTY: dict[str, Any] = {"departures": {}, "tables": {}, "claims": [], "software": []}
+EMPTY: dict[str, Any] = {"tables": {}, "claims": []}
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def read(path: Path) -> dict[str, Any]:
     ConfigError
         As `written_out`.
     """
-    return written_out(read_yaml(path), str(path)) if path.is_file() else dict(EMPTY)
+    return written_out(read_yaml(path) if path.is_file() else EMPTY, str(path))
 
 
 def written_out(claims: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -235,5 +235,7 @@ def _filled(value: Any, known: Mapping[str, Any], where: str, *, number: bool = 
     alone = re.fullmatch(r"{(\w+)}", value)
     if alone:
         found = known[alone[1]]
-        return parse_yaml(found, where) if number and isinstance(found, str) else found
+        if number and isinstance(found, str) and re.fullmatch(NUMBER, found):
+            return float(found)  # YAML takes 1e-6 for text
+        return found
     return re.sub(r"{(\w+)}", lambda name: str(known[name[1]]), value)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from fedcore.config.short_forms import VALUE, merge, written_out
-from fedcore.config.strict_yaml import parse_yaml, read_yaml
+from fedcore.config.short_forms import merge, written_out
+from fedcore.config.strict_yaml import parse_yaml
 from fedcore.errors import ConfigError
-
-SCHEMAS = Path(__file__).parents[2] / "workflow/schemas"
 
 
 def written(text="{}", *, quick=False):
-    paper = {"problems": {}, "experiments": {}, "published": [], **parse_yaml(text, "text")}
+    paper = {"problems": {}, "experiments": {}, **parse_yaml(text, "text")}
     return written_out(paper, "p.yaml", quick=quick)
 
 
@@ -102,49 +98,6 @@ def test_the_quick_run_is_said_beside_experiments_runs_and_variants():
     }
 
 
-def test_published_values_in_groups():
-    found = written("""
-published:
-  - id: alone
-    printed: "5"
-    accept: {equals: "{printed}"}
-  - source: Table 1
-    select: {table: counts, where: {rule: kkt}}
-    each:
-      - {method: A, rounds: "337", error: "1.80e-06"}
-      - method: B
-        rounds: 2
-        error: x
-        because: why
-        otherwise: {reading: r, select: {where: {b: 2}}}
-    items:
-      - id: table1-{method}
-        select: {where: {method: "{method}"}, column: rounds}
-        printed: "{rounds}"
-        accept: {within: {of: "{printed}", relative: 0.1}}
-      - each: [{n: 1}, {n: 2}]
-        id: table1-{method}-{n}
-        printed: "{error} for {n}"
-        select: {where: {n: "{n}"}}
-""")["published"]  # fmt: skip
-    assert [line["id"] for line in found] == [
-        "alone", "table1-A", "table1-A-1", "table1-A-2", "table1-B", "table1-B-1", "table1-B-2",
-    ]  # fmt: skip
-    assert found[0] == {"id": "alone", "printed": "5", "accept": {"equals": 5}}
-    assert found[1] == {
-        "source": "Table 1",
-        "id": "table1-A",
-        "select": {"table": "counts", "where": {"rule": "kkt", "method": "A"}, "column": "rounds"},
-        "printed": "337",
-        "accept": {"within": {"of": 337, "relative": 0.1}},
-    }
-    assert found[3]["printed"] == "1.80e-06 for 2" and found[3]["select"]["where"]["n"] == 2
-    # A reading says what differs from the printed one.
-    assert found[5]["because"] == "why" and found[5]["otherwise"]["select"] == {
-        "table": "counts", "where": {"rule": "kkt", "n": 1, "b": 2},
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -153,21 +106,12 @@ published:
             "experiments: {e: {runs: [{variants: [{a: {}, a-b: {}}, {b-c: {}, c: {}}]}]}}",
             "p.yaml, experiment e: two variants are called 'a-b-c'",
         ),
-        (
-            "published: [{id: '{methd}', each: [{method: A}]}]",
-            "p.yaml, published: '{methd}' names 'methd': did you mean 'method'?",
-        ),
     ],
 )
 def test_what_cannot_be_written_out(text, words):
     with pytest.raises(ConfigError) as error:
         written(text)
     assert words in str(error.value)
-
-
-def test_rows_lay_every_key_of_a_published_value():
-    schema = read_yaml(SCHEMAS / "published.schema.yaml")
-    assert set(VALUE) == set(schema["$defs"]["published"]["properties"])
 
 
 def test_merging_leaves_what_it_merges():
