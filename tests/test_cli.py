@@ -353,36 +353,93 @@ def test_misspelt_commands_have_status_2(changes):
     assert call(*RUN, *changes).exit_code == 2
 
 
-def test_verdicts(tmp_path):
+def made(paper="faps", verdict="reproduced", name="table1", **more):
+    plain = dict(
+        section="claims", source="Table 1", kind="cell", quantity="iterations", printed="207",
+        protocol="as printed", accepted="200 to 220", measured="210", place="1 of 5 below",
+        low=200.0, high=220.0, count=5, missing=0, reason=f"because of {paper}",
+        counterfactual="310 printed: fails", turned=True,
+    )  # fmt: skip
+    return verdicts.Verdict(paper=paper, id=name, verdict=verdict, **(plain | more))
+
+
+@pytest.fixture
+def judged(tmp_path):
+    """A folder of results with the verdicts of two papers, not yet merged."""
     folder = tmp_path / "results" / "verdicts"
-    for paper, outcome in (("faps", "reproduced"), ("fedrep", "deviates")):
-        verdict = verdicts.Verdict(
-            paper, "table1", "iterations", "Table 1", "table", "207", "210", 1.0, 2.0, 5, outcome,
-            f"because of {paper}",
-        )  # fmt: skip
-        verdict_pages.write([verdict], folder / f"{paper}.tsv")
-    assert "verdicts.tsv" in refused("verdicts", str(folder.parent))
-    result = call("verdicts", str(folder.parent), "--combine")
+    longer = made("fedrep", "deviates", "fig3", printed="FedRep " * 20)
+    verdict_pages.write([made(), made(name="table2", verdict="undecided")], folder / "faps.tsv")
+    verdict_pages.write([longer], folder / "fedrep.tsv")
+    return str(folder.parent)
+
+
+def test_verdicts(judged, tmp_path):
+    assert "verdicts.tsv" in refused("verdicts", judged)
+    result = call("verdicts", judged, "--combine")
     assert result.exit_code == 0, result.output
-    assert "faps    table1  207      210       reproduced" in result.output
-    assert "1 reproduced, 1 deviates" in result.output
+    assert "faps    table1  207" in result.output
+    assert "faps: 1 reproduced, 1 undecided (of 2 printed items)" in result.output
     assert "because" not in result.output
-    assert "because of faps" in call("verdicts", str(folder.parent), "--why").output
+    assert max(map(len, result.output.splitlines())) <= 120
     assert "no verdicts in" in refused("verdicts", str(tmp_path), "--combine")
+
+
+def test_verdicts_of_one_paper_or_of_one_kind(judged):
+    call("verdicts", judged, "--combine")
+    one = call("verdicts", judged, "--paper", "faps").output
+    assert "fedrep" not in one and "table2" in one and "of 2 printed items" in one
+    one = call("verdicts", judged, "--verdict", "deviates").output
+    assert "faps" not in one and "fig3" in one
+    one = call("verdicts", judged, "--paper", "faps", "--verdict", "undecided").output
+    assert "table2" in one and "table1" not in one
+    words = refused("verdicts", judged, "--paper", "fap")
+    assert "no such paper 'fap': did you mean 'faps'?" in words
+    assert "did you mean 'deviates'?" in refused("verdicts", judged, "--verdict", "deviate")
+
+
+@pytest.mark.parametrize("name", ["table1", "faps/table1"])
+def test_everything_about_one_verdict(judged, name):
+    call("verdicts", judged, "--combine")
+    assert call("verdicts", judged, "--show", name).output == (
+        "faps/table1: iterations\n"
+        "  printed: 207 (Table 1)\n"
+        "  measured: 210 [200, 220]\n"
+        "  accepted: 200 to 220\n"
+        "  place: 1 of 5 below\n"
+        "  runs: 5\n"
+        "  protocol: as printed\n"
+        "  verdict: reproduced\n"
+        "  reason: because of faps\n"
+        "  counterfactual: 310 printed: fails\n"
+    )
+    assert "did you mean 'faps/table1'?" in refused("verdicts", judged, "--show", "faps/table")
+
+
+def test_verdicts_that_became_worse_have_status_1(judged, tmp_path):
+    call("verdicts", judged, "--combine")
+    verdict_pages.write([made(name="table2"), made(name="old")], tmp_path / "kept" / "faps.tsv")
+    for kept in ("kept", "kept/faps.tsv"):
+        found = call("verdicts", judged, "--strict", str(tmp_path / kept))
+        assert found.exit_code == 1
+        assert found.stdout.splitlines() == [
+            "faps/table2: undecided, was reproduced", "faps/old: gone, was reproduced",
+        ]  # fmt: skip
+        assert "verdicts worse than in" in found.stderr
+    same = call("verdicts", judged, "--strict", f"{judged}/verdicts")
+    assert same.exit_code == 0 and "3 printed items" in same.output
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "no verdicts in" in refused("verdicts", judged, "--strict", str(empty))
 
 
 def test_verdicts_finds_those_of_the_quick_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "make quickstart or make reproduce" in refused("verdicts")
-    verdict = verdicts.Verdict(
-        "faps", "table1", "iterations", "Table 1", "table", "207", "210", 1.0, 2.0, 5, "reproduced",
-        "because",
-    )  # fmt: skip
-    verdict_pages.write([verdict], tmp_path / "results" / "quick" / "verdicts.tsv")
+    verdict_pages.write([made()], tmp_path / "results" / "quick" / "verdicts.tsv")
     quick = call("verdicts")
     assert quick.exit_code == 0 and "1 reproduced" in quick.stdout
     assert "quick run" in quick.stderr
-    verdict_pages.write([verdict], tmp_path / "results" / "verdicts.tsv")
+    verdict_pages.write([made()], tmp_path / "results" / "verdicts.tsv")
     assert call("verdicts").stderr == ""
 
 

@@ -342,12 +342,6 @@ def test_a_file_that_is_not_there(tmp_path):
         (("experiments", "first", "problems"), [], "experiment first: runs.0 has no problems"),
         (("experiments", "first", "repeats"), 2.0, "experiments.first.repeats: 2.0 is not"),
         (("problems", "easy", "label"), "{rank.nothing}", "problem easy: the label"),
-        (("published", 1, "id"), "easy", "two published values are called 'easy'"),
-        (
-            ("published", 0, "accept"),
-            {"between": [2, 1]},
-            "published easy: between [2, 1] is empty",
-        ),
     ],
 )
 def test_what_only_a_job_would_have_found(load, at, value, words):
@@ -394,9 +388,6 @@ OTHER, SECOND = ("problems", "other"), ("experiments", "second")
             {"variants": [{"a": {}}, {"b": {}}]},
             "experiments.second.runs.0: a grid cannot stand here",
         ),
-        (("published", 0, "each"), [{"select": None}], "published.0.each.0.select: None is not"),
-        (("published", 0, "each"), [{"otherwise": 5}], "published.0.each.0.otherwise: 5 is not"),
-        (("published", 0, "each"), [{"becuase": "x"}], "'becuase' of a row of each: did you mean"),
         ((*OTHER, "tags"), {"status": "official"}, "the tag 'status' is a column of every table"),
     ],
 )

@@ -167,6 +167,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
         shutil.copy2(ROOT / name, target)
     shutil.copy2(TINY / "config.yaml", checkout.root / CONFIG)
     shutil.copy2(TINY / "paper.yaml", checkout.root / "config/papers/tiny.yaml")
+    shutil.copy2(TINY / "claims.yaml", checkout.root / "config/claims/tiny.yaml")
     shutil.copy2(TINY / "report.py", checkout.root / "fedcore/reports/papers/tiny.py")
     shutil.copy2(TINY / "notebook.ipynb", checkout.root / "notebooks/tiny.ipynb")
     pixels = np.random.default_rng(0).integers(0, 256, (12, 2, 3))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 PAPER = "config/papers/tiny.yaml"
+CLAIMS = "config/claims/tiny.yaml"
 
 
 def sentence(text):
@@ -56,11 +57,21 @@ CONFIGURATION = {
         "audit, because, iterates, metrics, params, problems, quick, repeats, reproduces, runs, "
         "stop, together, twin",
     ),
-    "key of a published value": (
-        PAPER, "statistic: max", "statistics: max",
-        f"{PAPER}, published easy, top level: unknown key 'statistics': did you mean 'statistic'? "
-        "known: accept, because, id, kind, needs, otherwise, printed, provided, quantity, select, "
-        "source, statistic",
+    "key of an item": (
+        CLAIMS, "spread: false", "spraed: false",
+        f"{CLAIMS}, table1-power-easy: unknown key 'spraed': did you mean 'spread'? known: "
+        "because, counterfactual, departures, id, kind, needs, printed, quantity, readings, "
+        "select, source, spread, test, unchecked",
+    ),
+    "table of an item": (
+        CLAIMS, "{problem: faces}", "{problem: faces}, each: problem, tabel: ends",
+        f"{CLAIMS}, table1-power-faces.select: unknown key 'tabel': did you mean 'table'? known: "
+        "averaged_over, column, each, table, where",
+    ),
+    "problem of an item": (
+        CLAIMS, "needs: [faces]", "needs: [face]",
+        f"{CLAIMS}, table1-power-faces: needs the unknown problem 'face': did you mean 'faces'? "
+        "known: easy, faces, little, other",
     ),
     "algorithm": (
         PAPER, "algorithm: wk2023", "algorithm: wk2032",
@@ -222,7 +233,7 @@ def test_corrupt_history_stops_the_tables(corrupt):
 
 
 def test_data_that_cannot_be_had(first_run):
-    """One warning; its cells are left out, all others run, and its published value is 'not run'."""
+    """One warning; its cells are left out, all others run, and its printed item is 'not run'."""
     checkout, run = first_run
     warnings = [line for line in run.text.splitlines() if line.startswith("Not run, for want of ")]
     assert len(warnings) == 1

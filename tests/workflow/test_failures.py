@@ -72,7 +72,7 @@ def test_whatever_is_deleted_is_made_again(first_run, done, target):
     run = done.snakemake(*target)
     assert run.status == 0, run.text
     assert done.payload() == first_run[0].payload()
-    assert "tiny: 1 reproduced, 1 not run (of 2 published values)" in run.text
+    assert "tiny: 1 reproduced, 1 not run (of 2 printed items)" in run.text
 
 
 DERIVED = [
@@ -146,7 +146,12 @@ def test_data_that_are_gone_take_no_results_with_them(first_run, done):
 
 def add_paper(checkout, name):
     """Add a second paper, a copy of the first, and ask for both."""
-    for path in ("config/papers/{}.yaml", "fedcore/reports/papers/{}.py", "notebooks/{}.ipynb"):
+    for path in (
+        "config/papers/{}.yaml",
+        "config/claims/{}.yaml",
+        "fedcore/reports/papers/{}.py",
+        "notebooks/{}.ipynb",
+    ):
         shutil.copy2(checkout.root / path.format("tiny"), checkout.root / path.format(name))
     checkout.edit(f"notebooks/{name}.ipynb", "plans/tiny", f"plans/{name}")
     checkout.edit("tiny.yaml", "[tiny]", f"[tiny, {name}]")

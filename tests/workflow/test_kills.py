@@ -129,7 +129,7 @@ def test_killed(first_run, done, point):
     said = f"Removed {temporary} temporary file"
     assert (said in resumed.text) == (temporary > 0)
     assert not list(done.root.glob("*/**/.*.tmp.*"))
-    assert "tiny: 1 reproduced, 1 not run (of 2 published values)" in resumed.text
+    assert "tiny: 1 reproduced, 1 not run (of 2 printed items)" in resumed.text
     assert done.payload() == first_run[0].payload()
 
 

@@ -70,8 +70,7 @@ def test_notebooks_are_stored_clean_and_define_nothing(path):
 
 
 # Objects whose keys are checked elsewhere: by an algorithm's Params, a generator's signature, a
-# loader, a partitioner, published.schema.yaml or the paper's schema, or once short forms are
-# expanded.
+# loader, a partitioner or the paper's schema, or once short forms are expanded.
 OPEN = {
     "config: overrides.*",
     "paper: $defs.params",
@@ -80,11 +79,7 @@ OPEN = {
     "paper: $defs.problem.params",
     "paper: $defs.problem.options",
     "paper: $defs.problem.partition",
-    "paper: $defs.published",
-    "paper: $defs.published.each[]",
-    "paper: $defs.select",
-    "paper: $defs.otherwise",
-    "paper: $defs.otherwise.select",
+    "claims: $defs.counterfactual.select",
 }
 
 
@@ -173,7 +168,7 @@ def test_quick_covers_the_full_configuration(plans, paper):
     full, quick = (plan.papers[paper] for plan in plans)
     assert set(quick["experiments"]) == set(full["experiments"])
     assert set(quick["problems"]) == set(full["problems"])
-    for key in ("tables", "figures", "published"):
+    for key in ("tables", "figures", "claims"):
         assert quick[key] == full[key]
     cells, small = ({cell.path: cell for cell in plan.cells_of(paper)} for plan in plans)
     # A sweep may be shorter; no method may be missing from an experiment.
@@ -198,26 +193,36 @@ def test_labels_tell_the_problems_of_an_experiment_apart(plans, paper, size):
         assert len(set(labels)) == len(compared), (experiment, sorted(labels))
 
 
+def every_item(plans, paper):
+    read = plans[0].papers[paper]["claims"]
+    return [*read["claims"], *read["software"]]
+
+
 @pytest.mark.parametrize("paper", PAPERS)
-def test_every_published_value_can_be_judged(plans, paper):
+def test_every_printed_item_can_be_judged(plans, paper):
     settings = plans[0].papers[paper]
-    ids = [line["id"] for line in settings["published"]]
-    assert len(ids) == len(set(ids))
-    for line in settings["published"]:
-        readings = [line["select"]]
-        readings += [line["otherwise"]["select"]] if "select" in line.get("otherwise", {}) else []
-        for select in readings:
-            assert select["table"] in settings["tables"], line["id"]
-            problem = select["where"].get("problem")
-            assert problem in (None, *settings["problems"]), line["id"]
-            # A line about data that may be missing names them, so it is `not run`, not `deviates`.
-            if problem and "dataset" in settings["problems"][problem]:
-                assert problem in line["needs"], line["id"]
+    data = {name for name, problem in settings["problems"].items() if "dataset" in problem}
+    for item in every_item(plans, paper):
+        parts = (item, *item["readings"], item.get("counterfactual", {}))
+        for select in (part["select"] for part in parts if "select" in part):
+            assert select.get("table", item["select"]["table"]) in settings["tables"], item["id"]
+            named = select.get("where", {}).get("problem", [])
+            names = set(named if isinstance(named, list) else [named])
+            assert names <= settings["problems"].keys(), item["id"]
+            # An item about data that may be missing names them, so it is `not run`.
+            if "unchecked" not in item:
+                assert names & data <= set(item["needs"]), item["id"]
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_verdicts_that_a_notebook_cites_are_there(plans, paper):
+def test_what_a_notebook_cites_is_an_item_or_a_check(plans, paper):
     cells = json.loads((ROOT / f"notebooks/{paper}.ipynb").read_text())["cells"]
     words = "".join(line for cell in cells for line in cell["source"])
     cited = re.findall(r"`([a-z0-9]+(?:-[a-z0-9]+)+)`", words)
-    assert set(cited) <= {line["id"] for line in plans[0].papers[paper]["published"]}
+    items = {item["id"] for item in every_item(plans, paper)}
+    if items:  # a paper whose claims are not written yet cites nothing that could be wrong
+        assert set(cited) <= items
+
+
+def test_every_claims_file_is_of_a_paper():
+    assert {path.stem for path in (ROOT / "config/claims").glob("*.yaml")} <= set(PAPERS)
