@@ -20,7 +20,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env quickstart reproduce test test-kernels lint bench report architecture lock clean distclean
+.PHONY: help env quickstart reproduce test test-kernels lint bench report verdicts architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -60,6 +60,9 @@ bench: $(READY) ## speed against reference implementations and the machine's lim
 
 report: $(READY) ## results/report.html from the results of `make reproduce`
 	$(IN_ENV) snakemake --report results/report.html $(SNAKEMAKE_ARGS)
+
+verdicts: $(READY) ## docs/verdicts/ and README's table from the results of `make reproduce`
+	$(IN_ENV) python docs/verdicts.py
 
 architecture: $(READY) ## regenerate docs/architecture.md from the imports
 	$(IN_ENV) python docs/architecture.py

@@ -19,14 +19,16 @@ This page is written by `make architecture` from the code; a test fails when it 
 
 ```mermaid
 flowchart LR
-  config[config/*.yaml] --> plan
+  config[config/papers/*.yaml] --> plan
   raw[data/raw] --> problem[data/clients/*.h5]
   plan --> problem
   problem --> cell["histories/…/cell.h5"]
   cell --> tables
   tables --> figures
   cell --> figures
+  claims[config/claims/*.yaml] --> verdicts
   tables --> verdicts
+  verdicts --> pages[docs/verdicts/]
 ```
 
 | arrow | rule | code |
@@ -37,7 +39,8 @@ flowchart LR
 | to a history | `run_<algorithm>` | `fedcore/experiments/cell.py`, `fedcore/api.py` |
 | to tables | `tables_<paper>` | `fedcore/reports/papers/` |
 | to figures | `notebook_<paper>` | `notebooks/`, `fedcore/reports/plotting.py` |
-| to verdicts | `verdicts` | `fedcore/reports/verdicts.py` |
+| to verdicts | `verdicts` | `fedcore/reports/outcomes.py`, `measurements.py`, `verdicts.py` |
+| to the pages | `make verdicts` | `docs/verdicts.py` |
 
 ## The layers
 

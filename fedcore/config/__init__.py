@@ -1,1 +1,1 @@
-"""Configuration files: strict YAML, JSON schemas, short forms and published values."""
+"""Configuration files: strict YAML, JSON schemas, short forms and claims of papers."""

@@ -1,1 +1,1 @@
-"""From histories to verdicts: tables, figures, and a verdict on every published value."""
+"""From histories to verdicts: tables, figures, and a verdict on every printed item."""

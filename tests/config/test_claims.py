@@ -309,3 +309,16 @@ def test_an_item_without_a_check_says_why(path):
     for item in claims.read(path)["claims"]:
         if "unchecked" in item:
             assert item["unchecked"]["because"].partition(": ")[0] in known, item["id"]
+
+
+def test_the_example_of_the_readme_can_be_read():
+    text = (ROOT / "config/README.md").read_text(encoding="utf-8")
+    (example,) = [part for part in text.split("```")[1::2] if "departures:" in part]
+    found = written(example.removeprefix("yaml"))["claims"]
+    assert [item["id"] for item in found] == [
+        "table4-ssi-rounds", "table4-ssi-seconds", "table4-faps-rounds", "table4-faps-seconds",
+        "fig2a-faps-first",
+    ]  # fmt: skip
+    assert found[2]["readings"][0]["select"]["where"] == {"algorithm": "faps", "variant": "server"}
+    schema = read_yaml(SCHEMA)["$defs"]["test"]["properties"]
+    assert all(f"`{name}" in text for name in schema)

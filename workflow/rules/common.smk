@@ -128,7 +128,7 @@ def products(paper):
 
 
 def summarise_verdicts():
-    """Print how many published values were reproduced. If `summary` has not run, because a job
+    """Print how many printed items were reproduced. If `summary` has not run, because a job
     failed or one paper was asked for, combine the finished papers' verdicts first.
     """
     unfinished = list(workflow.dag.needrun_jobs())

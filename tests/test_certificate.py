@@ -1,0 +1,179 @@
+"""docs/verdicts.md, its pages and README's table are what the kept tables of verdicts say."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcore.errors import DataError
+from fedcore.history import History
+from fedcore.reports import verdict_pages, verdicts
+
+ROOT = Path(__file__).parents[1]
+FILE = ROOT / "docs" / "verdicts.py"
+
+
+@pytest.fixture(scope="module")
+def certificate():
+    spec = importlib.util.spec_from_file_location("certificate", FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_pages_agree_with_the_kept_tables(certificate):
+    found = {
+        path.relative_to(ROOT / "docs").as_posix(): path.read_text(encoding="utf-8")
+        for path in [ROOT / "docs/verdicts.md", *(ROOT / "docs/verdicts").glob("*.md")]
+    }
+    assert found == certificate.pages(certificate.KEPT), "run `make verdicts`"
+
+
+def test_the_table_of_readme_agrees_with_the_kept_tables(certificate):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    made = certificate.in_readme(readme, certificate.section(certificate.KEPT))
+    assert made == readme, "run `make verdicts`"
+    assert readme.index("## What came out") < readme.index(certificate.START)
+
+
+def test_every_kept_table_is_of_a_paper_and_has_notes(certificate):
+    kept, run = certificate.read(certificate.KEPT)
+    tables = {path.stem for path in certificate.KEPT.glob("*.tsv")}
+    papers = {path.stem for path in (ROOT / "config/papers").glob("*.yaml")}
+    assert tables == kept.keys() == run["papers"].keys() <= papers
+
+
+def made(name, verdict, **more):
+    plain = dict(
+        paper="mf", section="claims", source="Table 1", kind="cell", quantity=f"rounds of {name}",
+        printed="6", protocol="as printed", accepted="5 to 7", measured="6", place="1 of 3 below",
+        low=5.0, high=7.0, count=3, missing=0, reason="", counterfactual="9 printed: fails",
+        turned=True,
+    )  # fmt: skip
+    return verdicts.Verdict(id=name, verdict=verdict, **(plain | more))
+
+
+GONE = {"protocol": "", "measured": "", "count": 0, "turned": None, "counterfactual": ""}
+FOUND = [
+    made("a", "reproduced"),
+    made("b", "deviates", kind="claim", source="Section 2", protocol="as the code (authors' code)"),
+    made("c", "not run", reason="no data: CelebA", **GONE),
+    made("d", "not run", reason="no data: CelebA", **GONE),
+    made("e", "not comparable", reason="not comparable: three sets for four", **GONE),
+    made("f", "passes", section="software", kind="check", source="audit"),
+]
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Results of a run of two papers, one of them without items, as the workflow leaves them."""
+    folder = tmp_path / "results"
+    verdict_pages.write(FOUND, folder / "verdicts" / "mf.tsv")
+    verdict_pages.write([], folder / "verdicts" / "none.tsv")
+    for paper in ("mf", "none"):
+        cells = {f"{paper}/{e}/ssi/{n}": {"experiment": e, "problem": n}
+                 for e, n in (("fig1", "w8a"), ("fig1", "mnist"), ("fig2", "w8a"))}  # fmt: skip
+        plan = {"title": "A title", "citation": "Somebody, 2024", "cells": cells}
+        plan |= {"missing": {"celeba": "CelebA's images are needed"}}
+        (folder / "plans").mkdir(exist_ok=True)
+        (folder / "plans" / f"{paper}.json").write_text(json.dumps(plan))
+        for number, (cell, settings) in enumerate(cells.items(), start=1):
+            problem = {"name": settings["problem"], "status": "official", "note": "A note.",
+                       "n_samples": 10, "n_features": 4, "n_clients": 2}  # fmt: skip
+            about = {"problem": problem, "versions": {"numpy": "2.4", "python": "3.11.7"}}
+            history = History({"iteration": np.zeros((1, 1), int)}, about=about)
+            path = folder / "histories" / f"{cell}.h5"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            history.save(path)
+            path = folder / "benchmarks" / f"{cell}.tsv"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            memory = "-" if number == 1 else f"{number}.5"
+            path.write_text(f"s\th:m:s\tmax_rss\n{number}.25\t0:00:01\t{memory}\n")
+    return folder
+
+
+def test_a_run_becomes_a_certificate(certificate, results, tmp_path):
+    kept = tmp_path / "kept"
+    certificate.collect(results, kept)
+    assert verdict_pages.read_all(kept) == FOUND
+    notes = json.loads((kept / "run.json").read_text())
+    assert set(notes["machine"]) == {"CPU", "BLAS", "system"}
+    assert notes["papers"]["mf"]["times"] == {
+        "fig1": {"cells": 2, "seconds": 3.5, "MB": 3},
+        "fig2": {"cells": 1, "seconds": 3.2, "MB": 4},
+    }
+    pages = certificate.pages(kept)
+    assert list(pages) == ["verdicts.md", "verdicts/mf.md", "verdicts/none.md"]
+    index = pages["verdicts.md"]
+    row = "| [mf](verdicts/mf.md) | 5 | 1 | 1 | 1 | 2 |\n"
+    assert "| paper | printed items | reproduced | deviates | not comparable | not run |\n" in index
+    assert row in index
+    assert "Checks of this software, which say nothing of the papers: 1 passes.\n" in index
+    page = pages["verdicts/mf.md"]
+    for text in (
+        "# `mf`: A title\n\nSomebody, 2024. ",
+        "| cell | 4 | 1 | 0 | 1 | 2 |\n| claim | 1 | 0 | 1 | 0 | 0 |\n",
+        "| not run | no data: CelebA | 2 |\n| not comparable | not comparable: three sets",
+        "| as printed | 1 |\n| as the code (authors' code) | 1 |\n",
+        "| w8a | official | 10 | 4 | 2 | A note. |\n",
+        "- celeba: CelebA's images are needed\n",
+        "- numpy: 2.4\n- python: 3.11.7\n- CPU: ",
+        "| fig1 | 2 | 3.5 | 3 |\n| fig2 | 1 | 3.2 | 4 |\n| total | 3 | 6.7 | 4 |\n",
+        "### Table 1\n",
+        "| rounds of a | 6 | 6 [5, 7] | 3 | 5 to 7 | 1 of 3 below | as printed | reproduced |",
+        "### Checks of this software\n",
+    ):
+        assert text in page, text
+    for text in pages.values():
+        assert re.search(r"\n\n\n", text) is None
+        lines = [line for line in text.splitlines() if not line.startswith(("|", "-"))]
+        assert max(map(len, lines)) <= 100
+
+
+def test_readme_gets_a_row_per_paper_and_the_meanings(certificate, results, tmp_path):
+    certificate.collect(results, tmp_path / "kept")
+    between = certificate.section(tmp_path / "kept")
+    assert "| [`mf`](docs/verdicts/mf.md): Somebody, 2024 | 5 | 1 | 1 | 1 | 2 |\n" in between
+    words = " ".join(between.split())
+    for name in ("reproduced", "deviates", "not comparable", "not run"):
+        assert f"*{name.capitalize()}*: {verdicts.VERDICTS[name]}" in words
+    text = f"head\n{certificate.START}\nold\n{certificate.END}\ntail\n"
+    new = certificate.in_readme(text, between)
+    assert new.startswith("head\n") and new.endswith("\ntail\n") and "old" not in new
+    assert certificate.in_readme(new, between) == new
+    with pytest.raises(DataError, match="once each"):
+        certificate.in_readme("head\n", between)
+
+
+def test_tables_of_papers_that_are_gone_are_dropped(certificate, results, tmp_path):
+    kept = tmp_path / "kept"
+    certificate.collect(results, kept)
+    (results / "verdicts" / "none.tsv").unlink()
+    certificate.collect(results, kept)
+    assert [path.name for path in kept.glob("*.tsv")] == ["mf.tsv"]
+    assert list(certificate.pages(kept)) == ["verdicts.md", "verdicts/mf.md"]
+
+
+def test_a_run_without_verdicts_or_a_damaged_table_leaves_what_is_kept(
+    certificate, results, tmp_path
+):
+    kept = tmp_path / "kept"
+    with pytest.raises(DataError, match="make reproduce"):
+        certificate.collect(tmp_path, kept)
+    certificate.collect(results, kept)
+    before = (kept / "mf.tsv").read_bytes()
+    (results / "verdicts" / "mf.tsv").write_text("a\n1\n")
+    with pytest.raises(DataError):
+        certificate.collect(results, kept)
+    assert (kept / "mf.tsv").read_bytes() == before
+
+
+def test_nothing_kept_is_said(certificate, tmp_path):
+    assert list(certificate.pages(tmp_path)) == ["verdicts.md"]
+    assert "No verdicts are kept" in certificate.pages(tmp_path)["verdicts.md"]
+    assert "No verdicts are kept" in certificate.section(tmp_path)
