@@ -204,19 +204,21 @@ def _expanded(
                 continue
             name = _filled(item.get("id", ""), known, where)
             item = {**cells.get(str(name), {}), **item}
+            what = f"{where}, {name}" if name else where
             if "printed" in item:
-                known["printed"] = _filled(item["printed"], known, where)
-            item = _filled(item, known, where)
-            yield _with_readings(item)
+                known["printed"] = _filled(item["printed"], known, what)
+            item = _filled(item, known, what)
+            yield _with_selections(item)
 
 
-def _with_readings(item: dict[str, Any]) -> dict[str, Any]:
-    """Return an item whose readings select all that it selects, and what differs."""
+def _with_selections(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item whose readings and counterfactual select all that it selects, and more."""
     selected, readings = item.get("select"), item.get("readings")
-    for reading in readings if isinstance(readings, list) else []:
-        own = reading.get("select") if isinstance(reading, dict) else None
+    parts = list(readings) if isinstance(readings, list) else []
+    for part in (*parts, item.get("counterfactual")):
+        own = part.get("select") if isinstance(part, dict) else None
         if isinstance(selected, Mapping) and isinstance(own, Mapping):
-            reading["select"] = merge(selected, own)
+            part["select"] = merge(selected, own)
     return item
 
 

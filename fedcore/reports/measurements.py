@@ -121,14 +121,13 @@ class Measurements:
 
     def _instead(self, item: Mapping[str, Any], row: tables.Row, what: str) -> Outcome:
         """Return the outcome with the rows of the counterfactual, of the same group as `row`."""
-        select, changes = item["select"], item["counterfactual"]["select"]
-        merged = merge(select, changes)
-        if by := select.get("each"):
-            merged["where"][by] = changes.get("where", {}).get(by, row[by])
-        rows = self._rows(merged, what)
-        where = f"{what}, counterfactual: {self._folder / merged['table']}.tsv"
-        _check_values(rows, merged["column"], "holds" in item["test"], where)
-        values = _values(_averaged(rows, merged, where), merged["column"])
+        select, by = item["counterfactual"]["select"], item["select"].get("each")
+        if by and select["where"].get(by) == item["select"]["where"].get(by):
+            select = merge(select, {"where": {by: row[by]}})
+        rows = self._rows(select, what)
+        where = f"{what}, counterfactual: {self._folder / select['table']}.tsv"
+        _check_values(rows, select["column"], "holds" in item["test"], where)
+        values = _values(_averaged(rows, select, where), select["column"])
         return outcomes.judge(item["test"], values, spread=item["spread"])
 
     def _is_surrogate(self, row: tables.Row, path: Path) -> bool:

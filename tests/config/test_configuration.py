@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from fedcore import datasets
+from fedcore.config import claims
 from fedcore.config.strict_yaml import parse_yaml, read_yaml
 from fedcore.errors import ConfigError
 from fedcore.experiments.plan import load_plan
@@ -28,12 +29,17 @@ WRONG = {
     dict: ("text", 5, ["a"], NAN),
 }
 # Names that a paper is free to choose, and values that may be of several types.
-FREE_NAMES = {("tags",), ("tables",), ("experiments",), ("figures",), ("variants",), ("where",)}
+FREE_NAMES = {
+    ("tags",), ("tables",), ("experiments",), ("figures",), ("variants",), ("where",), ("labels",),
+}  # fmt: skip
 FREE_VALUES = {
     "sigma_max": [5],
     "identities": [[1]],
     "at_most": [-4, 2.5, 2.0, BIG],
     "equals": [-4, 2.5, 2.0, BIG],
+    "between": [-4, 2.5, 2.0, BIG],
+    "scale": [-4, 2.5, 2.0, BIG],
+    "mean": [5],
 }
 
 
@@ -192,6 +198,49 @@ def sample(cases, size, seed):
     """A seeded part of the cases; with another seed it is another part."""
     cases = list(cases)
     return random.Random(seed).sample(cases, min(size, len(cases)))
+
+
+CLAIMS = """
+departures:
+  code: {what: w, ground: authors' code, because: b, passages: [x]}
+  tried: {what: w, ground: fitted, because: b, tried: 20, searched: Table 4}
+tables:
+  t1: {source: Table 1, caption: c, columns: [easy], labels: {easy: Easy}, rows: {ssi: ["5"]}}
+claims:
+  - id: t1-ssi-easy
+    select: {table: ends, where: {algorithm: ssi}, column: rounds, each: problem}
+    test: {mean: {of: "{printed}", margin: 0.1, runs: 4, absolute: true}}
+    because: b
+    needs: [easy]
+  - source: Table 2
+    kind: claim
+    quantity: q
+    printed: p
+    each: [{id: low}, {id: high, spread: false}]
+    items:
+      - select: {table: ends, column: error, averaged_over: problem}
+        test: {at_most: {limit: 5, of: most}}
+        because: b
+        departures: [code]
+        readings: [{departures: [tried], select: {column: other}, test: {holds: most}}]
+        counterfactual: {what: plain, select: {column: plain}}
+  - {id: figure, source: s, kind: panel, quantity: q, printed: p,
+     unchecked: {verdict: not run, because: "no data: x"}}
+software:
+  - {id: audit, source: s, kind: check, quantity: q, printed: p, because: b,
+     select: {table: ends, column: c}, test: {between: [1, 2]},
+     counterfactual: {what: ten times, scale: 10}}
+"""
+
+
+@pytest.mark.parametrize("mutate", [wrong_values, wrong_names])
+def test_claims(mutate):
+    settings = parse_yaml(CLAIMS, "text")
+    assert len(claims.written_out(settings, "c.yaml")["claims"]) == 4
+    # A row may have remarks, and a cell of another name is missed where it is filled in.
+    unseen = {"claims.1.each.1.spread", "tables.t1.rows.ssi"}
+    found = survivors(mutate(settings), lambda case: claims.written_out(case, "c.yaml"))
+    assert [case for case in found if case[0] not in unseen] == []
 
 
 @pytest.mark.parametrize("mutate", [wrong_values, wrong_names])

@@ -79,7 +79,6 @@ OPEN = {
     "paper: $defs.problem.params",
     "paper: $defs.problem.options",
     "paper: $defs.problem.partition",
-    "claims: $defs.counterfactual.select",
 }
 
 
