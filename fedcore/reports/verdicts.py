@@ -168,7 +168,8 @@ def _verdict(
     first, others = readings[0], readings[1:]
     made = [reading for reading in readings if not reading.obstacle]
     if not made:
-        return replace(start, reason=first.obstacle, protocol=_protocol(first, departures))
+        reason = "; ".join(filter(None, (item.get("because"), first.obstacle)))
+        return replace(start, reason=reason, protocol=_protocol(first, departures))
     if start.section != SOFTWARE and any(reading.surrogate for reading in made):
         on = next(reading for reading in made if reading.surrogate)
         return _filled(start, on, departures, "surrogate data", "measured on stand-ins")
@@ -176,7 +177,7 @@ def _verdict(
         verdict = "not run" if first.obstacle else CHECKS[first.outcome.state]
         return _filled(start, first, departures, verdict, _because(item, first))
     decided, verdict = _decided(first, made, departures)
-    reasons = [decided.obstacle, _because(item, decided)]
+    reasons = [_because(item, decided), decided.obstacle]
     reasons += [_tried(r, departures) for r in (first, *others) if r is not decided]
     return _filled(start, decided, departures, verdict, "; ".join(filter(None, reasons)))
 

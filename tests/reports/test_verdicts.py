@@ -279,6 +279,8 @@ def test_not_run_says_what_is_missing(judge, tmp_path):
     (found,) = judge(rows(6, method="other"), item())
     assert found.verdict == "not run" and "with method = wk" in found.reason
     assert judge([], item())[0].verdict == "not run"
+    (found,) = judge([], item(because="the start lies below the threshold"))
+    assert found.reason.startswith("the start lies below the threshold; no row in ")
 
 
 def test_data_that_cannot_be_had_are_not_run_even_beside_an_old_table(judge):
