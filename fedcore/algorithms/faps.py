@@ -16,6 +16,14 @@ b/(b + g), and q steps of ``power`` have ``(b + g cᵠ)/(b + g)``, c = λ_{p+1}/
 step is slower than SSI, whose rate is 1 − g/λ_p. If clients differ by more than βᵢ, exact solves
 do not converge until (25) has raised βᵢ.
 
+With ``inner_start="server"`` the inner iteration starts from Z in place of Xᵢ. Let e_X and e_Z be
+the parts of Xᵢ and Z along an eigenvector beyond p, and g the gap to it. (19) gives
+e_Z = (1 − g/b) e_X: Z is ahead of Xᵢ. Exact solves give (g e_X + b e_Z)/(b + g) = b/(b + g) e_X. q
+steps leave the share cᵠ of the difference to e_Z, so that the rate is
+``1 − g/b + (1 − cᵠ) g²/(b (b + g))``: about 1 − g/b for every q, and λ_p/b times as fast as SSI.
+For q = 1 it is 1 − g/b + g²/(b (λ + b)), λ the eigenvalue within p. Its least value over all g is
+1 − (λ + b)/(4 b), which is above −1 if b > λ/7: a single step needs b > λ₁/7.
+
 The paper leaves open: a limit of the inner steps, here `inner_steps`; the constants of (13), here
 c₁ = 1/2, c₁' = 1. (26) compares bases, not subspaces, so that it depends on the `signs` of QR.
 Since d⁽⁰⁾ = 0, (25) raises every βᵢ after k = 5.
@@ -53,6 +61,7 @@ COLUMNS = {
     "penalty": ("data units squared", "Σᵢ βᵢ after the round, 0 before the first"),
 }
 NORMS: dict[str, Any] = {"spectral": spectral_norm, "frobenius": np.linalg.norm}
+INNER_STARTS = ("client", "server")
 PERIOD, MU, THETA = 5, 0.01, 0.1  # of the adaptive penalty (25)
 
 
@@ -78,6 +87,9 @@ class Params(ssi.Rounds):
     signs : str
         Signs of the columns of Xᵢ: ``positive`` for diag(R) ≥ 0 in the inner QR, ``arbitrary`` for
         those of LAPACK.
+    inner_start : str
+        Start of the inner iteration. ``client``: Xᵢ, as printed. ``server``: Z, at one more product
+        a round. (13) and (14) compare with Xᵢ in either case.
     beta_factor : float
         βᵢ⁽⁰⁾ / ‖Aᵢ‖², in the norm `beta_norm`.
     beta_norm : str
@@ -92,6 +104,7 @@ class Params(ssi.Rounds):
     inner_steps: Count = 30
     solver: Annotated[str, one_of(SOLVERS)] = "power"
     signs: Annotated[str, one_of(SIGNS)] = "positive"
+    inner_start: Annotated[str, one_of(INNER_STARTS)] = "client"
     beta_factor: Positive = 0.15
     beta_norm: Annotated[str, one_of(NORMS)] = "spectral"
     adapt: bool = True
@@ -154,6 +167,8 @@ def _improve(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray, params: Pa
     old, HX = X_k, state.AAX + coupled(X_k)
     limits = Limits(params.tolerance, params.delta, _square_of(data, state, params) + beta)
     enough = RULES[params.inner](limits, old, HX)
+    if params.inner_start == "server" and Z is not X_k:  # they are one in the first round
+        old, HX = Z, product(Z)
     solver = SOLVERS[params.solver](product, old, HX, params.signs)
     for X, HX in itertools.islice(solver, params.inner_steps):
         if enough(old, X, HX):

@@ -343,6 +343,8 @@ def projection_splitting(
         for i, a in enumerate(A):
             H = a + multiplier(a, X[i]) + beta[i] * Z @ Z.T
             wanted = max(params.delta * violation(H, X[i]), 1e-13 * np.linalg.norm(H))
+            if params.inner_start == "server":
+                X[i] = Z
             for _ in range(params.inner_steps):
                 before, X[i] = X[i], qr(H @ X[i])
                 change = np.linalg.norm(X[i] - before) / np.linalg.norm(X[i])
@@ -599,6 +601,9 @@ CASES = {
             {"rounds": 7, "inner": "residual"},
             {"rounds": 7, "inner": "fixed", "inner_steps": 2},
             {"rounds": 7, "inner": "residual", "beta_norm": "frobenius"},
+            {"rounds": 7, "inner_start": "server"},
+            {"rounds": 7, "inner_start": "server", "inner": "residual", "delta": 0.1},
+            {"rounds": 7, "inner_start": "server", "inner": "fixed", "inner_steps": 1},
         ),
         depends_on_split=True,
         amplifies_rounding=True,
@@ -608,6 +613,7 @@ CASES = {
             ("inner_steps", 0),
             ("solver", "lanczos"),
             ("signs", "negative"),
+            ("inner_start", "neighbour"),
             ("beta_factor", 0.0),
             ("beta_norm", "nuclear"),
         ),
