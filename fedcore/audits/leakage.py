@@ -235,9 +235,14 @@ def watch() -> Transcript:
     return Transcript(clients=[0])
 
 
-def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list[float]:
-    """Return the error of the reconstruction at every recorded row, NaN before the first pair."""
-    exchanges = [exchange for exchange in transcript.of(0) if pairs_of([exchange])]
+def column(
+    problem: Problem, transcript: Transcript, recorder: Recorder, *, left_out: int = 0
+) -> list[float]:
+    """Return the error of the reconstruction at every recorded row, NaN before the first pair.
+
+    The first `left_out` pairs are not used.
+    """
+    exchanges = [exchange for exchange in transcript.of(0) if pairs_of([exchange])][left_out:]
     client = problem.clients[0]
     found = errors(pairs_of(exchanges), client.T @ client)
     rounds = [exchange.round for exchange in exchanges]

@@ -43,7 +43,11 @@ REFERENCES: dict[str, Callable[[Problem, int], float]] = {
     "head_sigma": lambda problem, rank: float(_truth(problem).head_singular_values[0]),
 }
 
-AUDITS = {"canary": "fedcore.audits.epsilon_bound", "leakage": "fedcore.audits.leakage"}
+AUDITS = {
+    "canary": "fedcore.audits.epsilon_bound",
+    "leakage": "fedcore.audits.leakage",
+    "late_leakage": "fedcore.audits.late_leakage",
+}
 
 PACKAGES = ("numpy", "scipy", "h5py")
 

@@ -6,9 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedcore
+from fedcore.audits import late_leakage
 from fedcore.audits.leakage import Reconstruction, equations, errors, pairs_of, reconstruct
 from fedcore.errors import InputError
+from fedcore.experiments.cell import run_cell
 from fedcore.federation.transcript import Exchange, Transcript
+from fedcore.problems.problem import Problem
+from fedcore.problems.storage import save
 
 
 def gram_of(n: int, seed: int = 0, samples: int | None = None, decay: float = 0.9) -> np.ndarray:
@@ -207,6 +211,32 @@ def test_the_transcript_of_a_run_feeds_the_attack(clients):
     ranks = equations(pairs)
     assert (np.diff(found) <= 1e-9).all() and ranks[0] == 3 and found[-1] < found[0]
     assert reconstruct(pairs).shape == (9, 9)
+
+
+def test_local_power_leaks_like_subspace_iteration_three_rounds_later():
+    """Its first three replies are not linear; without them six blocks of 10 of n = 60 suffice."""
+    rng = np.random.default_rng(4)
+    clients = [rng.standard_normal((90, 60)) for _ in range(3)]
+    seen, gram = Transcript(), clients[0].T @ clients[0]
+    fedcore.run("local_power", clients, 10, rounds=16, transcript=seen)
+    pairs = pairs_of(seen.of(0))
+    assert errors(pairs, gram)[-1] > 1
+    assert errors(pairs[late_leakage.LEFT_OUT :], gram)[-1] < 1e-9
+
+
+def test_the_column_of_the_late_attack_leaves_out_the_first_rounds(tmp_path):
+    rng = np.random.default_rng(4)
+    problem = Problem("small", [rng.standard_normal((90, 60)) for _ in range(3)])
+    save(problem, tmp_path / "problem.h5")
+    cell = {
+        "paper": "faps", "experiment": "late", "algorithm": "local_power", "name": "small-default",
+        "seed": 1, "problem": "small", "params": {"n_components": 10, "rounds": 16}, "repeats": 1,
+        "metrics": [], "iterates": "none", "audit": "late_leakage",
+    }  # fmt: skip
+    history = run_cell(cell, tmp_path / "problem.h5", tmp_path / "history.h5")
+    (column,) = history["late_leakage"]
+    assert np.isnan(column[:4]).all() and not np.isnan(column[4:]).any()
+    assert column[4] > 0.1 and column[16] < 1e-9
 
 
 def test_matrices_are_found_inside_messages():

@@ -6,23 +6,32 @@ Rounds are counted under three stopping rules from one run; see `RULES`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from fedcore.algorithms import faps, local_power
 from fedcore.history import History
+from fedcore.reports.papers.faps_claims import (
+    RULE_14,
+    advantage,
+    averages,
+    harder,
+    leakage,
+    linear,
+    orderings,
+)
+from fedcore.reports.papers.faps_claims import growth as growth
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run
 from fedcore.reports.rows import Rows, chosen, groups, reached
 from fedcore.reports.summaries import (
     TWIN,
     by_group,
-    compared,
     decided_by,
     medians,
     rounding,
@@ -40,23 +49,24 @@ RULES = {
     "scaled": lambda history: history["kkt"] <= SCALED_LIMIT,
     "rule27": lambda history: _change(history["captured"]) <= RULE_27,
 }
-FIGURES_2_TO_4 = ("table1", "table1_printed", "fig2m", "fig2p", "fig2xi", "fig3", "fig4")
+FIGURES_2_TO_4 = ("table1", "fig2m", "fig2p", "fig2xi", "fig3", "fig4")
 EXPERIMENTS = ("table4", "inner", *FIGURES_2_TO_4)
 RATES = ("products_per_round", "measured", "steps", "exact", "ssi")
 RATE_FROM = 1e-3  # KKT violation over ‖A‖₂² at which the measurement of the rate begins
-LEAKAGE_LIMIT = 1e-5  # of Figure 1b
-LEAKAGE_LIMITS = (1e-2, 1e-3, 10 * LEAKAGE_LIMIT, LEAKAGE_LIMIT)
 METHODS = {
     "ssi": "SSI",
     "local_power": "LocalPower",
     "block_krylov": "block Krylov",
     "momentum_power": "momentum",
 }
-RULE_14 = "FAPS, inner rule (14)"
 FAPS = {
     faps.Params(1, rounds=1): "FAPS as printed",
     faps.Params(1, rounds=1, inner="residual"): RULE_14,
     faps.Params(1, rounds=1, solver="ritz", signs="arbitrary"): "FAPS, Ritz vectors",
+    faps.Params(1, rounds=1, inner_start="server", inner="subspace_change"): "FAPS from Z",
+    faps.Params(1, rounds=1, inner_start="server", inner="fixed", inner_steps=1): (
+        "FAPS from Z, one step"
+    ),
 }
 # One number at a time: the last digit of NumPy's powers of arrays depends on the CPU.
 _power = np.frompyfunc(pow, 2, 1)
@@ -75,16 +85,25 @@ def method(run: Run) -> str | None:
 def counts(results: Results) -> Rows:
     """Rounds, bytes, errors and products at every stop, a row per start; NaN if not reached.
 
-    ``products`` counts products of a client's AᵢAᵢᵀ with a block. ``twin_…`` are the same columns
-    of the repeat's twin, None if it has none; see `fedcore.experiments.twins`. ``method`` is that
-    of `method`.
+    There is no row for a stop that a run did not reach because it ended at other stops before.
+    ``made`` is the number of rounds that the run made, ``products`` counts products of a client's
+    AᵢAᵢᵀ with a block. ``twin_…`` are the same columns of the repeat's twin, None if it has none;
+    see `fedcore.experiments.twins`. ``point`` names the problem, and p where it varies. ``method``
+    is that of `method`.
     """
-    return [
-        row
-        for run in results.runs(*EXPERIMENTS)
-        for rule in RULES
-        for row in run.rows(p=_p, method=method, rule=rule, **_stops(run, rule))
-    ]
+    found = []
+    for run, rule in itertools.product(results.runs(*EXPERIMENTS), RULES):
+        made = run.last("round").astype(float)
+        rows = run.rows(
+            p=_p, point=_point, method=method, rule=rule, made=made, **_stops(run, rule)
+        )
+        most = getattr(run.params, "rounds", 0)
+        found += [row for row in rows if row["rounds"] == row["rounds"] or row["made"] >= most]
+    return found
+
+
+def _point(run: Run) -> str:
+    return f"p{_p(run)}" if run.experiment == "fig2p" else run.problem
 
 
 def _p(run: Run) -> int:
@@ -159,37 +178,13 @@ def products(run: Run, history: History) -> np.ndarray:
     return rounds
 
 
-def averages(rows: Rows) -> Rows:
-    """Tables 2 and 3: means over problems and starts, a row per experiment, method and stop."""
-    return [
-        key
-        | {
-            name: statistic([row[name] for row in group], "mean")
-            for name in ("kkt", "singular_value_error")
-        }
-        | {"runs": len(group)}
-        for key, group in groups(_without_p(rows), "experiment", "algorithm", "variant", "rule")
-    ]
-
-
-def _without_p(rows: Rows) -> Rows:
-    """Replace the variants of Figure 2 (3), which are values of p, by those of other figures."""
-    names = {RULE_14: "residual"}
-    return [
-        row | {"variant": names.get(row["method"], "default")}
-        if row["experiment"] == "fig2p"
-        else row
-        for row in rows
-    ]
-
-
 def rates(results: Results) -> Rows:
     """Factor by which the KKT violation falls per round, measured and in theory, per start.
 
     It is measured between 1e−3 and 1e−4 of ‖A‖₂². With b = Σβᵢ at the stop, g = λ_p − λ_{p+1},
-    c = λ_{p+1}/(λ_p + b) and q inner products per round, ``exact`` is b/(b + g), ``steps`` is
-    (b + g c^q)/(b + g), and ``ssi`` is λ_{p+1}/λ_p; see `fedcore.algorithms.faps`. The theory
-    assumes equal clients.
+    c = λ_{p+1}/(λ_p + b) and q inner steps per round, ``exact`` is b/(b + g), ``steps`` is
+    (b + g c^q)/(b + g), or 1 − g/b + (1 − c^q) g²/(b (b + g)) from the server's Z, and ``ssi`` is
+    λ_{p+1}/λ_p; see `fedcore.algorithms.faps`. The theory assumes equal clients.
     """
     rows = []
     for run in results.runs(*EXPERIMENTS):
@@ -205,6 +200,10 @@ def rates(results: Results) -> Rows:
         made = products(run, run.history)
         b = reached(end, run["penalty"]) if run.algorithm == "faps" else np.nan
         q = (reached(end, made) - reached(begin, made)) / spent
+        steps = (b + gap * _power(next_ / (last + b), q)) / (b + gap)
+        if getattr(run.params, "inner_start", "client") == "server":  # q − 1 steps
+            share = 1 - _power(next_ / (last + b), q - 1)
+            steps = 1 - gap / b + share * gap**2 / (b * (b + gap))
         found = run.rows(
             p=p,
             measured=_power(reached(end, residual) / reached(begin, residual), 1 / spent),
@@ -212,7 +211,7 @@ def rates(results: Results) -> Rows:
             products_per_round=q,
             penalty=b,
             exact=b / (b + gap),
-            steps=(b + gap * _power(next_ / (last + b), q)) / (b + gap),
+            steps=steps,
         )
         rows += [row for row in found if not np.isnan(row["measured"])]
     return rows
@@ -295,75 +294,6 @@ def panel(
             yield key["method"], ticks, values
 
 
-def leakage(results: Results) -> Rows:
-    """Rounds until the error of the rebuilt Gram matrix, and the KKT violation, reach limits.
-
-    ``ratio`` is the quotient of the two numbers of rounds. If the KKT violation does not reach the
-    limit, its divisor is the number of all rounds. ``least`` is the smallest error of the rebuilt
-    matrix.
-    """
-    rows: Rows = []
-    for run in results.runs("fig1a", "fig1b"):
-        rounds, error = run["round"], run["leakage"]
-        tables = []
-        for limit in LEAKAGE_LIMITS:
-            stop = run["kkt_residual"] <= limit
-            kkt, known = reached(stop, rounds), reached(error <= limit, rounds)
-            tables.append(
-                run.rows(
-                    n=run.data["n_features"],
-                    limit=limit,
-                    rounds_kkt=kkt,
-                    rounds_leakage=known,
-                    rounds=run.last("round").astype(float),
-                    ratio=known / np.fmin(kkt, run.last("round")),
-                    leakage_at_kkt=reached(stop, error),
-                    least=np.nanmin(error, axis=1),
-                )
-            )
-        rows += chain.from_iterable(zip(*tables, strict=True))
-    return rows
-
-
-def growth(rows: Rows) -> Rows:
-    """Figure 1b, from rows of `leakage`: rounds of SSI until an error is 1e−5, a row per start.
-
-    The tag ``kind`` is ``white`` for independent entries and ``decaying`` for the spectrum (23)
-    with ξ = 1.0316. ``rounds_known`` is the number of rounds until the error of the rebuilt Gram
-    matrix is 1e−4.
-    """
-    some = chosen(rows, experiment="fig1b")
-    known = chosen(some, limit=10 * LEAKAGE_LIMIT)
-    return [
-        row | {"rounds_known": other["rounds_leakage"]}
-        for row, other in zip(chosen(some, limit=LEAKAGE_LIMIT), known, strict=True)
-    ]
-
-
-def orderings(rows: Rows) -> Rows:
-    """Which method needs fewer rounds, by medians over the starts, on every problem.
-
-    `rows` are those of `counts`. There is a row per stop, problem and pair of methods, with every
-    variant of FAPS. ``ratio`` and the columns after it are those of `summaries.compared`. A tie of
-    LocalPower with SSI counts for LocalPower, which becomes SSI in the end.
-    """
-    found = []
-    some = [row for row in _without_p(rows) if row["experiment"] != "inner"]
-    for key, group in groups(some, "experiment", "problem", "p", "rule", "status"):
-        power, ssi = (chosen(group, algorithm=name) for name in ("local_power", "ssi"))
-        pairs = [("local-power-before-ssi", "", power, ssi)]
-        for name, ours in groups(chosen(group, algorithm="faps"), "variant"):
-            pairs.append(("faps-before-local-power", name["variant"], ours, power))
-            pairs.append(("faps-before-ssi", name["variant"], ours, ssi))
-        for claim, variant, ours, theirs in pairs:
-            found.append(
-                key
-                | {"claim": claim, "variant": variant}
-                | compared(ours, theirs, "rounds", tie=not variant)
-            )
-    return found
-
-
 def _change(captured: np.ndarray) -> np.ndarray:
     """Relative change from the previous record, NaN at the first."""
     return np.abs(np.diff(captured, prepend=np.nan)) / captured
@@ -376,7 +306,25 @@ TABLES = {
     "inner": Table(lambda results: inner(counts(results), rates(results))),
     "rates": Table(rates, without("reading")),
     "leakage": Table(leakage),
-    "averages": Table(lambda results: averages(counts(results))),
-    "orderings": Table(lambda results: orderings(counts(results))),
+    "averages": Table(
+        lambda results: averages(counts(results)),
+        by_group(
+            ("kkt", "singular_value_error"),
+            "experiment",
+            "algorithm",
+            "variant",
+            "rule",
+        ),
+    ),
+    "orderings": Table(
+        lambda results: orderings(counts(results)),
+        by_group("ratio", "experiment", "point", "rule", "claim", "variant"),
+    ),
+    "advantage": Table(
+        lambda results: advantage(orderings(counts(results))),
+        by_group(("best", "change"), "variant", "rule"),
+    ),
+    "linear": Table(linear, by_group(("straight", "rate"), "problem", "algorithm", "variant")),
+    "harder": Table(lambda results: harder(counts(results))),
     "amplification": Table(amplification, without("reading")),
 }

@@ -1,0 +1,23 @@
+"""The attack of `fedcore.audits.leakage` on later messages, without those of the first rounds.
+
+LocalPower with q = 8, halved every round, makes 8, 4 and 2 local steps in its first three rounds.
+These replies are not linear in Z, and no matrix explains them. From then on q = 1, and the replies
+are those of subspace iteration. A server knows the schedule and begins with the fourth round.
+"""
+
+from __future__ import annotations
+
+from fedcore.audits import leakage
+from fedcore.audits.leakage import watch as watch
+from fedcore.federation.transcript import Transcript
+from fedcore.problems.problem import Problem
+from fedcore.recorder import Recorder
+
+LEFT_OUT = 3
+
+COLUMN = (leakage.COLUMN[0], f"{leakage.COLUMN[1]} without the first {LEFT_OUT} rounds")
+
+
+def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list[float]:
+    """Return the error of the reconstruction at every recorded row, NaN before the first pair."""
+    return leakage.column(problem, transcript, recorder, left_out=LEFT_OUT)
