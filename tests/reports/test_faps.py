@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 from reports.folder import Folder
 
+from fedcore.config import claims
 from fedcore.history import History
 from fedcore.reports import tables, verdicts
 from fedcore.reports.papers import faps as report
+from fedcore.reports.rows import chosen
 
 MEASURES = ["kkt", "kkt_residual", "captured", "singular_value_error"]
 SIGMA = np.sqrt([1.0, 0.5, 0.4, 0.1])  # λ₂ = 0.5, λ₃ = 0.4: g = 0.1 at p = 2
@@ -33,13 +34,14 @@ class MadeUp(Folder):
             history.twin["inner_products"] = 4 * history.twin["round"]
         history.about = {"problem": {"n_clients": 4, "n_features": 50}}
         self.problems[problem] = {"label": problem}
+        params = {"rounds": shape[1] - 1} | dict(params)  # every run makes all its rounds
         super().add(
-            experiment, algorithm, problem, variant, params=dict(params), tags=dict(tags),
+            experiment, algorithm, problem, variant, params=params, tags=dict(tags),
             history=history,
         )  # fmt: skip
 
     def results(self):
-        return super().results(*report.EXPERIMENTS, "fig1a", "fig1b")
+        return super().results(*report.EXPERIMENTS, "fig1a", "fig1b", "late")
 
 
 def made_up(shape):
@@ -91,6 +93,17 @@ def test_products_with_a_clients_data(folder):
     assert found == {"faps": 11, "local_power": 15, "ssi": 4}
 
 
+def test_a_stop_that_did_not_end_the_run_has_no_row(folder):
+    """Two rounds of a hundred were made; (27) was not among the stops, so nothing is known."""
+    folder.add("table1", "faps", kkt_residual=[[1, 1e-3, 1e-5]], captured=[[1, 2, 3]],
+               kkt=[[1, 1, 1]], inner_products=np.zeros((1, 3)), params={"rounds": 100})  # fmt: skip
+    folder.add("table1", "ssi", kkt_residual=[[1, 1e-3, 1e-5]], captured=[[1, 2, 3]])
+    rows = report.counts(folder.results())
+    found = [(r["algorithm"], r["rule"], r["rounds"]) for r in rows if r["rule"] != "scaled"]
+    assert found[:2] == [("faps", "kkt", 2), ("ssi", "kkt", 2)]
+    assert found[2][:2] == ("ssi", "rule27") and math.isnan(found[2][2])  # never in all rounds
+
+
 CHAOS = {  # rounds to the stop: 4 and 2, the twins' 2 and 4; of the stable method 4, 2 and 4, 2
     "inner_products": np.zeros((2, 5)),
     "twin_distance": [[1e-16, 1e-3, 1, 1, 1], [2e-16, 1e-3, 0.5, 1, np.nan]],
@@ -137,117 +150,125 @@ def test_orderings_are_also_those_of_the_twins(folder):
     folder.add("fig4", "ssi", kkt_residual=[[1, 1, 1e-5]])
     rows = [r for r in report.orderings(report.counts(folder.results())) if r["rule"] == "kkt"]
     row = only(rows, claim="faps-before-ssi")
-    assert (row["ratio"], row["twin_least_ratio"], row["twin_most_ratio"]) == (1.5, 0.5, 1.5)
-    assert row["twin_change_ratio"] == 1
-    assert (row["holds"], row["twin_least_holds"], row["twin_most_holds"]) == (False, False, True)
-    row = only(rows, claim="local-power-before-ssi")
-    assert {v for k, v in row.items() if k.startswith("twin")} == {None}
+    assert (row["ratio"], row["twin_ratio"]) == (1.5, 0.5)
+    assert (row["holds"], row["twin_holds"]) == (False, True)
 
 
-def stopping(*rounds, records=400):
-    """KKT violations that come to the stop after so many rounds; None for never."""
-    ends = [records if n is None else n for n in rounds]
-    return [[1.0] * end + [1e-5] * (records - end) for end in ends]
-
-
-RITZ, TWINS, LOCAL = (67, 70, 52), (85, 62, 74), (200, 220, 241, 300, 337)
-
-
-def race(folder, *, faps=RITZ, twins=TWINS, local=LOCAL, experiment="table4"):
-    """Write the histories of FAPS, with twins, and LocalPower; return the row that compares."""
-    folder.add(experiment, "faps", kkt_residual=stopping(*faps), twin=stopping(*twins),
-               inner_products=np.zeros((len(faps), 400)),
-               twin_distance=np.zeros((len(faps), 400)))  # fmt: skip
-    folder.add(experiment, "local_power", kkt_residual=stopping(*local))
+def test_starts_are_compared_one_by_one(folder):
+    """FAPS has three of the five starts; its medians 3 and 3 would be a tie."""
+    stops = {n: [1.0] * n + [1e-5] * (7 - n) for n in range(1, 7)}
+    zeros = np.zeros((3, 7))
+    folder.add("fig4", "faps", kkt_residual=[stops[n] for n in (2, 3, 6)], inner_products=zeros)
+    folder.add("fig4", "ssi", kkt_residual=[stops[n] for n in (3, 2, 5, 3, 6)])
     rows = report.orderings(report.counts(folder.results()))
-    return only(rows, claim="faps-before-local-power", rule="kkt")
-
-
-def judged(row, root, column, accept):
-    """Return the verdict on a column of the one row of a table of orderings."""
-    tables.write([row], root / "tables" / "faps" / "orderings.tsv")
-    line = {
-        "id": "line", "quantity": "q", "source": "s", "kind": "text", "printed": "p",
-        "select": {"table": "orderings", "column": column}, "accept": accept, "because": "b",
-    }  # fmt: skip
-    (found,) = verdicts.judge("faps", [line], root / "tables", unavailable={}, surrogate=False)
-    return found
-
-
-THIRD = {"between": [0.25, 0.42]}
-
-
-def test_a_ratio_ranges_over_every_exchange_and_not_over_all_twins_at_once(folder):
-    """Medians of all eight exchanges, by brute force: 62 to 74; the twins alone: 74."""
-    row = race(folder)
-    every = [
-        np.median(choice) / 241 for choice in itertools.product(*zip(RITZ, TWINS, strict=True))
-    ]
-    assert row["ratio"] == pytest.approx(67 / 241)
-    assert row["twin_least_ratio"] == pytest.approx(min(every)) == pytest.approx(62 / 241)
-    assert row["twin_most_ratio"] == pytest.approx(max(every)) == pytest.approx(74 / 241)
-    assert row["twin_change_ratio"] == pytest.approx(22 / 241)
-
-
-def test_a_ratio_of_a_chaotic_method_is_no_agreement(folder):
-    """The medians all lie in 0.25 to 0.42, but a repeat moves by 0.091, more than 0.085."""
-    row = race(folder)
-    found = judged(row, folder.root, "ratio", THIRD)
-    assert (found.verdict, found.measured) == ("rounding decides", "0.278")
-    assert found.rounding == "0.2573 to 0.3071"
-    assert "changes a repeat by up to 0.09129" in found.reason
-    # Without what the twins say it would have passed, and so does what they hardly change.
-    plain = {k: v for k, v in row.items() if not k.startswith("twin")}
-    assert judged(plain, folder.root, "ratio", THIRD).verdict == "reproduced"
-
-
-def test_a_ratio_of_a_stable_method_is_judged_as_ever(folder):
-    found = judged(race(folder, twins=(67, 71, 52)), folder.root, "ratio", THIRD)
-    assert (found.verdict, found.rounding) == ("reproduced", "")
-
-
-def test_a_ratio_that_fails_whatever_is_exchanged_deviates(folder):
-    row = race(folder, faps=(344, 201, 390), twins=(299, 372, 205))
-    assert judged(row, folder.root, "ratio", THIRD).verdict == "deviates"
+    found = {r["repeat"]: (r["holds"], r["ratio"]) for r in rows if r["rule"] == "kkt"}
+    assert found == {0: (True, 2 / 3), 1: (False, 3 / 2), 2: (False, 6 / 5)}
 
 
 @pytest.mark.parametrize(
-    ("twins", "verdict"),
+    ("faps", "made", "ssi", "holds"),
     [
-        ((67, 70, 52), "reproduced"),  # nothing changes
-        ((150, 70, 52), "reproduced"),  # 52, 70, 150: below LocalPower's 100 all the same
-        ((150, 150, 52), "rounding decides"),
-        ((None, None, 52), "rounding decides"),
-        ((150, 52, 150), "rounding decides"),  # not by all twins, of median 150, alone
+        (None, 5, 4, False),  # more than five rounds, and SSI four
+        (None, 3, 4, None),  # more than three: nobody knows
+        (3, 5, None, True),  # SSI, which made six, needs more
     ],
 )
-def test_an_ordering_that_an_exchange_turns_round_is_decided_by_rounding(folder, twins, verdict):
-    row = race(folder, twins=twins, local=(90, 100, 110), experiment="fig4")
-    assert row["holds"]
-    assert judged(row, folder.root, "holds", {"is": True}).verdict == verdict
+def test_too_few_rounds_are_no_defeat(folder, faps, made, ssi, holds):
+    def stopping(after, records):
+        return [[1.0] * (after or records) + [1e-5] * (records - (after or records))]
+
+    folder.add("fig4", "faps", kkt_residual=stopping(faps, made + 1),
+               inner_products=np.zeros((1, made + 1)))  # fmt: skip
+    folder.add("fig4", "ssi", kkt_residual=stopping(ssi, 7))
+    rows = report.orderings(report.counts(folder.results()))
+    row = only(rows, rule="kkt", claim="faps-before-ssi")
+    assert row["holds"] is holds
+    assert math.isnan(row["ratio"])
 
 
-def test_an_exchange_counts_even_where_all_twins_together_agree(folder):
-    """FAPS 50, 60, 120 and twins 120, 60, 50: both of median 60, but 120, 60, 120 of 120."""
-    row = race(folder, faps=(50, 60, 120), twins=(120, 60, 50), local=(90, 100, 110))
-    assert (row["holds"], row["twin_least_holds"], row["twin_most_holds"]) == (True, False, True)
-    assert judged(row, folder.root, "holds", {"is": True}).verdict == "rounding decides"
+@pytest.mark.parametrize(
+    ("twins", "verdict"), [((2,) * 5, "reproduced"), ((2, 2, 2, 2, 9), "undecided")]
+)
+def test_an_ordering_that_a_twin_turns_round_is_undecided(folder, twins, verdict):
+    def stopping(rounds):
+        return [[1.0] * n + [1e-5] * (10 - n) for n in rounds]
+
+    blank = np.zeros((5, 10))
+    folder.add("fig4", "faps", kkt_residual=stopping((2,) * 5), twin=stopping(twins),
+               inner_products=blank, twin_distance=blank)  # fmt: skip
+    folder.add("fig4", "ssi", kkt_residual=stopping((5,) * 5))
+    rows = report.orderings(report.counts(folder.results()))
+    path = folder.root / "tables" / "faps" / "orderings.tsv"
+    tables.write([row for row in rows if row["rule"] == "kkt"], path)
+    item = {
+        "id": "ordering", "quantity": "q", "source": "s", "kind": "claim", "printed": "p",
+        "select": {"table": "orderings", "column": "holds"}, "test": {"holds": "most"},
+    }  # fmt: skip
+    written = claims.written_out({"tables": {}, "claims": [item]}, "here")
+    (found,) = verdicts.judge(
+        "faps", written, folder.root / "tables", unavailable={}, surrogate=False
+    )
+    assert found.verdict == verdict
 
 
-def test_an_ordering_that_no_exchange_gives_deviates(folder):
-    row = race(folder, faps=(120, 150, 130), twins=(110, 180, 140), local=(90, 100, 105))
-    assert judged(row, folder.root, "holds", {"is": True}).verdict == "deviates"
-    row = race(folder, faps=(None, None, 50), twins=(None, None, 40), local=(90, 100, 105))
-    assert math.isnan(row["ratio"]) and not row["twin_most_holds"]
-    assert judged(row, folder.root, "ratio", THIRD).verdict == "deviates"
+def test_messages_are_compared_per_round(folder):
+    folder.add("table4", "faps", kkt_residual=[[1, 1, 1e-5]], inner_products=np.zeros((1, 3)))
+    folder.add("table4", "ssi", kkt_residual=[[1, 1, 1, 1e-5]], bytes_up=[[0, 4, 8, 12]])
+    rows = report.orderings(report.counts(folder.results()))
+    assert only(rows, rule="kkt")["messages"] == 2  # 8 bytes a round over 4
 
 
-def test_averages_are_over_problems_and_starts(folder):
-    for problem, kkt in (("one", [[1.0, 2.0]]), ("two", [[1.0, 4.0], [1.0, 6.0]])):
+def test_averages_are_over_all_points_of_one_start(folder):
+    """SSI on two points, from two starts and from one; FAPS on one point alone has no average."""
+    for problem, kkt in (("one", [[1.0, 2.0], [1.0, 8.0]]), ("two", [[1.0, 4.0]])):
         residual = np.where(np.array(kkt) == 1, 1, 1e-5)
         folder.add("fig2m", "ssi", problem, kkt=kkt, kkt_residual=residual)
+    folder.add("fig2m", "faps", "one", kkt_residual=[[1, 1e-5]], inner_products=[[0, 1]])
     row = only(report.averages(report.counts(folder.results())), rule="kkt")
-    assert (row["kkt"], row["runs"]) == (4.0, 3)
+    assert (row["algorithm"], row["kkt"], row["repeat"], row["points"]) == ("ssi", 3.0, 0, 2)
+
+
+def test_a_start_that_never_stops_has_no_average(folder):
+    for problem, end in (("one", 1e-5), ("two", 1.0)):
+        folder.add("fig2m", "ssi", problem, kkt=[[1, 2]], kkt_residual=[[1, end]])
+    row = only(report.averages(report.counts(folder.results())), rule="kkt")
+    assert math.isnan(row["kkt"])
+
+
+def test_the_advantage_of_a_start(folder):
+    """SSI's 6 rounds over 3, and 8 over 2; on a third problem FAPS never stops."""
+    for problem, faps, ssi in (("kappa10", 3, 6), ("kappa1000", 2, 8)):
+        for algorithm, rounds in (("faps", faps), ("ssi", ssi)):
+            made = {"inner_products": np.zeros((1, 10))} if algorithm == "faps" else {}
+            folder.add("fig4", algorithm, problem,
+                       kkt_residual=[[1.0] * rounds + [1e-5] * (10 - rounds)], **made)  # fmt: skip
+    folder.add("fig3", "faps", kkt_residual=np.ones((1, 10)), inner_products=np.zeros((1, 10)))
+    folder.add("fig3", "ssi", kkt_residual=[[1.0, 1e-5]])
+    rows = report.advantage(report.orderings(report.counts(folder.results())))
+    row = only(rows, rule="kkt")
+    assert (row["best"], row["change"]) == (4, 2)
+
+
+def test_straight_and_bent_falls(folder):
+    k = np.arange(40.0)
+    geometric, harmonic = 10.0 ** (-k / 8), 1e-2 / (1 + np.maximum(k - 5, 0))
+    folder.add("fig4", "ssi", "kappa10", kkt_residual=[geometric])
+    folder.add("fig4", "ssi", "kappa100", kkt_residual=[np.where(k < 5, 1, harmonic)])
+    folder.add("fig4", "ssi", "kappa1000", kkt_residual=[geometric[:20]])
+    rows = {row["problem"]: row for row in report.linear(folder.results())}
+    assert rows["kappa10"]["straight"] == pytest.approx(1)
+    assert rows["kappa10"]["rate"] == pytest.approx(10 ** (-1 / 8))
+    assert rows["kappa100"]["straight"] < 0.95
+    assert math.isnan(rows["kappa1000"]["straight"])  # four records after 1e-2
+
+
+def test_harder_problems_need_more_rounds(folder):
+    for problem, rounds in (("xi1", (1, 2)), ("xi2", (2, 1)), ("xi4", (3, 3))):
+        residual = [[1.0] * n + [1e-5] * (4 - n) for n in rounds]
+        folder.add("fig2xi", "ssi", problem, kkt_residual=residual)
+    rows = report.harder(report.counts(folder.results()))
+    found = [(r["claim"], r["holds"]) for r in rows if r["rule"] == "kkt"]
+    assert found == [("decay", True), ("decay", False)]
 
 
 def test_the_variants_of_figure_2c_are_values_of_p(folder):
@@ -284,6 +305,12 @@ def test_rates_beside_those_of_theory(folder):
     two = np.interp(2, theory["products_per_round"], theory["steps"])
     assert two == pytest.approx(row["steps"], rel=1e-3)  # between points of the curve
     assert theory["steps"][0] == pytest.approx(1 - 0.1 / (0.5 + 0.3))  # q = 1
+    folder.add("table4", "faps", variant="server", params={"inner_start": "server"},
+               kkt_residual=residual, inner_products=products,
+               penalty=[[0, 0.3, 0.3, 0.3, 0.3, 0.3]])  # fmt: skip
+    (server,) = chosen(report.rates(folder.results()), variant="server")
+    one_step = 1 - 0.1 / 0.3 + (1 - 0.4 / 0.8) * 0.01 / (0.3 * 0.4)  # one product of two is Z's
+    assert server["steps"] == pytest.approx(one_step)
     assert report.rates_by_problem(rates) == []  # the table of inner rules has them
     table = report.inner(report.counts(results), rates)
     assert only(table, algorithm="faps")["exact"] == row["exact"]
@@ -304,26 +331,6 @@ def test_exact_solves_are_slower_than_ssi_where_the_penalty_is_large(folder):
     assert large["ssi_measured"] == pytest.approx(0.1)  # from 1e-3 to 1e-5 in two rounds
 
 
-def test_orderings_compare_medians(folder):
-    """FAPS 2, LocalPower 3, SSI 3 rounds on one problem; on the other FAPS never stops."""
-    stops = {2: [1, 1, 1e-5, 1e-6], 3: [1, 1, 1, 1e-6], None: [1, 1, 1, 1]}
-    for problem, rounds in (("one", (2, 3, 3)), ("two", (None, 2, 3))):
-        for algorithm, count in zip(("faps", "local_power", "ssi"), rounds, strict=True):
-            residual = [stops[count], stops[count], stops[3]]
-            products = {"inner_products": np.zeros((3, 4))} if algorithm == "faps" else {}
-            folder.add("fig3", algorithm, problem, kkt_residual=residual, **products)
-    rows = report.orderings(report.counts(folder.results()))
-    holds = {
-        (r["claim"], r["problem"]): (r["ratio"], r["holds"]) for r in rows if r["rule"] == "kkt"
-    }
-    assert holds["faps-before-local-power", "one"] == (2 / 3, True)
-    assert holds["faps-before-ssi", "one"] == (2 / 3, True)
-    assert holds["local-power-before-ssi", "one"] == (1, True)
-    assert holds["local-power-before-ssi", "two"] == (2 / 3, True)
-    assert math.isnan(holds["faps-before-ssi", "two"][0])
-    assert not holds["faps-before-ssi", "two"][1]
-
-
 def test_leakage_against_convergence(folder):
     folder.add("fig1b", "ssi", "white_50", kkt_residual=[[1, 1e-1, 1e-2, 1e-3, 1e-3]],
                leakage=[[np.nan, 1, 1e-6, 1e-4, 1e-3]], tags={"kind": "white"})  # fmt: skip
@@ -336,6 +343,13 @@ def test_leakage_against_convergence(folder):
     assert (row["rounds_leakage"], row["rounds_known"]) == (2, 2)
     assert math.isnan(row["rounds_kkt"])
     assert row["ratio"] == 2 / 4  # at least four rounds for the KKT violation
+    assert row["early"] and not at_2["early"]
+
+
+def test_a_late_attack_is_read_from_its_own_column(folder):
+    folder.add("late", "local_power", kkt_residual=[[1, 1, 1]], late_leakage=[[np.nan, 1, 1e-6]])
+    row = only(report.leakage(folder.results()), limit=1e-5)
+    assert (row["rounds_leakage"], row["least"]) == (2, 1e-6)
 
 
 def test_the_tables_of_a_run(folder, clients):
