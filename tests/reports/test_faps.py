@@ -95,9 +95,10 @@ def test_products_with_a_clients_data(folder):
 
 def test_a_stop_that_did_not_end_the_run_has_no_row(folder):
     """Two rounds of a hundred were made; (27) was not among the stops, so nothing is known."""
-    folder.add("table1", "faps", kkt_residual=[[1, 1e-3, 1e-5]], captured=[[1, 2, 3]],
-               kkt=[[1, 1, 1]], inner_products=np.zeros((1, 3)), params={"rounds": 100})  # fmt: skip
-    folder.add("table1", "ssi", kkt_residual=[[1, 1e-3, 1e-5]], captured=[[1, 2, 3]])
+    columns = {"kkt_residual": [[1, 1e-3, 1e-5]], "captured": [[1, 2, 3]]}
+    made = {"inner_products": np.zeros((1, 3))}
+    folder.add("table1", "faps", params={"rounds": 100}, **columns, **made)
+    folder.add("table1", "ssi", **columns)
     rows = report.counts(folder.results())
     found = [(r["algorithm"], r["rule"], r["rounds"]) for r in rows if r["rule"] != "scaled"]
     assert found[:2] == [("faps", "kkt", 2), ("ssi", "kkt", 2)]
@@ -198,17 +199,28 @@ def test_an_ordering_that_a_twin_turns_round_is_undecided(folder, twins, verdict
                inner_products=blank, twin_distance=blank)  # fmt: skip
     folder.add("fig4", "ssi", kkt_residual=stopping((5,) * 5))
     rows = report.orderings(report.counts(folder.results()))
-    path = folder.root / "tables" / "faps" / "orderings.tsv"
-    tables.write([row for row in rows if row["rule"] == "kkt"], path)
+    rows = [row for row in rows if row["rule"] == "kkt"]
+    assert verdict_on(rows, folder.root, "holds", {"holds": "most"}) == verdict
+
+
+@pytest.mark.parametrize(("printed", "verdict"), [("55", "deviates"), ("250", "undecided")])
+def test_a_count_that_no_twin_comes_near_deviates(tmp_path, printed, verdict):
+    """Rounding moves a repeat by more than half of their range, and never to 55."""
+    pairs = ((232, 457), (221, 163), (372, 254), (300, 250), (260, 310))
+    rows = [{"rounds": own, "twin_rounds": twin} for own, twin in pairs]
+    assert verdict_on(rows, tmp_path, "rounds", {"one_run": printed}) == verdict
+
+
+def verdict_on(rows, root, column, test):
+    """Return the verdict on a column of a table with these rows."""
+    tables.write(rows, root / "tables" / "faps" / "made.tsv")
     item = {
-        "id": "ordering", "quantity": "q", "source": "s", "kind": "claim", "printed": "p",
-        "select": {"table": "orderings", "column": "holds"}, "test": {"holds": "most"},
+        "id": "made", "quantity": "q", "source": "s", "kind": "claim", "printed": "p",
+        "select": {"table": "made", "column": column}, "test": test,
     }  # fmt: skip
     written = claims.written_out({"tables": {}, "claims": [item]}, "here")
-    (found,) = verdicts.judge(
-        "faps", written, folder.root / "tables", unavailable={}, surrogate=False
-    )
-    assert found.verdict == verdict
+    (found,) = verdicts.judge("faps", written, root / "tables", unavailable={}, surrogate=False)
+    return found.verdict
 
 
 def test_messages_are_compared_per_round(folder):
@@ -277,10 +289,17 @@ def test_the_variants_of_figure_2c_are_values_of_p(folder):
             "fig2p", "faps", "p", f"p{p}", {"n_components": p, "inner": "residual"},
             kkt_residual=[[1, 1e-5]], inner_products=[[0, p]],
         )  # fmt: skip
+        folder.add("fig2p", "ssi", "p", f"p{p}", {"n_components": p}, kkt_residual=[[1, 1e-5]])
+    server = {"n_components": 10, "inner_start": "server", "inner": "subspace_change"}
+    folder.add("fig2p", "faps", "p", "server-p10", server, kkt_residual=[[1, 1e-5]],
+               inner_products=[[0, 1]])  # fmt: skip
     counts = report.counts(folder.results())
-    assert {r["variant"] for r in report.averages(counts)} == {"residual"}
-    ((method, ticks, values),) = report.panel(counts, "fig2p", "products")
-    assert method == "FAPS, inner rule (14)"
+    averaged = {(r["algorithm"], r["variant"]) for r in report.averages(counts)}
+    assert averaged == {("faps", "residual"), ("ssi", "default")}
+    found = {(r["variant"], r["point"]) for r in report.orderings(counts) if r["variant"]}
+    assert found == {("residual", "p10"), ("residual", "p20"), ("server-subspaces", "p10")}
+    panel = {method: rest for method, *rest in report.panel(counts, "fig2p", "products")}
+    ticks, values = panel["FAPS, inner rule (14)"]
     assert ticks == [("p", 10), ("p", 20)]
     np.testing.assert_array_equal(values, [[2.5, 5.0]])
 
