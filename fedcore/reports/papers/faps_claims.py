@@ -13,7 +13,7 @@ from fedcore.reports.results import Results, Run
 from fedcore.reports.rows import Row, Rows, chosen, groups, reached
 from fedcore.reports.summaries import TWIN, statistic
 
-RULE_14 = "FAPS, inner rule (14)"
+RULE_14, FROM_Z, ONE_STEP = "FAPS, inner rule (14)", "FAPS from Z", "FAPS from Z, one step"
 LINE_FROM = 1e-2  # KKT violation over ‖A‖₂² at which a straight line begins
 LEAKS = ("fig1a", "fig1b", "late")
 LEAKAGE_LIMIT = 1e-5  # of Figure 1b
@@ -36,13 +36,20 @@ def averages(rows: Rows) -> Rows:
                     name: statistic([row[name] for row in own], "mean")
                     for name in ("kkt", "singular_value_error")
                 }
-                found.append(key | names | means | {"points": len(points)})
+                found.append(key | names | means | {"points": len(points), "status": _status(own)})
     return found
+
+
+def _status(rows: Rows) -> str:
+    """Return the status of what several problems gave: that of the first in this order."""
+    found = {row["status"] for row in rows}
+    order = ("surrogate", "rebuilt", "official", "synthetic")
+    return next(status for status in order if status in found)
 
 
 def _without_p(rows: Rows) -> Rows:
     """Replace the variants of Figure 2 (3), which are values of p, by those of other figures."""
-    names = {RULE_14: "residual"}
+    names = {RULE_14: "residual", FROM_Z: "server-subspaces"}
     return [
         row | {"variant": names.get(row["method"], "default")}
         if row["experiment"] == "fig2p"
@@ -170,6 +177,7 @@ def advantage(rows: Rows) -> Rows:
             key
             | {"best": float(np.nanmax(best)) if not np.isnan(best).all() else np.nan}
             | {"change": max(own.values()) / min(own.values()) if whole else np.nan}
+            | {"status": _status(group)}
         )
     return found
 
