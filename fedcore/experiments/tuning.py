@@ -1,6 +1,7 @@
 """Choose hyper-parameters from a declared grid, by one rule for every method.
 
-Every combination of the grid's values runs on the first repeats of the cell. The value of a run is
+Every combination of the grid's values runs on some repeats: the first ones of the cell, or others
+that the cell does not report. The value of a run is
 the geometric mean of a measure taken at regular intervals, so that speed counts and not the end
 alone. Among the combinations with the fewest diverged runs, the one with the smallest median value
 is used for all repeats. The history keeps all combinations and their values.
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from fedcore import metrics
+from fedcore.errors import ConfigError
 from fedcore.experiments.combinations import combinations
 from fedcore.iterates import Iterate
 from fedcore.problems.problem import Problem
@@ -36,7 +38,8 @@ def tune(
     ----------
     cell : mapping
         Its ``tune`` has the name of the measure (``by``), the number of records between two values
-        (``every``), the number of ``repeats`` to try, and the grid: values by name (``over``).
+        (``every``), the number of ``repeats`` to try, the ``first`` of them (0 if it is missing),
+        and the grid: values by name (``over``).
     draws : sequence of Problem
     trial : callable
         ``trial(cell, draws, params, repeat, metrics) -> (recorder, output)``, as `cell.trial`.
@@ -44,16 +47,27 @@ def tune(
     Returns
     -------
     dict
-        ``by``, ``every``, ``repeats``, ``settings`` (the combinations), ``values`` (the median of
-        each; a diverged run counts as infinite), ``diverged`` (the number of diverged runs of each)
-        and ``chosen`` (a combination).
+        ``by``, ``every``, ``first``, ``repeats``, ``settings`` (the combinations), ``values`` (the
+        median of each; a diverged run counts as infinite), ``diverged`` (the number of diverged
+        runs of each) and ``chosen`` (a combination).
+
+    Raises
+    ------
+    ConfigError
+        When the repeats to try begin after the first one and there are too few draws for them.
     """
     by, every, over = (cell["tune"][key] for key in ("by", "every", "over"))
-    repeats = min(cell["repeats"], cell["tune"]["repeats"])
+    first = cell["tune"].get("first", 0)
+    repeats = cell["tune"]["repeats"] if first else min(cell["repeats"], cell["tune"]["repeats"])
+    if first and 1 < len(draws) < first + repeats:
+        raise ConfigError(
+            f"{cell['name']}: tune takes the repeats {first} to {first + repeats - 1}, and the "
+            f"problem has {len(draws)} draws: give it {first + repeats}"
+        )
     settings, values, diverged = combinations(over), [], []
     for changes in settings:
         found = []
-        for repeat in range(repeats):
+        for repeat in range(first, first + repeats):
             params = {**cell["params"], **changes}
             recorder, _ = trial(cell, draws, params, repeat, [_sampled(metrics.get(by), every)])
             found.append(_mean(recorder, by))
@@ -63,6 +77,7 @@ def tune(
     return {
         "by": by,
         "every": every,
+        "first": first,
         "repeats": repeats,
         "settings": settings,
         "values": values,

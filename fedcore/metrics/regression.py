@@ -99,6 +99,28 @@ def new_client_error(samples: int) -> Callable[[Iterate, Problem], float]:
     return measure
 
 
+def exact_new_client_error(samples: int) -> Callable[[Iterate, Problem], float]:
+    """Return the metric `new_client_error` of new clients that know B* itself.
+
+    It is the same for all iterates: what the new clients' own samples leave unknown.
+    """
+    measure = new_client_error(samples)
+
+    def exact(iterate: Iterate, problem: Problem) -> float:
+        return measure(Iterate(basis=_truth(problem).representation), problem)
+
+    return exact
+
+
+def single_model_error(iterate: Iterate, problem: Problem) -> float:
+    """Return ``Σᵢ ‖W̄ − w*ᵢ‖² / 2n`` with the mean head W̄, the same for all iterates.
+
+    It is the smallest population error that one model for all clients can have (Section 2.1).
+    """
+    heads = _truth(problem).heads
+    return _half_mean_square(heads - heads.mean(axis=0))
+
+
 def _models(iterate: Iterate) -> np.ndarray:
     if iterate.models is None:
         raise InputError("this metric needs models of labels, and the algorithm learns none")
@@ -192,4 +214,14 @@ METRICS = (
         )
         for s in NEW_SAMPLES
     ),
+    *(
+        Metric(
+            f"exact_new_client_error_{s}",
+            _LOSS,
+            f"population error of new clients with {s} samples that know B*",
+            exact_new_client_error(s),
+        )
+        for s in NEW_SAMPLES
+    ),
+    Metric("single_model_error", _LOSS, "least population error of one model", single_model_error),
 )

@@ -24,6 +24,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogFormatterSciNotation, LogLocator, NullFormatter
+from scipy import stats
 
 from fedcore.errors import InputError, nearest, require_known
 from fedcore.files import atomic
@@ -44,7 +45,7 @@ METADATA: dict[str, dict[str, None]] = {
     "pdf": {"CreationDate": None},
 }
 
-Band = Literal[True, False, "range", "95%"]
+Band = Literal[True, False, "range", "95%", "mean"]
 
 
 def panels(
@@ -125,7 +126,7 @@ def curve(
     band: Band = True,
     floor: float | None = None,
 ) -> Line2D:
-    """Draw the median over repeats, and a band around it.
+    """Draw the median over repeats and a band around it, or their mean and its confidence interval.
 
     A repeat that ended early (NaN) counts only where it has a value. On a logarithmic axis (call
     `log10_axis` before), or with `floor`, values below the floor are drawn on a line at the floor,
@@ -141,8 +142,9 @@ def curve(
         Entry in the legend.
     colour, linestyle : str
         As in `look`; the default colour is the next one of the cycle.
-    band : {True, "range", "95%", False}, default=True
-        From the smallest to the largest repeat (True, "range"), or the middle 95 % of them.
+    band : {True, "range", "95%", "mean", False}, default=True
+        From the smallest to the largest repeat (True, "range"), or the middle 95 % of them. With
+        "mean", the line is the mean, and the band its 95 % confidence interval by Student's t.
     floor : float, optional
         In units of `y`. On a logarithmic axis the default is the curve's smallest positive value,
         and only values that are not positive are moved.
@@ -150,7 +152,7 @@ def curve(
     Returns
     -------
     Line2D
-        The median.
+        The median, or the mean.
 
     Raises
     ------
@@ -159,10 +161,10 @@ def curve(
     """
     steps, values = _align(x, y, label)
     values = _lift(ax, values, floor, label)
-    median = np.nanmedian(values, axis=0)
+    middle = np.nanmean(values, axis=0) if band == "mean" else np.nanmedian(values, axis=0)
     marker = "o" if len(steps) == 1 else ""
     (line,) = ax.plot(
-        steps, median, label=label, color=colour, linestyle=linestyle, marker=marker, zorder=3
+        steps, middle, label=label, color=colour, linestyle=linestyle, marker=marker, zorder=3
     )
     ends = _band(values, band)
     if ends is not None and len(values) > 1:
@@ -384,8 +386,13 @@ def _lift(ax: Axes, values: np.ndarray, floor: float | None, label: str) -> np.n
 def _band(values: np.ndarray, band: Any) -> tuple[np.ndarray, np.ndarray] | None:
     if band is False:
         return None
+    if band == "mean":
+        count = np.maximum((~np.isnan(values)).sum(axis=0), 2)  # one repeat: no spread
+        half = stats.t.ppf(0.975, count - 1) * np.nanstd(values, axis=0) / np.sqrt(count - 1)
+        mean = np.nanmean(values, axis=0)
+        return mean - half, mean + half
     ranges = {True: (0.0, 100.0), "range": (0.0, 100.0), "95%": (2.5, 97.5)}
     if band not in ranges:
-        raise InputError(f"unknown band '{band}': {nearest(str(band), ['range', '95%'])}")
+        raise InputError(f"unknown band '{band}': {nearest(str(band), ['range', '95%', 'mean'])}")
     low, high = np.nanpercentile(values, ranges[band], axis=0)
     return low, high

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedcore.errors import ConfigError
 from fedcore.experiments import build, tuning
 from fedcore.experiments.cell import run_cell
 from fedcore.history import History
@@ -75,6 +76,24 @@ def test_only_the_first_repeats_are_tried(file):
     loss = plain(file, cell(grid), step=0.3)["fitted_loss"][0, [5, 10, 15, 20]]
     assert one["repeats"] == 1
     assert one["values"][1] == pytest.approx(np.exp(np.log(loss).mean()), rel=1e-12)
+
+
+def test_repeats_that_the_cell_does_not_report_are_tried(file):
+    grid = {"step": [0.001, 0.3, 0.05]}
+    spec = cell(grid, repeats=2, tried=1)
+    spec["tune"]["first"] = 2
+    history = run_cell(spec, file, file.parent / "a.h5")
+    tuned = history.about["tuning"]
+    loss = plain(file, cell(grid), step=0.3)["fitted_loss"][2, [5, 10, 15, 20]]
+    assert (tuned["first"], tuned["repeats"], history.repeats) == (2, 1, 2)
+    assert tuned["values"][1] == pytest.approx(np.exp(np.log(loss).mean()), rel=1e-12)
+
+
+def test_a_grid_is_not_tried_on_draws_that_are_reported_instead_of_missing_ones(file):
+    spec = cell({"step": [0.1]}, tried=2)
+    spec["tune"]["first"] = 2
+    with pytest.raises(ConfigError, match=r"takes the repeats 2 to 3, and .* 3 draws: give it 4"):
+        run_cell(spec, file, file.parent / "a.h5")
 
 
 def test_a_tuned_history_comes_back_whole_and_is_the_same_again(file):

@@ -211,6 +211,27 @@ def test_new_clients_fit_a_head_to_their_first_samples(samples):
     assert alone == pytest.approx(expected / 2, rel=1e-9)
 
 
+def test_new_clients_that_know_the_representation_have_its_error_for_every_iterate():
+    problem = draw(new_clients=7, new_samples=5, noise=0.1)
+    B = np.random.default_rng(8).standard_normal((8, 2))
+    own = measured(problem, "new_client_error_3", basis=problem.truth.representation)
+    assert measured(problem, "exact_new_client_error_3", basis=B) == own
+    assert measured(problem, "new_client_error_3", basis=B) > 2 * own
+
+
+def test_the_least_error_of_one_model_is_that_of_section_2_1():
+    """(1/2n) Σᵢ ‖(1/n) B* Σ_j (w*_j − w*_i)‖², and no other single model has less."""
+    problem = draw()
+    B, W = problem.truth.representation, problem.truth.heads
+    printed = np.mean([np.sum((B @ (W - w).mean(axis=0)) ** 2) for w in W]) / 2
+    found = measured(problem, "single_model_error", basis=B)
+    assert found == pytest.approx(printed, rel=1e-12)
+    for change in (0.0, 0.1):
+        models = np.tile((W.mean(axis=0) + change) @ B.T, (len(W), 1))
+        error = measured(problem, "population_error", basis=B, models=models)
+        assert error == pytest.approx(found + change**2, rel=1e-12)  # two coordinates, half
+
+
 @pytest.mark.parametrize("name", ["test_error", "new_client_error_5", DISTANCE, "training_loss"])
 def test_what_a_problem_lacks_is_said_in_one_sentence(name, problem):
     without = draw() if name in ("test_error", "new_client_error_5") else problem

@@ -9,6 +9,7 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from scipy import stats
 
 from fedcore.errors import InputError
 from fedcore.history import History
@@ -111,6 +112,17 @@ def test_band_of_95_percent_or_none(ax):
     assert len(ax.collections) == 1
     with pytest.raises(InputError, match="unknown band '90%'"):
         plotting.curve(ax, np.arange(6), y, label="c", band="90%")
+
+
+def test_mean_and_its_confidence_interval_are_those_of_scipy(ax):
+    y = np.random.default_rng(0).standard_normal((10, 6))
+    y[3, 4:] = np.nan  # a repeat that diverged
+    line = plotting.curve(ax, np.arange(6), y, label="a", band="mean")
+    np.testing.assert_allclose(line.get_ydata(), np.nanmean(y, axis=0))
+    for record, (low, high) in enumerate(zip(*edges(ax), strict=True)):
+        known = y[~np.isnan(y[:, record]), record]
+        expected = stats.t.interval(0.95, len(known) - 1, known.mean(), stats.sem(known))
+        np.testing.assert_allclose((low, high), expected)
 
 
 def test_values_that_a_logarithm_has_not(ax):
