@@ -1,0 +1,209 @@
+"""Figure 3 of the paper `fedrep_linear`: how fast the distance to the representation falls.
+
+The noise of the labels, and the clients that a round leaves out, set a floor below which no method
+comes. A trial's *floor* is the smallest of its methods' median distances over the last tenth of the
+rounds, and its *target* is twice the floor. A method's speed is the mean decrease of ln(distance)
+per round from the start to the target. It says something only if the start lies well above the
+target, see `PHASE`; elsewhere the start, not the method, would be measured.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from fedcore.reports.results import Results, Run
+from fedcore.reports.rows import Rows, chosen, groups
+
+METHODS = ("fedrep", "gd10", "gd")
+DISTANCE = "representation_distance"
+PHASE = 1.5  # a start is above the target by this factor at least, or nothing is measured
+
+
+def size(run: Run) -> dict[str, int]:
+    """Number of clients n and samples m of each; in a small run n is still the paper's."""
+    clients = run.data["n_clients"]
+    return {"n": run.tags.get("n") or clients, "m": run.data["n_samples"] // clients}
+
+
+def trajectory(run: Run, column: str) -> np.ndarray:
+    """Return a column, shape (trials, rounds), with NaN from a trial's divergence on."""
+    return np.where(run["iteration"] >= 0, run[column], np.nan)
+
+
+def convergence(results: Results) -> Rows:
+    """Distances, rounds to the target and speed of every trial of Figure 3, a row each."""
+    rows = []
+    for experiment in ("fig3", "authors", "starts"):
+        for problem in results.problems(experiment):
+            runs = list(results.runs(experiment, problem=problem))
+            found = [trajectory(run, DISTANCE) for run in runs]
+            tail = max(1, found[0].shape[1] // 10)
+            ends = np.array([_median(distance[:, -tail:]) for distance in found])
+            target = 2.0 * ends.min(axis=0)
+            for run, distance in zip(runs, found, strict=True):
+                rounds = crossing(distance, target)
+                rows += run.rows(
+                    **size(run),
+                    method=run.variant,
+                    start_rounds=run["round"][:, 0].astype(int),
+                    start=distance[:, 0],
+                    end=run.last(DISTANCE),
+                    target=target,
+                    measurable=distance[:, 0] >= PHASE * target,
+                    rounds=rounds,
+                    speed=speed(distance, target, rounds),
+                    diverged=run.last("diverged") > 0,
+                )
+    return rows
+
+
+def crossing(distance: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Rounds until ln(distance), between two rounds a line, is at the target; NaN if never.
+
+    Parameters
+    ----------
+    distance : ndarray of shape (trials, rounds)
+    target : ndarray of shape (trials,)
+    """
+    there = distance <= target[:, None]
+    found = np.full(len(distance), np.nan)
+    for trial in np.flatnonzero(there.any(axis=1)):
+        t = int(there[trial].argmax())
+        if t == 0:
+            found[trial] = 0.0
+            continue
+        before, after = np.log(np.maximum(distance[trial, t - 1 : t + 1], 1e-300))
+        found[trial] = t - 1 + (before - math.log(target[trial])) / (before - after)
+    return found
+
+
+def speed(distance: np.ndarray, target: np.ndarray, rounds: np.ndarray) -> np.ndarray:
+    """Mean decrease of ln(distance) per round until the target, or the last round without it.
+
+    NaN for a trial that diverged, or that starts below the target.
+    """
+    last = distance.shape[1] - 1
+    arrived = ~np.isnan(rounds)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        until = np.log(distance[:, 0] / target) / rounds
+        whole = np.maximum(np.log(distance[:, 0] / distance[:, -1]) / last, 0.0)
+    return np.where(arrived, np.where(rounds > 0, until, np.nan), whole)
+
+
+def panels(results: Results) -> Rows:
+    """Speeds of the three methods in every panel of Figure 3 that measures them, a row per trial.
+
+    A panel measures them if the start of most trials is well above the target.
+    """
+    rows = []
+    by = ("experiment", "reading", "n", "problem", "status")
+    found = [row for row in convergence(results) if row["experiment"] != "starts"]
+    for named, panel in groups(found, *by):
+        if sum(row["measurable"] for row in panel) <= len(panel) / 2:
+            continue
+        for trial, mine in groups(panel, "repeat"):
+            by_method = {row["method"]: row for row in mine}
+            fedrep, gd10, gd = (
+                by_method[method]["speed"] if by_method[method]["measurable"] else math.nan
+                for method in METHODS
+            )
+            rows.append(
+                named
+                | trial
+                | {"fedrep": fedrep, "gd10": gd10, "gd": gd}
+                | {
+                    "fedrep_fastest": flag(fedrep > max(gd10, gd), fedrep, gd10, gd),
+                    "more_steps_faster": flag(gd10 > gd, gd10, gd),
+                    "starts": mine[0]["start"],
+                    "target": mine[0]["target"],
+                }
+            )
+    return rows
+
+
+def scaling(results: Results) -> Rows:
+    """How the speeds of Figure 3 change with n, over the panels that measure them, by trial.
+
+    ``gain_x`` is the factor on a method's speed when n grows tenfold, its mean from the smallest to
+    the largest n.
+    """
+    rows = []
+    by = ("experiment", "reading", "status", "repeat")
+    for named, mine in groups(panels(results), *by):
+        if len(mine) < 2:
+            continue
+        mine = sorted(mine, key=lambda row: int(row["n"]))
+        sizes = [int(row["n"]) for row in mine]
+        values = {method: [row[method] for row in mine] for method in METHODS}
+        tens = math.log10(sizes[-1] / sizes[0])
+        gains = {
+            f"gain_{method}": (v[-1] / v[0]) ** (1 / tens) if v[0] > 0 else math.nan
+            for method, v in values.items()
+        }
+        gap = [_ratio(f, g) for f, g in zip(values["fedrep"], values["gd"], strict=True)]
+        own = gains["gain_fedrep"]
+        rows.append(
+            named
+            | {"sizes": ", ".join(map(str, sizes))}
+            | gains
+            | {
+                "fedrep_faster_with_n": flag(rising(values["fedrep"]), *values["fedrep"]),
+                "gd_gains_less": flag(gains["gain_gd"] < own, own, gains["gain_gd"]),
+                "gd10_gains_less": flag(gains["gain_gd10"] < own, own, gains["gain_gd10"]),
+                "gap_grows": flag(rising(gap), *gap),
+            }
+        )
+    return rows
+
+
+def initialisation(results: Results) -> Rows:
+    """Appendix A.1 on starts: rounds to the target by method, start and server, a row per trial.
+
+    ``rounds_to_pgd`` divides by the rounds of the same trial from PGD. ``sensitivity`` is the same,
+    and infinite for a trial that never arrives.
+    """
+    params = {run.variant: run.params for run in results.runs("starts")}
+    rows = [
+        row
+        | {
+            "method": "gd" if params[row["variant"]].head_steps else "fedrep",
+            "init": params[row["variant"]].init,
+            "server": "qr" if params[row["variant"]].orthonormalise else "plain",
+            "failed": bool(np.isnan(row["rounds"])),
+        }
+        for row in chosen(convergence(results), experiment="starts")
+    ]
+    for row in rows:
+        same = {"repeat": row["repeat"], "method": row["method"], "server": row["server"]}
+        (usual,) = chosen(rows, init="pgd", **same)
+        row["rounds_to_pgd"] = _ratio(row["rounds"], usual["rounds"])
+        row["sensitivity"] = math.inf if row["failed"] else row["rounds_to_pgd"]
+    for row in rows:
+        other = {"repeat": row["repeat"], "init": row["init"], "server": row["server"]}
+        (fedrep,) = chosen(rows, method="fedrep", **other)
+        values = row["sensitivity"], fedrep["sensitivity"]
+        row["more_sensitive"] = flag(values[0] > values[1], *values)
+    return rows
+
+
+def rising(values: list[float]) -> bool:
+    """Whether each value is above the one before."""
+    return all(after > before for before, after in pairwise(values))
+
+
+def flag(holds: bool, *values: float) -> bool | None:
+    """Return a comparison as it is, or None if one of its values is missing."""
+    return None if any(math.isnan(value) for value in values) else bool(holds)
+
+
+def _ratio(value: float, other: float) -> float:
+    return value / other if other > 0 else math.nan
+
+
+def _median(values: np.ndarray) -> Any:
+    """Median over the last axis, infinite where one is missing."""
+    return np.median(np.where(np.isnan(values), np.inf, values), axis=-1)
