@@ -50,7 +50,7 @@ def errors(results: Results) -> Rows:
     for run in results.runs(*TRAINING):
         (best,) = results.runs("fig1", algorithm="fedrep_linear", problem=run.problem)
         (one,) = results.runs("fig1", algorithm="fedsgd_linear", problem=run.problem)
-        power = 0.5 * (run.history.reference["head_singular_values"] ** 2).sum(axis=1)
+        power = 0.5 * (head_sigma(run) ** 2).sum(axis=1)
         error, fitted = run.last("population_error"), run.last("fitted_error")
         rows += run.rows(
             **size(run),
@@ -162,11 +162,16 @@ def theorem1_bound(run: Run) -> np.ndarray:
     σ̄_min is that of all clients. With a share of them the theorem takes the smallest over all
     subsets, which gives a larger bound.
     """
-    sigma, start = run.history.reference["head_singular_values"], run[DISTANCE][:, 0]
+    sigma, start = head_sigma(run), run[DISTANCE][:, 0]
     given = run.history.about["params"].get("head_sigma", "reference")
     eta = run.params.step / (sigma[:, 0] if given == "reference" else float(given)) ** 2
     factor = 1.0 - eta * (1.0 - start**2) * sigma[:, -1] ** 2 / 2.0
     return factor[:, None] ** (np.arange(run["iteration"].shape[1]) / 2.0) * start[:, None]
+
+
+def head_sigma(run: Run) -> np.ndarray:
+    """Singular values of ``W*/√n`` of every trial, (trials, k); further draws are for tuning."""
+    return run.history.reference["head_singular_values"][: run.history.repeats]
 
 
 def samples(results: Results) -> Rows:

@@ -1,17 +1,17 @@
 """Figure 3 of the paper `fedrep_linear`: how fast the distance to the representation falls.
 
 The noise of the labels, and the clients that a round leaves out, set a floor below which no method
-comes. A trial's *floor* is the smallest of its methods' median distances over the last tenth of the
-rounds, and its *target* is twice the floor. A method's speed is the mean decrease of ln(distance)
-per round from the start to the target. It says something only if the start lies well above the
-target, see `PHASE`; elsewhere the start, not the method, would be measured.
+comes. A trial's *floor* is the smallest median distance over the last tenth of the rounds, over all
+methods and learning rates that ran on its data with as many clients in a round. Its *target* lies
+halfway, in the logarithm, between the start and the floor. A method's speed is the mean decrease of
+ln(distance) per round from the start to the target. It says something only if the starts lie well
+above the floor, see `PHASE`; elsewhere the start, not the method, would be measured.
 """
 
 from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from fedcore.reports.rows import Rows, chosen, groups
 
 METHODS = ("fedrep", "gd10", "gd")
 DISTANCE = "representation_distance"
-PHASE = 1.5  # a start is above the target by this factor at least, or nothing is measured
+PHASE = 2.0  # most starts are above their floors by this factor, or nothing is measured
 
 
 def size(run: Run) -> dict[str, int]:
@@ -37,27 +37,43 @@ def trajectory(run: Run, column: str) -> np.ndarray:
 def convergence(results: Results) -> Rows:
     """Distances, rounds to the target and speed of every trial of Figure 3, a row each."""
     rows = []
-    for experiment in ("fig3", "authors", "starts"):
-        for problem in results.problems(experiment):
-            runs = list(results.runs(experiment, problem=problem))
+    for together in (("fig3", "authors"), ("starts",)):  # a tenth of the clients, all of them
+        for problem in dict.fromkeys(p for name in together for p in results.problems(name)):
+            runs = list(results.runs(*together, problem=problem))
             found = [trajectory(run, DISTANCE) for run in runs]
-            tail = max(1, found[0].shape[1] // 10)
-            ends = np.array([_median(distance[:, -tail:]) for distance in found])
-            target = 2.0 * ends.min(axis=0)
-            for run, distance in zip(runs, found, strict=True):
-                rounds = crossing(distance, target)
-                rows += run.rows(
-                    **size(run),
-                    method=run.variant,
-                    start_rounds=run["round"][:, 0].astype(int),
-                    start=distance[:, 0],
-                    end=run.last(DISTANCE),
-                    target=target,
-                    measurable=distance[:, 0] >= PHASE * target,
-                    rounds=rounds,
-                    speed=speed(distance, target, rounds),
-                    diverged=run.last("diverged") > 0,
+            floor = np.min([_tail(distance) for distance in found], axis=0)
+            for experiment in together:
+                rows += _of_experiment(
+                    [
+                        (r, d)
+                        for r, d in zip(runs, found, strict=True)
+                        if r.experiment == experiment
+                    ],
+                    floor,
                 )
+    return rows
+
+
+def _of_experiment(pairs: list[tuple[Run, np.ndarray]], floor: np.ndarray) -> Rows:
+    """Rows of `convergence` for runs with their distances, which share data and floor."""
+    rows = []
+    for run, distance in pairs:
+        start = np.min([other[:, 0] for _, other in pairs], axis=0)
+        target = np.sqrt(start * floor)
+        rounds = crossing(distance, target)
+        rows += run.rows(
+            **size(run),
+            method=run.variant,
+            start_rounds=run["round"][:, 0].astype(int),
+            start=distance[:, 0],
+            end=run.last(DISTANCE),
+            floor=floor,
+            target=target,
+            above_floor=start >= PHASE * floor,
+            rounds=rounds,
+            speed=speed(distance, target, rounds),
+            diverged=run.last("diverged") > 0,
+        )
     return rows
 
 
@@ -97,20 +113,17 @@ def speed(distance: np.ndarray, target: np.ndarray, rounds: np.ndarray) -> np.nd
 def panels(results: Results) -> Rows:
     """Speeds of the three methods in every panel of Figure 3 that measures them, a row per trial.
 
-    A panel measures them if the start of most trials is well above the target.
+    A panel measures them if the starts of most trials are well above the floor.
     """
     rows = []
     by = ("experiment", "reading", "n", "problem", "status")
     found = [row for row in convergence(results) if row["experiment"] != "starts"]
     for named, panel in groups(found, *by):
-        if sum(row["measurable"] for row in panel) <= len(panel) / 2:
+        if sum(row["above_floor"] for row in panel) <= len(panel) / 2:
             continue
         for trial, mine in groups(panel, "repeat"):
             by_method = {row["method"]: row for row in mine}
-            fedrep, gd10, gd = (
-                by_method[method]["speed"] if by_method[method]["measurable"] else math.nan
-                for method in METHODS
-            )
+            fedrep, gd10, gd = (float(by_method[method]["speed"]) for method in METHODS)
             rows.append(
                 named
                 | trial
@@ -118,8 +131,8 @@ def panels(results: Results) -> Rows:
                 | {
                     "fedrep_fastest": flag(fedrep > max(gd10, gd), fedrep, gd10, gd),
                     "more_steps_faster": flag(gd10 > gd, gd10, gd),
-                    "starts": mine[0]["start"],
-                    "target": mine[0]["target"],
+                    "start": mine[0]["start"],
+                    "floor": mine[0]["floor"],
                 }
             )
     return rows
@@ -204,6 +217,7 @@ def _ratio(value: float, other: float) -> float:
     return value / other if other > 0 else math.nan
 
 
-def _median(values: np.ndarray) -> Any:
-    """Median over the last axis, infinite where one is missing."""
-    return np.median(np.where(np.isnan(values), np.inf, values), axis=-1)
+def _tail(distance: np.ndarray) -> np.ndarray:
+    """Median over the last tenth of the rounds, infinite where a trial diverged, (trials,)."""
+    last = distance[:, -max(1, distance.shape[1] // 10) :]
+    return np.asarray(np.median(np.where(np.isnan(last), np.inf, last), axis=1))
