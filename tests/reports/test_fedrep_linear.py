@@ -105,22 +105,24 @@ def test_a_trial_that_diverges_is_a_missing_value_and_one_that_never_arrives_is_
     assert report.lost(run) == ""  # nothing is said of it unless the history says "diverged"
 
 
+FLAGS = ("fedrep_gains", "gd_gains_less", "gd10_gains_less", "both_gain_less")
+
+
 def test_gains_of_speed_with_n_are_compared_with_those_of_fedrep(folder):
     panels(folder, THREE)
     rows = speeds.scaling(folder.results())
-    assert [row["sizes"] for row in rows] == ["10, 100, 1000"] * 3
-    for row in rows:
-        expected = (np.log(0.7) / np.log(0.95)) ** 0.5  # per tenfold n
-        assert row["gain_fedrep"] == pytest.approx(expected, rel=1e-9)
-        flags = ("fedrep_faster_with_n", "gd_gains_less", "gd10_gains_less", "gap_grows")
-        assert all(row[name] is True for name in flags)
+    assert [(row["repeat"], row["step"]) for row in rows] == [
+        (trial, step) for trial in range(3) for step in ("10 to 100", "100 to 1000")
+    ]
+    assert rows[1]["gain_fedrep"] == pytest.approx(np.log(0.7) / np.log(0.9), rel=1e-9)
+    assert rows[1]["gain_gd"] == pytest.approx(np.log(0.93) / np.log(0.95), rel=1e-9)
+    assert all(row[name] is True for row in rows for name in FLAGS)
 
 
 def test_a_method_that_gains_as_much_as_fedrep_scales(folder):
     panels(folder, {n: dict.fromkeys(speeds.METHODS, f) for n, f in ((10, 0.9), (100, 0.8))})
     for row in speeds.scaling(folder.results()):
-        assert row["fedrep_faster_with_n"] is True
-        assert not (row["gd_gains_less"] or row["gd10_gains_less"] or row["gap_grows"])
+        assert [row[name] for name in FLAGS] == [True, False, False, False]
 
 
 def test_the_floor_of_a_problem_is_that_of_all_learning_rates(folder):

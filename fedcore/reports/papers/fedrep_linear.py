@@ -284,7 +284,7 @@ TABLES = {
     "panels": Table(panels, by_group(("fedrep", "gd10", "gd"), "experiment", "reading", "n")),
     "scaling": Table(
         scaling,
-        by_group(("gain_fedrep", "gain_gd10", "gain_gd"), "experiment", "reading", "sizes"),
+        by_group(("gain_fedrep", "gain_gd10", "gain_gd"), "experiment", "reading", "step"),
     ),
     "errors": Table(
         errors,
