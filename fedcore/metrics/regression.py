@@ -10,6 +10,7 @@ square, as in eqs. (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML 
 from __future__ import annotations
 
 from collections.abc import Callable
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -105,20 +106,28 @@ def exact_new_client_error(samples: int) -> Callable[[Iterate, Problem], float]:
     It is the same for all iterates: what the new clients' own samples leave unknown.
     """
     measure = new_client_error(samples)
-
-    def exact(iterate: Iterate, problem: Problem) -> float:
-        return measure(Iterate(basis=_truth(problem).representation), problem)
-
-    return exact
+    return _once(lambda problem: measure(Iterate(_truth(problem).representation), problem))
 
 
-def single_model_error(iterate: Iterate, problem: Problem) -> float:
-    """Return ``Σᵢ ‖W̄ − w*ᵢ‖² / 2n`` with the mean head W̄, the same for all iterates.
+def single_model_error(problem: Problem) -> float:
+    """Return ``Σᵢ ‖W̄ − w*ᵢ‖² / 2n`` with the mean head W̄.
 
     It is the smallest population error that one model for all clients can have (Section 2.1).
     """
     heads = _truth(problem).heads
     return _half_mean_square(heads - heads.mean(axis=0))
+
+
+def _once(function: Callable[[Problem], float]) -> Callable[[Iterate, Problem], float]:
+    """Return a metric that is the same for all iterates, and is computed once for each problem."""
+    known: WeakKeyDictionary[Problem, float] = WeakKeyDictionary()
+
+    def measure(iterate: Iterate, problem: Problem) -> float:
+        if problem not in known:
+            known[problem] = function(problem)
+        return known[problem]
+
+    return measure
 
 
 def _models(iterate: Iterate) -> np.ndarray:
@@ -223,5 +232,10 @@ METRICS = (
         )
         for s in NEW_SAMPLES
     ),
-    Metric("single_model_error", _LOSS, "least population error of one model", single_model_error),
+    Metric(
+        "single_model_error",
+        _LOSS,
+        "least population error of one model",
+        _once(single_model_error),
+    ),
 )
