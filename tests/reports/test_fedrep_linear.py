@@ -314,7 +314,10 @@ def test_errors_are_compared_trial_by_trial(tiny):
     new = report.new_clients(tiny)
     two = chosen(new, samples=2, method="fedrep")
     assert all(row["to_exact"] > 1 for row in two)
+    assert all(row["accurate"] is (row["relative_error"] <= 0.05 or row["to_exact"] <= 4)
+               for row in chosen(new, samples=2))  # fmt: skip
     assert all(np.isnan(row["to_exact"]) for row in chosen(new, samples=3))
+    assert all(row["accurate"] is None for row in chosen(new, samples=3))
     assert all(row["to_local"] == 1 for row in chosen(new, method="local"))
     assert len(new) == 3 * 2 * len(report.NEW_SAMPLES)
     assert (
