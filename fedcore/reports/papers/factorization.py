@@ -8,19 +8,26 @@ the captions say ‖·‖² (log10 2 = 0.301 more).
 from __future__ import annotations
 
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
 
 from fedcore.algorithms.yd2021 import READINGS, iterations_of_theory
 from fedcore.history import History
+from fedcore.reports.papers.factorization_theory import (
+    TEN,
+    bounds,
+    excess,
+    flags,
+    restarts,
+    theorem_1,
+)
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run, last
-from fedcore.reports.rows import Rows, reached
+from fedcore.reports.rows import Rows, chosen, reached
 from fedcore.reports.summaries import by_group, without
 
-PROBABILITIES = (0.001, 0.003, 0.01, 0.05, 0.1, 0.2)
-RESOLUTION = 1e-27  # of ‖S‖₂²: an excess loss below it drowns in the rounding of V
+CLOSE = 0.01  # log10 of the loss over the exact loss that a figure over ten decades does not show
 
 POWER = attrgetter("params.power")
 TAGS = ("log10_threshold", "printed_log10_threshold")
@@ -28,13 +35,17 @@ SHOWN = without("experiment", "algorithm", "variant", *TAGS)
 
 
 def sizes(results: Results) -> Rows:
-    """Table 1: features d, rank r, samples n and clients N of every data set."""
+    """Table 1: features d, rank r, samples n and clients N of every data set.
+
+    ``svd_over_floor`` is the loss of the centralised SVD over ε_min (Proposition 1).
+    """
     return [
         run.row(
             d=run.data["n_features"],
             r=run.params.n_components,
             n=run.data["n_samples"],
             N=run.data["n_clients"],
+            svd_over_floor=float(run.last("objective")[0]) / floors(run.history)["true"],
         )
         for run in results.runs("fig1")
     ]
@@ -55,9 +66,14 @@ def spectra(results: Results) -> Rows:
 
 
 def kappa(results: Results) -> Rows:
-    """κ(V) of the text, for both readings of the restarts."""
+    """κ(V) of the text and the excess of ‖S − U Vᵀ‖², for both readings of the restarts."""
     return results.table(
-        "kappa", alpha=POWER, select=attrgetter("params.select"), kappa=last("kappa")
+        "kappa",
+        alpha=POWER,
+        select=attrgetter("params.select"),
+        kappa=last("kappa"),
+        kappa_squared=lambda run: run.last("kappa") ** 2,
+        excess=excess,
     )
 
 
@@ -66,23 +82,83 @@ def communications(results: Results) -> Rows:
 
     ``convention`` is "true" for the Eckart–Young ε_min and "code" for the authors', whose sum
     starts one singular value late. ``order`` says whether the thresholds are the code's or as
-    printed. ``iterations`` includes local steps.
+    printed. ``iterations`` includes local steps, ``rounds_at_once`` counts all sketches as one
+    communication, and ``log10_excess`` is log10(F − ε_min) at the end.
     """
     rows = []
     for run in results.runs("table2"):
         method = run.algorithm if run.variant == "default" else f"{run.algorithm}-{run.variant}"
+        spared = getattr(run.params, "samples", 1) - 1
         for order, tag in (("code", "log10_threshold"), ("printed", "printed_log10_threshold")):
             for convention, floor in floors(run.history).items():
                 below = run["objective"] <= floor + 10.0 ** run.tags[tag]
+                above = run.last("objective") - floor
+                rounds = reached(below, run["round"])
                 rows += run.rows(
                     method=method,
                     order=order,
                     convention=convention,
                     log10_threshold=run.tags[tag],
-                    rounds=reached(below, run["round"]),
+                    rounds=rounds,
+                    rounds_at_once=rounds - spared,
                     iterations=reached(below, run["iteration"]),
+                    log10_excess=np.log10(np.where(above > 0, above, np.nan)),
                 )
     return rows
+
+
+def fewer(results: Results) -> Rows:
+    """Table 2: whether one draw with α = 0 needs fewer communications than WK2023, by repeat."""
+    rows = communications(results)
+    ours = {_key(row): row["rounds"] for row in chosen(rows, method="power_exact-one-draw")}
+    return [
+        {name: value for name, value in row.items() if name not in ("method", "iterations")}
+        | {
+            "ours": ours[_key(row)],
+            "holds": bool(
+                np.nan_to_num(ours[_key(row)], nan=np.inf)
+                < np.nan_to_num(row["rounds"], nan=np.inf)
+            ),
+        }
+        for row in chosen(rows, method="wk2023")
+        if _key(row) in ours
+    ]
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("problem", "order", "convention", "repeat"))
+
+
+def ledger(results: Results) -> Rows:
+    """Communication of the power methods from the ledger, a row per cell.
+
+    ``blocks_per_exchange`` is the number of scalars sent, up and down, over Ndr(α + 1), and
+    ``rounds_of_one`` the rounds over those of the same cell with one draw of Φ.
+    """
+    rows = []
+    for run in results.runs("theorems", "fig2", "table2"):
+        if not run.algorithm.startswith("power_"):
+            continue
+        block = run.data["n_clients"] * run.data["n_features"] * run.params.n_components
+        sent = run.last("scalars_up") + run.last("scalars_down")
+        rows.append(
+            run.row(
+                alpha=run.params.power,
+                samples=run.params.samples,
+                rounds=_same(run.last("round")),
+                blocks_per_exchange=_same(sent) / (block * (run.params.power + 1)),
+            )
+        )
+    names = ("experiment", "algorithm", "problem", "alpha")
+    for row in rows:
+        one = chosen(rows, samples=1, **{name: row[name] for name in names})
+        row["rounds_of_one"] = row["rounds"] / one[0]["rounds"] if one else None
+    return rows
+
+
+def _same(values: np.ndarray) -> float:
+    """Return the value that all repeats share; NaN if they differ."""
+    return float(values[0]) if (values == values[0]).all() else np.nan
 
 
 def theory_counts(results: Results) -> Rows:
@@ -114,39 +190,48 @@ def exact_errors(results: Results) -> Rows:
 
 
 def figure_2(results: Results) -> Rows:
-    """Figure 2: κ⁻²(V), the exact loss and the loss after the last step, for every draw of Φ."""
+    """Figure 2: κ⁻²(V), the exact loss and the loss after the last step, for every draw of Φ.
+
+    ``recovered`` says whether the last two look like one in the figure.
+    """
     return results.table(
         "fig2",
         alpha=POWER,
         inverse_kappa_squared=lambda run: [kappa**-2 for kappa in run.last("kappa")],
         exact_loss=last("exact_objective"),
         loss=last("objective"),
+        recovered=_recovered,
     )
 
 
 def slopes(results: Results) -> Rows:
-    """Slope of log10 F after T steps against κ⁻² in the linear part of Figure 2.
+    """Slope of log10 F after T steps against κ⁻² in the linear part of Figure 2, per ten draws.
 
     A draw belongs to the linear part if its descent has not reached the exact solution: more than a
-    thousandth of its loss is excess. Theory: T steps shrink the slowest direction of F by
-    (1 − κ⁻²)^{2T}, so that d log10 F / d κ⁻² → −2T / ln 10 as κ⁻² → 0.
+    thousandth of its loss is excess. Theorem 1's rate (1 − κ⁻²)^T has the slope −T / ln 10 as
+    κ⁻² → 0. The slowest direction of F shrinks by (1 − κ⁻²)^{2T}, so that −2T / ln 10 is
+    ``predicted``. The slope of less than three draws is NaN.
     """
     rows = []
     for run in results.runs("fig2"):
         x, loss = run.last("kappa") ** -2.0, run.last("objective")
         linear = loss > 1.001 * run.last("exact_objective")
-        draws = int(linear.sum())
-        slope = np.polyfit(x[linear], np.log10(loss[linear]), 1)[0] if draws >= 3 else np.nan
         predicted = -2.0 * run.params.local_steps / np.log(10.0)
-        rows.append(
-            run.row(
-                alpha=run.params.power,
-                draws=draws,
-                slope=slope,
-                predicted=predicted,
-                ratio=slope / predicted,
+        groups = np.array_split(np.arange(len(x)), max(1, len(x) // TEN))
+        for repeat, group in enumerate(groups):
+            part = group[linear[group]]
+            enough = len(part) >= 3
+            slope = np.polyfit(x[part], np.log10(loss[part]), 1)[0] if enough else np.nan
+            rows.append(
+                run.row(
+                    repeat=repeat,
+                    alpha=run.params.power,
+                    draws=len(part),
+                    slope=slope,
+                    predicted=predicted,
+                    ratio=slope / predicted,
+                )
             )
-        )
     return rows
 
 
@@ -161,68 +246,84 @@ def final_errors(results: Results) -> Rows:
             log10_loss=np.log10(loss),
             log10_exact=np.log10(exact),
             log10_above_exact=np.log10(loss / exact),
+            recovered=_recovered,
         )
     return rows
 
 
+def _recovered(run: Run) -> np.ndarray:
+    above = np.log10(run.last("objective") / run.last("exact_objective"))
+    return flags(above <= CLOSE, above)
+
+
 def claims(results: Results) -> Rows:
-    """Claims of Section 5 that compare two cells, repeat by repeat (V's sketch is shared)."""
-    plain = {
-        (run.problem, run.params.power): run
-        for run in results.runs("fig3")
-        if not run.params.momentum
-    }
-    rows = []
-    for problem in results.problems("fig3"):
-        zero, one = plain[problem, 0], plain[problem, 1]
-        exact0, exact1 = zero.last("exact_objective"), one.last("exact_objective")
-        final0, final1 = zero.last("objective"), one.last("objective")
-        for claim, holds in (
-            ("alpha1-lowers-exact-loss", exact1 < exact0),
-            ("alpha1-slows-descent", final1 / exact1 > final0 / exact0),
-            ("alpha1-descent-is-best", final1 < final0),
-        ):
-            rows += one.rows(claim=claim, holds=holds)
-    return rows
+    """Sentences that compare cells, repeat by repeat; the cells of a repeat share the sketch of V.
 
-
-def bounds(results: Results) -> Rows:
-    """Theorems 2 and 3: the share of draws of Φ that exceed the bound, and the allowed share.
-
-    A theorem's bound holds with probability 1 − c·p, c = 3 and 2; the allowed share is c·p.
-    ``version`` is "body" for the bound of the statement and "appendix" for that of the proof.
+    A repeat in which one of the cells failed has None.
     """
     rows = []
-    for run in results.runs("theorems"):
-        sigma = run.history.reference["singular_values"]
-        r, alpha, d = run.params.n_components, run.params.power, run.data["n_features"]
-        kappa_squared, excess = run.last("kappa") ** 2, _excess(run)
-        for p in PROBABILITIES:
-            for version in ("body", "appendix"):
-                for theorem, factor, measured, bound in (
-                    (2, 3, kappa_squared, kappa_bound(sigma, r, d, alpha, p, version)),
-                    (3, 2, excess, excess_bound(sigma, r, alpha, p, version)),
-                ):
-                    if bound < RESOLUTION * sigma[0] ** 2:
-                        continue  # below the resolution of double precision
-                    draws, allowed = len(measured), min(1.0, factor * p)
-                    exceeded = int(np.sum(measured >= bound))
-                    test = binomtest(exceeded, draws, allowed, alternative="greater")
-                    rows.append(
-                        run.row(
-                            theorem=theorem,
-                            version=version,
-                            alpha=alpha,
-                            p=p,
-                            draws=draws,
-                            allowed=allowed,
-                            exceeded=exceeded / draws,
-                            bound=bound,
-                            median=np.median(measured),
-                            holds=bool(test.pvalue >= 0.001),
-                        )
-                    )
+    for problem in results.problems("fig2"):
+        zero, one = (_only(results, "fig2", problem, power=power) for power in (0, 1))
+        exacts = zero.last("exact_objective"), one.last("exact_objective")
+        holds = flags(exacts[1] < exacts[0], *exacts)
+        rows += one.rows(claim="alpha1-lowers-exact-loss", holds=holds)
+    for problem in results.problems("fig3"):
+        plain, fast = (
+            [_only(results, "fig3", problem, power=k, momentum=momentum) for k in (0, 1)]
+            for momentum in (False, True)
+        )
+        exact0, exact1 = (run.last("exact_objective") for run in plain)
+        final0, final1 = (run.last("objective") for run in plain)
+        fast0, fast1 = (run.last("objective") for run in fast)
+        best0, best1 = np.fmin(final0, fast0), np.fmin(final1, fast1)
+        ends = (exact0, exact1, final0, final1, fast0, fast1)
+        for claim, holds in (
+            ("alpha1-lowers-exact-loss", exact1 < exact0),
+            ("alpha1-descent-is-best", final1 < np.fmin(exact0, best0)),
+            ("alpha0-descent-is-best", best0 < best1),
+            ("alpha1-exact-is-best", exact1 < np.fmin(best0, best1)),
+            ("momentum-is-faster-alpha0", _faster(fast[0], plain[0])),
+            ("momentum-is-faster-alpha1", _faster(fast[1], plain[1])),
+        ):
+            rows += plain[1].rows(claim=claim, holds=flags(holds, *ends))
+    single = {run.problem: run for run in results.runs("theorems") if run.params.power == 0}
+    for problem in results.problems("kappa"):
+        zero, one = (
+            _only(results, "kappa", problem, power=0),
+            _only(results, "kappa", problem, power=1, select="final"),
+        )
+        low, high = zero.last("kappa"), one.last("kappa")
+        rows += zero.rows(claim="alpha1-raises-kappa", holds=flags(high > low, low, high))
+        if problem in single:
+            draws = single[problem].last("kappa")
+            for claim, values in (
+                ("several-draws-lower-kappa", low),
+                ("one-draw-lowers-kappa", draws[: len(low)]),
+            ):
+                holds = flags(values < np.nanmedian(draws), values)
+                rows += zero.rows(claim=claim, holds=holds)
     return rows
+
+
+def _only(results: Results, experiment: str, problem: str, **params: Any) -> Run:
+    """Return the run of an experiment on a problem that has these parameters."""
+    (run,) = (
+        run
+        for run in results.runs(experiment, problem=problem)
+        if all(getattr(run.params, name) == value for name, value in params.items())
+    )
+    return run
+
+
+def _faster(run: Run, other: Run) -> np.ndarray:
+    """Whether a descent comes within 1 % of the exact loss in fewer steps, or else ends lower."""
+    steps, others = (
+        reached(one["objective"] <= 1.01 * one.last("exact_objective")[:, None], one["iteration"])
+        for one in (run, other)
+    )
+    never = np.isnan(steps) & np.isnan(others)
+    sooner = np.nan_to_num(steps, nan=np.inf) < np.nan_to_num(others, nan=np.inf)
+    return np.where(never, run.last("objective") < other.last("objective"), sooner)
 
 
 def corollary_2(results: Results) -> Rows:
@@ -240,7 +341,7 @@ def corollary_2(results: Results) -> Rows:
             run.row(
                 alpha=run.params.power,
                 median_kappa_squared=np.median(run.last("kappa") ** 2),
-                median_excess=np.median(_excess(run)),
+                median_excess=np.median(excess(run)),
                 formula_noise=scale * 1e-6**exponent,
                 formula_sigma=scale * run.history.reference["singular_values"][rank] ** exponent,
             )
@@ -262,33 +363,6 @@ def remarks(results: Results) -> Rows:
     return rows
 
 
-def kappa_bound(sigma: np.ndarray, r: int, d: int, alpha: int, p: float, version: str) -> float:
-    """Theorem 2: with probability 1 − 3p, κ(V)² is below this.
-
-    ``p⁻² (9 r² (σ₁/σ_r)^{2(2α+1)} + 4 r (d + ln(2/p)) (σ_{r+1}/σ_r)^e)`` with e = 2α in the
-    statement ("body") and 2(2α + 1) at the end of the proof ("appendix").
-    """
-    exponent = {"body": 2 * alpha, "appendix": 2 * (2 * alpha + 1)}[version]
-    head = 9 * r**2 * (sigma[0] / sigma[r - 1]) ** (2 * (2 * alpha + 1))
-    tail = 4 * r * (d + np.log(2 / p)) * (sigma[r] / sigma[r - 1]) ** exponent
-    return float((head + tail) / p**2)
-
-
-def excess_bound(sigma: np.ndarray, r: int, alpha: int, p: float, version: str) -> float:
-    """Theorem 3: with probability 1 − 2p, min_U ‖S − U Vᵀ‖²_F − Σ_{i>r} σᵢ² is below this.
-
-    ``2 r c Σ_{i>r} σᵢ² (σ₁² − σᵢ²)/σ_r² (σᵢ/σ_r)^{4α}`` with ``c = p⁻¹ (ln p⁻² + r ln 2)`` in the
-    statement ("body") and ``p⁻² (ln p⁻¹ + r ln 2)`` in the proof ("appendix").
-    """
-    tail = sigma[r:] ** 2
-    constant = {
-        "body": (np.log(p**-2) + r * np.log(2)) / p,
-        "appendix": (np.log(1 / p) + r * np.log(2)) / p**2,
-    }[version]
-    ratio = (sigma[0] ** 2 - tail) / sigma[r - 1] ** 2 * (tail / sigma[r - 1] ** 2) ** (2 * alpha)
-    return float(2 * r * constant * np.sum(tail * ratio))
-
-
 def floors(history: History) -> dict[str, float]:
     """ε_min = ½ Σ_{i>r} σᵢ², and the authors' code's, which also leaves out σ_{r+1}."""
     squared = history.reference["singular_values"] ** 2
@@ -299,11 +373,6 @@ def floors(history: History) -> dict[str, float]:
     }
 
 
-def _excess(run: Run) -> np.ndarray:
-    """Excess loss of the exact solution as in the theorems, with ‖·‖² instead of ½‖·‖²."""
-    return 2.0 * run.last("exact_excess")
-
-
 TABLES = {
     "sizes": Table(sizes, SHOWN),
     "spectra": Table(spectra, SHOWN),
@@ -312,13 +381,19 @@ TABLES = {
         communications,
         by_group("rounds", "method", "problem", "status", "order", "log10_threshold", "convention"),
     ),
+    "fewer": Table(fewer, SHOWN),
+    "ledger": Table(ledger, without(*TAGS)),
     "theory_counts": Table(theory_counts, SHOWN),
     "exact_errors": Table(exact_errors, without(*TAGS, "algorithm")),
     "figure_2": Table(figure_2, SHOWN),
-    "slopes": Table(slopes, SHOWN),
+    "slopes": Table(slopes, by_group("slope", "problem", "status", "alpha", "predicted")),
     "final_errors": Table(final_errors, without(*TAGS, "experiment", "algorithm")),
-    "claims": Table(claims, SHOWN),
+    "claims": Table(claims, without("algorithm", "variant", *TAGS)),
     "bounds": Table(bounds, SHOWN),
+    "restarts": Table(
+        restarts, by_group(("kappa_squared", "excess"), "problem", "status", "alpha")
+    ),
+    "theorem_1": Table(theorem_1, without("algorithm", *TAGS)),
     "corollary_2": Table(corollary_2, SHOWN),
     "remarks": Table(remarks, by_group("steps", "problem", "status", "algorithm", "variant")),
 }
