@@ -102,7 +102,7 @@ def theorem_1(results: Results) -> Rows:
     ``holds`` says whether ``F_T − F̂`` never exceeds ``(1 − κ⁻²)^T (F₀ − F̂)``, or with momentum
     ``2 (1 − κ⁻¹)^T (F₀ − F̂)``, while this is above the rounding of F̂; ``worst`` is the largest
     log10 of their quotient. ``holds_accelerated`` is for ``(1 − κ⁻¹)^T``, which plain descent must
-    exceed, and ``holds_constant`` for the constant momentum, see `constant_momentum_holds`.
+    exceed, and ``holds_constant`` for the constant momentum (κ − 1)/(κ + 1), see `momentum_holds`.
     """
     rows = []
     for run in results.runs("fig2", "fig3"):
@@ -124,21 +124,22 @@ def theorem_1(results: Results) -> Rows:
             holds=flags((~seen | (above <= bound * SLACK)).all(axis=1), start[:, 0]),
             holds_accelerated=flags((~seen | (above <= fast * SLACK)).all(axis=1), start[:, 0]),
             holds_constant=[
-                constant_momentum_holds(float(k), t) if momentum else None
+                momentum_holds(float(k), t, (k - 1) / (k + 1)) if momentum else None
                 for k, t in zip(kappa[:, 0], most, strict=True)
             ],
         )
     return rows
 
 
-def constant_momentum_holds(kappa: float, steps: int) -> bool:
-    """Whether the momentum (κ − 1)/(κ + 1) meets ``2 (1 − κ⁻¹)^T`` in every direction and step.
+def momentum_holds(kappa: float, steps: int, beta: float) -> bool:
+    """Whether a constant momentum meets ``2 (1 − κ⁻¹)^T`` in every direction and step.
 
     The error in the direction of the eigenvalue x of γ VᵀV, κ⁻² ≤ x ≤ 1, is multiplied by a number
     p_T, and its part of the excess by p_T². x runs over `DIRECTIONS` values.
     """
     x = np.geomspace(kappa**-2, 1.0, DIRECTIONS)
-    beta, p, ahead, bound = (kappa - 1) / (kappa + 1), np.ones(DIRECTIONS), np.ones(DIRECTIONS), 2.0
+    p = ahead = np.ones(DIRECTIONS)
+    bound = 2.0
     for _ in range(steps):
         old, p = p, (1 - x) * ahead
         ahead = p + beta * (p - old)
