@@ -143,7 +143,11 @@ class _Obstacle(Exception):
 
 
 def _joined(found: Sequence[Outcome], names: Sequence[str], by: str | None) -> Outcome:
-    """Return one outcome for a claim that must hold in every group."""
+    """Return one outcome for a claim that must hold in every group.
+
+    Each group has a test of its own at the full level: that all of k hold is then no likelier by
+    chance, but that one of them fails is, up to k times.
+    """
     if by is None:
         return found[0]
     states = [outcome.state for outcome in found]

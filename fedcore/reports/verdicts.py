@@ -30,8 +30,8 @@ VERDICTS = {
     "text fails, leaves something open or could not be followed; the departure is named.",
     "deviates": "does not agree, in any reading that was tried; all are listed.",
     "contradicts itself": "agrees with one of two printed passages that exclude each other.",
-    "undecided": "the repeats cannot decide, or one rounding of the starts would change the "
-    "outcome.",
+    "undecided": "the repeats cannot decide, one rounding of the starts would change the outcome, "
+    "or another number would agree as well.",
     "not comparable": "what was run is too far from what is printed to be held against it.",
     "not run": "the data cannot be had, or something is not built; the reason is given.",
     "surrogate data": "measured on stand-ins for the data, so not compared.",
