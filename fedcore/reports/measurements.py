@@ -73,7 +73,7 @@ class Measurements:
         Raises
         ------
         _Obstacle
-            When there are none.
+            When there are none, or none for one of the values of a list.
         """
         path = self._folder / f"{select['table']}.tsv"
         if select["table"] not in self._tables:
@@ -91,6 +91,10 @@ class Measurements:
         if not rows:
             values = ", ".join(f"{k} = {_listed(v)}" for k, v in where.items())
             raise _Obstacle(f"no row in {path}" + (f" with {values}" if values else ""))
+        for name, wanted in where.items():
+            for one in wanted if isinstance(wanted, list) else []:
+                if not any(_same(row[name], one) for row in rows):
+                    raise _Obstacle(f"no such row in {path} with {name} = {_listed(one)}")
         return rows
 
     def _outcome(

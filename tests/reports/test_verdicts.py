@@ -235,6 +235,9 @@ def test_where_may_list_values(judge):
     select = ITEM["select"] | {"where": {"method": ["a", "b"]}}
     (found,) = judge(table, item(select=select, test={"between": [5, 7]}, because="b"))
     assert (found.low, found.high, found.count) == (5.0, 7.0, 3)
+    # What is printed of two methods is not shown by one.
+    (found,) = judge(rows(5, 6, 7, method="a"), item(select=select))
+    assert found.verdict == "not run" and found.reason.endswith("with method = b")
 
 
 @pytest.mark.parametrize(
