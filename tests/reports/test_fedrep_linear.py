@@ -105,6 +105,15 @@ def test_a_trial_that_diverges_is_a_missing_value_and_one_that_never_arrives_is_
     assert report.lost(run) == ""  # nothing is said of it unless the history says "diverged"
 
 
+def test_values_of_a_trial_that_diverges_are_missing(folder):
+    curve = decay(0.9)
+    curve[1, 2:4] = 1e300, np.inf
+    folder.made("fig3", "text_10", "gd", n=10, representation_distance=curve)
+    (run,) = folder.results().runs("fig3")
+    found = report.trajectory(run, "representation_distance")
+    assert np.isnan(found[1, 2:4]).all() and np.isfinite(found[[0, 2]]).all()
+
+
 FLAGS = ("fedrep_gains", "gd_gains_less", "gd10_gains_less", "both_gain_less")
 
 

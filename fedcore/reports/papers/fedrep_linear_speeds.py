@@ -20,6 +20,7 @@ from fedcore.reports.rows import Rows, chosen, groups
 
 METHODS = ("fedrep", "gd10", "gd")
 DISTANCE = "representation_distance"
+LOST = 1e30  # a diverging trial is left out from here on; 1e300 is beyond what can be drawn
 PHASE = 2.0  # most starts are above their floors by this factor, or nothing is measured
 
 
@@ -30,8 +31,9 @@ def size(run: Run) -> dict[str, int]:
 
 
 def trajectory(run: Run, column: str) -> np.ndarray:
-    """Return a column, shape (trials, rounds), with NaN from a trial's divergence on."""
-    return np.where(run["iteration"] >= 0, run[column], np.nan)
+    """Return a column, shape (trials, rounds), with NaN where a trial has ended or is `LOST`."""
+    values = run[column]
+    return np.where((run["iteration"] >= 0) & (np.abs(values) < LOST), values, np.nan)
 
 
 def convergence(results: Results) -> Rows:
