@@ -8,33 +8,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import numpy as np
 
-from fedcore.parts.gram_noise import sensitivity, standard_deviation, theorem_6
-from fedcore.privacy import accounting
-from fedcore.privacy.events import Gaussian
 from fedcore.reports import audits
+from fedcore.reports.papers.fedpower_theory import (
+    FIGURES,
+    bounds,
+    calibrations,
+    dissimilarities,
+    misalignments,
+    noise,
+    partial,
+)
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run, last
-from fedcore.reports.rows import Row, Rows, groups
-from fedcore.reports.summaries import by_group, medians, without
+from fedcore.reports.rows import Rows, reached
+from fedcore.reports.summaries import by_group, without
 
-FIGURES = ("fig3", "fig4", "fig4_tight")
 # Parameters that the panels of these figures vary.
 PANELS = {"p": ["local_steps"], "ε": ["epsilon"], "K/m": ["participants", "replacement"]}
-STALL = 1.5  # a smaller factor of progress in a third of the rounds counts as a stall
 SETTLED = 1.2  # a curve below this times its end has settled
-# A claim about a figure holds if its ratio is below this; 0.95 asks for a clear difference.
-LIMITS = {
-    "larger-p-wins": 1.0,
-    "larger-eps-wins": 0.95,
-    "larger-K-wins": 0.95,
-    "K-matters-little": STALL,
-    "K-matters-little-all": STALL,
-}
-FOUND = 0.9  # with a distance above this, the subspace has not been found at all
+FEWER = 1.5  # the influence of K/m is small below this ratio of distances
+GOES_ON = 0.01  # of the level at which a constant p ends
 
 
 def runs(results: Results) -> Rows:
@@ -66,170 +63,146 @@ def varied(results: Results, experiment: str, *names: str) -> list[Run]:
 
 
 def claims(results: Results) -> Rows:
-    """Return the claims of the text, and the number that decides each."""
-    return panel_claims(results) + alignment_claims(results) + decay_claims(results)
+    """Return the claims of the text, whether each repeat bears it out, and the ratio that decides.
+
+    The runs of a repeat have one start. Those of `machine_claims` and `similarity_claims` are on
+    several problems, and are paired by their number alone.
+    """
+    return [
+        *panel_claims(results), *alignment_claims(results), *decay_claims(results),
+        *machine_claims(results), *similarity_claims(results), *sampling_claims(results),
+    ]  # fmt: skip
 
 
 def panel_claims(results: Results) -> Rows:
-    """Return the claims of Figures 3 and 4, by the mean of the repeats."""
+    """Return the claims of Figures 3 and 4."""
     rows: Rows = []
     for experiment in FIGURES:
         steps, budgets, machines = (
-            [
-                (run, run["projection_distance"].mean(axis=0))
-                for run in varied(results, experiment, *names)
-            ]
+            [run["projection_distance"] for run in varied(results, experiment, *names)]
             for names in PANELS.values()
         )
-        default, whole = machines[-1]  # all machines
-        drawn = [float(curve[-1]) for run, curve in machines[:-1] if run.params.replacement]
-        (once,) = (float(curve[-1]) for run, curve in machines[:-1] if not run.params.replacement)
-        found = {
-            "larger-p-wins": max(
-                _worst_ratio(large, small) for (_, small), (_, large) in combinations(steps, 2)
-            ),
-            "larger-eps-wins": _largest_step([float(curve[-1]) for _, curve in budgets]),
-            "larger-K-wins": _largest_step(drawn),
-            "K-matters-little": drawn[0] / drawn[-1],
-            "K-matters-little-all": once / float(whole[-1]),
-        }
-        for claim, ratio in found.items():
-            holds = ratio < LIMITS[claim] and whole[-1] < FOUND
-            rows.append(_claim(default.row(), claim, ratio, holds))
+        at = varied(results, experiment, *PANELS["K/m"])
+        with_replacement = [run.params.participants and run.params.replacement for run in at]
+        drawn = [c for c, chosen in zip(machines, with_replacement, strict=True) if chosen]
+        (once,) = (
+            c for c, run in zip(machines, at, strict=True)
+            if run.params.participants and not run.params.replacement
+        )  # fmt: skip
+        few, many, whole = drawn[0], drawn[-1], machines[-1]
+        larger = [_worst_ratios(curve, steps[0]) for curve in steps[1:]]
+        rising = [large[:, -1] / small[:, -1] for small, large in pairwise(budgets)]
+        for claim, ratio, limit in (
+            ("larger-p-wins", np.max(larger, axis=0), 1.0),
+            ("larger-eps-wins", np.max(rising, axis=0), 1.0),
+            ("larger-K-wins", many[:, -1] / few[:, -1], 1.0),
+            ("K-influence", few[:, -1] / many[:, -1], FEWER),
+            ("K-influence-all", once[:, -1] / whole[:, -1], FEWER),
+            ("K8-effective", few[:, -1] / few[:, 0], 0.5),
+        ):
+            rows += _claims(at[-1], claim, ratio, ratio < limit)
     return rows
 
 
 def alignment_claims(results: Results) -> Rows:
-    """Return the claims of Theorem 8: growth from p = 4 to 16, and the gain of the alignment.
-
-    By medians of the repeats.
-    """
+    """Return the claims of Theorem 8 and of Definition 5."""
     rows = []
-    for _, group in groups(misalignments(results), "problem"):
-        at = {
-            (key["alignment"], key["p"]): medians(some, "misalignment", "largest")
-            for key, some in groups(group, "alignment", "p")
+    for problem in results.problems("alignment"):
+        found = {
+            (run.params.alignment, run.params.local_steps): run
+            for run in results.runs("alignment", problem=problem)
         }
+        steps = sorted({p for _, p in found})
+        any_run = found["none", steps[0]]
         for alignment in ("none", "procrustes"):
-            growth = at[alignment, 16]["misalignment"] / at[alignment, 4]["misalignment"]
-            holds = growth <= 1.25 if alignment == "procrustes" else growth >= STALL
-            rows.append(_claim(group[0], f"growth-{alignment}", growth, holds))
-        gain = at["procrustes", 16]["largest"] / at["none", 16]["largest"]
-        rows.append(_claim(group[0], "alignment-helps", gain, gain <= 0.8))
+            rho = [found[alignment, p].last("misalignment") for p in steps]
+            growth = rho[-1] / rho[min(1, len(rho) - 2)]
+            rows += _claims(any_run, f"growth-{alignment}", growth, growth > SETTLED)
+            step = np.min([large / small for small, large in pairwise(rho)], axis=0)
+            rows += _claims(any_run, f"grows-{alignment}", step, step > 1.0)
+        largest = [
+            found["procrustes", p]["misalignment"].max(axis=1)
+            / found["none", p]["misalignment"].max(axis=1)
+            for p in steps
+        ]
+        gain = np.max(largest, axis=0)
+        rows += _claims(any_run, "alignment-helps", gain, gain < 1.0)
     return rows
 
 
 def decay_claims(results: Results) -> Rows:
-    """Return the claims of LocalPower about constant and decaying p.
+    """Return the claims of Section 3.3 about constant and decaying p.
 
-    A claim holds if it holds in every repeat.
+    Communications are counted until the distance is twice the highest level at which a constant p
+    ends; `rounds` over `p` of them are expected.
     """
     rows = []
     for problem in results.problems("decay"):
         cells = sorted(
             results.runs("decay", problem=problem), key=lambda run: run.params.local_steps
         )
-        constant, decaying = (
-            [c["projection_distance"] for c in cells if (c.params.schedule == "constant") is same]
-            for same in (True, False)
-        )
-        stalled = constant[1:]  # p > 1
-        progress = max(float((c[:, 20] / c[:, -1]).max()) for c in stalled)
-        lowest = np.min([c[:, -1] for c in stalled], axis=0)
-        gain = min(float((lowest / c[:, -1]).min()) for c in decaying)
-        first = max(float((large[:, 1] / small[:, 1]).max()) for small, large in pairwise(constant))
+        constant = [run for run in cells if run.params.schedule == "constant"]
+        (linear,) = (run["projection_distance"] for run in cells if run.params.schedule == "linear")
+        curves = [run["projection_distance"] for run in constant]
+        ends, starts = ([curve[:, i] for curve in curves] for i in (-1, 1))
+        rises = np.min([large / small for small, large in pairwise(ends)], axis=0)
+        falls = np.max([large / small for small, large in pairwise(starts)], axis=0)
+        level = 2.0 * np.max(ends[1:], axis=0)[:, None]
+        needed = [_first(curve <= level) for curve in curves]
+        lowest, others = ends[0] / np.min(ends[1:], axis=0), np.max(needed[1:], axis=0) / needed[0]
+        left = linear[:, -1] / np.min(ends[1:], axis=0)
         for claim, ratio, holds in (
-            ("constant-stalls", progress, progress < STALL),
-            ("decay-goes-on", gain, gain >= 100.0),
-            ("larger-p-first", first, first < 1.0),
+            ("larger-p-first", falls, falls < 1.0),
+            ("larger-p-ends-higher", rises, rises > 1.0),
+            ("larger-p-ends-lower", ends[-1] / ends[-2], ends[-1] < ends[-2]),
+            ("p1-ends-lowest", lowest, lowest < 1.0),
+            ("p1-slowest", others, others < 1.0),
+            ("decay-first", linear[:, 1] / starts[0], linear[:, 1] < starts[0]),
+            ("decay-goes-on", left, left <= GOES_ON),
         ):
-            rows.append(_claim(cells[0].row(), claim, ratio, holds))
+            rows += _claims(cells[0], claim, ratio, holds)
+        for run, count in zip(constant[1:], needed[1:], strict=True):
+            p = run.params.local_steps
+            near = np.abs(count - needed[0] / p) <= 1.0
+            rows += _claims(run, f"communications-p{p}", count * p / needed[0], near)
     return rows
 
 
-def calibrations() -> Rows:
-    """Return the noise of Theorem 6, the least noise for the same guarantee, and their ratio.
-
-    ``from_sensitivity`` and ``from_conversion`` are the factors of the ratio. ``share_paper`` is
-    the ε that Theorem 6's noise spends over the stated ε; ``share_paper_proof`` is the same with
-    the sensitivity of the paper's proof.
-    """
+def machine_claims(results: Results) -> Rows:
+    """Return "more machines give a smaller distance", at equal n/m and at equal n."""
+    ends = {run.problem: run for run in results.runs("machines")}
+    if not ends:
+        return []
+    few = ends["model1_five"].last("projection_distance")
     rows = []
-    for r, T in ((1, 1), (1, 10), (2, 10), (5, 10), (5, 100), (20, 10)):
-        for delta in (1e-2, 1e-4, 1e-8):
-            for epsilon in (0.01, 0.1, 0.5, 1.0, 10.0, 100.0, 1000.0):
-                paper = theorem_6(r, T, epsilon, delta)
-                tight = standard_deviation("tight", r, T, epsilon, delta)
-                proof = 2.0 * math.sqrt(r)
-                spent = accounting.epsilon({Gaussian(paper / sensitivity(r)): T}, delta)
-                as_proved = accounting.epsilon({Gaussian(paper / proof): T}, delta)
-                rows.append(
-                    {
-                        "r": r,
-                        "T": T,
-                        "delta": delta,
-                        "epsilon": epsilon,
-                        "paper": paper,
-                        "tight": tight,
-                        "ratio": paper / tight,
-                        "from_sensitivity": proof / sensitivity(r),
-                        "from_conversion": paper / tight * sensitivity(r) / proof,
-                        "share_paper": spent / epsilon,
-                        "share_paper_proof": as_proved / epsilon,
-                    }
-                )
+    for claim, problem in (("more-machines", "model1"), ("more-machines-same-rows", "model1_25k")):
+        ratio = ends[problem].last("projection_distance") / few
+        rows += _claims(ends[problem], claim, ratio, ratio < 1.0)
     return rows
 
 
-def noise(results: Results) -> Rows:
-    """Return the noise of a round and the k-th eigenvalue, which explain Figure 4.
-
-    The mean of m clients' noises has a norm of about ``ν (√d + √r) / √m``. Near U_k an error of
-    size e becomes ``(σ_(k+1)/σ_k) e`` plus noise over σ_k. Distances therefore settle near
-    ``ν (√(d − k) + √k) / √(m (σ_k² − σ_(k+1)²))``, if this is well below 1.
-    """
-    return [_noise(run) for run in results.runs("calibration")]
-
-
-def _noise(run: Run) -> Row:
-    params = run.params
-    m, n, d = (run.data[name] for name in ("n_clients", "n_samples", "n_features"))
-    k, r = params.target or params.n_components, params.n_components
-    inside, outside = (run.history.reference["singular_values"][k - 1 : k + 1] ** 2 / n).tolist()
-    s = standard_deviation(params.calibration, r, params.iterations, params.epsilon, params.delta)
-    nu = s * m / n
-    return run.row(
-        calibration=params.calibration,
-        epsilon=params.epsilon,
-        nu=nu,
-        noise_norm=nu * (math.sqrt(d) + math.sqrt(r)) / math.sqrt(m),
-        sigma_k=inside,
-        sigma_next=outside,
-        predicted=nu * (math.sqrt(d - k) + math.sqrt(k)) / math.sqrt(m * (inside**2 - outside**2)),
-        measured=run.last("projection_distance").mean(),
-        epsilon_spent=run.last("epsilon").max(),
-    )
+def similarity_claims(results: Results) -> Rows:
+    """Return "a larger η gives a larger misalignment" over problems with fewer and fewer rows."""
+    rows = []
+    for alignment in ("procrustes", "none"):
+        found = sorted(
+            results.runs("similarity", variant=alignment),
+            key=lambda run: -int(run.data["n_samples"]),
+        )
+        if found:
+            rho = [run.last("misalignment") for run in found]
+            step = np.min([large / small for small, large in pairwise(rho)], axis=0)
+            rows += _claims(found[0], f"larger-eta-{alignment}", step, step > 1.0)
+    return rows
 
 
-def misalignments(results: Results) -> Rows:
-    """Return ρ in the last round, and the largest of the run, against p; a row per repeat."""
-    return results.table(
-        "alignment",
-        alignment=lambda run: run.params.alignment,
-        p=lambda run: run.params.local_steps,
-        misalignment=last("misalignment"),
-        largest=lambda run: run["misalignment"].max(axis=1),
-        distance=last("projection_distance"),
-    )
-
-
-def dissimilarities(results: Results) -> Rows:
-    """Return η of every problem (Definition 4), and whether Theorem 8 allows it up to p = 16."""
-    return [
-        run.row(eta=eta, eta_at_most_1_over_16=bool(eta <= 1 / 16))
-        for run in results.runs("dissimilarity")
-        for eta in run.last("dissimilarity")
-    ]
+def sampling_claims(results: Results) -> Rows:
+    """Return "more machines drawn give less bias", without noise."""
+    found = sorted(results.runs("sampling"), key=lambda run: run.params.participants)
+    if not found:
+        return []
+    ratio = found[-1].last("projection_distance") / found[0].last("projection_distance")
+    return _claims(found[-1], "larger-K-less-bias", ratio, ratio < 1.0)
 
 
 def decays(results: Results) -> Rows:
@@ -260,28 +233,44 @@ def least_errors(epsilon: float, delta: float) -> tuple[np.ndarray, np.ndarray]:
     return missed, np.maximum(below, 0.0)
 
 
-def _claim(row: Row, claim: str, ratio: float, holds: bool) -> Row:
-    named = {name: row[name] for name in ("experiment", "problem", "status")}
-    return named | {"claim": claim, "ratio": float(ratio), "holds": bool(holds)}
+def _claims(run: Run, claim: str, ratio: np.ndarray, holds: np.ndarray) -> Rows:
+    """Return a row per repeat; ``holds`` is None in a repeat without a ratio."""
+    named = {name: run.row()[name] for name in ("experiment", "problem", "status")}
+    return [
+        named
+        | {
+            "claim": claim,
+            "repeat": i,
+            "ratio": float(value),
+            "holds": None if math.isnan(value) else bool(right),
+        }
+        for i, (value, right) in enumerate(zip(ratio, holds, strict=True))
+    ]
 
 
-def _worst_ratio(large: np.ndarray, small: np.ndarray) -> float:
-    """Largest ratio of two curves over the communications of both, before `small` has settled."""
-    open_ = np.flatnonzero(small > SETTLED * small[-1])
-    common = [i for i in open_ if 1 <= i < len(large)]
-    return max((float(large[i] / small[i]) for i in common), default=math.inf)
+def _first(holds: np.ndarray) -> np.ndarray:
+    """Return the first communication of each repeat where `holds` is true; NaN without one."""
+    return reached(holds, np.broadcast_to(np.arange(float(holds.shape[1])), holds.shape))
 
 
-def _largest_step(values: list[float]) -> float:
-    """Largest ratio of a value to the previous one; below 1 if all values fall."""
-    return max(b / a for a, b in pairwise(values))
+def _worst_ratios(large: np.ndarray, small: np.ndarray) -> np.ndarray:
+    """Return each repeat's largest ratio of two curves before `small` has settled, NaN without one.
+
+    It is taken over the communications of both.
+    """
+    common = slice(1, min(large.shape[1], small.shape[1]))
+    open_ = small[:, common] > SETTLED * small[:, -1:]
+    ratio = np.where(open_, large[:, common] / small[:, common], -math.inf).max(axis=1)
+    return np.where(open_.any(axis=1), ratio, math.nan)
 
 
 TABLES = {
     "runs": Table(
         runs, by_group("distance", "experiment", "problem", "variant", "calibration", "epsilon")
     ),
-    "claims": Table(claims),
+    "claims": Table(claims, by_group("ratio", "experiment", "problem", "claim")),
+    "bounds": Table(bounds, by_group("share", "bound", "experiment", "variant", "limit")),
+    "partial": Table(partial, by_group("share", "experiment", "variant")),
     "calibrations": Table(
         lambda _: calibrations(),
         lambda rows: [row for row in rows if (row["T"], row["delta"]) == (10, 1e-4)],
