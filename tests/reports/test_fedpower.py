@@ -198,9 +198,9 @@ def test_misalignments_and_decays_have_a_row_per_repeat(folder, unit_clients):
 
 
 def test_theorem_8_in_closed_form():
-    """Eigenvalues 4, 4, 1, 1 and η = 1/8: the sine is 1/6, κ of M is 2, γ = 1/4."""
+    """Eigenvalues 4, 4, 1, 1 and η = 1/8: ‖A_i − A‖ ≤ ½, so that the sine is 1/5, γ 3/7; κ is 2."""
     with_opt, without = theory.theorem_8(np.array([4.0, 4.0, 1.0, 1.0]), 2, 0.125, p=5)
-    assert with_opt == pytest.approx(1 / 6 + 2 * 0.25 / np.sqrt(35))
+    assert with_opt == pytest.approx(0.2 + 2 * 3 / 7 / np.sqrt(24))
     assert without == pytest.approx(4 * np.e * np.sqrt(2) * 4 * 16 * 0.125)
 
 

@@ -90,9 +90,9 @@ def _noise(run: Run) -> Row:
 def misalignments(results: Results) -> Rows:
     """Return ρ in the last round, and the largest of the run, against p; a row per repeat.
 
-    ``share_opt`` is ρ over the second value of (3.6), with ``δ_k = σ_k − σ_(k+1)``, ``γ_k = σ_(k+1)
-    / σ_k`` and Davis and Kahan's limit of C_t. ``share_none`` is ρ over (3.7) at the κ of M, and
-    ``share_unrelated`` √2, the ρ of orthogonal bases, over the same.
+    ``share_opt`` is ρ over the second value of (3.6), and ``share_lemma_14`` over √2 of it.
+    ``share_none`` is ρ over (3.7) at the κ of M, and ``share_unrelated`` √2, the ρ of orthogonal
+    bases, over the same.
     """
     plain = {
         (run.problem, run.params.local_steps): run.last("bytes_up")
@@ -113,6 +113,7 @@ def misalignments(results: Results) -> Rows:
             largest=run["misalignment"].max(axis=1),
             distance=run.last("projection_distance"),
             share_opt=rho / with_opt,
+            share_lemma_14=rho / (math.sqrt(2.0) * with_opt),
             share_none=rho / without,
             share_unrelated=math.sqrt(2.0) / without,
             sent_over_plain=run.last("bytes_up") / plain[run.problem, p],
@@ -121,15 +122,19 @@ def misalignments(results: Results) -> Rows:
 
 
 def theorem_8(eigenvalues: np.ndarray, k: int, eta: float, p: int) -> tuple[float, float]:
-    """Return the second value of (3.6) and the value of (3.7), see `misalignments`.
+    """Return the second value of (3.6) and the value of (3.7).
 
-    The bases that a round aligns have made p − 1 local steps since the last one.
+    The bases that a round aligns have made p − 1 local steps since the last one. In (3.6), δ_k is
+    the smallest and γ_k the largest that Weyl's inequality allows, and C_t has its limit by Davis
+    and Kahan, so that the bound is not below that of the theorem.
     """
     steps, (inside, outside) = p - 1, eigenvalues[k - 1 : k + 1]
-    sine = eta * eigenvalues[0] / (inside - outside)
-    tangent = sine / math.sqrt(1.0 - sine**2) if sine < 1.0 else math.inf
+    apart = eta * eigenvalues[0]  # at least ‖A_i − A‖₂
+    sine = apart / (inside - outside - apart)
+    tangent = sine / math.sqrt(1.0 - sine**2) if 0.0 < sine < 1.0 else math.inf
+    gamma = (outside + apart) / (inside - apart)
     kappa = math.sqrt(eigenvalues[0] / eigenvalues[-1])
-    with_opt = sine + 2.0 * (outside / inside) ** (steps / 4) * tangent
+    with_opt = sine + 2.0 * gamma ** (steps / 4) * tangent
     return with_opt, 4.0 * math.e * math.sqrt(k) * steps * kappa**steps * eta
 
 
@@ -143,23 +148,26 @@ def bounds(results: Results) -> Rows:
     rows = []
     for run in results.runs("fig3"):
         bound = theorems_7_and_9(run, eta[run.problem])
-        rows += run.rows(
-            bound="theorem9" if run.params.participants else "theorem7",
-            limit=bound,
-            share=run.last("projection_distance") / bound,
-            share_start=run["projection_distance"][:, 0] / bound,
-        )
+        name = "theorem9" if run.params.participants else "theorem7"
+        curve = run["projection_distance"]
+        rows += _shares(run, name, bound, curve[:, -1] / bound, curve[:, 0] / bound)
     for run in results.runs("decay", problem="model1", variant="constant-1"):
         inside, outside = _eigenvalues(run)[run.params.target - 1 : run.params.target + 1]
         curve = run["projection_distance"]
         limits = run.data["n_features"] * np.exp(-run["iteration"] * outside / inside)
-        rows += run.rows(
-            bound="theorem1",
-            limit=limits[:, -1],
-            share=(curve / limits).max(axis=1),
-            share_start=curve[:, 0] / limits[:, -1],
-        )
+        last = limits[:, -1]
+        rows += _shares(run, "theorem1", last[0], (curve / limits).max(axis=1), curve[:, 0] / last)
     return rows
+
+
+def _shares(run: Run, bound: str, limit: float, share: np.ndarray, start: np.ndarray) -> Rows:
+    names = ("experiment", "problem", "status", "variant", "repeat")
+    rows = run.rows(limit=float(limit), share=share, share_start=start)
+    values = ("limit", "share", "share_start")
+    return [
+        {**{n: row[n] for n in names}, "bound": bound, **{n: row[n] for n in values}}
+        for row in rows
+    ]
 
 
 def theorems_7_and_9(run: Run, eta: float) -> float:
