@@ -126,15 +126,15 @@ def theorem_8(eigenvalues: np.ndarray, k: int, eta: float, p: int) -> tuple[floa
 
     The bases that a round aligns have made p − 1 local steps since the last one. In (3.6), δ_k is
     the smallest and γ_k the largest that Weyl's inequality allows, and C_t has its limit by Davis
-    and Kahan, so that the bound is not below that of the theorem.
+    and Kahan, so that the bound is not below that of the theorem. It is infinite where η leaves no
+    limit.
     """
     steps, (inside, outside) = p - 1, eigenvalues[k - 1 : k + 1]
-    apart = eta * eigenvalues[0]  # at least ‖A_i − A‖₂
-    sine = apart / (inside - outside - apart)
-    tangent = sine / math.sqrt(1.0 - sine**2) if 0.0 < sine < 1.0 else math.inf
-    gamma = (outside + apart) / (inside - apart)
+    apart, with_opt = eta * eigenvalues[0], math.inf  # the first is at least ‖A_i − A‖₂
+    if inside - outside > 2.0 * apart:
+        sine, gamma = apart / (inside - outside - apart), (outside + apart) / (inside - apart)
+        with_opt = sine + 2.0 * gamma ** (steps / 4) * sine / math.sqrt(1.0 - sine**2)
     kappa = math.sqrt(eigenvalues[0] / eigenvalues[-1])
-    with_opt = sine + 2.0 * gamma ** (steps / 4) * tangent
     return with_opt, 4.0 * math.e * math.sqrt(k) * steps * kappa**steps * eta
 
 
