@@ -58,6 +58,7 @@ def errors(results: Results) -> Rows:
             method=run.variant,
             **{name: run.last(name) for name in measures},
             relative_error=error / power,  # 1 for the zero model
+            fitted_relative_error=fitted / power,
             to_fedrep=error / best.last("population_error"),
             to_fedsgd=error / one.last("population_error"),
             to_single_model=error / run.last("single_model_error"),
