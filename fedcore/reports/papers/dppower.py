@@ -9,21 +9,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cache
-from itertools import product
-from typing import Any, NamedTuple
+from itertools import pairwise, product
+from typing import NamedTuple
 
 import numpy as np
 
-from fedcore.algorithms import adaptive_power, analyze_gauss
-from fedcore.generators.spiked_rows import top_share
-from fedcore.history import History
-from fedcore.privacy import accounting
-from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.reports import audits
+from fedcore.reports.papers.dppower_theory import (
+    WITHOUT_ERRORS,
+    closed_form,
+    coherence,
+    constants,
+    lemmas,
+    method,
+    population,
+    rate,
+    sampling,
+    sigma_upsilon_squared,
+    theorem_1_1,
+)
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results
 from fedcore.reports.rows import Rows, chosen, groups, series
-from fedcore.reports.summaries import by_group, summarise, without
+from fedcore.reports.summaries import by_group, without
 
 NOISY = 0.15  # errors below this are small enough for the theory, which is first order in the noise
 # Exponents of Table 1 at a constant gap, σ₁² ~ n/d and ‖U‖_∞ ~ Υ ~ n^-½; that of ε always holds.
@@ -46,7 +54,13 @@ SWEEPS = {
     "κ": (("samples", "gap"), "over_kappa", None),
     "Υ": (("dimension", "coherence"), "over_upsilon", "sigma_upsilon_squared"),
 }
-WITHOUT_ERRORS = ("closed_form", "audit", "audit_replaced")  # no errors to compare with others
+TRENDS = {  # the method that the adaptive one is compared with, problems, whether the ratio rises
+    "better-with-d": ("analyze_gauss", ("gauss20_n5", "gauss100", "gauss1000"), False),
+    "worse-with-small-gap": ("analyze_gauss", ("gauss20_n5", "gap20", "gap5"), True),
+    "better-than-naive": ("noisy_power-row", ("gauss1000",), False),
+}
+# Experiments that vary what is held in the comparisons.
+UNLIKE = ("variants", "samples_large_epsilon", "theorem_1_1")
 
 
 class Line(NamedTuple):
@@ -73,18 +87,6 @@ class Line(NamedTuple):
     def theory(self) -> np.ndarray:
         """The line with the slope of Table 1 through the last median, shape (points,)."""
         return np.median(self.errors[:, -1]) * (self.x / self.x[-1]) ** self.exponent
-
-
-def method(history: History) -> str:
-    """Return the key of a method: the algorithm, and parts that distinguish its settings."""
-    params, parts = history.about["params"], [history.about["algorithm"]]
-    if "protects" in params:
-        parts.append(params["protects"])
-    if params.get("calibration") == "paper":
-        parts.append("paper")
-    if "ratio" in params and "search_share" in params:
-        parts.append("tuned")
-    return "-".join(parts)
 
 
 @cache
@@ -167,35 +169,55 @@ def slopes(rows: Rows) -> Rows:
 
 
 def ratios(rows: Rows) -> Rows:
-    """Return median errors over that of Analyze Gauss on the same problem at the same ε.
+    """Return errors over that of Analyze Gauss on the same problem at the same ε, repeat by repeat.
 
     The paper expects (σ₁Υ)² up to logarithms for the adaptive method at a constant gap. Υ is that
     of the model of the rows; for Gaussian rows it is the expected largest of n.
     """
-    unlike = ("variants", "samples_large_epsilon")
-    compared = [row for row in rows if row["experiment"] not in unlike]
+    compared = [row for row in rows if row["experiment"] not in UNLIKE]
     found = []
     for key, group in groups(compared, "problem", "epsilon"):
-        medians = {row["method"]: row["median"] for row in summarise(group, "error", ["method"])}
-        found += [
-            {
-                "problem": key["problem"],
-                "status": group[0]["status"],
-                "epsilon": key["epsilon"],
-                "method": name,
-                "error": error,
-                "ratio": error / medians["analyze_gauss"],
-                "wins": error < medians["analyze_gauss"],
-                "expected": group[0]["sigma_upsilon_squared"],
-            }
-            for name, error in medians.items()
-            if name != "analyze_gauss" and "analyze_gauss" in medians
-        ]
+        gauss = {row["repeat"]: row["error"] for row in chosen(group, method="analyze_gauss")}
+        for row in group:
+            if row["method"] != "analyze_gauss" and row["repeat"] in gauss:
+                ratio = row["error"] / gauss[row["repeat"]]
+                named = {name: row[name] for name in ("status", "method", "repeat", "error")}
+                expected = row["sigma_upsilon_squared"]
+                found.append(key | named | {"ratio": ratio, "expected": expected})
+    return found
+
+
+def trends(rows: Rows) -> Rows:
+    """Return comparisons of the adaptive method with another at ε = 1, repeat by repeat.
+
+    ``ratio`` decides. With several problems it is the change of the ratio of errors from one
+    problem to the next, the smallest if it should rise and the largest if it should fall.
+    """
+    errors = {
+        (row["method"], row["problem"], row["repeat"]): row["error"]
+        for row in rows
+        if row["experiment"] not in UNLIKE and row["epsilon"] == 1.0
+    }
+    found = []
+    for trend, (other, problems, rises) in TRENDS.items():
+        for repeat in sorted({i for *key, i in errors if key == ["adaptive_power", problems[0]]}):
+            both = (
+                [errors.get((name, problem, repeat), math.nan) for problem in problems]
+                for name in ("adaptive_power", other)
+            )
+            over = [ours / theirs for ours, theirs in zip(*both, strict=True)]
+            steps = [later / earlier for earlier, later in pairwise(over)] or over
+            ratio = float(np.min(steps) if rises else np.max(steps))
+            holds = None if math.isnan(ratio) else bool(ratio > 1.0 if rises else ratio < 1.0)
+            found.append(
+                {"trend": trend, "status": rows[0]["status"], "repeat": repeat}
+                | {"ratio": ratio, "holds": holds}
+            )
     return found
 
 
 def pairs(rows: Rows) -> Rows:
-    """Return the ratio of the errors of two methods for which the paper prints a factor."""
+    """Return the ratio of the errors of two methods, and it as a power of d, repeat by repeat."""
     compared = {  # the worse, the better, and the better one's experiment
         "noisy-power-composed": ("noisy_power-row_by_entries", "noisy_power-entry", "samples"),
         "dn26-composed": ("dn26-row_by_entries", "dn26-entry", "samples_large_epsilon"),
@@ -204,18 +226,16 @@ def pairs(rows: Rows) -> Rows:
     found = []
     for name, (worse, better, experiment) in compared.items():
         above = chosen(rows, method=worse)
-        problem = above[0]["problem"]
-        below = chosen(rows, method=better, problem=problem, experiment=experiment)
-        medians = [np.median([row["error"] for row in some]) for some in (above, below)]
-        found.append(
-            {
-                "pair": name,
-                "problem": problem,
-                "status": above[0]["status"],
-                "d": above[0]["d"],
-                "ratio": float(medians[0] / medians[1]),
-            }
-        )
+        problem, d = above[0]["problem"], above[0]["d"]
+        below = {
+            row["repeat"]: row["error"]
+            for row in chosen(rows, method=better, problem=problem, experiment=experiment)
+        }
+        for row in above:
+            ratio = row["error"] / below.get(row["repeat"], math.nan)
+            named = {key: row[key] for key in ("problem", "status", "repeat", "d")}
+            exponent = math.log(ratio) / math.log(d)
+            found.append({"pair": name, **named, "ratio": ratio, "exponent": exponent})
     return found
 
 
@@ -230,9 +250,9 @@ def crossover(table: Rows, rows: Rows) -> Rows:
     found = []
     for name, kind in product(methods, ("gaussian", "sign")):
         points = sorted(
-            (swept[row["problem"]]["d"], row["ratio"])
-            for row in chosen(table, method=name, epsilon=1.0)
-            if row["problem"] in swept and swept[row["problem"]]["kind"] == kind
+            (swept[key["problem"]]["d"], float(np.median([row["ratio"] for row in group])))
+            for key, group in groups(chosen(table, method=name, epsilon=1.0), "problem")
+            if key["problem"] in swept and swept[key["problem"]]["kind"] == kind
         )
         if len(points) < 2:
             continue
@@ -254,140 +274,31 @@ def crossover(table: Rows, rows: Rows) -> Rows:
     return found
 
 
-def constants(steps: int = 10, epsilon: float = 1.0, delta: float = 1e-6) -> Rows:
-    """Return the noise of one step under every calibration of Algorithm 1, and its cost.
-
-    ``variance_factor`` is the noise variance of a step over that of Analyze Gauss, ``spent`` the
-    accountant's ε of the whole run.
-    """
-    one: dict[str, Any] = {"n_components": 1, "epsilon": epsilon, "delta": delta}
-    sigma = analyze_gauss.noise_multiplier(analyze_gauss.Params(**one))
-    found = []
-    calibrations: dict[str, dict[str, Any]] = {
-        "paper, pseudo-code": {"calibration": "paper"},
-        "paper, proof of Lemma 3.1": {"calibration": "paper", "constant": "proof"},
-        "tight": {},
-    }
-    for name, settings in calibrations.items():
-        params = adaptive_power.Params(**one, rounds=steps, **settings)
-        noise = adaptive_power.calibrate(params)
-        events: dict[Event, int] = {Gaussian(noise.multiplier): steps, Bounded(noise.search): steps}
-        found.append(
-            {
-                "calibration": name,
-                "steps": steps,
-                "epsilon": epsilon,
-                "noise": noise.multiplier,
-                "search_epsilon": noise.search,
-                "margin": (2.0 + noise.query_scale) * math.log(1.0 / 0.05) / noise.search,
-                "spent": accounting.epsilon(events, delta),
-                "variance_factor": (noise.multiplier / sigma) ** 2,
-            }
-        )
-    return found
-
-
-def population(rows: Rows) -> Rows:
-    """Return median errors to the population's direction, and their ratios to the exact SVD's."""
-    sampled = [row for row in rows if row["experiment"] in ("samples", "population")]
-    medians = {
-        (group["problem"], group["method"]): group["median"]
-        for group in summarise(sampled, "population_error", ("problem", "method"))
-    }
-    return [
-        {
-            "problem": problem,
-            "status": rows[0]["status"],
-            "method": name,
-            "error": error,
-            "ratio": error / medians[problem, "centralized_svd"],
-        }
-        for (problem, name), error in medians.items()
-        if (problem, "centralized_svd") in medians
-    ]
-
-
-def closed_form(results: Results) -> Rows:
-    """Return the mean error of Analyze Gauss over its first-order value.
-
-    The latter is ``σ² Σ_{j>1} (1 − q_j) (σ₁² − σⱼ²)⁻²`` with q_j = Σ_a v₁ₐ² vⱼₐ². For noise E of
-    equal variances on and off the diagonal, v₁ᵀE v_j has the variance ``σ² (1 − q_j)``. Here v₁ has
-    nearly equal entries, so that q_j ≈ 1/d.
-    """
-    rows = []
-    for run in results.runs("closed_form"):
-        eigenvalues = run.history.reference["singular_values"] ** 2
-        sigma = analyze_gauss.noise_multiplier(run.params)
-        expected = sigma**2 * float(np.sum((eigenvalues[0] - eigenvalues[1:]) ** -2.0))
-        expected *= 1.0 - 1.0 / len(eigenvalues)
-        mean, repeats = run.last("sin_squared").mean(), run.history.repeats
-        rows.append(run.row(repeats=repeats, mean=mean, expected=expected, ratio=mean / expected))
-    return rows
-
-
-def lemmas(results: Results) -> Rows:
-    """Return filtered rows against Lemma B.1, and ε spent against ε stated, per private run."""
-    found = []
-    for run in results.runs():
-        about = run.history.about
-        if "epsilon" not in run.history.columns or "weakened" in about["privacy"]:
-            continue
-        stated, spent = about["params"]["epsilon"], run.last("epsilon")
-        most, bound = math.nan, math.nan
-        if run.algorithm == "adaptive_power":
-            most = np.nanmax(run["filtered"], axis=1).astype(float)
-            bound = lemma_b1(run.history)
-        rows = run.rows(
-            method=method(run.history),
-            stated=stated,
-            spent=spent,
-            within=spent <= stated * (1.0 + 1e-12),
-            filtered=most,
-            bound=bound,
-            share=most / bound,
-        )
-        found += rows[:1] if run.experiment in WITHOUT_ERRORS else rows
-    return found
-
-
-def lemma_b1(history: History) -> float:
-    """Return ``8 (log(T log n) + 2 log(2/β)) / ε_s``, ε_s of the sparse vector (Lemma B.1)."""
-    params = adaptive_power.Params(**history.about["params"])
-    n, T = history.about["problem"]["n_samples"], params.rounds
-    log = math.log(T * math.log(n)) + 2.0 * math.log(2.0 / params.failure)
-    return 8.0 * log / adaptive_power.calibrate(params).search
-
-
-def rate(name: str, n: int, d: int, kappa: float, epsilon: float) -> float:
-    """Return the error of Table 1 for Gaussian rows, without constants and logarithms."""
-    top = n * top_share(d, kappa)
-    first = d / (epsilon * top * kappa) ** 2
-    if name != "adaptive_power":
-        return first
-    # Corollary 1.1 with Υ² = 1/n.
-    factor = min(4.0 * n / top, d) / (top * kappa**2) + 1.0 / (top * kappa**3) + d / (top * kappa)
-    return factor / (epsilon**2 * n)
-
-
-def sigma_upsilon_squared(model: dict[str, Any]) -> float:
-    """Return (σ₁Υ)² of rows by the parameters of `fedcore.generators.spiked_rows`."""
-    s = top_share(model["n_features"], model["gap"])
-    sign = model["kind"] == "sign"
-    largest = s / model.get("carriers", 1.0) if sign else 2.0 * s * math.log(model["n_samples"])
-    return min(1.0, largest) * model.get("norm", 1.0) ** 4
-
-
 TABLES = {
     "errors": Table(errors, by_group("error", "experiment", "problem", "method", "variant")),
     "slopes": Table(
         lambda results: slopes(errors(results)),
         by_group("slope", "axis", "method", "kind", "theory"),
     ),
-    "ratios": Table(lambda results: ratios(errors(results))),
-    "pairs": Table(lambda results: pairs(errors(results))),
+    "ratios": Table(
+        lambda results: ratios(errors(results)),
+        by_group("ratio", "problem", "epsilon", "method", "expected"),
+    ),
+    "trends": Table(lambda results: trends(errors(results)), by_group("ratio", "trend")),
+    "pairs": Table(
+        lambda results: pairs(errors(results)), by_group(("ratio", "exponent"), "pair", "problem")
+    ),
     "crossover": Table(lambda results: crossover(ratios(errors(results)), errors(results))),
     "constants": Table(lambda _: constants()),
-    "population": Table(lambda results: population(errors(results))),
+    "population": Table(
+        lambda results: population(errors(results)),
+        by_group(("error", "ratio", "share", "share_d"), "problem", "method"),
+    ),
+    "sampling": Table(lambda results: sampling(errors(results)), by_group(("slope", "share"), "d")),
+    "theorem_1_1": Table(theorem_1_1, by_group("share", "problem", "room", "bound")),
+    "coherence": Table(
+        lambda _: coherence(), by_group(("slope", "share", "slope_heavy", "share_heavy"), "status")
+    ),
     "closed_form": Table(closed_form, without("experiment", "algorithm", "variant")),
     "lemmas": Table(lemmas, by_group("spent", "method", "stated")),
     "audits": Table(lambda results: audits.bounds(results, "audit", "audit_replaced")),
