@@ -178,9 +178,13 @@ def test_edited_configuration(done, old, new, cells):
 
 def test_words_run_no_cell(done):
     done.edit(PAPER, "label: other", "label: the other")
-    done.edit(PAPER, "noise of 1e-3", "noise of 0.001")
     done.edit(PAPER, "{kind: drawn}", "{kind: made}")
     assert set(done.planned().values()) == {"plan", *TABLES}
+
+
+def test_what_a_paper_prints_is_part_of_its_verdicts_alone(done):
+    done.edit("config/claims/tiny.yaml", "noise of 1e-3", "noise of 0.001")
+    assert set(done.planned().values()) == {"verdicts", "summary"}
 
 
 def test_defaults_of_a_problem_leave_its_data_alone(done):
