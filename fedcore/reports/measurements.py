@@ -215,8 +215,8 @@ def _rounding(
     rows: Sequence[tables.Row], column: str, test: Mapping[str, Any], spread: bool
 ) -> str:
     """Return in words how rounding decides the outcome; empty if it does not."""
-    names = [f"{prefix}{column}" for prefix in (summaries.TWIN, summaries.LEAST, summaries.MOST)]
-    twins = [[row[name] for name in names if row.get(name) is not None] for row in rows]
+    twin = f"{summaries.TWIN}{column}"
+    twins = [[row[twin]] if row.get(twin) is not None else [] for row in rows]
     if not any(twins):
         return ""
     options = [_values([{column: x} for x in (row[column], *some)], column)

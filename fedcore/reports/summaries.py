@@ -2,10 +2,7 @@
 
 A twin is the same run from a start changed by one rounding (see `fedcore.experiments.twins`). The
 column ``twin_x`` holds the value of column ``x`` in the row's twin; None if there was no twin.
-`summarise` and the verdicts use it to say how much of ``x`` is rounding. If a row covers several
-repeats, ``twin_least_x`` and ``twin_most_x`` are the smallest and largest values of ``x`` when any
-repeats are exchanged for their twins. ``twin_change_x`` is the largest change of ``x`` when one
-repeat stands alone and is exchanged.
+`summarise` and the verdicts use it to say how much of ``x`` is rounding.
 """
 
 from __future__ import annotations
@@ -20,7 +17,6 @@ from fedcore.errors import InputError, require_known
 from fedcore.reports.rows import Row, Rows, groups
 
 TWIN = "twin_"  # prefix of the columns of twins
-LEAST, MOST, CHANGE = f"{TWIN}least_", f"{TWIN}most_", f"{TWIN}change_"
 
 
 def summarise(rows: Rows, value: str, by: Sequence[str]) -> Rows:
@@ -141,103 +137,6 @@ def _change(value: Any, twin: Any) -> float | None:
     if not any(known):
         return 0.0
     return abs(float(value) - float(twin)) if all(known) else math.inf
-
-
-def exchanged(
-    values: Sequence[Any],
-    others: Sequence[Sequence[Any]],
-    name: str = "median",
-    *,
-    missing: str = "last",
-) -> tuple[float, float]:
-    """Return the least and the largest statistic when any values are exchanged for others.
-
-    Parameters
-    ----------
-    values : sequence of float or None
-        At least one; None and NaN mean a missing value.
-    others : sequence of sequence of float or None
-        For each value, the values that may replace it; empty if it has no twin.
-    name, missing : str
-        As in `statistic`.
-
-    Returns
-    -------
-    least, most : float
-        Infinite, on the side given by `missing`, if missing values decide.
-
-    Examples
-    --------
-    >>> exchanged([67, 70, 52], [[85], [62], [74]]), exchanged([5, None], [[], [7]], "max")
-    ((62.0, 74.0), (7.0, inf))
-    """
-    never = math.inf if missing == "last" else -math.inf
-    choices = [
-        [never if v is None or math.isnan(v) else float(v) for v in (value, *more)]
-        for value, more in zip(values, others, strict=True)
-    ]
-    # Every statistic is monotone in every value: its extremes are at the extremes of the choices.
-    least, most = (statistic([end(choice) for choice in choices], name) for end in (min, max))
-    return least, most
-
-
-def compared(ours: Rows, theirs: Rows, column: str, *, tie: bool = False) -> Row:
-    """Compare the medians of a column over the repeats of two methods, with and without twins.
-
-    Parameters
-    ----------
-    ours, theirs : list of dict
-        Rows with `column` and that of its twins; no rows for a method without a result.
-    column : str
-        Numbers above zero, smaller is better; NaN means a repeat without a result.
-    tie : bool, default=False
-        Whether equal medians count as ours being smaller.
-
-    Returns
-    -------
-    dict
-        ``ratio`` of the medians, ours over theirs, NaN if one is missing; ``holds``, whether ours
-        is smaller. ``twin_least_…`` and ``twin_most_…`` are the extremes of both when any repeats
-        are exchanged for their twins. ``twin_change_ratio`` is the largest change of the ratio of a
-        single repeat to the other method's median. The ``twin_…`` are None if no row has a twin.
-    """
-
-    def less(mine: float, other: float) -> bool:
-        return mine < other or (tie and mine == other)
-
-    missing = [{column: math.nan}]
-    values, twins = (
-        [[row.get(name) for row in rows or missing] for rows in (ours, theirs)]
-        for name in (column, f"{TWIN}{column}")
-    )
-    one, other = map(statistic, values)
-    found: Row = {"ratio": _over(one, other), "holds": less(one, other)}
-    if all(twin is None for twin in (*twins[0], *twins[1])):
-        ends = ("least_ratio", "most_ratio", "change_ratio", "least_holds", "most_holds")
-        return found | {f"{TWIN}{name}": None for name in ends}
-    (least, most), (least_, most_) = (
-        exchanged(some, [[twin] * (twin is not None) for twin in others])
-        for some, others in zip(values, twins, strict=True)
-    )
-    changes = (
-        rounding(*([_over(x, other) for x in some] for some in (values[0], twins[0]))),
-        rounding(*([_over(one, x) for x in some] for some in (values[1], twins[1]))),
-    )
-    return found | {
-        f"{LEAST}ratio": _over(least, most_),
-        f"{MOST}ratio": _over(most, least_),
-        f"{CHANGE}ratio": max(change or 0.0 for change in changes),
-        f"{LEAST}holds": math.isfinite(most_) and less(most, least_),
-        f"{MOST}holds": math.isfinite(least) and math.isfinite(least_) and less(least, most_),
-    }
-
-
-def _over(one: float | None, other: float | None) -> float | None:
-    """Ratio of two numbers; NaN if one is missing or the second is 0, None if one is None."""
-    if one is None or other is None:
-        return None
-    known = math.isfinite(one) and math.isfinite(other) and other
-    return float(one / other) if known else math.nan
 
 
 def statistic(values: Sequence[Any], name: str = "median", *, missing: str = "last") -> float:
