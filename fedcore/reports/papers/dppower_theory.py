@@ -93,7 +93,7 @@ def closed_form(results: Results) -> Rows:
 def lemmas(results: Results) -> Rows:
     """Return filtered rows against Lemma B.1, and ε spent against ε stated, per private run.
 
-    Of ``share_tenth`` a tenth of the rows is filtered.
+    Of ``share_half`` half of the rows is filtered.
     """
     found = []
     for run in results.runs():
@@ -113,7 +113,7 @@ def lemmas(results: Results) -> Rows:
             filtered=most,
             bound=bound,
             share=most / bound,
-            share_tenth=0.1 * run.data["n_samples"] / bound,
+            share_half=0.5 * run.data["n_samples"] / bound,
         )
         found += rows[:1] if run.experiment in WITHOUT_ERRORS else rows
     return found
