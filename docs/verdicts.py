@@ -21,6 +21,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from fedcore.config import claims
 from fedcore.errors import DataError
 from fedcore.reports import tables, verdict_pages
 from fedcore.reports.verdicts import SOFTWARE, VERDICTS, Verdict
@@ -236,13 +237,33 @@ def section(kept: Path) -> str:
     verdicts, run = read(kept)
     found = [verdict for items in verdicts.values() for verdict in items]
     if not found:
-        return NONE
+        return f"{NONE}\n{inventory()}"
     labels = {
         paper: f"[`{paper}`](docs/verdicts/{paper}.md): {run['papers'][paper]['citation']}"
         for paper in verdicts
     }
     table = with_labels(tables.markdown(verdict_pages.counts(found)), labels)
     return f"{table}\n{meanings(found)}"
+
+
+def inventory() -> str:
+    """Return a table that counts the items of every claims file, and how many have a check."""
+    rows: list[tables.Row] = []
+    for path in sorted((ROOT / "config" / "claims").glob("*.yaml")):
+        read = claims.read(path)
+        reasons = Counter(i.get("unchecked", {}).get("verdict", "") for i in read["claims"])
+        rows.append(
+            {
+                "paper": f"`{path.stem}`",
+                "printed items": len(read["claims"]),
+                "with a check": reasons[""],
+                "not comparable": reasons["not comparable"],
+                "not run": reasons["not run"],
+                "departures": len(read["departures"]),
+            }
+        )
+    total = {name: sum(int(str(row[name])) for row in rows) for name in list(rows[0])[1:]}
+    return tables.markdown([*rows, {"paper": "total", **total}])
 
 
 def in_readme(text: str, between: str) -> str:
