@@ -86,6 +86,9 @@ def logged(path: str) -> Iterator[None]:
 
 def _sentence(error: Exception) -> str | None:
     """Return the message of a user's error, raised here or in an executed notebook, else None."""
+    if isinstance(error, MemoryError | OverflowError):
+        words = str(error) or "no memory is left"
+        return f"the job is too large for this machine ({words}): make its problem smaller"
     if isinstance(error, FedcoreError):
         return str(error)
     # papermill's error carries the name and the message of the notebook's error.

@@ -48,6 +48,17 @@ def job(tmp_path):
     return run
 
 
+@pytest.mark.parametrize(
+    "harm", ["import numpy; numpy.zeros(2**50)", "raise MemoryError", "range(2**70).__len__()"]
+)
+def test_a_job_that_is_too_large_ends_in_a_sentence(job, tmp_path, harm):
+    returned, log = job(harm)
+    assert returned == 1 and "Traceback" not in log
+    assert log.splitlines()[-1].startswith("Error: the job is too large for this machine (")
+    assert log.splitlines()[-1].endswith("): make its problem smaller")
+    assert not (tmp_path / "output").exists()
+
+
 @pytest.mark.parametrize("how", ENDED)
 def test_a_job_that_is_ended(job, tmp_path, how):
     harm, status, words = ENDED[how]
