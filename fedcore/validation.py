@@ -50,6 +50,7 @@ class Rule:
             raise InputError(f"{name} must be {self.words}, got {value!r}")
 
 
+@cache  # rules are made anew at every call of `require_positive`, many times a run
 def whole(least: int) -> Rule:
     """A whole number of at least `least`, also of NumPy; not True or False."""
 
@@ -60,6 +61,7 @@ def whole(least: int) -> Rule:
     return Rule(f"a whole number of at least {least}", admits)
 
 
+@cache
 def real(
     *, above: float = -inf, least: float = -inf, below: float = inf, most: float = inf
 ) -> Rule:
