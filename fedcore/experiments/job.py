@@ -86,7 +86,9 @@ def logged(path: str) -> Iterator[None]:
 
 def _sentence(error: Exception) -> str | None:
     """Return the message of a user's error, raised here or in an executed notebook, else None."""
-    if isinstance(error, MemoryError | OverflowError):
+    # Other overflows are of arithmetic: where they come from stands in the traceback.
+    long = isinstance(error, OverflowError) and "too large to convert" in str(error)
+    if isinstance(error, MemoryError) or long:
         words = str(error) or "no memory is left"
         return f"the job is too large for this machine ({words}): make its problem smaller"
     if isinstance(error, FedcoreError):

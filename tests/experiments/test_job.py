@@ -59,6 +59,12 @@ def test_a_job_that_is_too_large_ends_in_a_sentence(job, tmp_path, harm):
     assert not (tmp_path / "output").exists()
 
 
+def test_an_overflow_of_arithmetic_keeps_its_traceback(job):
+    returned, log = job("import math; math.exp(1e4)")
+    assert returned == 1 and "in inner" in log and "OverflowError: math range error" in log
+    assert "too large" not in log
+
+
 @pytest.mark.parametrize("how", ENDED)
 def test_a_job_that_is_ended(job, tmp_path, how):
     harm, status, words = ENDED[how]
