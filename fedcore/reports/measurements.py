@@ -216,29 +216,26 @@ def _rounding(
 ) -> str:
     """Return in words how rounding decides the outcome; empty if it does not."""
     twin = f"{summaries.TWIN}{column}"
-    twins = [[row[twin]] if row.get(twin) is not None else [] for row in rows]
-    if not any(twins):
+    if all(row.get(twin) is None for row in rows):
         return ""
-    options = [_values([{column: x} for x in (row[column], *some)], column)
-               for row, some in zip(rows, twins, strict=True)]  # fmt: skip
-    ends = [(min(some, key=_last), max(some, key=_last)) for some in options]
-    exchanged = (
-        [some[0] for some in options],
-        [some[min(1, len(some) - 1)] for some in options],
-        [least for least, _ in ends],
-        [most for _, most in ends],
-    )
+    own = _values(rows, column)
+    others = [
+        x if row.get(twin) is None else value
+        for x, row, value in zip(own, rows, _values(rows, twin), strict=True)
+    ]
+    ends = [sorted(pair, key=_last) for pair in zip(own, others, strict=True)]
+    exchanged = (own, others, [least for least, _ in ends], [most for _, most in ends])
     states = {outcomes.judge(test, values, spread=spread).state for values in exchanged}
     lasts = [(_last(least), _last(most)) for least, most in ends]
     change = max(0.0 if least == most else most - least for least, most in lasts)
     text = f"one rounding of the starts changes a repeat by up to {tables.show(change)}"
     if len(states) > 1:
         return f"rounding decides: {text}, which changes the outcome"
-    own = [some[0] for some in options if math.isfinite(some[0])]
-    wide = len(own) > 1 and change > (max(own) - min(own)) / 2
+    known = [value for value in own if math.isfinite(value)]
+    width = max(known, default=0.0) - min(known, default=0.0)
+    wide = len(known) > 1 and change > width / 2
     if "one_run" in test and wide and states != {FAILS}:  # what always fails needs no range
-        spread_of_starts = tables.show(max(own) - min(own))
-        return f"rounding decides: {text}, and the range of the starts is {spread_of_starts}"
+        return f"rounding decides: {text}, and the range of the starts is {tables.show(width)}"
     return ""
 
 

@@ -33,7 +33,7 @@ def write(
     path: str | os.PathLike[str],
     *,
     caption: str = "",
-    head: str = "",
+    page: str | None = None,
     shown: Sequence[Mapping[str, Any]] | None = None,
     below: Sequence[str] = (),
 ) -> None:
@@ -47,8 +47,8 @@ def write(
         Ends in ``.tsv``; the Markdown has the same stem and ends in ``.md``.
     caption : str
         Paragraph above the table, in the Markdown only.
-    head : str
-        Markdown at the top of the page, as it is.
+    page : str, optional
+        The whole Markdown, in the place of a table.
     shown : sequence of mapping, optional
         Rows of the Markdown instead of `rows`.
     below : sequence of str
@@ -71,9 +71,9 @@ def write(
         atomic.replace(final, summed=True) as exact,
     ):
         exact.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
-        text = head + (markdown(visible, caption=caption) if visible or not head else "")
+        text = markdown(visible, caption=caption)
         text += "".join(f"\n- {escaped(point)}\n" for point in below)
-        readable.write_text(text, encoding="utf-8", newline="\n")
+        readable.write_text(text if page is None else page, encoding="utf-8", newline="\n")
 
 
 def read(path: str | os.PathLike[str]) -> list[Row]:

@@ -23,7 +23,7 @@ RANK = (
 def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str]) -> None:
     """Write verdicts as a TSV of all fields, and beside it as Markdown for reading."""
     rows = [asdict(verdict) for verdict in verdicts]
-    tables.write(rows, path, head=page(verdicts), shown=[], below=())
+    tables.write(rows, path, page=page(verdicts))
 
 
 def read(path: str | os.PathLike[str]) -> list[Verdict]:

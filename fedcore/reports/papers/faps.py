@@ -18,6 +18,7 @@ from fedcore.algorithms import faps, local_power
 from fedcore.history import History
 from fedcore.reports.papers.faps_claims import (
     FROM_Z,
+    ONE_STEP,
     RULE_14,
     advantage,
     averages,
@@ -65,9 +66,7 @@ FAPS = {
     faps.Params(1, rounds=1, inner="residual"): RULE_14,
     faps.Params(1, rounds=1, solver="ritz", signs="arbitrary"): "FAPS, Ritz vectors",
     faps.Params(1, rounds=1, inner_start="server", inner="subspace_change"): FROM_Z,
-    faps.Params(
-        1, rounds=1, inner_start="server", inner="fixed", inner_steps=1
-    ): f"{FROM_Z}, one step",
+    faps.Params(1, rounds=1, inner_start="server", inner="fixed", inner_steps=1): ONE_STEP,
 }
 # One number at a time: the last digit of NumPy's powers of arrays depends on the CPU.
 _power = np.frompyfunc(pow, 2, 1)
