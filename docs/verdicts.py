@@ -43,7 +43,7 @@ def collect(results: Path, kept: Path) -> None:
     DataError
         When the run has no verdicts, or a file of it is missing or damaged.
     """
-    files = sorted((results / "verdicts").glob("[!.]*.tsv"))
+    files = verdict_pages.files_in(results / "verdicts")
     if not files:
         raise DataError(f"there are no verdicts in {results}: run `make reproduce` first")
     for file in files:
@@ -162,7 +162,7 @@ def index(verdicts: dict[str, list[Verdict]], run: Run) -> str:
 def page(paper: str, verdicts: list[Verdict], run: Run) -> str:
     """Return the certificate of one paper."""
     notes = run["papers"][paper]
-    printed = [v for v in verdicts if v.section != SOFTWARE]
+    printed = verdict_pages.printed_items(verdicts)
     kinds = [_checked(kind, printed) for kind in dict.fromkeys(v.kind for v in printed)]
     left_out = [v for v in printed if v.verdict in ("not run", "not comparable")]
     parts = [
@@ -198,7 +198,7 @@ def page(paper: str, verdicts: list[Verdict], run: Run) -> str:
 
 def _checked(kind: str, printed: list[Verdict]) -> tables.Row:
     mine = [v for v in printed if v.kind == kind]
-    there = [name for name in VERDICTS if any(v.verdict == name for v in printed)]
+    there = verdict_pages.occurring(printed)
     found = Counter(v.verdict for v in mine)
     return {"kind": kind, "printed items": len(mine), **{name: found[name] for name in there}}
 
@@ -220,8 +220,8 @@ def listed(values: dict[str, str]) -> str:
 
 def meanings(verdicts: list[Verdict]) -> str:
     """Return what the verdicts that occur mean, as lines of prose."""
-    there = {v.verdict for v in verdicts}
-    words = [f"*{n.capitalize()}*: {text}" for n, text in VERDICTS.items() if n in there]
+    there = verdict_pages.occurring(verdicts)
+    words = [f"*{name.capitalize()}*: {VERDICTS[name]}" for name in there]
     return textwrap.fill(" ".join(words), 100, break_on_hyphens=False) + "\n"
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import h5py
 import hypothesis
@@ -94,3 +96,17 @@ def problem(clients: list[np.ndarray]) -> Problem:
 def low_rank_problem(low_rank_clients: list[np.ndarray]) -> Problem:
     """Return the problem of exact rank 3."""
     return Problem("low-rank", low_rank_clients)
+
+
+@pytest.fixture(scope="session")
+def docs_script() -> Callable[[str], ModuleType]:
+    """Import a script of docs/ by its name."""
+
+    def load(name: str) -> ModuleType:
+        path = Path(__file__).parents[1] / "docs" / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(f"docs_{name}", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,8 @@ FILE = Path(__file__).parents[1] / "docs" / "architecture.py"
 
 
 @pytest.fixture(scope="module")
-def architecture():
-    spec = importlib.util.spec_from_file_location("architecture", FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def architecture(docs_script):
+    return docs_script("architecture")
 
 
 def test_the_page_is_up_to_date(architecture):

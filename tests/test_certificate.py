@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -15,15 +14,11 @@ from fedcore.history import History
 from fedcore.reports import verdict_pages, verdicts
 
 ROOT = Path(__file__).parents[1]
-FILE = ROOT / "docs" / "verdicts.py"
 
 
 @pytest.fixture(scope="module")
-def certificate():
-    spec = importlib.util.spec_from_file_location("certificate", FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def certificate(docs_script):
+    return docs_script("verdicts")
 
 
 def test_the_pages_agree_with_the_kept_tables(certificate):

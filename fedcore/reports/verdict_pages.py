@@ -43,6 +43,26 @@ def read(path: str | os.PathLike[str]) -> list[Verdict]:
     return [Verdict(**row) for row in rows]
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return the tables of a folder, without what a killed process left, named with a dot."""
+    return sorted(folder.glob("[!.]*.tsv"))
+
+
+def _none_in(folder: str | os.PathLike[str]) -> str:
+    return f"there are no verdicts in {folder}; run the workflow first"
+
+
+def printed_items(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return the verdicts on what is printed, without the checks of this software."""
+    return [verdict for verdict in verdicts if verdict.section != SOFTWARE]
+
+
+def occurring(verdicts: Iterable[Verdict]) -> list[str]:
+    """Return the names of the verdicts that occur, in the order of `VERDICTS`."""
+    there = {verdict.verdict for verdict in verdicts}
+    return [name for name in VERDICTS if name in there]
+
+
 def combine(
     folder: str | os.PathLike[str],
     path: str | os.PathLike[str],
@@ -65,14 +85,13 @@ def combine(
         When there are none, a file is damaged, or two files hold a verdict on the same item.
     """
     out, wanted = Path(path).resolve(), None if papers is None else set(papers)
-    # A killed process leaves files whose names begin with a dot.
     files = [
         file
-        for file in sorted(Path(folder).resolve().glob("[!.]*.tsv"))
+        for file in files_in(Path(folder).resolve())
         if file != out and (wanted is None or file.stem in wanted)
     ]
     if not files:
-        raise DataError(f"there are no verdicts in {folder}; run the workflow first")
+        raise DataError(_none_in(folder))
     verdicts = [verdict for file in files for verdict in read(file)]
     counts = Counter(f"{verdict.paper}/{verdict.id}" for verdict in verdicts)
     twice = [name for name, n in counts.items() if n > 1]
@@ -85,7 +104,7 @@ def combine(
 def summary(verdicts: Iterable[Verdict]) -> str:
     """Return a line per paper that counts its verdicts, for several papers a total, and checks."""
     everything = list(verdicts)
-    printed = [v for v in everything if v.section != SOFTWARE]
+    printed = printed_items(everything)
     lines = []
     for paper, names in _by_paper(printed).items():
         found = [(name, names.count(name)) for name in VERDICTS if name in names]
@@ -130,16 +149,16 @@ def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
     DataError
         As `read`, and when a folder has no table.
     """
-    files = sorted(Path(path).glob("[!.]*.tsv")) if Path(path).is_dir() else [Path(path)]
+    files = files_in(Path(path)) if Path(path).is_dir() else [Path(path)]
     if not files:
-        raise DataError(f"there are no verdicts in {path}; run the workflow first")
+        raise DataError(_none_in(path))
     return [verdict for file in files for verdict in read(file)]
 
 
 def counts(verdicts: Iterable[Verdict]) -> list[tables.Row]:
     """Return a row per paper with the number of each verdict on its printed items, and a total."""
-    printed = [v for v in verdicts if v.section != SOFTWARE]
-    there = [name for name in VERDICTS if any(v.verdict == name for v in printed)]
+    printed = printed_items(verdicts)
+    there = occurring(printed)
     return [
         {"paper": paper, "printed items": len(names), **{n: names.count(n) for n in there}}
         for paper, names in _by_paper(printed).items()
@@ -148,15 +167,15 @@ def counts(verdicts: Iterable[Verdict]) -> list[tables.Row]:
 
 def page(verdicts: Sequence[Verdict]) -> str:
     """Return the page: counts, what the verdicts mean, and all items by paper and artefact."""
-    printed = [v for v in verdicts if v.section != SOFTWARE]
-    there = [name for name in VERDICTS if any(v.verdict == name for v in printed)]
+    printed = printed_items(verdicts)
+    there = occurring(printed)
     parts = [tables.markdown(counts(verdicts))] if printed else []
     parts += ["".join(f"- **{name}**: {VERDICTS[name]}\n" for name in there)] if there else []
     several = len({v.paper for v in verdicts}) > 1
     for paper in dict.fromkeys(v.paper for v in verdicts):
         mine = [v for v in verdicts if v.paper == paper]
         parts += [f"## {paper}\n"] if several else []
-        items = [v for v in mine if v.section != SOFTWARE]
+        items = printed_items(mine)
         for source in dict.fromkeys(v.source for v in items):
             parts.append(f"### {tables.escaped(source)}\n")
             parts.append(_table([v for v in items if v.source == source]))
