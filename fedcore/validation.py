@@ -50,7 +50,7 @@ class Rule:
             raise InputError(f"{name} must be {self.words}, got {value!r}")
 
 
-@cache  # rules are made anew at every call of `require_positive`, many times a run
+@cache  # rules are made anew at every call of `require_at_least`, many times a run
 def whole(least: int) -> Rule:
     """A whole number of at least `least`, also of NumPy; not True or False."""
 
@@ -70,12 +70,14 @@ def real(
     said = " and ".join(f"{word} {end:g}" for word, end in bounds.items() if abs(end) < inf)
 
     def admits(value: Any) -> bool:
-        if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            return False
-        try:
-            x = float(value)
-        except OverflowError:
-            return False
+        x = value
+        if type(value) is not float:  # what most calls give, at every release of noise
+            if isinstance(value, bool) or not isinstance(value, numbers.Real):
+                return False
+            try:
+                x = float(value)
+            except OverflowError:
+                return False
         return above < x < below and least <= x <= most
 
     return Rule(f"a finite number {said}".strip(), admits)
@@ -98,11 +100,13 @@ def _counts(value: Any, name: str) -> None:
 
 FLAG = Rule("true or false", lambda value: isinstance(value, bool | np.bool_))
 
+POSITIVE, NON_NEGATIVE = real(above=0), real(least=0)
+
 Count = Annotated[int, whole(1)]
 CountOrZero = Annotated[int, whole(0)]
 Counts = Annotated[Sequence[int], _counts]
-Positive = Annotated[float, real(above=0)]
-NonNegative = Annotated[float, real(least=0)]
+Positive = Annotated[float, POSITIVE]
+NonNegative = Annotated[float, NON_NEGATIVE]
 Share = Annotated[float, real(above=0, below=1)]
 
 
@@ -191,12 +195,12 @@ def require_at_least(minimum: int, **values: Any) -> None:
 
 def require_positive(**values: Any) -> None:
     """Require finite numbers above zero."""
-    _requiring(real(above=0), values)
+    _requiring(POSITIVE, values)
 
 
 def require_non_negative(**values: Any) -> None:
     """Require finite numbers of at least zero."""
-    _requiring(real(least=0), values)
+    _requiring(NON_NEGATIVE, values)
 
 
 def require_one_of(known: Collection[str], **values: Any) -> None:

@@ -97,12 +97,15 @@ class Plan:
     kept : dict of str to str
         Problems whose data cannot be obtained, but that have results from an earlier run, with the
         reason.
+    printed : path
+        Folder of the claims files.
     """
 
     config: dict[str, Any]
     papers: dict[str, dict[str, Any]]
     unavailable: dict[str, str] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
+    printed: Path = PAPERS.parent / CLAIMS
 
     @cached_property
     def problems(self) -> dict[str, dict[str, Any]]:
@@ -152,9 +155,29 @@ class Plan:
 
     def describe(self, paper: str) -> dict[str, Any]:
         """Return what tables and figures need: settings, cells, and missing problems."""
-        settings = {k: v for k, v in self.papers[paper].items() if k != "claims"}
+        settings, missing = self.papers[paper], self.unavailable_of(paper)
         cells = {cell.path: asdict(cell) for cell in self.cells_of(paper)}
-        return {"paper": paper, **settings, "cells": cells, "missing": self.unavailable_of(paper)}
+        return {"paper": paper, **settings, "cells": cells, "missing": missing}
+
+    def claims_of(self, paper: str) -> dict[str, Any]:
+        """Read what a paper prints, and check that it names problems and tables of the paper.
+
+        Raises
+        ------
+        ConfigError
+            As `claims.read`, and for an unknown problem or table.
+        """
+        path, settings = self.printed / f"{paper}.yaml", self.papers[paper]
+        read = claims.read(path)
+        for item in (*read["claims"], *read["software"]):
+            where = f"{path}, {item['id']}"
+            _check_names(item["needs"], settings["problems"], f"{where}: needs the unknown problem")
+            parts = (item, *item["readings"], item.get("counterfactual", {}))
+            selected = [
+                part["select"]["table"] for part in parts if "table" in part.get("select", {})
+            ]
+            _check_names(selected, settings["tables"], f"{where}: selects from the unknown table")
+        return read
 
     def _paper_cells(self, paper: str) -> Iterator[Cell]:
         settings = self.papers[paper]
@@ -210,6 +233,7 @@ def load_plan(
     papers: Path = PAPERS,
     *,
     answers: Callable[[str], bool] | None = None,
+    check_claims: bool = True,
 ) -> Plan:
     """Check a configuration, read its papers, and find the problems whose data cannot be obtained.
 
@@ -221,6 +245,9 @@ def load_plan(
         Folder of the paper files.
     answers : callable, optional
         Says whether the server of an address can be reached; see `datasets.missing`.
+    check_claims : bool
+        Whether to read what the papers print, so that mistakes there are found before anything
+        runs. Jobs other than that of verdicts need not do it again.
 
     Raises
     ------
@@ -228,15 +255,16 @@ def load_plan(
         One sentence that names the file, the key and the nearest known name.
     """
     checked = check(config, "config", "the configuration")
-    plan, known = Plan(checked, {}), sorted(file.stem for file in papers.glob("*.yaml"))
+    plan = Plan(checked, {}, printed=papers.parent / CLAIMS)
+    known = sorted(file.stem for file in papers.glob("*.yaml"))
     _check_names(checked["overrides"], known, "overrides of an unknown paper")
     for paper in checked.get("papers", known):
         _check_name(paper)
         _check_names([paper], known, "papers: unknown paper")
         changes = checked["overrides"].get(paper, {})
-        settings = _read_paper(papers / f"{paper}.yaml", changes, checked["quick"])
-        printed = papers.parent / CLAIMS / f"{paper}.yaml"
-        plan.papers[paper] = settings | {"claims": _read_claims(printed, settings)}
+        plan.papers[paper] = _read_paper(papers / f"{paper}.yaml", changes, checked["quick"])
+        if check_claims:
+            plan.claims_of(paper)
     for name, reason in _unavailable(plan, answers).items():
         (plan.kept if _has_results(checked["paths"], name) else plan.unavailable)[name] = reason
     return plan
@@ -273,18 +301,6 @@ def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
                 where = f"{path}, experiment {name}: twin names the unknown problem"
                 _check_names(part["twin"], checked["problems"], where)
     return checked
-
-
-def _read_claims(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what a paper prints, and check that it names problems and tables of the paper."""
-    read = claims.read(path)
-    for item in (*read["claims"], *read["software"]):
-        where = f"{path}, {item['id']}"
-        _check_names(item["needs"], settings["problems"], f"{where}: needs the unknown problem")
-        parts = (item, *item["readings"], item.get("counterfactual", {}))
-        selected = [part["select"]["table"] for part in parts if "table" in part.get("select", {})]
-        _check_names(selected, settings["tables"], f"{where}: selects from the unknown table")
-    return read
 
 
 def _check_name(paper: str) -> None:

@@ -58,7 +58,7 @@ def added(replies: Sequence[Any], positions: Sequence[int]) -> Any:
     ------
     InputError
         When no client takes part, or replies differ in shape (NumPy would broadcast many of them
-        without an error), or a reply is no array of real numbers.
+        without an error), or a reply is no array of real numbers or has masked entries.
     """
     if not positions:
         raise InputError("a sum or mean needs at least one client; none takes part")
@@ -80,6 +80,11 @@ def added(replies: Sequence[Any], positions: Sequence[int]) -> Any:
 
 def _addend(reply: Any, client: int) -> np.ndarray:
     """Return `reply` as an array, short integers widened to 64 bits."""
+    if np.ma.is_masked(reply):
+        raise InputError(
+            f"client {client} replied with masked entries: fill them with .filled(value), because "
+            "a sum would take what lies under the mask"
+        )
     try:
         array = np.asarray(reply)
     except ValueError:  # parts of different lengths

@@ -296,7 +296,7 @@ def test_every_audit_of_a_paper_has_its_weakened_twin(paper):
         twin = audited[f"{path}-weakened"]
         assert twin == replace(audited[path], name=twin.name, weaken=twin.weaken)
         assert 0 < twin.weaken < 1
-    read = plan.papers[paper]["claims"]
+    read = plan.claims_of(paper)
     for item in (*read["claims"], *read["software"]):
         if item.get("select", {}).get("table") == "audits" and "at_most" in item["test"]:
             other = item["counterfactual"]["select"]

@@ -214,7 +214,7 @@ def test_a_printed_count_of_faps_is_held_against_cells_with_twins():
     faps = [cell for cell in plan.cells.values() if cell.algorithm == "faps"]
     twinned = {cell.experiment for cell in faps if cell.twin == "rounding"}
     counted = set()
-    for item in plan.papers["faps"]["claims"]["claims"]:
+    for item in plan.claims_of("faps")["claims"]:
         for part in (item, *item["readings"]):
             where = part.get("select", {}).get("where", {})
             test = part.get("test", item.get("test", {}))

@@ -166,6 +166,7 @@ def test_whole_numbers_do_not_overflow_in_a_sum(dtype, value, total, stack):
         ({"Y": np.ones((3, 2))}, "client 1 replied with a dict: .* one array of real numbers"),
         ([np.ones(3), np.ones(2)], "client 1 replied with a list: .* one array"),
         (None, "client 1 replied with a NoneType"),
+        (np.ma.masked_less(np.eye(3, 2), 1), "client 1 replied with masked entries: fill them"),
     ],
 )
 @pytest.mark.parametrize("how", ["sum", "mean"])

@@ -39,7 +39,7 @@ configfile: CONFIG
 
 
 try:
-    PLAN = load_plan(config, answers=datasets.answers)
+    PLAN = load_plan(config, answers=datasets.answers, check_claims=workflow.is_main_process)
     CELLS = PLAN.cells
     if workflow.is_main_process:  # an error in a rule's parameters would come with its frames
         for paper in PLAN.papers:

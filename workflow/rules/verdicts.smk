@@ -14,7 +14,7 @@ rule verdicts:
     log:
         f"{RESULTS}/logs/verdicts/{{paper}}.log",
     params:
-        claims=lambda wildcards: PLAN.papers[wildcards.paper]["claims"],
+        claims=lambda wildcards: PLAN.claims_of(wildcards.paper),
         unavailable=PLAN.unavailable,
         surrogate=PLAN.config["surrogates"],
         tables=f"{RESULTS}/tables",
