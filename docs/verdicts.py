@@ -1,8 +1,10 @@
 """Writes the verdicts' pages from the last full run; `make verdicts` runs it.
 
 `collect` copies the tables of verdicts from ``results/`` to ``docs/verdicts/`` and writes beside
-them, in ``run.json``, what else the pages say: data, versions, machine and times. All pages, and
-the part of README between two comments, are functions of these kept files; a test remakes them.
+them, in ``run.json``, what else the pages say: data, versions, machine and times. What an earlier
+run of other papers left there stays. All pages, and the parts of README and of docs/privacy.md
+between two comments, are functions of these kept files and of ``findings.yaml``, which says what
+README tells of them; a test remakes them.
 """
 
 from __future__ import annotations
@@ -12,9 +14,12 @@ import math
 import platform
 import re
 import shutil
+import subprocess
 import sys
 import textwrap
 from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +27,14 @@ import h5py
 import numpy as np
 
 from fedcore.config import claims
+from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import DataError
 from fedcore.reports import tables, verdict_pages
 from fedcore.reports.verdicts import SOFTWARE, VERDICTS, Verdict
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "verdicts"
+FINDINGS = ROOT / "docs" / "findings.yaml"
 START = "<!-- `make verdicts` writes what follows, to the next comment -->"
 END = "<!-- end of what `make verdicts` writes -->"
 WRITTEN = "`make verdicts` writes this page from the last full run; a test fails when it is stale."
@@ -35,27 +42,46 @@ NONE = "No verdicts are kept: run `make reproduce`, then `make verdicts`.\n"
 Run = dict[str, Any]
 
 
-def collect(results: Path, kept: Path) -> None:
+def collect(results: Path, kept: Path, papers: Collection[str]) -> None:
     """Copy the tables of verdicts of a run, and note what else the pages say.
+
+    Parameters
+    ----------
+    results, kept : path
+        Folder of the run, and of what is kept.
+    papers : collection of str
+        Of other papers nothing is kept.
 
     Raises
     ------
     DataError
         When the run has no verdicts, or a file of it is missing or damaged.
     """
-    files = verdict_pages.files_in(results / "verdicts")
+    files = [f for f in verdict_pages.files_in(results / "verdicts") if f.stem in papers]
     if not files:
         raise DataError(f"there are no verdicts in {results}: run `make reproduce` first")
     for file in files:
         verdict_pages.read(file)  # refuses a damaged one before anything is written
-    run = {"machine": machine(), "papers": {file.stem: noted(results, file.stem) for file in files}}
+    made = {"machine": machine(), "commit": commit()}
+    run = {paper: notes for paper, notes in read_notes(kept).items() if paper in papers}
+    run |= {file.stem: noted(results, file.stem) | made for file in files}
     kept.mkdir(exist_ok=True)
-    for old in kept.glob("*.tsv"):
-        old.unlink()
     for file in files:
         shutil.copyfile(file, kept / file.name)
-    text = json.dumps(run, indent=1, ensure_ascii=False)
+    for old in kept.glob("*.tsv"):
+        if old.stem not in run:
+            old.unlink()
+    text = json.dumps(dict(sorted(run.items())), indent=1, ensure_ascii=False)
     (kept / "run.json").write_text(text + "\n", encoding="utf-8")
+
+
+def commit() -> str:
+    """Return the commit of the checkout, marked if files differ from it; "unknown" without git."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
 
 
 def machine() -> dict[str, str]:
@@ -100,9 +126,11 @@ def noted(results: Path, paper: str) -> Run:
         time["cells"] += 1
         time["seconds"] = round(time["seconds"] + seconds, 1)
         time["MB"] = max(time["MB"], math.ceil(memory))
+    ended = (results / "verdicts" / f"{paper}.tsv").stat().st_mtime
     return {
         "title": plan["title"],
         "citation": plan["citation"],
+        "date": datetime.fromtimestamp(ended, UTC).date().isoformat(),
         "data": dict(sorted(data.items())),
         "missing": plan["missing"],
         "versions": {name: ", ".join(sorted(versions[name])) for name in sorted(versions)},
@@ -121,13 +149,17 @@ def measured(path: Path) -> tuple[float, float]:
     return seconds, memory
 
 
+def read_notes(kept: Path) -> Run:
+    """Return what `collect` noted, by paper."""
+    notes = kept / "run.json"
+    found: Run = json.loads(notes.read_text(encoding="utf-8")) if notes.is_file() else {}
+    return found
+
+
 def read(kept: Path) -> tuple[dict[str, list[Verdict]], Run]:
     """Return the kept verdicts by paper, and what `collect` noted."""
-    notes = kept / "run.json"
-    if not notes.is_file():
-        return {}, {"machine": {}, "papers": {}}
-    run = json.loads(notes.read_text(encoding="utf-8"))
-    return {paper: verdict_pages.read(kept / f"{paper}.tsv") for paper in run["papers"]}, run
+    run = read_notes(kept)
+    return {paper: verdict_pages.read(kept / f"{paper}.tsv") for paper in run}, run
 
 
 def pages(kept: Path) -> dict[str, str]:
@@ -151,7 +183,7 @@ def index(verdicts: dict[str, list[Verdict]], run: Run) -> str:
     if checks:
         words = ", ".join(f"{count} {name}" for name, count in sorted(checks.items()))
         parts.append(f"Checks of this software, which say nothing of the papers: {words}.\n")
-    parts += ["Machine:\n", listed(run["machine"])]
+    parts += ["## The runs\n", tables.markdown(runs(run))]
     parts.append(
         "`fedcore verdicts --show ID` prints everything about one item, such as what turns its\n"
         "outcome; `fedcore verdicts --strict docs/verdicts` compares a new run with these tables.\n"
@@ -161,13 +193,14 @@ def index(verdicts: dict[str, list[Verdict]], run: Run) -> str:
 
 def page(paper: str, verdicts: list[Verdict], run: Run) -> str:
     """Return the certificate of one paper."""
-    notes = run["papers"][paper]
+    notes = run[paper]
     printed = verdict_pages.printed_items(verdicts)
     kinds = [_checked(kind, printed) for kind in dict.fromkeys(v.kind for v in printed)]
     left_out = [v for v in printed if v.verdict in ("not run", "not comparable")]
     parts = [
         f"# `{paper}`: {notes['title']}\n",
         f"{notes['citation']}. [All papers](../verdicts.md), [table]({paper}.tsv).\n{WRITTEN}\n",
+        f"Run of {notes['date']}, commit {notes['commit']}.\n",
         "## What was checked\n",
         tables.markdown(kinds) if kinds else "The paper's items are not listed yet.\n",
         "## What was left out, and why\n",
@@ -179,21 +212,37 @@ def page(paper: str, verdicts: list[Verdict], run: Run) -> str:
     ]
     parts += [f"- {name}: {why}\n" for name, why in notes["missing"].items()]
     times = [{"experiment": name, **time} for name, time in notes["times"].items()]
-    everything = {"experiment": "total", "cells": sum(t["cells"] for t in times)}
-    everything["seconds"] = sum(t["seconds"] for t in times)
-    everything["MB"] = max((t["MB"] for t in times), default=0)
     parts += [
         "## Environment\n",
         "Versions are those that the histories hold; machine and BLAS, those of the machine that\n"
         "made the pages.\n",
-        listed(notes["versions"] | run["machine"]),
+        listed(notes["versions"] | notes["machine"]),
         "## Times\n",
         "Seconds of all cells of an experiment together, and the largest memory of one.\n",
-        tables.markdown([*times, everything]),
+        tables.markdown([*times, {"experiment": "total", **total(notes)}]),
         "## Items\n",
         verdict_pages.page(verdicts),
     ]
     return "\n".join(parts)
+
+
+def total(notes: Run) -> tables.Row:
+    """Return the number of a paper's cells, their seconds, and the largest memory of one in MB."""
+    times = notes["times"].values()
+    return {
+        "cells": sum(time["cells"] for time in times),
+        "seconds": round(sum(time["seconds"] for time in times), 1),
+        "MB": max((time["MB"] for time in times), default=0),
+    }
+
+
+def runs(run: Run) -> list[tables.Row]:
+    """Return a row per paper: when it was run, where, and how long its cells took."""
+    return [
+        {"paper": paper, "date": notes["date"], "commit": notes["commit"], **total(notes),
+         **notes["machine"]}
+        for paper, notes in run.items()
+    ]  # fmt: skip
 
 
 def _checked(kind: str, printed: list[Verdict]) -> tables.Row:
@@ -232,22 +281,80 @@ def with_labels(table: str, labels: dict[str, str]) -> str:
     return table
 
 
-def section(kept: Path) -> str:
-    """Return what README says between `START` and `END`."""
+def section(kept: Path, findings: Path) -> str:
+    """Return what README says between `START` and `END`.
+
+    Parameters
+    ----------
+    kept, findings : path
+        Folder of the kept verdicts, and file of what README tells of them.
+    """
     verdicts, run = read(kept)
     found = [verdict for items in verdicts.values() for verdict in items]
     if not found:
-        return f"{NONE}\n{inventory()}"
+        return f"{NONE}\n{tables.markdown(inventory())}"
     labels = {
-        paper: f"[`{paper}`](docs/verdicts/{paper}.md): {run['papers'][paper]['citation']}"
+        paper: f"[`{paper}`](docs/verdicts/{paper}.md): {run[paper]['citation']}"
         for paper in verdicts
     }
-    table = with_labels(tables.markdown(verdict_pages.counts(found)), labels)
-    return f"{table}\n{meanings(found)}"
+    parts = [with_labels(tables.markdown(verdict_pages.counts(found)), labels), meanings(found)]
+    told = table_of_findings(found, read_yaml(findings))
+    missing = [row for row in inventory() if str(row["paper"]).strip("`") not in {*run, "total"}]
+    gone = [
+        f"No verdicts are kept of {row['paper']}: {row['printed items']} printed items, "
+        f"{row['with a check']} with a check.\n"
+        for row in missing
+    ]
+    return "\n".join([*parts, *([told] if told else []), *gone])
 
 
-def inventory() -> str:
-    """Return a table that counts the items of every claims file, and how many have a check."""
+def table_of_findings(found: Iterable[Verdict], findings: Mapping[str, str]) -> str:
+    """Return the findings as a table; those of papers without kept verdicts are left out.
+
+    `findings` says something of items, by ``<paper>/<id>``. In it, ``{<paper>/<id>}`` stands for
+    what was measured of another item, so that no measured number is typed.
+
+    Raises
+    ------
+    DataError
+        When an item is not in the table of its paper, or nothing was measured of it.
+    """
+    known = {f"{v.paper}/{v.id}": v for v in found}
+    kept = {v.paper for v in known.values()}
+
+    def of(name: str) -> Verdict:
+        if name not in known or not known[name].measured:
+            raise DataError(f"findings.yaml: nothing is kept that was measured of {name}")
+        return known[name]
+
+    rows: list[tables.Row] = []
+    for item, text in findings.items():
+        if item.split("/")[0] in kept:
+            v = of(item)
+            says = re.sub(r"\{([^{}]+/[^{}]+)\}", lambda m: of(m[1]).measured, text)
+            printed = f"{v.quantity}: {v.printed} ({v.source})"
+            rows.append(
+                {"paper": f"`{v.paper}`", "printed": printed, "measured": v.measured,
+                 "verdict": v.verdict, "finding": " ".join(says.split())}
+            )  # fmt: skip
+    return tables.markdown(rows) if rows else ""
+
+
+def audits(kept: Path) -> str:
+    """Return what docs/privacy.md says between `START` and `END`: the audits of the last runs."""
+    verdicts, run = read(kept)
+    rows: list[tables.Row] = [
+        {"audit": v.quantity, "bound": v.measured, "with less noise": v.counterfactual,
+         "outcome": v.verdict, "run of": run[v.paper]["date"]}
+        for items in verdicts.values()
+        for v in items
+        if v.section == SOFTWARE and v.id.startswith("audit-")
+    ]  # fmt: skip
+    return tables.markdown(rows) if rows else NONE
+
+
+def inventory() -> list[tables.Row]:
+    """Return a row per claims file, and a total, of how many items it has, and with a check."""
     rows: list[tables.Row] = []
     for path in sorted((ROOT / "config" / "claims").glob("*.yaml")):
         read = claims.read(path)
@@ -262,29 +369,37 @@ def inventory() -> str:
                 "departures": len(read["departures"]),
             }
         )
-    total = {name: sum(int(str(row[name])) for row in rows) for name in list(rows[0])[1:]}
-    return tables.markdown([*rows, {"paper": "total", **total}])
+    sums = {name: sum(int(str(row[name])) for row in rows) for name in list(rows[0])[1:]}
+    return [*rows, {"paper": "total", **sums}]
 
 
-def in_readme(text: str, between: str) -> str:
-    """Return README with `between` in place of what stands between the two comments."""
+def between_comments(text: str, between: str, page: str) -> str:
+    """Return the text of a page with `between` in place of what stands between the comments."""
     if text.count(START) != 1 or text.count(END) != 1:
-        raise DataError(f"README.md needs the lines '{START}' and '{END}' once each")
+        raise DataError(f"{page} needs the lines '{START}' and '{END}' once each")
     head, rest = text.split(START)
     return f"{head}{START}\n\n{between}\n{END}{rest.split(END)[1]}"
 
 
+def inserted(kept: Path) -> dict[str, str]:
+    """Return the whole text of the pages that people write, with their written parts made anew."""
+    parts = {"README.md": section(kept, FINDINGS), "docs/privacy.md": audits(kept)}
+    return {
+        page: between_comments((ROOT / page).read_text(encoding="utf-8"), part, page)
+        for page, part in parts.items()
+    }
+
+
 def main() -> None:
     """Collect from results/ and write all pages."""
-    collect(ROOT / "results", KEPT)
+    claimed = [path.stem for path in (ROOT / "config" / "claims").glob("*.yaml")]
+    collect(ROOT / "results", KEPT, claimed)
     made = pages(KEPT)
     for old in KEPT.glob("*.md"):
         old.unlink()
-    for name, text in made.items():
-        (ROOT / "docs" / name).write_text(text, encoding="utf-8", newline="\n")
-    readme = ROOT / "README.md"
-    changed = in_readme(readme.read_text(encoding="utf-8"), section(KEPT))
-    readme.write_text(changed, encoding="utf-8", newline="\n")
+    for page, text in ({f"docs/{name}": made[name] for name in made} | inserted(KEPT)).items():
+        (ROOT / page).write_text(text, encoding="utf-8", newline="\n")
+    print(tables.markdown(runs(read_notes(KEPT))), end="")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedcore.config import claims
+from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import DataError
 from fedcore.history import History
 from fedcore.reports import verdict_pages, verdicts
@@ -29,18 +31,32 @@ def test_the_pages_agree_with_the_kept_tables(certificate):
     assert found == certificate.pages(certificate.KEPT), "run `make verdicts`"
 
 
-def test_the_table_of_readme_agrees_with_the_kept_tables(certificate):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    made = certificate.in_readme(readme, certificate.section(certificate.KEPT))
-    assert made == readme, "run `make verdicts`"
+def test_what_is_written_into_other_pages_agrees_with_the_kept_tables(certificate):
+    made = certificate.inserted(certificate.KEPT)
+    assert list(made) == ["README.md", "docs/privacy.md"]
+    for page, text in made.items():
+        assert (ROOT / page).read_text(encoding="utf-8") == text, "run `make verdicts`"
+    readme, privacy = made.values()
     assert readme.index("## What came out") < readme.index(certificate.START)
+    assert privacy.index("## Audits") < privacy.index(certificate.START)
 
 
 def test_every_kept_table_is_of_a_paper_and_has_notes(certificate):
     kept, run = certificate.read(certificate.KEPT)
     tables = {path.stem for path in certificate.KEPT.glob("*.tsv")}
     papers = {path.stem for path in (ROOT / "config/papers").glob("*.yaml")}
-    assert tables == kept.keys() == run["papers"].keys() <= papers
+    assert tables == kept.keys() == run.keys() <= papers
+
+
+def test_every_finding_is_of_an_item_and_types_no_decimals(certificate):
+    """What was measured stands in a finding by the name of its item, not as a number."""
+    findings = read_yaml(certificate.FINDINGS)
+    for item, says in findings.items():
+        for name in (item, *re.findall(r"\{([^{}]+/[^{}]+)\}", says)):
+            paper, known = name.split("/")
+            read = claims.read(ROOT / f"config/claims/{paper}.yaml")
+            assert known in {i["id"] for i in (*read["claims"], *read["software"])}, name
+        assert not re.search(r"\d\.\d", says), f"{item}: name the item that was measured"
 
 
 def made(name, verdict, **more):
@@ -92,13 +108,16 @@ def results(tmp_path):
     return folder
 
 
+PAPERS = ["mf", "none"]
+
+
 def test_a_run_becomes_a_certificate(certificate, results, tmp_path):
     kept = tmp_path / "kept"
-    certificate.collect(results, kept)
+    certificate.collect(results, kept, PAPERS)
     assert verdict_pages.read_all(kept) == FOUND
     notes = json.loads((kept / "run.json").read_text())
-    assert set(notes["machine"]) == {"CPU", "BLAS", "system"}
-    assert notes["papers"]["mf"]["times"] == {
+    assert set(notes["mf"]["machine"]) == {"CPU", "BLAS", "system"}
+    assert notes["mf"]["times"] == {
         "fig1": {"cells": 2, "seconds": 3.5, "MB": 3},
         "fig2": {"cells": 1, "seconds": 3.2, "MB": 4},
     }
@@ -130,26 +149,54 @@ def test_a_run_becomes_a_certificate(certificate, results, tmp_path):
         assert max(map(len, lines)) <= 100
 
 
-def test_readme_gets_a_row_per_paper_and_the_meanings(certificate, results, tmp_path):
-    certificate.collect(results, tmp_path / "kept")
-    between = certificate.section(tmp_path / "kept")
+def test_readme_gets_a_row_per_paper_the_meanings_and_the_findings(certificate, results, tmp_path):
+    certificate.collect(results, tmp_path / "kept", PAPERS)
+    findings = tmp_path / "findings.yaml"
+    findings.write_text('mf/b: "Not so: a needs {mf/a} rounds."\nelse/c: Not kept.\n')
+    between = certificate.section(tmp_path / "kept", findings)
     assert "| [`mf`](docs/verdicts/mf.md): Somebody, 2024 | 5 | 1 | 1 | 1 | 2 |\n" in between
     words = " ".join(between.split())
     for name in ("reproduced", "deviates", "not comparable", "not run"):
         assert f"*{name.capitalize()}*: {verdicts.VERDICTS[name]}" in words
+    row = "| `mf` | rounds of b: 6 (Section 2) | 6 | deviates | Not so: a needs 6 rounds. |\n"
+    assert row in between and "Not kept" not in between
     text = f"head\n{certificate.START}\nold\n{certificate.END}\ntail\n"
-    new = certificate.in_readme(text, between)
+    new = certificate.between_comments(text, between, "README.md")
     assert new.startswith("head\n") and new.endswith("\ntail\n") and "old" not in new
-    assert certificate.in_readme(new, between) == new
+    assert certificate.between_comments(new, between, "README.md") == new
     with pytest.raises(DataError, match="once each"):
-        certificate.in_readme("head\n", between)
+        certificate.between_comments("head\n", between, "README.md")
 
 
-def test_tables_of_papers_that_are_gone_are_dropped(certificate, results, tmp_path):
+@pytest.mark.parametrize("item", ["mf/c", "mf/unknown"])
+@pytest.mark.parametrize("text", ["{item}: text", "mf/a: '{{{item}}} rounds'"])
+def test_a_finding_needs_a_measured_item(certificate, results, tmp_path, item, text):
+    certificate.collect(results, tmp_path / "kept", PAPERS)
+    (tmp_path / "findings.yaml").write_text(text.format(item=item))
+    with pytest.raises(DataError, match=f"measured of {item}"):
+        certificate.section(tmp_path / "kept", tmp_path / "findings.yaml")
+
+
+def test_the_audits_of_the_last_runs_are_listed(certificate, results, tmp_path):
+    audit = made("audit-x", "passes", section="software", kind="check", source="Definition 1")
+    verdict_pages.write([*FOUND, audit], results / "verdicts" / "mf.tsv")
+    certificate.collect(results, tmp_path / "kept", PAPERS)
+    table = certificate.audits(tmp_path / "kept")
+    assert "| rounds of audit-x | 6 | 9 printed: fails | passes | 2" in table
+    assert table.count("\n") == 3  # the check that is no audit is not there
+
+
+def test_papers_of_earlier_runs_stay_and_those_that_are_gone_are_dropped(
+    certificate, results, tmp_path
+):
     kept = tmp_path / "kept"
-    certificate.collect(results, kept)
+    certificate.collect(results, kept, PAPERS)
     (results / "verdicts" / "none.tsv").unlink()
-    certificate.collect(results, kept)
+    verdict_pages.write(FOUND[:1], results / "verdicts" / "mf.tsv")
+    certificate.collect(results, kept, PAPERS)
+    assert [path.name for path in sorted(kept.glob("*.tsv"))] == ["mf.tsv", "none.tsv"]
+    assert verdict_pages.read_all(kept) == FOUND[:1]
+    certificate.collect(results, kept, ["mf"])
     assert [path.name for path in kept.glob("*.tsv")] == ["mf.tsv"]
     assert list(certificate.pages(kept)) == ["verdicts.md", "verdicts/mf.md"]
 
@@ -159,16 +206,16 @@ def test_a_run_without_verdicts_or_a_damaged_table_leaves_what_is_kept(
 ):
     kept = tmp_path / "kept"
     with pytest.raises(DataError, match="make reproduce"):
-        certificate.collect(tmp_path, kept)
-    certificate.collect(results, kept)
+        certificate.collect(tmp_path, kept, PAPERS)
+    certificate.collect(results, kept, PAPERS)
     before = (kept / "mf.tsv").read_bytes()
     (results / "verdicts" / "mf.tsv").write_text("a\n1\n")
     with pytest.raises(DataError):
-        certificate.collect(results, kept)
+        certificate.collect(results, kept, PAPERS)
     assert (kept / "mf.tsv").read_bytes() == before
 
 
 def test_nothing_kept_is_said(certificate, tmp_path):
     assert list(certificate.pages(tmp_path)) == ["verdicts.md"]
     assert "No verdicts are kept" in certificate.pages(tmp_path)["verdicts.md"]
-    assert "No verdicts are kept" in certificate.section(tmp_path)
+    assert "No verdicts are kept" in certificate.section(tmp_path, certificate.FINDINGS)
