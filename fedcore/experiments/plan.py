@@ -106,6 +106,7 @@ class Plan:
     unavailable: dict[str, str] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
     printed: Path = PAPERS.parent / CLAIMS
+    _claims: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def problems(self) -> dict[str, dict[str, Any]]:
@@ -160,13 +161,18 @@ class Plan:
         return {"paper": paper, **settings, "cells": cells, "missing": missing}
 
     def claims_of(self, paper: str) -> dict[str, Any]:
-        """Read what a paper prints, and check that it names problems and tables of the paper.
+        """Return what a paper prints, read at the first call.
 
         Raises
         ------
         ConfigError
-            As `claims.read`, and for an unknown problem or table.
+            As `claims.read`, and for a problem or table that the paper does not have.
         """
+        if paper not in self._claims:
+            self._claims[paper] = self._read_claims(paper)
+        return self._claims[paper]
+
+    def _read_claims(self, paper: str) -> dict[str, Any]:
         path, settings = self.printed / f"{paper}.yaml", self.papers[paper]
         read = claims.read(path)
         for item in (*read["claims"], *read["software"]):
