@@ -210,26 +210,28 @@ def slopes(results: Results) -> Rows:
     A draw belongs to the linear part if its descent has not reached the exact solution: more than a
     thousandth of its loss is excess. Theorem 1's rate (1 − κ⁻²)^T has the slope −T / ln 10 as
     κ⁻² → 0. The slowest direction of F shrinks by (1 − κ⁻²)^{2T}, so that −2T / ln 10 is
-    ``predicted``. The slope of less than three draws is NaN.
+    ``predicted`` for ``excess_slope``, that of F above the exact solution. The slope of less than
+    three draws is NaN.
     """
     rows = []
     for run in results.runs("fig2"):
-        x, loss = run.last("kappa") ** -2.0, run.last("objective")
-        linear = loss > 1.001 * run.last("exact_objective")
-        predicted = -2.0 * run.params.local_steps / np.log(10.0)
+        x, loss, exact = (run.last(name) for name in ("kappa", "objective", "exact_objective"))
+        x, linear = x**-2.0, loss > 1.001 * exact
         groups = np.array_split(np.arange(len(x)), max(1, len(x) // TEN))
         for repeat, group in enumerate(groups):
             part = group[linear[group]]
-            enough = len(part) >= 3
-            slope = np.polyfit(x[part], np.log10(loss[part]), 1)[0] if enough else np.nan
+            slope, above = (
+                np.polyfit(x[part], np.log10(y[part]), 1)[0] if len(part) >= 3 else np.nan
+                for y in (loss, loss - exact)
+            )
             rows.append(
                 run.row(
                     repeat=repeat,
                     alpha=run.params.power,
                     draws=len(part),
                     slope=slope,
-                    predicted=predicted,
-                    ratio=slope / predicted,
+                    excess_slope=above,
+                    predicted=-2.0 * run.params.local_steps / np.log(10.0),
                 )
             )
     return rows
