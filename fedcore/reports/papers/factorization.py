@@ -217,8 +217,7 @@ def slopes(results: Results) -> Rows:
     for run in results.runs("fig2"):
         x, loss, exact = (run.last(name) for name in ("kappa", "objective", "exact_objective"))
         x, linear = x**-2.0, loss > 1.001 * exact
-        groups = np.array_split(np.arange(len(x)), max(1, len(x) // TEN))
-        for repeat, group in enumerate(groups):
+        for repeat, group in enumerate(np.array_split(np.arange(len(x)), max(1, len(x) // TEN))):
             part = group[linear[group]]
             slope, above = (
                 np.polyfit(x[part], np.log10(y[part]), 1)[0] if len(part) >= 3 else np.nan
