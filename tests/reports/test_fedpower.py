@@ -11,6 +11,7 @@ from scipy import stats
 
 from fedcore.history import History
 from fedcore.reports.papers import fedpower as report
+from fedcore.reports.papers import fedpower_examples as examples
 from fedcore.reports.papers import fedpower_theory as theory
 
 PARAMS = {"n_components": 3, "target": 2, "iterations": 6, "delta": 1e-4}
@@ -44,6 +45,7 @@ CLAIMS = {
     "alignment": report.alignment_claims,
     "decay": report.decay_claims,
     "machines": report.machine_claims,
+    "few_machines": report.few_machine_claims,
     "similarity": report.similarity_claims,
     "sampling": report.sampling_claims,
 }
@@ -343,6 +345,68 @@ def test_claims_about_machines_rows_and_draws(folder):
     }
     for (experiment, name), flags in expected.items():
         assert claim(results, name, experiment)[1] == flags, name
+
+
+def test_the_gain_of_a_larger_p_falls_with_machines_or_not(folder):
+    """Gains after two communications, of both repeats: 8, 4, 2 or 8, 8, 2; 4 at five machines."""
+    gains = {"model1_5x400k": (8, 8), "model1": (4, 8), "model1_80x25k": (2, 2)}
+    for problem, both in (gains | {"model1_five": (4, 16)}).items():
+        folder.problems.setdefault(problem, {})
+        one = np.array([[1.0, 0.5, 0.4, 0.1]] * 2)
+        four = np.array([[1.0, 0.3, 0.4 / gain] for gain in both])
+        for variant, p, distance in (("p4", 4, four), ("p1", 1, one)):
+            folder.add("few_machines", "fedpower", problem, variant, history=made_up(distance),
+                       params={"local_steps": p})  # fmt: skip
+    results = folder.results()
+    ratios, flags = claim(results, "fewer-machines-gain", "few_machines")
+    assert ratios == pytest.approx([2, 1]) and flags[0] is True
+    ratios, flags = claim(results, "fewer-machines-gain-same-size", "few_machines")
+    assert ratios == pytest.approx([1, 2]) and flags[1] is True
+
+
+def test_without_noise_algorithm_2_is_local_power(folder):
+    both = {"n_components": 2, "local_steps": 3, "schedule": "linear", "alignment": "procrustes"}
+    metrics = ["projection_distance"]
+    folder.params = both
+    folder.add("without_noise", "local_power", "model1", params={"rounds": 3}, metrics=metrics)
+    for variant, epsilon in (("noiseless", None), ("noisy", 1000.0)):
+        folder.add("without_noise", "fedpower", "model1", variant, metrics=metrics,
+                   params={"iterations": 6, "epsilon": epsilon})  # fmt: skip
+    rows = examples.identities(folder.results())
+    assert [row["variant"] for row in rows] == ["noiseless"] * 2 + ["noisy"] * 2
+    assert [row["difference"] < 1e-9 for row in rows] == [True] * 2 + [False] * 2
+
+
+def test_the_size_of_lemma_25():
+    """Four machines of 25 rows; 100 rows of which each axis has fifty have coherence 1."""
+    values = np.array([[50.0, 50.0], [90.0, 10.0]]) ** 0.5
+    found = examples.lemma_25(values, {"n_clients": 4, "n_samples": 100})
+    assert found[0] == pytest.approx(np.sqrt(3 * 1 * 2 * np.log(2 * 4 / 0.05) / 25))
+    assert found[1] == pytest.approx(found[0] * np.sqrt(5))
+
+
+def test_a_partition_is_held_against_its_own_size_and_the_largest(folder):
+    for problem, rows, eta in (("few", 100, [0.5, 0.4]), ("many", 10_000, [0.05, 0.04])):
+        history = made_up([[1.0], [1.0]], dissimilarity=np.array(eta)[:, None])
+        history.about = {"problem": {"n_samples": rows, "n_clients": 4, "n_features": 2}}
+        history.reference["singular_values"] = np.full((2, 2), np.sqrt(rows / 2))
+        folder.problems[problem] = {}
+        folder.add("partition", "fedpower", problem, history=history)
+    rows = examples.partitions(folder.results())
+    assert [row["size"] for row in rows] == [25, 25, 2500, 2500]
+    assert rows[0]["share"] == pytest.approx(rows[2]["share"])
+    assert rows[0]["share_of_largest"] == pytest.approx(10 * rows[0]["share"])
+    assert rows[2]["share_of_largest"] == rows[2]["share"]
+
+
+def test_the_server_solves_for_a_machine_unless_there_is_noise(folder):
+    for variant, epsilon in (("plain", None), ("noisy", 10.0)):
+        folder.add("onlooker", "fedpower", "model1", variant, metrics=[], audit="leakage",
+                   params={"local_steps": 1, "epsilon": epsilon})  # fmt: skip
+    rows = examples.leaks(folder.results())
+    assert [row["variant"] for row in rows] == ["plain"] * 2 + ["noisy"] * 2
+    assert {(row["equations"], row["elements"]) for row in rows} == {(8 * 3 * 6, 64)}
+    assert [row["least"] < 1e-6 for row in rows] == [True] * 2 + [False] * 2
 
 
 def test_the_least_errors_are_those_of_the_definition():

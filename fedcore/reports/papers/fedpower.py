@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from fedcore.reports import audits
+from fedcore.reports.papers.fedpower_examples import identities, leaks, partitions
 from fedcore.reports.papers.fedpower_theory import (
     FIGURES,
     bounds,
@@ -71,7 +72,8 @@ def claims(results: Results) -> Rows:
     """
     return [
         *panel_claims(results), *alignment_claims(results), *decay_claims(results),
-        *machine_claims(results), *similarity_claims(results), *sampling_claims(results),
+        *machine_claims(results), *few_machine_claims(results), *similarity_claims(results),
+        *sampling_claims(results),
     ]  # fmt: skip
 
 
@@ -182,6 +184,36 @@ def machine_claims(results: Results) -> Rows:
     return rows
 
 
+def few_machine_claims(results: Results) -> Rows:
+    """Return "the fewer the machines, the larger the gain of p = 4", without noise.
+
+    The gain is the distance with p = 1 over that with p = 4, after the last communication of p = 4.
+    ``ratio`` is the smallest ratio of gains from some machines to the next larger number of them.
+    """
+    gains: dict[str, np.ndarray] = {}
+    for problem in results.problems("few_machines"):
+        one, four = (
+            run["projection_distance"]
+            for run in sorted(
+                results.runs("few_machines", problem=problem),
+                key=lambda run: run.params.local_steps,
+            )
+        )
+        gains[problem] = one[:, four.shape[1] - 1] / four[:, -1]
+    if not gains:
+        return []
+    (run, *_) = results.runs("few_machines", problem="model1")
+    rows = []
+    for claim, problems in (
+        ("fewer-machines-gain", ("model1_5x400k", "model1", "model1_80x25k")),
+        ("fewer-machines-gain-same-size", ("model1_five", "model1")),
+    ):
+        steps = [gains[few] / gains[many] for few, many in pairwise(problems)]
+        ratio = np.min(steps, axis=0)
+        rows += _claims(run, claim, ratio, ratio > 1.0)
+    return rows
+
+
 def similarity_claims(results: Results) -> Rows:
     """Return "a larger η gives a larger misalignment" over problems with fewer and fewer rows."""
     rows = []
@@ -279,6 +311,9 @@ TABLES = {
     "noise": Table(noise, without("experiment", "algorithm", "variant")),
     "misalignments": Table(misalignments, by_group("misalignment", "problem", "alignment", "p")),
     "dissimilarities": Table(dissimilarities, without("experiment", "algorithm", "variant")),
+    "identities": Table(identities, by_group("difference", "problem", "variant")),
+    "partitions": Table(partitions, by_group("share", "problem", "size")),
+    "leaks": Table(leaks, by_group("least", "problem", "variant", "equations", "elements")),
     "decays": Table(decays, by_group("end", "problem", "variant")),
     "audits": Table(lambda results: audits.bounds(results, "audit")),
 }
