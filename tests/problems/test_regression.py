@@ -149,6 +149,16 @@ def test_labels_of_uneven_clients_come_back_from_the_file(tmp_path, clients):
 # --- metrics ------------------------------------------------------------------------------------
 
 
+def test_the_distance_of_heads_is_the_mean_over_pairs():
+    problem = draw(n_clients=3)
+    a, b, c = problem.truth.heads
+    pairs = [np.linalg.norm(x - y) for x, y in ((a, b), (a, c), (b, c))]
+    iterate = Iterate(problem.truth.representation)
+    assert metrics.get("head_distance").function(iterate, problem) == pytest.approx(np.mean(pairs))
+    with pytest.raises(InputError, match="model behind its labels"):
+        metrics.get("head_distance").function(iterate, Problem("plain", [np.eye(3)]))
+
+
 def test_the_population_error_is_what_many_test_samples_give():
     problem = draw(test_samples=20_000, n_clients=5, samples=3, noise=0.2, test_noise=0.2)
     rng = np.random.default_rng(5)

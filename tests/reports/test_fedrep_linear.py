@@ -15,6 +15,7 @@ from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.reports.papers import fedrep_linear as report
 from fedcore.reports.papers import fedrep_linear_speeds as speeds
+from fedcore.reports.papers import fedrep_linear_theory as theory
 from fedcore.reports.rows import chosen, columns
 
 SETTING = {"n_features": 10, "samples": 5, "rank": 2}
@@ -246,6 +247,62 @@ def test_a_trial_that_no_number_of_samples_recovers_has_none(folder):
     assert np.isnan(row["m"]) and np.isnan(row["ratio"])
 
 
+def test_the_growth_of_the_need_with_k(folder):
+    """Two trials: 4 samples at k = 1; 8, or none of those tried, at k = 2."""
+    for k, good in ((1, {4: (1, 1), 8: (1, 1)}), (2, {4: (0, 0), 8: (1, 0)})):
+        settings = [{"samples": m} for m in good for _ in range(2)]
+        ends = [[1e-5 if right else 0.3] for both in good.values() for right in both]
+        about = {"settings": settings, "n_clients": 20, "n_features": 80}
+        folder.made("need_rank", f"need_rank_{k}", "fedrep", about=about,
+                    params={"n_components": k}, representation_distance=ends)  # fmt: skip
+    rows = theory.need_rank(folder.results())
+    assert [(row["k"], row["growth"], row["larger"]) for row in rows] == [
+        (1, 1, False), (1, 1, False), (2, 2, True), (2, np.inf, True),
+    ]  # fmt: skip
+    asked = [k**2 * (4 + k * np.log(20)) for k in (1, 2)]
+    assert rows[2]["share"] == pytest.approx(2 * asked[0] / asked[1])
+
+
+def test_the_need_of_new_clients_by_k(folder):
+    """5 % of k/2 is 0.125 at k = 5; a number of samples counts if all larger ones are enough."""
+    for variant, by_size in {
+        "fedrep": {5: [9.0, 0.1], 10: [0.1, 0.13], 20: [0.1, 0.12]},
+        "local": {5: [9.0, 9.0], 10: [9.0, 9.0], 20: [0.2, 0.12]},
+    }.items():
+        columns = {f"new_client_error_{s}": [[e] for e in errors] for s, errors in by_size.items()}
+        folder.made("newcomers", "newcomers_5", variant, params={"n_components": 5},
+                    representation_distance=[[0.1]] * 2, **columns)  # fmt: skip
+    for cell in folder.cells.values():
+        cell["tags"] = {"k": 5}
+    rows = theory.newcomers(folder.results())
+    assert [row["over_k"] for row in rows] == [2, 4, np.inf, 4]
+
+
+@pytest.mark.parametrize("law", ["linear", "slow"])
+def test_gradient_steps_on_heads(folder, law):
+    t = np.arange(101.0)
+    excess = 0.7**t if law == "linear" else 1.0 / (1.0 + t) ** 2
+    folder.made("head_steps", "two_heads", "gd", training_loss=[0.1 + excess],
+                fitted_loss=[np.full(101, 0.1)])  # fmt: skip
+    (row,) = theory.head_steps(folder.results())
+    assert row["steps"] == 65 if law == "linear" else np.isnan(row["steps"])
+    assert (
+        row["steady"] == pytest.approx(33 / 32, rel=1e-3)
+        if law == "linear"
+        else row["steady"] < 0.5
+    )
+
+
+def test_draws_with_more_different_heads_are_paired_with_others(folder):
+    apart = [0.1, 0.4, 0.2, 0.3]
+    folder.made("heterogeneity", "mixed_heads", "fedsgd", head_distance=np.array([apart]).T,
+                population_error=[[1.0], [1.5], [2.0], [3.0]])  # fmt: skip
+    rows = theory.heterogeneity(folder.results())
+    assert [(row["heads"], row["errors"], row["grows"]) for row in rows] == [
+        (pytest.approx(3), 3, True), (pytest.approx(2), 0.75, False),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("grows", [True, False])
 def test_the_improvement_of_figure_7_grows_or_not(folder, grows):
     for n, gd in ((10, 0.9), (100, 0.95), (1000, 0.98 if grows else 0.9)):
@@ -268,7 +325,7 @@ def test_the_inventory_has_every_printed_item_and_a_reason_for_each_that_is_not_
         for deep in (True, False)
     }
     assert kinds[True] == {"cell": 15 * 7 + 6, "curve": 2 + 7, "claim": 10}
-    assert kinds[False] == {"curve": 3 + 3 + 2, "panel": 4, "claim": 11, "theorem": 19}
+    assert kinds[False] == {"curve": 3 + 3 + 2, "panel": 4, "claim": 11, "theorem": 20}
     for item in claims["claims"]:
         reason = item.get("unchecked", {}).get("because", "not built")
         assert reason.startswith(("not built", "not comparable"))

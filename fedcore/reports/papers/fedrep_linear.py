@@ -22,6 +22,15 @@ from fedcore.reports.papers.fedrep_linear_speeds import (
     size,
     trajectory,
 )
+from fedcore.reports.papers.fedrep_linear_theory import (
+    RECOVERED,
+    SMALL,
+    head_steps,
+    heterogeneity,
+    need_rank,
+    newcomers,
+    smallest,
+)
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run
 from fedcore.reports.rows import Rows, first, groups
@@ -29,8 +38,7 @@ from fedcore.reports.summaries import by_group, without
 
 TRAINING = ("fig1", "local")  # experiments of Figures 1 and 4
 EXACT = 1e-8  # distance at which noise-free data count as solved
-RECOVERED = 1e-4  # distance at which the representation counts as recovered
-SMALL, NEAR = 0.05, 4.0  # share of the zero model's error, and factor on that with B* itself
+NEAR = 4.0  # factor on the error with B* itself
 TEN = 10  # rounds after which Figure 7's methods are compared
 RANK = 2  # of all problems
 
@@ -218,8 +226,7 @@ def need(results: Results) -> Rows:
             repeat = trials[n, d, m] = trials.get((n, d, m), -1) + 1
             found.setdefault((n, d, repeat), []).append((m, bool(end <= RECOVERED)))
         for (n, d, repeat), tried in found.items():
-            enough = [m for m, _ in tried if all(done for other, done in tried if other >= m)]
-            m = float(min(enough, default=np.nan))
+            m = smallest(tried)
             asked = RANK**2 * (d / n + RANK * np.log(n))
             # The unknowns of all heads and of B, divided by the number of clients.
             unknowns = RANK + RANK * (d - RANK) / n
@@ -313,6 +320,10 @@ TABLES = {
     "rate": Table(rate, by_group(("factor", "bound", "rounds", "end"), "variant", "m")),
     "samples": Table(samples, SHOWN),
     "need": Table(need, by_group("m", "problem", "n", "d", "asked", "unknowns", "alone")),
+    "need_rank": Table(need_rank, by_group(("m", "share"), "k", "asked")),
+    "newcomers": Table(newcomers, by_group(("samples", "over_k"), "k", "variant")),
+    "head_steps": Table(head_steps, by_group(("steps", "steady"), "problem")),
+    "heterogeneity": Table(heterogeneity, by_group(("heads", "errors"), "variant")),
     "communication": Table(
         communication, by_group("up_per_round", "experiment", "problem", "method")
     ),

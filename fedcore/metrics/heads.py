@@ -1,0 +1,26 @@
+"""Metrics of the differences between the heads of a regression; they ignore the iterate."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from fedcore.errors import InputError
+from fedcore.iterates import Iterate
+from fedcore.metrics import Metric
+from fedcore.problems.problem import Problem
+
+
+def head_distance(iterate: Iterate, problem: Problem) -> float:
+    """Return the mean of ``‖w*_i − w*_j‖₂`` over all pairs of clients; 0 for a single client.
+
+    Collins et al. (ICML 2021), Section 2.1, speak of the heterogeneity of the heads and do not
+    define it.
+    """
+    if problem.truth is None:
+        raise InputError(f"problem {problem.name}: the model behind its labels is not known")
+    distances = pdist(problem.truth.heads)
+    return float(np.mean(distances)) if len(distances) else 0.0
+
+
+METRICS = (Metric("head_distance", "1", "mean distance of two clients' heads", head_distance),)

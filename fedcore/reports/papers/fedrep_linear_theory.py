@@ -1,0 +1,130 @@
+"""Statements of Sections 2.1 and 4 of `fedrep_linear` on heads, ranks and new clients.
+
+See `fedcore.reports.papers.fedrep_linear`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fedcore.metrics.regression import NEW_SAMPLES
+from fedcore.reports.papers.fedrep_linear_speeds import DISTANCE
+from fedcore.reports.results import Results, Run
+from fedcore.reports.rows import Rows, first
+
+RECOVERED = 1e-4  # distance at which the representation counts as recovered
+SMALL = 0.05  # share of the zero model's error
+SOLVED = 1e-10  # share of the first excess of the loss at which a head counts as found
+
+
+def smallest(tried: list[tuple[int, bool]]) -> float:
+    """Return the smallest size from which on every one that was tried is enough; NaN without.
+
+    Parameters
+    ----------
+    tried : list of (int, bool)
+        Sizes, and whether each was enough.
+    """
+    enough = [m for m, _ in tried if all(done for other, done in tried if other >= m)]
+    return float(min(enough, default=math.nan))
+
+
+def need_rank(results: Results) -> Rows:
+    """Smallest m from which on a trial recovers, for several k; a row per trial.
+
+    ``growth`` is the factor on m from the smallest k to this one, and ``share`` divides it by that
+    of ``k² (d/n + k log n)``, the bracket of (11) for κ = 1. Trials of different k are paired by
+    their number alone. Both are infinite for a trial that no m recovers.
+    """
+    found: list[tuple[Run, int, float, list[float]]] = []
+    for run in results.runs("need_rank"):
+        tried: dict[int, list[bool]] = {}
+        for setting, end in zip(run.data["settings"], run.last(DISTANCE), strict=False):
+            tried.setdefault(setting["samples"], []).append(bool(end <= RECOVERED))
+        trials = zip(*tried.values(), strict=True)
+        k, n, d = run.params.n_components, run.data["n_clients"], run.data["n_features"]
+        asked = k**2 * (d / n + k * math.log(n))
+        needs = [smallest(list(zip(tried, trial, strict=True))) for trial in trials]
+        found.append((run, k, asked, needs))
+    rows: Rows = []
+    if not found:
+        return rows
+    _, least, base, firsts = min(found, key=lambda item: item[1])
+    for run, k, asked, needs in found:
+        for repeat, (m, one) in enumerate(zip(needs, firsts, strict=True)):
+            growth = m / one if not math.isnan(m) else math.inf
+            rows.append(
+                run.row(k=k, repeat=repeat, m=m, asked=asked, growth=growth,
+                        share=growth / (asked / base), larger=k > least)
+            )  # fmt: skip
+    return rows
+
+
+def newcomers(results: Results) -> Rows:
+    """Smallest number of a new client's samples from which on its error is small, by k and trial.
+
+    Small is a share of `SMALL` of the error of the model that says zero. ``over_k`` divides the
+    number by k; both are infinite if none of the numbers that were tried is enough.
+    """
+    rows: Rows = []
+    for run in results.runs("newcomers"):
+        k = run.params.n_components
+        sizes = [s for s in NEW_SAMPLES if f"new_client_error_{s}" in run.history.columns]
+        errors = np.array([run.last(f"new_client_error_{s}") for s in sizes])
+        small = errors <= SMALL * 0.5 * run.tags["k"]  # heads from N(0, I_k)
+        needs = np.array([smallest(list(zip(sizes, trial, strict=True))) for trial in small.T])
+        needs = np.where(np.isnan(needs), np.inf, needs)
+        rows += run.rows(samples=needs, over_k=needs / k, distance=run.last(DISTANCE))
+    return rows
+
+
+def head_steps(results: Results) -> Rows:
+    """Decrease of the mean loss (7) of two heads with gradient steps on them; a row per trial.
+
+    The excess of a loss over its minimum is quadratic in the distance to the minimiser.
+    ``steady`` is the decrease of its logarithm in the second half of the steps to a share of
+    `SOLVED` over that in the first: 1 if steps grow as log(1/ε).
+    """
+    rows: Rows = []
+    for run in results.runs("head_steps"):
+        excess = run["training_loss"] - run["fitted_loss"]
+        for repeat, values in enumerate(excess):
+            solved = first(values <= SOLVED * values[0])
+            end = len(values) - 1 if solved is None else solved
+            middle = end // 2
+            with np.errstate(invalid="ignore", divide="ignore"):
+                parts = np.log(values[[0, middle]] / np.abs(values[[middle, end]]))
+            rows.append(
+                run.row(
+                    repeat=repeat,
+                    steps=math.nan if solved is None else float(end),
+                    left=values[end] / values[0],
+                    steady=float(parts[1] / parts[0]),
+                )
+            )
+    return rows
+
+
+def heterogeneity(results: Results) -> Rows:
+    """Whether the more different heads of two draws have the larger error; a row per pair.
+
+    Draws are ranked by the mean distance of two heads. One of the lower half is paired with the
+    one at the same place in the upper half.
+    """
+    rows: Rows = []
+    for run in results.runs("heterogeneity"):
+        apart, error = run.last("head_distance"), run.last("population_error")
+        order = np.argsort(apart, kind="stable")
+        half = len(order) // 2
+        for pair, (low, high) in enumerate(zip(order[:half], order[-half:], strict=True)):
+            rows.append(
+                run.row(
+                    repeat=pair,
+                    heads=apart[high] / apart[low],
+                    errors=error[high] / error[low],
+                    grows=bool(error[high] > error[low]),
+                )
+            )
+    return rows
