@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fedcore.reports import audits
+from fedcore.reports.papers import dppower_laws
+from fedcore.reports.papers.dppower_laws import fitted, to_population
 from fedcore.reports.papers.dppower_theory import (
     WITHOUT_ERRORS,
     closed_form,
@@ -33,7 +35,6 @@ from fedcore.reports.results import Results
 from fedcore.reports.rows import Rows, chosen, groups, series
 from fedcore.reports.summaries import by_group, without
 
-NOISY = 0.15  # errors below this are small enough for the theory, which is first order in the noise
 # Exponents of Table 1 at a constant gap, σ₁² ~ n/d and ‖U‖_∞ ~ Υ ~ n^-½; that of ε always holds.
 THEORY = {
     "n": {
@@ -95,12 +96,11 @@ def errors(results: Results) -> Rows:
     The population's direction is (1, …, 1)/√d for the spiked rows, and unknown for real data.
     """
     rows = []
-    compared = [name for name in results.plan["experiments"] if name not in WITHOUT_ERRORS]
+    others = (*WITHOUT_ERRORS, *dppower_laws.EXPERIMENTS)
+    compared = [name for name in results.plan["experiments"] if name not in others]
     for run in results.runs(*compared):
-        spec, final = results.plan["problems"][run.problem], run.history.final
+        spec = results.plan["problems"][run.problem]
         model = {"gap": 0.75, "kind": "gaussian"} | spec["params"] if "generator" in spec else None
-        basis = final["basis" if "basis" in final else "V"][:, :, 0]
-        along = (basis.sum(axis=1) ** 2 / basis.shape[1]).astype(float)
         rows += run.rows(
             method=method(run.history),
             n=run.data["n_samples"],
@@ -110,7 +110,7 @@ def errors(results: Results) -> Rows:
             sigma_upsilon_squared=sigma_upsilon_squared(model) if model else math.nan,
             epsilon=run.history.about["params"].get("epsilon") or math.inf,
             error=run.last("sin_squared"),
-            population_error=1.0 - along if model else math.nan,
+            population_error=to_population(run) if model else math.nan,
             spent=run.last("epsilon") if "epsilon" in run.history.columns else math.inf,
         )
     return rows
@@ -141,28 +141,26 @@ def lines(rows: Rows, axis: str) -> Iterator[Line]:
 def slopes(rows: Rows) -> Rows:
     """Return slopes of log error along every axis, repeat by repeat, and those of the theory.
 
-    The fit uses points with a median error below `NOISY`; NaN with fewer than two such points.
+    The fit uses points with a median error below `dppower_laws.NOISY`; NaN with fewer than two such points.
     """
     found = []
     swept = [(axis, line) for axis in SWEEPS for line in lines(rows, axis)]
     for axis, line in swept:
         if math.isnan(line.exponent):
             continue
-        small = np.median(line.errors, axis=0) < NOISY
-        x, values = np.log(line.x[small]), np.log(line.errors[:, small])
-        fitted = np.polyfit(x, values.T, 1)[0] if small.sum() > 1 else [math.nan] * len(values)
+        points, exponents = fitted(line.x, line.errors)
         found += [
             {
                 "axis": axis,
                 "method": line.method,
                 "kind": line.kind,
                 "status": rows[0]["status"],
-                "points": int(small.sum()),
+                "points": points,
                 "theory": line.exponent,
                 "repeat": repeat,
                 "slope": float(slope),
             }
-            for repeat, slope in enumerate(fitted)
+            for repeat, slope in enumerate(exponents)
         ]
     return found
 
@@ -299,5 +297,8 @@ TABLES = {
     ),
     "closed_form": Table(closed_form, without("experiment", "algorithm", "variant")),
     "lemmas": Table(lemmas, by_group("spent", "method", "stated")),
+    "laws": Table(dppower_laws.laws, by_group("slope", "law", "points")),
+    "small_gap": Table(dppower_laws.small_gap, by_group("ratio", "problem", "gap")),
     "audits": Table(lambda results: audits.bounds(results, "audit", "audit_replaced")),
+    "audits_gaussian": Table(lambda results: audits.bounds(results, "audit_gaussian")),
 }

@@ -1,0 +1,152 @@
+"""Laws of `dppower` that one experiment each was made for: Theorem 1.2 term by term, and dN26.
+
+A law says how an error goes with a rate as problems vary. Its slope is fitted in logarithms, repeat
+by repeat.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fedcore.generators.gaussian_rows import top_variance
+from fedcore.reports.results import Results, Run
+from fedcore.reports.rows import Rows
+
+NOISY = 0.15  # errors below this are small enough for the theory, which is first order in the noise
+Model = dict[str, Any]  # parameters of a problem's generator
+
+
+class Law(NamedTuple):
+    """A law and the cells that it is fitted to.
+
+    Attributes
+    ----------
+    experiment, algorithm : str
+        Its cells.
+    error : callable
+        Of a run, shape (repeats,).
+    rate : callable
+        Of a run and its model, one number.
+    over : str, optional
+        Algorithm of the same experiment by whose errors the errors are divided.
+    """
+
+    experiment: str
+    algorithm: str
+    error: Callable[[Run], np.ndarray]
+    rate: Callable[[Run, Model], float]
+    over: str | None = None
+
+
+def to_sample(run: Run) -> np.ndarray:
+    """Return the error to the singular vector of the rows, shape (repeats,)."""
+    return run.last("sin_squared")
+
+
+def to_population(run: Run) -> np.ndarray:
+    """Return the error to (1, …, 1)/√d, the distribution's direction, shape (repeats,)."""
+    final = run.history.final
+    x = final["basis" if "basis" in final else "V"][:, :, 0]
+    return 1.0 - (x.sum(axis=1) ** 2 / x.shape[1]).astype(float)
+
+
+def sampling_term(run: Run, model: Model) -> float:
+    """Return ``1/(n σ̄₁² κ̄²)`` of Theorem 1.2."""
+    return 1.0 / (model["n_samples"] * top(run, model) * model["gap"] ** 2)
+
+
+def top(run: Run, model: Model) -> float:
+    """Return σ̄₁²."""
+    return top_variance(model.get("minor", model["n_features"] - 1), model["gap"])
+
+
+def relative_gap(run: Run, model: Model) -> float:
+    """Return σ₁/(σ₁ − σ₂) of the rows."""
+    first, second = run.history.reference["singular_values"][:2]
+    return float(first / (first - second))
+
+
+def moments_rate(run: Run, model: Model) -> float:
+    """Return ``d/(σ₁² − σ₂²)²`` of rows A, by the singular values of AᵀA/√d."""
+    first, second = run.history.reference["singular_values"][:2]
+    return float((first - second) ** -2.0)
+
+
+LAWS = {
+    "kappa3": Law("iid_gap", "adaptive_power", to_population, lambda run, model: model["gap"]),
+    "noise-top": Law("iid_top", "adaptive_power", to_sample, top),
+    "sampling-gap": Law("iid_sampling_gap", "centralized_svd", to_population, sampling_term),
+    "sampling-top": Law("iid_sampling_top", "centralized_svd", to_population, sampling_term),
+    "dn26-d": Law("dn26_dimension", "dn26", to_sample, lambda run, model: model["n_features"]),
+    "dn26-on-moments": Law("squared", "dn26", to_sample, moments_rate),
+    "hr13-over-dn26": Law("entry_gap", "noisy_power", to_sample, relative_gap, over="dn26"),
+}
+EXPERIMENTS = (*(law.experiment for law in LAWS.values()), "small_gap")  # not compared elsewhere
+
+
+def fitted(
+    x: np.ndarray, errors: np.ndarray, over: np.ndarray | None = None
+) -> tuple[int, np.ndarray]:
+    """Return the number of points with small errors, and slopes over them.
+
+    Parameters
+    ----------
+    x : ndarray of shape (points,)
+    errors : ndarray of shape (repeats, points)
+    over : ndarray of shape (repeats, points), optional
+        Errors by which they are divided.
+
+    Returns
+    -------
+    points : int
+        Those where every median is below `NOISY`.
+    slopes : ndarray of shape (repeats,)
+        Of log error, or of that of the ratio, against log x; NaN with fewer than two points.
+    """
+    small, values = np.median(errors, axis=0) < NOISY, np.log(errors)
+    if over is not None:
+        small, values = small & (np.median(over, axis=0) < NOISY), values - np.log(over)
+    if small.sum() < 2:
+        return int(small.sum()), np.full(len(errors), math.nan)
+    return int(small.sum()), np.polyfit(np.log(x[small]), values[:, small].T, 1)[0]
+
+
+def laws(results: Results) -> Rows:
+    """Return the slope of every law, repeat by repeat."""
+    found = []
+    for name, law in LAWS.items():
+        runs = list(results.runs(law.experiment, algorithm=law.algorithm))
+        rates = np.array([law.rate(run, _model(results, run)) for run in runs])
+        over = _errors(law, results.runs(law.experiment, algorithm=law.over)) if law.over else None
+        points, slopes = fitted(rates, _errors(law, runs), over)
+        found += [
+            {"law": name, "status": runs[0].status, "points": points}
+            | {"repeat": repeat, "slope": float(slope)}
+            for repeat, slope in enumerate(slopes)
+        ]
+    return found
+
+
+def small_gap(results: Results) -> Rows:
+    """Return errors of Algorithm 1 over those of Analyze Gauss, a row per repeat."""
+    theirs = results.runs("small_gap", algorithm="analyze_gauss")
+    other = {run.problem: to_sample(run) for run in theirs}
+    found = []
+    for run in results.runs("small_gap", algorithm="adaptive_power"):
+        error, gap = to_sample(run), _model(results, run)["gap"]
+        found += run.rows(gap=gap, error=error, ratio=error / other[run.problem])
+    return found
+
+
+def _errors(law: Law, runs: Iterable[Run]) -> np.ndarray:
+    """Return the errors of runs on the problems of a law, shape (repeats, problems)."""
+    return np.array([law.error(run) for run in runs]).T
+
+
+def _model(results: Results, run: Run) -> Model:
+    """Return the parameters of the run's problem, with the default of the gap."""
+    return {"gap": 0.75} | results.plan["problems"][run.problem]["params"]
