@@ -42,7 +42,5 @@ def generate(
     list of one ndarray of shape (samples, n_features), or with `removed` (samples − 1, n_features)
     """
     drawn = np.random.default_rng((samples, n_features))
-    (others,) = gaussian_rows.generate(
-        drawn, n_samples=samples - 1, n_features=n_features, gap=gap
-    )
+    (others,) = gaussian_rows.generate(drawn, n_samples=samples - 1, n_features=n_features, gap=gap)
     return [others if removed else np.vstack([others, np.eye(n_features)[:1]])]

@@ -3,8 +3,8 @@
 For footnote 2 of Nguyen, Ene & Nguyen (*Adaptive power iteration method for differentially private
 PCA*): dN26, whose neighbours differ in one entry by at most 1, on AᵀA. A row a of norm at most 1
 changes ``AᵀA v`` by no more than 1. Of a unit vector v the largest entry m is at least 1/√d. Hence
-one row changes ``(AᵀA/√d) v`` by at most m, as one entry does, and the guarantee for entries of this
-matrix is one for rows of A.
+one row changes ``(AᵀA/√d) v`` by at most m, as one entry does, and the guarantee for entries of
+this matrix is one for rows of A.
 """
 
 from __future__ import annotations

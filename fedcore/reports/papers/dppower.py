@@ -141,7 +141,7 @@ def lines(rows: Rows, axis: str) -> Iterator[Line]:
 def slopes(rows: Rows) -> Rows:
     """Return slopes of log error along every axis, repeat by repeat, and those of the theory.
 
-    The fit uses points with a median error below `dppower_laws.NOISY`; NaN with fewer than two such points.
+    The fit uses points with a median error below `dppower_laws.NOISY`; NaN with fewer than two.
     """
     found = []
     swept = [(axis, line) for axis in SWEEPS for line in lines(rows, axis)]
@@ -299,6 +299,7 @@ TABLES = {
     "lemmas": Table(lemmas, by_group("spent", "method", "stated")),
     "laws": Table(dppower_laws.laws, by_group("slope", "law", "points")),
     "small_gap": Table(dppower_laws.small_gap, by_group("ratio", "problem", "gap")),
+    "correlation": Table(dppower_laws.correlation, by_group("share", "problem")),
     "audits": Table(lambda results: audits.bounds(results, "audit", "audit_replaced")),
     "audits_gaussian": Table(lambda results: audits.bounds(results, "audit_gaussian")),
 }

@@ -77,7 +77,7 @@ def moments_rate(run: Run, model: Model) -> float:
 
 
 LAWS = {
-    "kappa3": Law("iid_gap", "adaptive_power", to_population, lambda run, model: model["gap"]),
+    "kappa3": Law("iid_gap", "adaptive_power", to_sample, lambda run, model: model["gap"]),
     "noise-top": Law("iid_top", "adaptive_power", to_sample, top),
     "sampling-gap": Law("iid_sampling_gap", "centralized_svd", to_population, sampling_term),
     "sampling-top": Law("iid_sampling_top", "centralized_svd", to_population, sampling_term),
@@ -139,6 +139,21 @@ def small_gap(results: Results) -> Rows:
     for run in results.runs("small_gap", algorithm="adaptive_power"):
         error, gap = to_sample(run), _model(results, run)["gap"]
         found += run.rows(gap=gap, error=error, ratio=error / other[run.problem])
+    return found
+
+
+def correlation(results: Results) -> Rows:
+    """Return the growth of x's products with rows over that of ``|⟨x, v₁⟩|``, a row per repeat.
+
+    From the first step of Algorithm 1 to the last. Of the former few are above the threshold of a
+    step, in thresholds of 2^(1/4); the rows have norm 1.
+    """
+    found = []
+    for run in results.runs("dimension", algorithm="adaptive_power", variant="tuned"):
+        threshold, along = run["threshold"], np.sqrt(1.0 - run["sin_squared"])
+        of_rows = threshold[:, -1] / threshold[:, 1]  # the step that makes record t starts from t−1
+        of_top = along[:, -2] / along[:, 0]
+        found += run.rows(of_rows=of_rows, of_top=of_top, share=of_rows / of_top)
     return found
 
 
