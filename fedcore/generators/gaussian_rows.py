@@ -12,6 +12,14 @@ The relative gap κ, the top eigenvalue (through m) and d so vary one by one. Th
 own gap is κ to rounding: at κ below √(d/n) that of a sample is not. The longest row then has norm 1
 in place of the factor 1/L. ``kind`` ``sign`` takes ±1 for the normal entries: the rows' coherence
 is then about the least.
+
+``moments``: the client holds ``AᵀA/√d`` of the exact rows A, for dN26 on AᵀA (footnote 2), whose
+neighbours differ in one entry by at most 1. A row of norm at most 1 changes ``AᵀA v`` by no more
+than 1, and the largest entry m of a unit vector v is at least 1/√d. Hence one row changes
+``(AᵀA/√d) v`` by at most m, as one entry does.
+
+``canary``: the last row is the canary e₁ of `fedcore.generators.canary`, or with ``removed`` there
+is none. Before the factor 1/L its norm is L, the longest that the theorem's proof allows.
 """
 
 from __future__ import annotations
@@ -22,8 +30,7 @@ from typing import Annotated
 import numpy as np
 
 from fedcore.errors import InputError
-from fedcore.linalg import orth
-from fedcore.privacy.bounded_rows import row_norms
+from fedcore.linalg import gram_matrix, orth
 from fedcore.validation import Count, Share, checked, one_of, require_at_least, whole
 
 FAILURE = 0.05  # β
@@ -33,20 +40,24 @@ FAILURE = 0.05  # β
 def generate(
     rng: np.random.Generator,
     *,
-    n_samples: Count = 10_000,
+    n_samples: Annotated[int, whole(2)] = 10_000,
     n_features: Annotated[int, whole(2)] = 20,
     gap: Share = 0.75,
     minor: Count | None = None,
     kind: Annotated[str, one_of(("normal", "sign"))] = "normal",
     exact: bool = False,
+    moments: bool = False,
+    canary: bool = False,
+    removed: bool = False,
 ) -> list[np.ndarray]:
     """Draw rows of one client.
 
     Parameters
     ----------
     rng : numpy.random.Generator
+        Not used with `canary`: the other rows must not depend on the name of the problem.
     n_samples, n_features : int
-        n and d.
+        n, with the canary, and d.
     gap : float
         κ.
     minor : int, optional
@@ -55,40 +66,46 @@ def generate(
         Distribution of the coordinates before they are scaled.
     exact : bool
         Whether the spectrum is that of the rows, not of their distribution.
+    moments : bool
+        Whether the second moments replace the rows; only with `exact`.
+    canary, removed : bool
+        Whether the last row is the canary, and whether it is missing; not with `exact`.
 
     Returns
     -------
     list of one ndarray of shape (n_samples, n_features)
+        A row less with `removed`; of shape (n_features, n_features) with `moments`.
 
     Raises
     ------
     InputError
-        For more minor directions than there are, or `exact` with fewer rows than directions.
+        For more minor directions than there are, `exact` with fewer rows than directions, or
+        options that exclude or need another.
     """
     minor = n_features - 1 if minor is None else minor
     if minor >= n_features:
         raise InputError(f"minor = {minor}: n_features = {n_features} leaves {n_features - 1}")
+    if (moments and not exact) or (canary and exact) or (removed and not canary):
+        raise InputError("moments needs exact, removed needs canary, and canary excludes exact")
     require_at_least(minor + 1 if exact else 1, n_samples=n_samples)
-    if kind == "normal":
-        coordinates = rng.standard_normal((n_samples, minor + 1))
-    else:
-        coordinates = rng.choice((-1.0, 1.0), (n_samples, minor + 1))
-    if exact:
-        coordinates = orth(coordinates)
+    stream = np.random.default_rng((n_samples, n_features)) if canary else rng
+    size = (n_samples - canary, minor + 1)
+    normal = kind == "normal"
+    coordinates = stream.standard_normal(size) if normal else stream.choice((-1.0, 1.0), size)
     deviations = np.full(minor + 1, math.sqrt((1.0 - gap) * top_variance(minor, gap)))
     deviations[0] = math.sqrt(top_variance(minor, gap))
-    rows = (coordinates * deviations) @ directions(n_features)[:, : minor + 1].T
-    return [rows / (row_norms(rows).max() if exact else longest(n_samples))]
+    spread = deviations[:, None] * directions(n_features)[:, : minor + 1].T
+    if not exact:
+        rows = coordinates @ spread / math.sqrt(math.log(n_samples / FAILURE))
+        return [np.vstack([rows, np.eye(n_features)[:1]]) if canary and not removed else rows]
+    rows = orth(coordinates) @ spread
+    rows /= np.linalg.norm(rows, axis=1).max()
+    return [gram_matrix([rows]) / math.sqrt(n_features) if moments else rows]
 
 
 def top_variance(minor: int, gap: float) -> float:
     """Return σ̄₁²."""
     return 1.0 / (1.0 + minor * (1.0 - gap))
-
-
-def longest(n_samples: int) -> float:
-    """Return L, which few rows exceed in norm."""
-    return math.sqrt(math.log(n_samples / FAILURE))
 
 
 def directions(n_features: int) -> np.ndarray:

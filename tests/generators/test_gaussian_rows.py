@@ -1,4 +1,4 @@
-"""Gaussian rows, their canary and second moments of spiked rows, against their closed forms."""
+"""Gaussian rows, their canary and their second moments, against their closed forms."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fedcore.errors import InputError
 from fedcore.generators import canary, gaussian_rows, generate
 
 
-def draw(name: str, **params) -> np.ndarray:
-    (rows,) = generate(name, np.random.default_rng(0), params)
+def draw(**params) -> np.ndarray:
+    (rows,) = generate("gaussian_rows", np.random.default_rng(0), params)
     return rows
 
 
 def test_the_distribution_has_the_stated_spectrum_and_direction():
     n, d, m, gap = 200_000, 8, 3, 0.5
-    rows = draw("gaussian_rows", n_samples=n, n_features=d, gap=gap, minor=m)
+    rows = draw(n_samples=n, n_features=d, gap=gap, minor=m)
     values, vectors = np.linalg.eigh(rows.T @ rows / n * np.log(n / 0.05))
     top = 1 / (1 + m * (1 - gap))
     assert gaussian_rows.top_variance(m, gap) == top
@@ -28,7 +28,7 @@ def test_the_distribution_has_the_stated_spectrum_and_direction():
 
 @pytest.mark.parametrize("kind", ["normal", "sign"])
 def test_exact_rows_have_the_gap_to_rounding_and_norms_up_to_one(kind):
-    rows = draw("gaussian_rows", n_samples=500, n_features=6, gap=0.01, kind=kind, exact=True)
+    rows = draw(n_samples=500, n_features=6, gap=0.01, kind=kind, exact=True)
     values = np.linalg.eigvalsh(rows.T @ rows)
     np.testing.assert_allclose(values[:-1] / values[-1], 0.99, rtol=1e-12)
     assert np.linalg.norm(rows, axis=1).max() == pytest.approx(1.0, rel=1e-12)
@@ -49,15 +49,19 @@ def test_directions_are_orthogonal_and_the_first_is_flat():
         ({"gap": 1.0}, "gap"),
         ({"n_samples": 19, "exact": True}, "n_samples"),
         ({"kind": "heavy"}, "kind"),
+        ({"moments": True}, "moments needs exact"),
+        ({"removed": True}, "removed needs canary"),
+        ({"canary": True, "exact": True}, "canary excludes exact"),
     ],
 )
 def test_bad_parameters_are_refused_by_name(params, word):
     with pytest.raises(InputError, match=word):
-        draw("gaussian_rows", **params)
+        draw(**params)
 
 
 def test_the_neighbours_differ_in_the_canary_and_the_audit_reads_them():
-    present, absent = (draw("gaussian_canary", samples=50, removed=r) for r in (False, True))
+    size = {"n_samples": 50, "n_features": 2, "canary": True}
+    present, absent = draw(**size), draw(**size, removed=True)
     np.testing.assert_array_equal(present[:-1], absent)
     np.testing.assert_array_equal(present[-1], [1.0, 0.0])
     pairs = [canary.pair(rows, "add_or_remove_one") for rows in (present, absent)]
@@ -66,9 +70,9 @@ def test_the_neighbours_differ_in_the_canary_and_the_audit_reads_them():
 
 
 def test_second_moments_are_those_of_the_rows_and_one_row_counts_as_one_entry():
-    size = {"n_samples": 40, "n_features": 5, "gap": 0.5}
-    rows, moments = draw("spiked_rows", **size), draw("spiked_moments", **size)
-    np.testing.assert_allclose(moments * np.sqrt(5), rows.T @ rows, rtol=1e-12)
+    size = {"n_samples": 40, "n_features": 5, "gap": 0.5, "exact": True}
+    rows, moments = draw(**size), draw(**size, moments=True)
+    np.testing.assert_allclose(moments * np.sqrt(5), rows.T @ rows, rtol=0, atol=1e-12)
     rng = np.random.default_rng(1)
     for v in rng.standard_normal((20, 5)):
         v /= np.linalg.norm(v)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from reports.folder import Folder
 
+from fedcore.history import History
 from fedcore.reports.papers import dppower_laws as report
 
 X = np.array([1.0, 2.0, 4.0])
@@ -95,3 +96,18 @@ def test_a_small_gap_compares_repeats_on_the_same_problem(folder):
     found = report.small_gap(results)
     assert [r["ratio"] for r in found] == pytest.approx(ours / theirs)
     assert {r["gap"] for r in found} == {0.1}
+
+
+def test_growth_is_counted_from_the_first_step_to_the_last(tmp_path):
+    """Step t starts from record t − 1: 0.3 to 0.6 along v₁, with thresholds 0.5 to 0.6."""
+    along, threshold = np.array([[0.3, 0.6, 0.9]] * 2), np.array([[0.0, 0.5, 0.6]] * 2)
+    history = History({"iteration": np.array([[0, 1, 2]] * 2), "sin_squared": 1.0 - along**2})
+    history.columns["threshold"] = threshold
+    folder = Folder(tmp_path, "dppower", {"n_components": 1}, ["sin_squared"])
+    folder.problems["rows"] = {"label": "rows", "params": {}}
+    folder.add("dimension", "adaptive_power", "rows", "tuned", history=history)
+    folder.add("dimension", "adaptive_power", "rows", history=history)
+    found = report.correlation(folder.results())
+    assert [r["variant"] for r in found] == ["tuned", "tuned"]
+    assert [r["of_rows"] for r in found] == pytest.approx([1.2, 1.2])
+    assert [r["share"] for r in found] == pytest.approx([0.6, 0.6])
