@@ -164,7 +164,7 @@ def advantage(rows: Rows) -> Rows:
     """SSI's rounds over those of FAPS, from rows of `orderings`: a row per variant, stop and start.
 
     ``best`` is the largest over all points. ``change`` is the largest over the smallest of
-    Figure 4, NaN unless each κ has one.
+    Figure 4, NaN unless each κ has one. ``spectra`` is the number of κ that were run.
     """
     found = []
     some = chosen(rows, claim="faps-before-ssi")
@@ -177,6 +177,7 @@ def advantage(rows: Rows) -> Rows:
             key
             | {"best": float(np.nanmax(best)) if not np.isnan(best).all() else np.nan}
             | {"change": max(own.values()) / min(own.values()) if whole else np.nan}
+            | {"spectra": len(own)}
             | {"status": _status(group)}
         )
     return found
