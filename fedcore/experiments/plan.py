@@ -57,6 +57,7 @@ class Cell:
     twin: str = "none"
     weaken: float | None = None
     tags: dict[str, Any] = field(default_factory=dict)
+    mem_mb: int | None = None
 
     @property
     def path(self) -> str:
@@ -78,8 +79,9 @@ class Cell:
         return fingerprint("fedcore.experiments.cell", algorithm, *functions, *audit, words=words)
 
     def spec(self) -> dict[str, Any]:
-        """Return as a plain dictionary what its history depends on: its fields without the tags."""
-        return {name: value for name, value in asdict(self).items() if name != "tags"}
+        """Return as a plain dictionary what its history depends on: not its tags and memory."""
+        unused = ("tags", "mem_mb")
+        return {name: value for name, value in asdict(self).items() if name not in unused}
 
 
 @dataclass
@@ -231,6 +233,7 @@ class Plan:
                             run.get("stop", spec.get("stop", {})), spec.get("audit"),
                             run.get("tune"), spec["together"],
                             _twin(run.get("twin", spec["twin"]), problem), tags=tags,
+                            mem_mb=run.get("mem_mb"),
                         )  # fmt: skip
                         _check_cell(cell, where)
                         yield cell

@@ -486,3 +486,16 @@ def test_less_than_is_no_markup(load):
     settings = paper()
     settings["figures"] = {"ends": "error < 1e-3, 3<4, a <= b"}
     load(settings)
+
+
+def test_a_change_of_a_runs_memory_runs_nothing_again(tmp_path):
+    settings, specs = paper(), []
+    for mem_mb in (None, 3000):
+        if mem_mb:
+            settings["experiments"]["third"]["runs"][0]["mem_mb"] = mem_mb
+        (tmp_path / "tiny.yaml").write_text(dump(settings))
+        cells = load_plan(CONFIG, tmp_path).cells.values()
+        found = [cell for cell in cells if cell.experiment == "third"]
+        assert {cell.mem_mb for cell in found} == {mem_mb}
+        specs.append([(cell.spec(), cell.code) for cell in found])
+    assert specs[0] == specs[1]

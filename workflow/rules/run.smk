@@ -18,7 +18,9 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
             algorithm=algorithm,
         resources:
             # Some algorithms keep every client's Gram matrix beside its data.
-            mem_mb=lambda wildcards, input: 1000 + round(2.5 * input.size_mb),
+            mem_mb=lambda wildcards, input: (
+                cell_of(wildcards).mem_mb or 1000 + round(2.5 * input.size_mb)
+            ),
         params:
             cell=lambda wildcards: cell_of(wildcards).spec(),
             code=lambda wildcards: cell_of(wildcards).code,
