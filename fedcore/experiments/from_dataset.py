@@ -25,7 +25,7 @@ SCALES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def make(
     name: str, spec: Mapping[str, Any], rng: np.random.Generator, *, raw: str, surrogate: bool
 ) -> Problem:
-    """Load, scale and split the samples of ``spec["dataset"]``; see `build.build`."""
+    """Load, scale, centre and split the samples of ``spec["dataset"]``; see `build.build`."""
     data = reading.load(spec["dataset"], raw, surrogate=surrogate, options=spec.get("options"))
     first = spec.get("first", len(data.x))
     if first > len(data.x):
@@ -35,6 +35,8 @@ def make(
     scale = spec.get("scale", "none")
     require_known(scale, SCALES, f"problem {name}: unknown scale")
     x = SCALES[scale](data.x[:first])
+    if spec.get("centre"):
+        x = x - x.mean(axis=0)
     labels = None if data.y is None else data.y[:first]
     parts = partition.split(spec["partition"], first, labels, rng)
     return Problem(name, check_clients([x[p] for p in parts]), data.status, data.note)

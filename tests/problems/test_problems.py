@@ -277,3 +277,12 @@ def test_scales_do_what_their_names_say():
     np.testing.assert_array_equal(from_dataset.SCALES["signed_unit"](pixels), [-1, 0, 1])
     rows = np.array([[3.0, 4.0], [0.3, 0.4]])
     np.testing.assert_allclose(from_dataset.SCALES["unit_rows"](rows), [[0.6, 0.8], [0.3, 0.4]])
+
+
+def test_centred_images_have_mean_zero_and_the_differences_of_the_others():
+    spec = {"dataset": "mnist", "scale": "unit", "partition": {"by": "even", "clients": 4}}
+    make = {"raw": "", "seed": 0, "surrogate": True}
+    raw = np.vstack(build.build("raw", spec, **make).clients)
+    centred = np.vstack(build.build("centred", spec | {"centre": True}, **make).clients)
+    np.testing.assert_allclose(centred.mean(axis=0), 0, atol=1e-14)
+    np.testing.assert_allclose(centred - centred[0], raw - raw[0], atol=1e-14)

@@ -51,7 +51,7 @@ RULES = {
     "scaled": lambda history: history["kkt"] <= SCALED_LIMIT,
     "rule27": lambda history: _change(history["captured"]) <= RULE_27,
 }
-FIGURES_2_TO_4 = ("table1", "fig2m", "fig2p", "fig2xi", "fig3", "fig4")
+FIGURES_2_TO_4 = ("table1", "fig2m", "fig2p", "fig2xi", "fig3", "fig3centred", "fig4")
 EXPERIMENTS = ("table4", "inner", *FIGURES_2_TO_4)
 RATES = ("products_per_round", "measured", "steps", "exact", "ssi")
 RATE_FROM = 1e-3  # KKT violation over ‖A‖₂² at which the measurement of the rate begins
