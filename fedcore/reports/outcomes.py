@@ -305,8 +305,11 @@ def _between(given: Sequence[float], values: list[float], spread: bool) -> Outco
 
 
 def _flags(of: str, values: list[float], spread: bool) -> Outcome:
-    """True in every run, or in most: more than half of all runs that could be drawn."""
-    right, n = sum(v == 1.0 for v in values), len(values)
+    """True in every run, or in most: more than half of all runs that could be drawn.
+
+    A NaN is a run that says nothing, such as one that ended too early. It decides neither way.
+    """
+    right, wrong, n = values.count(1.0), values.count(0.0), len(values)
     accepted = "true in every run" if of == "every" else "true in more than half of all runs"
     share = f"{right} of {n}"
     outcome = Outcome(HOLDS, share, accepted, share)
@@ -314,13 +317,15 @@ def _flags(of: str, values: list[float], spread: bool) -> Outcome:
     def sure(right: int, n: int) -> bool:  # Clopper-Pearson: more than half are true
         return right > 0 and float(stats.beta.ppf(LEVEL, right, n - right + 1)) > 0.5
 
-    if of == "every" and right < n:
+    if of == "every" and wrong:
         return replace(outcome, state=FAILS)
+    if of == "every" and right < n:
+        return replace(outcome, state=UNDECIDED, lack=_without(values))
     if sure(right, n) or (not spread and right == n):
         return outcome
-    if sure(n - right, n) or not spread:
+    if sure(wrong, n) or (not spread and wrong):
         return replace(outcome, state=FAILS)
-    lack = _more(lambda m: sure(round(max(right, n - right) * m / n), m), n)
+    lack = _more(lambda m: sure(round(max(right, wrong) * m / n), m), n)
     return replace(outcome, state=UNDECIDED, lack=f"{share} may be chance; {lack}")
 
 

@@ -225,9 +225,13 @@ def test_a_repeat_without_a_result_never_helps(test, spread):
         assert state(test, gap, spread=spread) != HOLDS
 
 
-def test_a_flag_without_a_value_is_not_true():
+def test_a_flag_without_a_value_decides_neither_way():
+    assert state({"holds": "most"}, [True] * 5) == HOLDS
     assert state({"holds": "most"}, [True] * 5 + [None]) == UNDECIDED
-    assert state({"holds": "every"}, [True] * 5 + [None]) == FAILS
+    assert state({"holds": "most"}, [False] * 4 + [None] * 2) == UNDECIDED
+    assert state({"holds": "most"}, [False] * 5) == FAILS
+    assert state({"holds": "every"}, [True] * 5 + [None]) == UNDECIDED
+    assert state({"holds": "every"}, [True] * 5 + [None, False]) == FAILS
 
 
 def test_runs_that_never_get_there_may_lie_beyond_the_others():
