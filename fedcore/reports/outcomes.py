@@ -311,6 +311,8 @@ def _flags(of: str, values: list[float], spread: bool) -> Outcome:
     """
     right, wrong, n = values.count(1.0), values.count(0.0), len(values)
     accepted = "true in every run" if of == "every" else "true in more than half of all runs"
+    if not right + wrong:
+        return _none(values, accepted)
     share = f"{right} of {n}"
     outcome = Outcome(HOLDS, share, accepted, share)
 

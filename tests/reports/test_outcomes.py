@@ -230,6 +230,7 @@ def test_a_flag_without_a_value_decides_neither_way():
     assert state({"holds": "most"}, [True] * 5 + [None]) == UNDECIDED
     assert state({"holds": "most"}, [False] * 4 + [None] * 2) == UNDECIDED
     assert state({"holds": "most"}, [False] * 5) == FAILS
+    assert state({"holds": "most"}, [None] * 5) == FAILS  # as of numbers that no run has
     assert state({"holds": "every"}, [True] * 5 + [None]) == UNDECIDED
     assert state({"holds": "every"}, [True] * 5 + [None, False]) == FAILS
 

@@ -214,14 +214,20 @@ def trends(rows: Rows) -> Rows:
 
 def pairs(rows: Rows) -> Rows:
     """Return the ratio of the errors of two methods, and it as a power of d, repeat by repeat."""
-    compared = {  # the worse, the better, and the better one's experiment
-        "noisy-power-composed": ("noisy_power-row_by_entries", "noisy_power-entry", "samples"),
-        "dn26-composed": ("dn26-row_by_entries", "dn26-entry", "samples_large_epsilon"),
-        "unknown-gap": ("adaptive_search", "adaptive_power", "dimension"),
+    samples, large = "samples", "samples_large_epsilon"
+    compared = {  # the worse and the better, each with its experiment
+        "noisy-power-composed": (
+            "noisy_power-row_by_entries",
+            samples,
+            "noisy_power-entry",
+            samples,
+        ),
+        "dn26-composed": ("dn26-row_by_entries", large, "dn26-entry", large),
+        "unknown-gap": ("adaptive_search", "variants", "adaptive_power", "dimension"),
     }
     found = []
-    for name, (worse, better, experiment) in compared.items():
-        above = chosen(rows, method=worse)
+    for name, (worse, its_own, better, experiment) in compared.items():
+        above = chosen(rows, method=worse, experiment=its_own)
         problem, d = above[0]["problem"], above[0]["d"]
         below = {
             row["repeat"]: row["error"]
