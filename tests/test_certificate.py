@@ -48,13 +48,6 @@ def test_every_kept_table_is_of_a_paper_and_has_notes(certificate):
     assert tables == kept.keys() == run.keys() <= papers
 
 
-def test_every_kept_outcome_was_turned_by_its_counterfactual(certificate):
-    for paper, found in certificate.read(certificate.KEPT)[0].items():
-        for v in found:
-            if v.verdict not in ("undecided", "not run", "not comparable", "surrogate data"):
-                assert v.turned is True and v.counterfactual, f"{paper}/{v.id}"
-
-
 def test_every_finding_is_of_an_item_and_types_no_decimals(certificate):
     """What was measured stands in a finding by the name of its item, not as a number."""
     findings = read_yaml(certificate.FINDINGS)

@@ -118,7 +118,8 @@ class Measurements:
             try:
                 other = self._instead(item, rows[0], what)
             except _Obstacle as obstacle:
-                return outcome, f"{given['what']}: {obstacle}", False
+                lack = f"its counterfactual could not be run: {given['what']}: {obstacle}"
+                return replace(outcome, state=UNDECIDED, lack=lack), "", None
             text = f"{given['what']} ({other.measured})"
         outcome = outcomes.with_power(outcome, text, other)
         return outcome, f"{text}: {other.state}", other.state != outcome.state

@@ -426,7 +426,8 @@ def test_a_counterfactual_of_ones_own(judge):
     assert found.verdict == "undecided"
     assert found.reason.startswith("no power: it would also hold with no alignment (7)")
     (found,) = judge(rows(*five), claim)
-    assert (found.verdict, found.turned) == ("reproduced", False)  # for the tests to refuse
+    assert (found.verdict, found.turned) == ("undecided", None)
+    assert found.reason.startswith("its counterfactual could not be run: no alignment: no row in ")
     scale = {"what": "ten times the error", "scale": 10}
     (found,) = judge(rows(*[0.9] * 5), claim | {"counterfactual": scale})
     assert (found.verdict, found.counterfactual) == ("reproduced", "ten times the error: fails")

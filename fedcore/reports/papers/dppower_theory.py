@@ -94,7 +94,8 @@ def closed_form(results: Results) -> Rows:
 def lemmas(results: Results) -> Rows:
     """Return filtered rows against Lemma B.1, and ε spent against ε stated, per private run.
 
-    Of ``share_half`` half of the rows is filtered.
+    Of ``share_half`` half of the rows is filtered. A run without ``errors``, such as an audit, has
+    one row only.
     """
     found = []
     for run in results.runs():
@@ -106,8 +107,10 @@ def lemmas(results: Results) -> Rows:
         if run.algorithm == "adaptive_power":
             most = np.nanmax(run["filtered"], axis=1).astype(float)
             bound = lemma_b1(run.history)
+        errors = run.experiment not in WITHOUT_ERRORS
         rows = run.rows(
             method=method(run.history),
+            errors=errors,
             stated=stated,
             spent=spent,
             within=spent <= stated * (1.0 + 1e-12),
@@ -116,7 +119,7 @@ def lemmas(results: Results) -> Rows:
             share=most / bound,
             share_half=0.5 * run.data["n_samples"] / bound,
         )
-        found += rows[:1] if run.experiment in WITHOUT_ERRORS else rows
+        found += rows if errors else rows[:1]
     return found
 
 
