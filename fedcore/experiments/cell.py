@@ -120,7 +120,8 @@ def run_repeats(
             watch=partial(pairs[repeat].see, False) if twinned else None,
         )  # fmt: skip
         if audit:
-            recorder.add(cell["audit"], audit.column(problem, transcript, recorder))
+            own = draws[repeat % len(draws)]
+            recorder.add(cell["audit"], audit.column(own, transcript, recorder))
         return recorder, {key: value for key, value in output.items() if key != "U"}
 
     def twin(repeat: int) -> tuple[Recorder, dict[str, Any]]:

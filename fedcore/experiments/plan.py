@@ -206,11 +206,6 @@ class Plan:
                     )
                 for problem in run.get("problems", spec.get("problems", [])):
                     require_known(problem, settings["problems"], f"{where}: unknown problem")
-                    if spec.get("audit") and settings["problems"][problem].get("draws", 1) > 1:
-                        raise ConfigError(
-                            f"{where}: an audit knows the first draw of its problem only, and "
-                            f"{problem} has several: give it a problem without 'draws'"
-                        )
                     for variant, changes in run.get("variants", {"default": {}}).items():
                         changes = dict(changes or {})
                         tags = settings["problems"][problem]["tags"] | changes.pop("tags", {})
