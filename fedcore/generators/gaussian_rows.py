@@ -31,6 +31,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.linalg import gram_matrix, orth
+from fedcore.problems.one_direction import top_share
 from fedcore.validation import Count, Share, checked, one_of, require_at_least, whole
 
 FAILURE = 0.05  # β
@@ -92,8 +93,9 @@ def generate(
     size = (n_samples - canary, minor + 1)
     normal = kind == "normal"
     coordinates = stream.standard_normal(size) if normal else stream.choice((-1.0, 1.0), size)
-    deviations = np.full(minor + 1, math.sqrt((1.0 - gap) * top_variance(minor, gap)))
-    deviations[0] = math.sqrt(top_variance(minor, gap))
+    top = top_share(minor, gap)  # σ̄₁², as the trace is 1
+    deviations = np.full(minor + 1, math.sqrt((1.0 - gap) * top))
+    deviations[0] = math.sqrt(top)
     spread = deviations[:, None] * directions(n_features)[:, : minor + 1].T
     if not exact:
         rows = coordinates @ spread / math.sqrt(math.log(n_samples / FAILURE))
@@ -101,11 +103,6 @@ def generate(
     rows = orth(coordinates) @ spread
     rows /= np.linalg.norm(rows, axis=1).max()
     return [gram_matrix([rows]) / math.sqrt(n_features) if moments else rows]
-
-
-def top_variance(minor: int, gap: float) -> float:
-    """Return σ̄₁²."""
-    return 1.0 / (1.0 + minor * (1.0 - gap))
 
 
 def directions(n_features: int) -> np.ndarray:

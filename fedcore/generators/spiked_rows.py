@@ -21,6 +21,7 @@ from typing import Annotated
 import numpy as np
 
 from fedcore.errors import InputError
+from fedcore.problems.one_direction import top_share
 from fedcore.validation import Count, Positive, Share, checked, one_of, require_at_least, whole
 
 ENTRIES = 2**22  # per block of rows
@@ -68,7 +69,7 @@ def generate(
         For a value out of range, or fewer samples than clients.
     """
     require_at_least(n_clients, n_samples=n_samples)
-    s = top_share(n_features, gap)
+    s = top_share(n_features - 1, gap)
     if not s <= carriers <= 1 or (kind == "gaussian" and carriers != 1):
         raise InputError(
             f"carriers must be from {s:.3g} to 1, and 1 for gaussian; got {carriers!r}"
@@ -84,11 +85,6 @@ def generate(
         block += (norm / np.sqrt(n_features) * c)[:, None]
         rows[start : start + step] = block
     return np.array_split(rows, n_clients)
-
-
-def top_share(n_features: int, gap: float) -> float:
-    """Return s, the top eigenvalue of the population over its trace."""
-    return 1.0 / (1.0 + (n_features - 1) * (1.0 - gap))
 
 
 def _along_top(

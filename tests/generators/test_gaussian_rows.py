@@ -7,6 +7,7 @@ import pytest
 
 from fedcore.errors import InputError
 from fedcore.generators import canary, gaussian_rows, generate
+from fedcore.problems.one_direction import top_share
 
 
 def draw(**params) -> np.ndarray:
@@ -19,7 +20,7 @@ def test_the_distribution_has_the_stated_spectrum_and_direction():
     rows = draw(n_samples=n, n_features=d, gap=gap, minor=m)
     values, vectors = np.linalg.eigh(rows.T @ rows / n * np.log(n / 0.05))
     top = 1 / (1 + m * (1 - gap))
-    assert gaussian_rows.top_variance(m, gap) == top
+    assert top_share(m, gap) == top
     # Second moments to a few standard errors, √2 top/√n = 0.0013.
     np.testing.assert_allclose(values[::-1], [top, *[top / 2] * m, 0, 0, 0, 0], atol=0.006)
     assert abs(vectors[:, -1].sum()) / np.sqrt(d) > 0.999

@@ -7,7 +7,7 @@ import pytest
 
 from fedcore.errors import InputError
 from fedcore.generators import generate
-from fedcore.generators.spiked_rows import top_share
+from fedcore.problems.one_direction import top_share
 
 
 def draw(**params) -> np.ndarray:
@@ -26,7 +26,7 @@ def test_norms_gap_and_direction_are_those_of_the_model(kind):
     # Second moments of bounded rows to a few standard errors, 1/√n = 0.0022; a Gaussian c of
     # variance 1/3 is cut at ±1 in 8 % of the rows, which takes 0.05 of its variance.
     s = 1 / (1 + (d - 1) * (1 - gap))
-    assert top_share(d, gap) == s
+    assert top_share(d - 1, gap) == s
     cut = 0.06 if kind["kind"] == "gaussian" else 0.01
     assert values[-1] * 4 == pytest.approx(s, abs=cut)
     np.testing.assert_allclose(values[:-1] * 4, (1 - s) / (d - 1), atol=cut)
@@ -35,7 +35,7 @@ def test_norms_gap_and_direction_are_those_of_the_model(kind):
 
 def test_coherence_goes_from_the_least_to_the_heaviest_rows():
     n, d = 50_000, 50
-    s = top_share(d, 0.75)
+    s = top_share(d - 1, 0.75)
     for carriers, largest in ((1.0, s), (0.3, s / 0.3), (s, 1.0)):
         c = draw(n_samples=n, n_features=d, kind="sign", carriers=carriers).sum(axis=1) / np.sqrt(d)
         assert np.max(c**2) == pytest.approx(largest, rel=1e-9)

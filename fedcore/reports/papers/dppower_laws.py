@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedcore.generators.gaussian_rows import top_variance
+from fedcore.problems.one_direction import top_share
 from fedcore.reports.results import Results, Run
 from fedcore.reports.rows import Rows
 
@@ -60,8 +60,8 @@ def sampling_term(run: Run, model: Model) -> float:
 
 
 def top(run: Run, model: Model) -> float:
-    """Return σ̄₁²."""
-    return top_variance(model.get("minor", model["n_features"] - 1), model["gap"])
+    """Return σ̄₁²; the trace is 1."""
+    return top_share(model.get("minor", model["n_features"] - 1), model["gap"])
 
 
 def relative_gap(run: Run, model: Model) -> float:

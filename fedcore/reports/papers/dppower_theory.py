@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from fedcore.algorithms import adaptive_power, analyze_gauss
-from fedcore.generators.spiked_rows import top_share
 from fedcore.history import History
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Bounded, Gaussian
+from fedcore.problems.one_direction import top_share
 from fedcore.reports.results import Results
 from fedcore.reports.rows import Rows, columns
 
@@ -141,7 +141,7 @@ def _search(params: adaptive_power.Params) -> float:
 
 def rate(name: str, n: int, d: int, kappa: float, epsilon: float) -> float:
     """Return the error of Table 1 for Gaussian rows, without constants and logarithms."""
-    top = n * top_share(d, kappa)
+    top = n * top_share(d - 1, kappa)
     first = d / (epsilon * top * kappa) ** 2
     if name != "adaptive_power":
         return first
@@ -152,7 +152,7 @@ def rate(name: str, n: int, d: int, kappa: float, epsilon: float) -> float:
 
 def sigma_upsilon_squared(model: dict[str, Any]) -> float:
     """Return (σ₁Υ)² of rows by the parameters of `fedcore.generators.spiked_rows`."""
-    s = top_share(model["n_features"], model["gap"])
+    s = top_share(model["n_features"] - 1, model["gap"])
     sign = model["kind"] == "sign"
     largest = s / model.get("carriers", 1.0) if sign else 2.0 * s * math.log(model["n_samples"])
     return min(1.0, largest) * model.get("norm", 1.0) ** 4
@@ -191,7 +191,7 @@ def theorem_1_1(results: Results) -> Rows:
 
 def theorem_1_2(n: int, d: int, kappa: float, epsilon: float) -> tuple[float, float]:
     """Return the sum of Theorem 1.2, and that with ``σ̄₁² = 1/d``, which Section 1.1 compares."""
-    s, private = top_share(d, kappa), (epsilon * n * kappa) ** -2.0
+    s, private = top_share(d - 1, kappa), (epsilon * n * kappa) ** -2.0
     terms = (d + 1.0 / kappa) * private / s + 1.0 / (n * s * kappa**2) + (n * s * kappa) ** -2.0
     return terms, d / (n * kappa**2) + (d**2 + d / kappa) * private
 
@@ -233,7 +233,7 @@ def sampling(rows: Rows) -> Rows:
     few, many = (columns(drawn, "population_error", n=n)[0] for n in (sizes[0], sizes[-1]))
     d, kappa = drawn[0]["d"], drawn[0]["kappa"]
     slopes = np.log(many / few) / math.log(sizes[-1] / sizes[0])
-    shares = many * sizes[-1] * top_share(d, kappa) * kappa**2
+    shares = many * sizes[-1] * top_share(d - 1, kappa) * kappa**2
     return [
         {"status": drawn[0]["status"], "d": d, "repeat": i, "slope": float(a), "share": float(b)}
         for i, (a, b) in enumerate(zip(slopes, shares, strict=True))

@@ -1,0 +1,19 @@
+"""Spectrum of a population with one top direction, below which all eigenvalues are equal.
+
+κ is the relative gap: m further directions have the eigenvalue (1 − κ) σ̄₁², all others none.
+"""
+
+from __future__ import annotations
+
+
+def top_share(minor: int, gap: float) -> float:
+    """Return the top eigenvalue over the trace, ``1 / (1 + m (1 − κ))``.
+
+    Parameters
+    ----------
+    minor : int
+        m; d − 1 where every other direction has the eigenvalue.
+    gap : float
+        κ.
+    """
+    return 1.0 / (1.0 + minor * (1.0 - gap))
