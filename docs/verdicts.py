@@ -1,35 +1,26 @@
 """Writes the verdicts' pages from the last full run; `make verdicts` runs it.
 
-`collect` copies the tables of verdicts from ``results/`` to ``docs/verdicts/`` and writes beside
-them, in ``run.json``, what else the pages say: data, versions, machine and times. What an earlier
-run of other papers left there stays. All pages, and the parts of README and of docs/privacy.md
-between two comments, are functions of these kept files and of ``findings.yaml``, which says what
-README tells of them; a test remakes them.
+`kept_verdicts` keeps the run's verdicts in docs/verdicts/. All pages, and the parts of README and
+of docs/privacy.md between two comments, are functions of these kept files and of ``findings.yaml``,
+which says what README tells of them; a test remakes them.
 """
 
 from __future__ import annotations
 
-import json
-import math
-import platform
 import re
-import shutil
-import subprocess
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-import h5py
-import numpy as np
+from kept_verdicts import Run, collect, read, read_notes
 
 from fedcore.config import claims
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import DataError
 from fedcore.reports import tables, verdict_pages
+from fedcore.reports.rows import Rows
 from fedcore.reports.verdicts import SOFTWARE, VERDICTS, Verdict
 
 ROOT = Path(__file__).parents[1]
@@ -39,127 +30,6 @@ START = "<!-- `make verdicts` writes what follows, to the next comment -->"
 END = "<!-- end of what `make verdicts` writes -->"
 WRITTEN = "`make verdicts` writes this page from the last full run; a test fails when it is stale."
 NONE = "No verdicts are kept: run `make reproduce`, then `make verdicts`.\n"
-Run = dict[str, Any]
-
-
-def collect(results: Path, kept: Path, papers: Collection[str]) -> None:
-    """Copy the tables of verdicts of a run, and note what else the pages say.
-
-    Parameters
-    ----------
-    results, kept : path
-        Folder of the run, and of what is kept.
-    papers : collection of str
-        Of other papers nothing is kept.
-
-    Raises
-    ------
-    DataError
-        When the run has no verdicts, or a file of it is missing or damaged.
-    """
-    files = [f for f in verdict_pages.files_in(results / "verdicts") if f.stem in papers]
-    if not files:
-        raise DataError(f"there are no verdicts in {results}: run `make reproduce` first")
-    for file in files:
-        verdict_pages.read(file)  # refuses a damaged one before anything is written
-    made = {"machine": machine(), "commit": commit()}
-    run = {paper: notes for paper, notes in read_notes(kept).items() if paper in papers}
-    run |= {file.stem: noted(results, file.stem) | made for file in files}
-    kept.mkdir(exist_ok=True)
-    for file in files:
-        shutil.copyfile(file, kept / file.name)
-    for old in kept.glob("*.tsv"):
-        if old.stem not in run:
-            old.unlink()
-    text = json.dumps(dict(sorted(run.items())), indent=1, ensure_ascii=False)
-    (kept / "run.json").write_text(text + "\n", encoding="utf-8")
-
-
-def commit() -> str:
-    """Return the commit of the checkout, marked if files differ from it; "unknown" without git."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-
-
-def machine() -> dict[str, str]:
-    """Return CPU and BLAS of this machine, and its system."""
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        named = re.search(r"^model name\s*: (.*)$", info.read_text(encoding="utf-8"), re.MULTILINE)
-        cpu = " ".join(named[1].split()) if named else cpu
-    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    name = f"{blas['name']} {blas['version']}"
-    try:
-        import threadpoolctl
-    except ImportError:
-        kernels: set[str] = set()
-    else:
-        kernels = {str(found.get("architecture")) for found in threadpoolctl.threadpool_info()}
-    kernels -= {"None"}
-    name += f", kernel {', '.join(sorted(kernels))}" if kernels else ""
-    return {"CPU": cpu, "BLAS": name, "system": f"{platform.system()} {platform.machine()}"}
-
-
-def noted(results: Path, paper: str) -> Run:
-    """Return title, data, versions and times of one paper from its plan, histories, benchmarks."""
-    path = results / "plans" / f"{paper}.json"
-    if not path.is_file():
-        raise DataError(f"there is no {path}: run `make reproduce` first")
-    plan = json.loads(path.read_text(encoding="utf-8"))
-    data: dict[str, Run] = {}
-    versions: dict[str, set[str]] = {}
-    times: dict[str, Run] = {}
-    for cell, settings in plan["cells"].items():
-        with h5py.File(results / "histories" / f"{cell}.h5") as file:
-            about = json.loads(file.attrs["about"])
-        problem = about["problem"]
-        sizes = {key: problem.get(key) for key in ("n_samples", "n_features", "n_clients")}
-        data[settings["problem"]] = {"status": problem["status"], **sizes, "note": problem["note"]}
-        for name, version in about["versions"].items():
-            versions.setdefault(name, set()).add(version)
-        seconds, memory = measured(results / "benchmarks" / f"{cell}.tsv")
-        time = times.setdefault(settings["experiment"], {"cells": 0, "seconds": 0.0, "MB": 0})
-        time["cells"] += 1
-        time["seconds"] = round(time["seconds"] + seconds, 1)
-        time["MB"] = max(time["MB"], math.ceil(memory))
-    ended = (results / "verdicts" / f"{paper}.tsv").stat().st_mtime
-    return {
-        "title": plan["title"],
-        "citation": plan["citation"],
-        "date": datetime.fromtimestamp(ended, UTC).date().isoformat(),
-        "data": dict(sorted(data.items())),
-        "missing": plan["missing"],
-        "versions": {name: ", ".join(sorted(versions[name])) for name in sorted(versions)},
-        "times": times,
-    }
-
-
-def measured(path: Path) -> tuple[float, float]:
-    """Return seconds and largest memory in MB of a job, 0 where they are not known."""
-    if not path.is_file():
-        return 0.0, 0.0
-    head, line = path.read_text(encoding="utf-8").splitlines()[:2]
-    values = dict(zip(head.split("\t"), line.split("\t"), strict=True))
-    found = [tables.parse(values.get(name, "")) for name in ("s", "max_rss")]
-    seconds, memory = (float(x) if isinstance(x, int | float) else 0.0 for x in found)
-    return seconds, memory
-
-
-def read_notes(kept: Path) -> Run:
-    """Return what `collect` noted, by paper."""
-    notes = kept / "run.json"
-    found: Run = json.loads(notes.read_text(encoding="utf-8")) if notes.is_file() else {}
-    return found
-
-
-def read(kept: Path) -> tuple[dict[str, list[Verdict]], Run]:
-    """Return the kept verdicts by paper, and what `collect` noted."""
-    run = read_notes(kept)
-    return {paper: verdict_pages.read(kept / f"{paper}.tsv") for paper in run}, run
 
 
 def pages(kept: Path) -> dict[str, str]:
@@ -292,18 +162,18 @@ def section(kept: Path, findings: Path) -> str:
     verdicts, run = read(kept)
     found = [verdict for items in verdicts.values() for verdict in items]
     if not found:
-        return f"{NONE}\n{tables.markdown(inventory())}"
+        return f"{NONE}\n{table_of_inventory(inventory())}"
     labels = {
         paper: f"[`{paper}`](docs/verdicts/{paper}.md): {run[paper]['citation']}"
         for paper in verdicts
     }
     parts = [with_labels(tables.markdown(verdict_pages.counts(found)), labels), meanings(found)]
     told = table_of_findings(found, read_yaml(findings))
-    missing = [row for row in inventory() if str(row["paper"]).strip("`") not in {*run, "total"}]
     gone = [
-        f"No verdicts are kept of {row['paper']}: {row['printed items']} printed items, "
+        f"No verdicts are kept of `{row['paper']}`: {row['printed items']} printed items, "
         f"{row['with a check']} with a check.\n"
-        for row in missing
+        for row in inventory()
+        if row["paper"] not in run
     ]
     return "\n".join([*parts, *([told] if told else []), *gone])
 
@@ -353,24 +223,30 @@ def audits(kept: Path) -> str:
     return tables.markdown(rows) if rows else NONE
 
 
-def inventory() -> list[tables.Row]:
-    """Return a row per claims file, and a total, of how many items it has, and with a check."""
-    rows: list[tables.Row] = []
+def inventory() -> Rows:
+    """Return a row per claims file: how many items it has, and how many with a check."""
+    rows: Rows = []
     for path in sorted((ROOT / "config" / "claims").glob("*.yaml")):
-        read = claims.read(path)
-        reasons = Counter(i.get("unchecked", {}).get("verdict", "") for i in read["claims"])
+        claimed = claims.read(path)
+        reasons = Counter(i.get("unchecked", {}).get("verdict", "") for i in claimed["claims"])
         rows.append(
             {
-                "paper": f"`{path.stem}`",
-                "printed items": len(read["claims"]),
+                "paper": path.stem,
+                "printed items": len(claimed["claims"]),
                 "with a check": reasons[""],
                 "not comparable": reasons["not comparable"],
                 "not run": reasons["not run"],
-                "departures": len(read["departures"]),
+                "departures": len(claimed["departures"]),
             }
         )
-    sums = {name: sum(int(str(row[name])) for row in rows) for name in list(rows[0])[1:]}
-    return [*rows, {"paper": "total", **sums}]
+    return rows
+
+
+def table_of_inventory(rows: Rows) -> str:
+    """Return the rows of `inventory` as a table, with a total."""
+    sums = {name: sum(row[name] for row in rows) for name in list(rows[0])[1:]}
+    named = [row | {"paper": f"`{row['paper']}`"} for row in rows]
+    return tables.markdown([*named, {"paper": "total", **sums}])
 
 
 def between_comments(text: str, between: str, page: str) -> str:

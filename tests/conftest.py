@@ -106,7 +106,9 @@ def docs_script() -> Callable[[str], ModuleType]:
         path = Path(__file__).parents[1] / "docs" / f"{name}.py"
         spec = importlib.util.spec_from_file_location(f"docs_{name}", path)
         module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(path.parent)  # as when the script is run: it may import another
+            spec.loader.exec_module(module)
         return module
 
     return load

@@ -218,4 +218,10 @@ def test_a_run_without_verdicts_or_a_damaged_table_leaves_what_is_kept(
 def test_nothing_kept_is_said(certificate, tmp_path):
     assert list(certificate.pages(tmp_path)) == ["verdicts.md"]
     assert "No verdicts are kept" in certificate.pages(tmp_path)["verdicts.md"]
-    assert "No verdicts are kept" in certificate.section(tmp_path, certificate.FINDINGS)
+    between = certificate.section(tmp_path, certificate.FINDINGS)
+    assert "No verdicts are kept" in between
+    rows = certificate.inventory()
+    claimed = {path.stem for path in (ROOT / "config/claims").glob("*.yaml")}
+    assert {row["paper"] for row in rows} == claimed
+    assert re.findall(r"^\| `(\w+)` \|", between, re.MULTILINE) == [row["paper"] for row in rows]
+    assert f"| total | {sum(row['printed items'] for row in rows)} |" in between

@@ -1,0 +1,148 @@
+"""Keeps the verdicts of the last full run in docs/verdicts/, and what else their pages say.
+
+`collect` copies the tables of verdicts from ``results/`` and writes beside them, in ``run.json``,
+data, versions, machine and times. What an earlier run of other papers left there stays.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Collection
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from fedcore.errors import DataError
+from fedcore.reports import tables, verdict_pages
+from fedcore.reports.verdicts import Verdict
+
+ROOT = Path(__file__).parents[1]
+Run = dict[str, Any]
+
+
+def collect(results: Path, kept: Path, papers: Collection[str]) -> None:
+    """Copy the tables of verdicts of a run, and note what else the pages say.
+
+    Parameters
+    ----------
+    results, kept : path
+        Folder of the run, and of what is kept.
+    papers : collection of str
+        Of other papers nothing is kept.
+
+    Raises
+    ------
+    DataError
+        When the run has no verdicts, or a file of it is missing or damaged.
+    """
+    files = [f for f in verdict_pages.files_in(results / "verdicts") if f.stem in papers]
+    if not files:
+        raise DataError(f"there are no verdicts in {results}: run `make reproduce` first")
+    for file in files:
+        verdict_pages.read(file)  # refuses a damaged one before anything is written
+    made = {"machine": machine(), "commit": commit()}
+    run = {paper: notes for paper, notes in read_notes(kept).items() if paper in papers}
+    run |= {file.stem: noted(results, file.stem) | made for file in files}
+    kept.mkdir(exist_ok=True)
+    for file in files:
+        shutil.copyfile(file, kept / file.name)
+    for old in kept.glob("*.tsv"):
+        if old.stem not in run:
+            old.unlink()
+    text = json.dumps(dict(sorted(run.items())), indent=1, ensure_ascii=False)
+    (kept / "run.json").write_text(text + "\n", encoding="utf-8")
+
+
+def commit() -> str:
+    """Return the commit of the checkout, marked if files differ from it; "unknown" without git."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def machine() -> dict[str, str]:
+    """Return CPU and BLAS of this machine, and its system."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        named = re.search(r"^model name\s*: (.*)$", info.read_text(encoding="utf-8"), re.MULTILINE)
+        cpu = " ".join(named[1].split()) if named else cpu
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    name = f"{blas['name']} {blas['version']}"
+    try:
+        import threadpoolctl
+    except ImportError:
+        kernels: set[str] = set()
+    else:
+        kernels = {str(found.get("architecture")) for found in threadpoolctl.threadpool_info()}
+    kernels -= {"None"}
+    name += f", kernel {', '.join(sorted(kernels))}" if kernels else ""
+    return {"CPU": cpu, "BLAS": name, "system": f"{platform.system()} {platform.machine()}"}
+
+
+def noted(results: Path, paper: str) -> Run:
+    """Return title, data, versions and times of one paper from its plan, histories, benchmarks."""
+    path = results / "plans" / f"{paper}.json"
+    if not path.is_file():
+        raise DataError(f"there is no {path}: run `make reproduce` first")
+    plan = json.loads(path.read_text(encoding="utf-8"))
+    data: dict[str, Run] = {}
+    versions: dict[str, set[str]] = {}
+    times: dict[str, Run] = {}
+    for cell, settings in plan["cells"].items():
+        with h5py.File(results / "histories" / f"{cell}.h5") as file:
+            about = json.loads(file.attrs["about"])
+        problem = about["problem"]
+        sizes = {key: problem.get(key) for key in ("n_samples", "n_features", "n_clients")}
+        data[settings["problem"]] = {"status": problem["status"], **sizes, "note": problem["note"]}
+        for name, version in about["versions"].items():
+            versions.setdefault(name, set()).add(version)
+        seconds, memory = measured(results / "benchmarks" / f"{cell}.tsv")
+        time = times.setdefault(settings["experiment"], {"cells": 0, "seconds": 0.0, "MB": 0})
+        time["cells"] += 1
+        time["seconds"] = round(time["seconds"] + seconds, 1)
+        time["MB"] = max(time["MB"], math.ceil(memory))
+    ended = (results / "verdicts" / f"{paper}.tsv").stat().st_mtime
+    return {
+        "title": plan["title"],
+        "citation": plan["citation"],
+        "date": datetime.fromtimestamp(ended, UTC).date().isoformat(),
+        "data": dict(sorted(data.items())),
+        "missing": plan["missing"],
+        "versions": {name: ", ".join(sorted(versions[name])) for name in sorted(versions)},
+        "times": times,
+    }
+
+
+def measured(path: Path) -> tuple[float, float]:
+    """Return seconds and largest memory in MB of a job, 0 where they are not known."""
+    if not path.is_file():
+        return 0.0, 0.0
+    head, line = path.read_text(encoding="utf-8").splitlines()[:2]
+    values = dict(zip(head.split("\t"), line.split("\t"), strict=True))
+    found = [tables.parse(values.get(name, "")) for name in ("s", "max_rss")]
+    seconds, memory = (float(x) if isinstance(x, int | float) else 0.0 for x in found)
+    return seconds, memory
+
+
+def read_notes(kept: Path) -> Run:
+    """Return what `collect` noted, by paper."""
+    notes = kept / "run.json"
+    found: Run = json.loads(notes.read_text(encoding="utf-8")) if notes.is_file() else {}
+    return found
+
+
+def read(kept: Path) -> tuple[dict[str, list[Verdict]], Run]:
+    """Return the kept verdicts by paper, and what `collect` noted."""
+    run = read_notes(kept)
+    return {paper: verdict_pages.read(kept / f"{paper}.tsv") for paper in run}, run
