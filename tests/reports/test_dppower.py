@@ -222,6 +222,25 @@ def test_the_bound_of_lemma_b1():
     assert theory.lemma_b1(history) == pytest.approx(expected)
 
 
+def test_lemma_b1_is_held_against_the_runs_of_the_papers_calibration(tmp_path):
+    params = {"n_components": 1, "epsilon": 1.0, "delta": 1e-6, "rounds": 5}
+    folder = Folder(tmp_path, "dppower", params, ["sin_squared"])
+    folder.add_problem("rows", [np.random.default_rng(0).standard_normal((400, 5)) / 5])
+    printed = folder.add(
+        "samples", "adaptive_power", "rows", "paper", params={"calibration": "paper"}
+    )
+    folder.add("samples", "adaptive_power", "rows")
+    found = theory.lemmas(folder.results())
+    assert [r["method"] for r in found] == ["adaptive_power-paper"] * 2 + ["adaptive_power"] * 2
+    assert all(r["within"] for r in found)
+    bound = theory.lemma_b1(printed)
+    for r, filtered in zip(found, np.nanmax(printed["filtered"], axis=1), strict=False):
+        assert (r["filtered"], r["bound"]) == (filtered, bound)
+        assert (r["share"], r["share_half"]) == (filtered / bound, 200 / bound)
+    names = ("filtered", "bound", "share", "share_half")
+    assert all(math.isnan(r[name]) for r in found[2:] for name in names)
+
+
 def test_methods_are_told_apart_by_their_parameters():
     def key(algorithm: str, **params) -> str:
         return report.method(History({}, about={"algorithm": algorithm, "params": params}))
