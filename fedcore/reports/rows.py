@@ -1,4 +1,4 @@
-"""Rows of tables: selecting and grouping them, and their values at the first record of an event."""
+"""Rows of tables: selecting and grouping them, first records of an event, and flags."""
 
 from __future__ import annotations
 
@@ -31,6 +31,23 @@ def reached(holds: np.ndarray, values: np.ndarray) -> np.ndarray:
     """
     here = values[np.arange(len(holds)), holds.argmax(axis=1)]
     return np.where(holds.any(axis=1), here, np.nan)
+
+
+def flags(holds: np.ndarray | bool, *needed: np.ndarray | float) -> Any:
+    """Return whether comparisons hold, and None where a value that they need is missing.
+
+    Parameters
+    ----------
+    holds : bool, or ndarray of shape (repeats,)
+    *needed : float, or ndarray of shape (repeats,)
+        NaN where it is missing, as for a repeat that failed.
+
+    Returns
+    -------
+    bool or None, or ndarray of shape (repeats,) of these
+    """
+    missing = np.isnan(np.array(needed)).any(axis=0)
+    return np.where(missing, np.array(None), holds)[()]  # of a single comparison a bool, no array
 
 
 def groups(rows: Rows, *by: str) -> Iterator[tuple[Row, Rows]]:

@@ -1,6 +1,7 @@
 """Rows of tables from runs: what they always say, and what is asked for."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -100,6 +101,16 @@ def test_the_value_at_the_first_record_where_something_holds():
     found = rows.reached(values <= 2, 10 * values)
     np.testing.assert_array_equal(found, [10, 20, 10])
     np.testing.assert_array_equal(rows.reached(values > 4, values), [5, np.nan, np.nan])
+
+
+def test_a_flag_is_none_where_a_value_that_it_needs_is_missing():
+    few, many = np.array([1.0, np.nan, 3.0]), np.array([2.0, 2.0, 2.0])
+    found = rows.flags(few < many, few, many)
+    assert found.tolist() == [True, None, False] and type(found[0]) is bool
+    assert rows.flags(few < many, np.array([np.nan, 0, 0]), few).tolist() == [None, None, False]
+    assert rows.flags(few[0] < 2.0, few[0], math.inf) is True
+    assert rows.flags(False, 3.0) is False
+    assert rows.flags(True, 1.0, math.nan) is None
 
 
 def test_a_row_of_a_run(results):

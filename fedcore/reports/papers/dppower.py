@@ -32,7 +32,7 @@ from fedcore.reports.papers.dppower_theory import (
 )
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results
-from fedcore.reports.rows import Rows, chosen, groups, series
+from fedcore.reports.rows import Rows, chosen, flags, groups, series
 from fedcore.reports.summaries import by_group, without
 
 # Exponents of Table 1 at a constant gap, σ₁² ~ n/d and ‖U‖_∞ ~ Υ ~ n^-½; that of ε always holds.
@@ -204,10 +204,9 @@ def trends(rows: Rows) -> Rows:
             )
             over = [ours / theirs for ours, theirs in zip(*both, strict=True)]
             ratio = float(over[-1] / over[0] if len(over) > 1 else over[0])
-            holds = None if math.isnan(ratio) else ratio < 1.0
             found.append(
                 {"trend": trend, "status": rows[0]["status"], "repeat": repeat}
-                | {"ratio": ratio, "holds": holds}
+                | {"ratio": ratio, "holds": flags(ratio < 1.0, ratio)}
             )
     return found
 

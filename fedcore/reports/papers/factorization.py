@@ -18,13 +18,12 @@ from fedcore.reports.papers.factorization_theory import (
     TEN,
     bounds,
     excess,
-    flags,
     restarts,
     theorem_1,
 )
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run, last
-from fedcore.reports.rows import Rows, chosen, reached
+from fedcore.reports.rows import Rows, chosen, flags, reached
 from fedcore.reports.summaries import by_group, without
 
 CLOSE = 0.01  # log10 of the loss over the exact loss that a figure over ten decades does not show

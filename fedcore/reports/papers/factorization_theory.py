@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from fedcore.reports.results import Results, Run
-from fedcore.reports.rows import Rows
+from fedcore.reports.rows import Rows, flags
 
 PROBABILITIES = (0.001, 0.003, 0.01, 0.05, 0.1, 0.2)
 RESOLUTION = 1e-27  # of ‖S‖₂²: an excess loss below it drowns in the rounding of V
@@ -191,13 +191,6 @@ def _tail(sigma: np.ndarray, r: int, alpha: int) -> float:
 def tens(values: np.ndarray) -> np.ndarray:
     """Return values in groups of ten, shape (groups, 10), without those that are left over."""
     return values[: len(values) // TEN * TEN].reshape(-1, TEN)
-
-
-def flags(holds: np.ndarray, *needed: np.ndarray) -> np.ndarray:
-    """Return flags, None where a needed value is not known, as for a repeat that failed."""
-    known = np.all(~np.isnan(needed), axis=0)
-    values = [bool(one) if sure else None for one, sure in zip(holds, known, strict=True)]
-    return np.array(values, dtype=object)
 
 
 def excess(run: Run) -> np.ndarray:

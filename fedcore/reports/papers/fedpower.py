@@ -25,7 +25,7 @@ from fedcore.reports.papers.fedpower_theory import (
 )
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run, last
-from fedcore.reports.rows import Rows, reached
+from fedcore.reports.rows import Rows, flags, reached
 from fedcore.reports.summaries import by_group, without
 
 # Parameters that the panels of these figures vary.
@@ -270,14 +270,8 @@ def _claims(run: Run, claim: str, ratio: np.ndarray, holds: np.ndarray) -> Rows:
     """Return a row per repeat; ``holds`` is None in a repeat without a ratio."""
     named = {name: run.row()[name] for name in ("experiment", "problem", "status")}
     return [
-        named
-        | {
-            "claim": claim,
-            "repeat": i,
-            "ratio": float(value),
-            "holds": None if math.isnan(value) else bool(right),
-        }
-        for i, (value, right) in enumerate(zip(ratio, holds, strict=True))
+        named | {"claim": claim, "repeat": i, "ratio": float(value), "holds": right}
+        for i, (value, right) in enumerate(zip(ratio, flags(holds, ratio), strict=True))
     ]
 
 

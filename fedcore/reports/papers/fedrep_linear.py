@@ -14,7 +14,6 @@ from fedcore.metrics.regression import NEW_SAMPLES
 from fedcore.reports.papers.fedrep_linear_speeds import (
     DISTANCE,
     convergence,
-    flag,
     initialisation,
     panels,
     rising,
@@ -33,7 +32,7 @@ from fedcore.reports.papers.fedrep_linear_theory import (
 )
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run
-from fedcore.reports.rows import Rows, first, groups
+from fedcore.reports.rows import Rows, first, flags, groups
 from fedcore.reports.summaries import by_group, without
 
 TRAINING = ("fig1", "local")  # experiments of Figures 1 and 4
@@ -104,7 +103,7 @@ def new_clients(results: Results) -> Rows:
             )
             for row in found:
                 values = row["relative_error"], row["to_exact"]
-                row["accurate"] = flag(values[0] <= SMALL or values[1] <= NEAR, *values)
+                row["accurate"] = flags(values[0] <= SMALL or values[1] <= NEAR, *values)
             rows += found
     return rows
 
@@ -123,7 +122,7 @@ def functions(results: Results) -> Rows:
             **size(runs["fedrep"]), ratio_10=ratio, distance_ratio_10=distances
         )
         for row, (a, b) in zip(found, pairs, strict=True):
-            row["same_winner"] = flag((a > 1) == (b > 1), a, b)
+            row["same_winner"] = flags((a > 1) == (b > 1), a, b)
         rows += found
     return rows
 
@@ -135,7 +134,7 @@ def improvement(results: Results) -> Rows:
         mine = sorted(mine, key=lambda row: int(row["n"]))
         values = [row["ratio_10"] for row in mine]
         text = ", ".join(f"{value:.3g}" for value in values)
-        rows.append(named | {"ratios": text, "grows": flag(rising(values), *values)})
+        rows.append(named | {"ratios": text, "grows": flags(rising(values), *values)})
     return rows
 
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from fedcore.reports.results import Results, Run
-from fedcore.reports.rows import Rows, chosen, groups
+from fedcore.reports.rows import Rows, chosen, flags, groups
 
 METHODS = ("fedrep", "gd10", "gd")
 DISTANCE = "representation_distance"
@@ -131,8 +131,8 @@ def panels(results: Results) -> Rows:
                 | trial
                 | {"fedrep": fedrep, "gd10": gd10, "gd": gd}
                 | {
-                    "fedrep_fastest": flag(fedrep > max(gd10, gd), fedrep, gd10, gd),
-                    "more_steps_faster": flag(gd10 > gd, gd10, gd),
+                    "fedrep_fastest": flags(fedrep > max(gd10, gd), fedrep, gd10, gd),
+                    "more_steps_faster": flags(gd10 > gd, gd10, gd),
                     "start": mine[0]["start"],
                     "floor": mine[0]["floor"],
                 }
@@ -160,10 +160,10 @@ def scaling(results: Results) -> Rows:
                 | {"step": f"{few['n']} to {many['n']}"}
                 | {"gain_fedrep": fedrep, "gain_gd10": gd10, "gain_gd": gd}
                 | {
-                    "fedrep_gains": flag(fedrep > 1, fedrep),
-                    "gd_gains_less": flag(gd < fedrep, fedrep, gd),
-                    "gd10_gains_less": flag(gd10 < fedrep, fedrep, gd10),
-                    "both_gain_less": flag(max(gd, gd10) < fedrep, fedrep, gd, gd10),
+                    "fedrep_gains": flags(fedrep > 1, fedrep),
+                    "gd_gains_less": flags(gd < fedrep, fedrep, gd),
+                    "gd10_gains_less": flags(gd10 < fedrep, fedrep, gd10),
+                    "both_gain_less": flags(max(gd, gd10) < fedrep, fedrep, gd, gd10),
                 }
             )
     return rows
@@ -195,18 +195,13 @@ def initialisation(results: Results) -> Rows:
         other = {"repeat": row["repeat"], "init": row["init"], "server": row["server"]}
         (fedrep,) = chosen(rows, method="fedrep", **other)
         values = row["sensitivity"], fedrep["sensitivity"]
-        row["more_sensitive"] = flag(values[0] > values[1], *values)
+        row["more_sensitive"] = flags(values[0] > values[1], *values)
     return rows
 
 
 def rising(values: list[float]) -> bool:
     """Whether each value is above the one before."""
     return all(after > before for before, after in pairwise(values))
-
-
-def flag(holds: bool, *values: float) -> bool | None:
-    """Return a comparison as it is, or None if one of its values is missing."""
-    return None if any(math.isnan(value) for value in values) else bool(holds)
 
 
 def _ratio(value: float, other: float) -> float:
