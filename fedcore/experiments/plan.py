@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -95,7 +95,8 @@ class Plan:
     papers : dict of str to dict
         The checked paper files, after ``overrides``.
     unavailable : dict of str to str
-        Problems that are left out because their data cannot be obtained, with the reason.
+        Problems that are left out, by the configuration or because their data cannot be obtained,
+        with the reason.
     kept : dict of str to str
         Problems whose data cannot be obtained, but that have results from an earlier run, with the
         reason.
@@ -276,6 +277,7 @@ def load_plan(
             plan.claims_of(paper)
     for name, reason in _unavailable(plan, answers).items():
         (plan.kept if _has_results(checked["paths"], name) else plan.unavailable)[name] = reason
+    plan.unavailable.update(_left_out(plan, known))
     return plan
 
 
@@ -378,6 +380,20 @@ def _check_cell(cell: Cell, where: str) -> None:
         Stop(cell.stop)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise ConfigError(f"{where}: {error}") from error
+
+
+def _left_out(plan: Plan, known: Sequence[str]) -> dict[str, str]:
+    """Return the problems that the configuration leaves out, each with the reason."""
+    left_out = plan.config["leave_out"]
+    _check_names(left_out, known, "leave_out: unknown paper")
+    for paper in left_out.keys() & plan.papers:
+        problems = plan.papers[paper]["problems"]
+        _check_names(left_out[paper], problems, f"leave_out.{paper}: unknown problem")
+    return {
+        f"{paper}/{problem}": f"{problem} is left out by the configuration."
+        for paper in left_out.keys() & plan.papers
+        for problem in left_out[paper]
+    }
 
 
 def _unavailable(plan: Plan, answers: Callable[[str], bool] | None) -> dict[str, str]:

@@ -320,15 +320,6 @@ def test_a_history_names_the_mechanisms_of_all_repeats(tmp_path):
     assert found == [["Bounded", "Laplace"], ["Bounded", "Gaussian", "Laplace"]]
 
 
-def test_an_audit_of_a_problem_of_several_draws_is_refused(tmp_path):
-    root = Path(__file__).parents[2]
-    paper = read_yaml(root / "config/papers/fedpower.yaml")
-    paper["problems"]["canaries"]["draws"] = 2
-    (tmp_path / "fedpower.yaml").write_text(json.dumps(paper))
-    with pytest.raises(ConfigError, match="first draw of its problem only, and canary has several"):
-        _ = load_plan({"papers": ["fedpower"]}, tmp_path, answers=lambda _: True).cells
-
-
 def test_an_audit_without_a_twin_is_refused(tmp_path):
     root = Path(__file__).parents[2]
     paper = read_yaml(root / "config/papers/fedpower.yaml")

@@ -9,7 +9,7 @@ import fedcore
 from fedcore.audits import late_leakage
 from fedcore.audits.leakage import Reconstruction, equations, errors, pairs_of, reconstruct
 from fedcore.errors import InputError
-from fedcore.experiments.cell import run_cell
+from fedcore.experiments.cell import run_cell, run_repeats
 from fedcore.federation.transcript import Exchange, Transcript
 from fedcore.problems.problem import Problem
 from fedcore.problems.storage import save
@@ -237,6 +237,19 @@ def test_the_column_of_the_late_attack_leaves_out_the_first_rounds(tmp_path):
     (column,) = history["late_leakage"]
     assert np.isnan(column[:4]).all() and not np.isnan(column[4:]).any()
     assert column[4] > 0.1 and column[16] < 1e-9
+
+
+def test_an_audit_compares_each_repeat_with_its_own_draw():
+    rng = np.random.default_rng(4)
+    first, second = (Problem("p", [rng.standard_normal((90, 60))]) for _ in range(2))
+    cell = {
+        "paper": "faps", "experiment": "late", "algorithm": "ssi", "name": "p-default", "seed": 1,
+        "problem": "p", "params": {"n_components": 10, "rounds": 8}, "repeats": 2,
+        "metrics": [], "iterates": "none", "audit": "leakage",
+    }  # fmt: skip
+    both, alone = (run_repeats(cell, draws)["leakage"] for draws in ([first, second], [second] * 2))
+    np.testing.assert_array_equal(both[1], alone[1])
+    assert not np.array_equal(both[0], alone[0], equal_nan=True)
 
 
 def test_matrices_are_found_inside_messages():

@@ -400,6 +400,31 @@ def test_what_only_a_job_would_have_found(load, at, value, words):
 
 
 @pytest.mark.parametrize(
+    ("left_out", "words"),
+    [
+        ({"tyni": ["easy"]}, "leave_out: unknown paper 'tyni': known: tiny"),
+        ({"tiny": ["esay"]}, "leave_out.tiny: unknown problem 'esay': did you mean 'easy'?"),
+    ],
+)
+def test_left_out_is_what_is_not_there(load, left_out, words):
+    with pytest.raises(ConfigError) as error:
+        load(paper(), CONFIG | {"leave_out": left_out})
+    assert words in str(error.value)
+
+
+def test_a_problem_that_is_left_out_has_no_cells(tmp_path):
+    (tmp_path / "tiny.yaml").write_text(dump(paper()))
+    whole, part = (
+        load_plan(CONFIG | {"leave_out": left_out}, tmp_path)
+        for left_out in ({}, {"tiny": ["easy"]})
+    )
+    assert part.unavailable["tiny/easy"] == "easy is left out by the configuration."
+    assert part.unavailable_of("tiny").keys() - whole.unavailable_of("tiny").keys() == {"easy"}
+    kept = {path for path, cell in whole.cells.items() if cell.problem != "easy"}
+    assert set(part.cells) == kept != set(whole.cells)
+
+
+@pytest.mark.parametrize(
     ("group", "wrong", "meant"),
     [("experiments", "frist", "first"), ("problems", "esay", "easy")],
 )
