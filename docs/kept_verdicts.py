@@ -1,7 +1,8 @@
 """Keeps the verdicts of the last full run in docs/verdicts/, and what else their pages say.
 
 `collect` copies the tables of verdicts from ``results/`` and writes beside them, in ``run.json``,
-data, versions, machine and times. What an earlier run of other papers left there stays.
+data, versions, machine and times. Of earlier runs there stay other papers, and of the same paper
+the items that this run left out: a paper of many hours can be run in parts.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ import json
 import math
 import platform
 import re
-import shutil
 import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,37 +28,71 @@ ROOT = Path(__file__).parents[1]
 Run = dict[str, Any]
 
 
-def collect(results: Path, kept: Path, papers: Collection[str]) -> None:
+def collect(results: Path, kept: Path, checked: Mapping[str, Collection[str]]) -> None:
     """Copy the tables of verdicts of a run, and note what else the pages say.
 
     Parameters
     ----------
     results, kept : path
         Folder of the run, and of what is kept.
-    papers : collection of str
-        Of other papers nothing is kept.
+    checked : mapping of str to collection of str
+        Ids of the items that have a check, by paper. Of papers that are not here nothing is kept.
 
     Raises
     ------
     DataError
         When the run has no verdicts, or a file of it is missing or damaged.
     """
-    files = [f for f in verdict_pages.files_in(results / "verdicts") if f.stem in papers]
+    files = [f for f in verdict_pages.files_in(results / "verdicts") if f.stem in checked]
     if not files:
         raise DataError(f"there are no verdicts in {results}: run `make reproduce` first")
-    for file in files:
-        verdict_pages.read(file)  # refuses a damaged one before anything is written
     made = {"machine": machine(), "commit": commit()}
-    run = {paper: notes for paper, notes in read_notes(kept).items() if paper in papers}
-    run |= {file.stem: noted(results, file.stem) | made for file in files}
+    before, earlier_runs = read(kept)
+    run = {paper: notes for paper, notes in earlier_runs.items() if paper in checked}
+    tables_of: dict[str, list[Verdict]] = {}
+    for file in files:  # all are read, and a damaged one is refused, before anything is written
+        paper, notes = file.stem, noted(results, file.stem) | made
+        could = checked[paper] if notes["missing"] else ()
+        found, stayed = with_earlier(verdict_pages.read(file), before.get(paper, []), could)
+        tables_of[paper] = found
+        run[paper] = notes | {"earlier": runs_of(stayed, earlier_runs.get(paper, {}))}
     kept.mkdir(exist_ok=True)
-    for file in files:
-        shutil.copyfile(file, kept / file.name)
+    for paper, verdicts in tables_of.items():
+        verdict_pages.write(verdicts, kept / f"{paper}.tsv")
     for old in kept.glob("*.tsv"):
         if old.stem not in run:
             old.unlink()
     text = json.dumps(dict(sorted(run.items())), indent=1, ensure_ascii=False)
     (kept / "run.json").write_text(text + "\n", encoding="utf-8")
+
+
+def with_earlier(
+    verdicts: Sequence[Verdict], before: Sequence[Verdict], could: Collection[str]
+) -> tuple[list[Verdict], list[str]]:
+    """Put earlier verdicts in the place of those that are "not run"; return their ids, too.
+
+    Parameters
+    ----------
+    verdicts, before : sequence of Verdict
+        Of a run, and of those before it.
+    could : collection of str
+        Ids of the items that a run of the whole paper judges.
+    """
+    judged = {v.id: v for v in before if v.verdict != "not run" and v.id in could}
+    stayed = [v.id for v in verdicts if v.verdict == "not run" and v.id in judged]
+    return [judged[v.id] if v.id in stayed else v for v in verdicts], stayed
+
+
+def runs_of(items: Collection[str], before: Run) -> list[Run]:
+    """Return the runs that judged `items`, from what was noted of the paper before."""
+    if not items:
+        return []
+    last = {name: before[name] for name in ("date", "commit", "machine", "versions", "times")}
+    older = [part | {"items": [i for i in part["items"] if i in items]}
+             for part in before.get("earlier", [])]  # fmt: skip
+    of_older = {item for part in older for item in part["items"]}
+    last["items"] = [item for item in items if item not in of_older]
+    return [part for part in (last, *older) if part["items"]]
 
 
 def commit() -> str:

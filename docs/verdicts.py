@@ -13,6 +13,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from kept_verdicts import Run, collect, read, read_notes
 
@@ -90,10 +91,22 @@ def page(paper: str, verdicts: list[Verdict], run: Run) -> str:
         "## Times\n",
         "Seconds of all cells of an experiment together, and the largest memory of one.\n",
         tables.markdown([*times, {"experiment": "total", **total(notes)}]),
+        *(earlier(part) for part in notes.get("earlier", [])),
         "## Items\n",
         verdict_pages.page(verdicts),
     ]
     return "\n".join(parts)
+
+
+def earlier(part: Run) -> str:
+    """Return what a page says of an earlier run whose verdicts on some items were kept."""
+    items, cost = ", ".join(f"`{item}`" for item in part["items"]), total(part)
+    said = (
+        f"Run of {part['date']}, commit {part['commit']}, {cost['cells']} cells, "
+        f"{cost['seconds']} seconds. The last run left these items out: {items}."
+    )
+    said = textwrap.fill(said, 100, break_on_hyphens=False, break_long_words=False)
+    return f"## Earlier run\n\n{said}\n\n" + listed(part["versions"] | part["machine"])
 
 
 def total(notes: Run) -> tables.Row:
@@ -223,15 +236,26 @@ def audits(kept: Path) -> str:
     return tables.markdown(rows) if rows else NONE
 
 
+def every_paper() -> dict[str, Any]:
+    """Return what is in config/claims, by paper."""
+    files = sorted((ROOT / "config" / "claims").glob("*.yaml"))
+    return {path.stem: claims.read(path) for path in files}
+
+
+def checked(claimed: Mapping[str, Any]) -> set[str]:
+    """Return the ids of the items that have a check."""
+    items = (*claimed["claims"], *claimed["software"])
+    return {item["id"] for item in items if "unchecked" not in item}
+
+
 def inventory() -> Rows:
     """Return a row per claims file: how many items it has, and how many with a check."""
     rows: Rows = []
-    for path in sorted((ROOT / "config" / "claims").glob("*.yaml")):
-        claimed = claims.read(path)
+    for paper, claimed in every_paper().items():
         reasons = Counter(i.get("unchecked", {}).get("verdict", "") for i in claimed["claims"])
         rows.append(
             {
-                "paper": path.stem,
+                "paper": paper,
                 "printed items": len(claimed["claims"]),
                 "with a check": reasons[""],
                 "not comparable": reasons["not comparable"],
@@ -268,8 +292,7 @@ def inserted(kept: Path) -> dict[str, str]:
 
 def main() -> None:
     """Collect from results/ and write all pages."""
-    claimed = [path.stem for path in (ROOT / "config" / "claims").glob("*.yaml")]
-    collect(ROOT / "results", KEPT, claimed)
+    collect(ROOT / "results", KEPT, {name: checked(paper) for name, paper in every_paper().items()})
     made = pages(KEPT)
     for old in KEPT.glob("*.md"):
         old.unlink()

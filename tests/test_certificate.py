@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -108,7 +109,7 @@ def results(tmp_path):
     return folder
 
 
-PAPERS = ["mf", "none"]
+PAPERS = {"mf": {"a", "b", "c", "d", "e"}, "none": set()}
 
 
 def test_a_run_becomes_a_certificate(certificate, results, tmp_path):
@@ -196,9 +197,37 @@ def test_papers_of_earlier_runs_stay_and_those_that_are_gone_are_dropped(
     certificate.collect(results, kept, PAPERS)
     assert [path.name for path in sorted(kept.glob("*.tsv"))] == ["mf.tsv", "none.tsv"]
     assert verdict_pages.read_all(kept) == FOUND[:1]
-    certificate.collect(results, kept, ["mf"])
+    certificate.collect(results, kept, {"mf": set()})
     assert [path.name for path in kept.glob("*.tsv")] == ["mf.tsv"]
     assert list(certificate.pages(kept)) == ["verdicts.md", "verdicts/mf.md"]
+
+
+def test_items_that_a_run_leaves_out_keep_their_verdicts(certificate, results, tmp_path):
+    """With the runs that judged them, and only while they have a check."""
+    kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
+    first = [made(name, "reproduced") for name in "abc"]
+    gone = [replace(v, verdict="not run", reason="left out", measured="") for v in first]
+    verdict_pages.write(first, file)
+    certificate.collect(results, kept, PAPERS)
+    verdict_pages.write([gone[0], gone[1], replace(first[2], measured="7")], file)
+    certificate.collect(results, kept, PAPERS)
+    assert [v.measured for v in verdict_pages.read(kept / "mf.tsv")] == ["6", "6", "7"]
+    verdict_pages.write([gone[0], first[1], gone[2]], file)
+    certificate.collect(results, kept, PAPERS)
+    assert [v.measured for v in verdict_pages.read(kept / "mf.tsv")] == ["6", "6", "7"]
+    notes = json.loads((kept / "run.json").read_text())["mf"]
+    assert [part["items"] for part in notes["earlier"]] == [["c"], ["a"]]
+    page = certificate.pages(kept)["verdicts/mf.md"]
+    assert "The last run left these items out: `c`." in " ".join(page.split())
+    certificate.collect(results, kept, PAPERS | {"mf": {"a"}})
+    found = verdict_pages.read(kept / "mf.tsv")
+    assert [v.verdict for v in found] == ["reproduced", "reproduced", "not run"]
+    for path in (results / "plans").iterdir():  # a run of the whole paper says what it says
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"missing": {}}))
+    certificate.collect(results, kept, PAPERS)
+    found = verdict_pages.read(kept / "mf.tsv")
+    assert [v.verdict for v in found] == ["not run", "reproduced", "not run"]
+    assert json.loads((kept / "run.json").read_text())["mf"]["earlier"] == []
 
 
 def test_a_run_without_verdicts_or_a_damaged_table_leaves_what_is_kept(
