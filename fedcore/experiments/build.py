@@ -15,6 +15,7 @@ import numpy as np
 
 from fedcore.experiments.combinations import combinations
 from fedcore.linalg import gram_matrix
+from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key
 
@@ -84,6 +85,11 @@ def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem |
             problems.append(build(name, varied, draw=len(problems), **options))
             problems[-1].setting = setting
     return problems
+
+
+def make(path: str, name: str, spec: Mapping[str, Any], **options: Any) -> None:
+    """Build a problem as `build_draws` does, and write its file."""
+    storage.save(build_draws(name, spec, **options), path)
 
 
 def check(spec: Mapping[str, Any]) -> None:

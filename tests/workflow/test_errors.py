@@ -24,7 +24,7 @@ CONFIGURATION = {
     "key of the configuration": (
         "tiny.yaml", "paths:", "pahts:",
         "the configuration, top level: unknown key 'pahts': did you mean 'paths'? "
-        "known: overrides, papers, paths, quick, seed, surrogates",
+        "known: leave_out, overrides, papers, paths, quick, seed, surrogates",
     ),
     "key said twice in the configuration": (
         "tiny.yaml", "  clients: data", "  results: elsewhere\n  clients: data",

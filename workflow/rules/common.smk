@@ -5,8 +5,11 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from tqdm import tqdm
 
 from fedcore import datasets
+from fedcore.experiments import build, forking
+from fedcore.experiments.cell import run_cell
 from fedcore.experiments.plan import load_plan
 from fedcore.files import checksums
 from fedcore.reports import verdict_pages

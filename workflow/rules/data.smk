@@ -32,5 +32,15 @@ rule problem:
         surrogate=PLAN.config["surrogates"],
         registry=lambda wildcards: PLAN.problem_source("{paper}/{problem}".format(**wildcards)),
         code=lambda wildcards: PLAN.problem_code("{paper}/{problem}".format(**wildcards)),
-    script:
-        "../scripts/problem.py"
+    run:
+        forking.run(
+            build.make,
+            output[0],
+            wildcards.problem,
+            params.spec,
+            raw=params.raw,
+            seed=params.seed,
+            surrogate=params.surrogate,
+            log=log[0],
+            threads=threads,
+        )

@@ -12,8 +12,6 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
             f"{RESULTS}/histories/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.h5",
         log:
             f"{RESULTS}/logs/run/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.log",
-        benchmark:
-            f"{RESULTS}/benchmarks/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.tsv"
         wildcard_constraints:
             algorithm=algorithm,
         resources:
@@ -24,5 +22,15 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
         params:
             cell=lambda wildcards: cell_of(wildcards).spec(),
             code=lambda wildcards: cell_of(wildcards).code,
-        script:
-            "../scripts/run.py"
+        run:
+            forking.run(
+                run_cell,
+                params.cell,
+                input[0],
+                output[0],
+                code=params.code,
+                progress=tqdm,
+                log=log[0],
+                benchmark=f"{RESULTS}/benchmarks/{cell_of(wildcards).path}.tsv",
+                threads=threads,
+            )

@@ -1,0 +1,116 @@
+"""Jobs in processes that are forked from one that has imported everything.
+
+Most cells of a quick run take less CPU than a Python interpreter needs to import NumPy, SciPy and
+dp-accounting. Here one process of Snakemake's own imports them, and every job is a fork of it, with
+its own log, memory and end: a job that dies takes no other with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing import forkserver
+from multiprocessing.context import ForkServerContext
+from typing import Any
+
+from fedcore.errors import JobError
+from fedcore.experiments.job import logged
+from fedcore.files import atomic
+
+# Imported once, before the first job. "__main__" stands for Snakemake itself, which multiprocessing
+# would import in every job otherwise.
+IMPORTS = ["__main__", "fedcore.experiments.build", "fedcore.experiments.cell", "dp_accounting"]
+# BLAS and OpenMP read them when they are loaded; more threads are set in the job.
+THREADS = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)  # fmt: skip
+
+STARTING = threading.Lock()  # Snakemake runs jobs from several threads
+
+
+def run(
+    task: Callable[..., Any],
+    *args: Any,
+    log: str,
+    benchmark: str | None = None,
+    threads: int = 1,
+    **options: Any,
+) -> None:
+    """Call ``task(*args, **options)`` in a process of its own, and wait for its end.
+
+    Parameters
+    ----------
+    task : callable
+        A function of a module, as multiprocessing sends it by its name.
+    log : str
+        The job's log, see `job.logged`.
+    benchmark : str, optional
+        File for seconds, CPU seconds and the largest memory in MiB, a table of one row.
+    threads : int, default=1
+        Threads of BLAS and OpenMP.
+
+    Raises
+    ------
+    JobError
+        When the process ends with another status than 0.
+    """
+    process = _server().Process(
+        target=_job, args=(os.getcwd(), log, benchmark, threads, task, args, options)
+    )
+    process.start()
+    process.join()
+    code = process.exitcode or 0
+    if code:
+        ended = f"status {code}" if code > 0 else f"signal {-code}"
+        raise JobError(f"the job ended with {ended}: {log} says why")
+
+
+def _server() -> ForkServerContext:
+    """Return the context of the process that has imported everything, which it starts once."""
+    context = multiprocessing.get_context("forkserver")
+    with STARTING:
+        before = {name: os.environ.get(name) for name in THREADS}
+        os.environ.update(dict.fromkeys(THREADS, "1"))
+        try:
+            context.set_forkserver_preload(IMPORTS)
+            forkserver.ensure_running()
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name) if value is None else os.environ.update({name: value})
+    return context
+
+
+def _limited_to(threads: int) -> contextlib.AbstractContextManager[Any]:
+    if threads == 1:
+        return contextlib.nullcontext()
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(threads)
+
+
+def _job(
+    folder: str,
+    log: str,
+    benchmark: str | None,
+    threads: int,
+    task: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+) -> None:
+    os.chdir(folder)  # multiprocessing starts in the folder in which Snakemake was called
+    start = time.perf_counter()
+    with logged(log), _limited_to(threads):
+        task(*args, **options)
+    if benchmark is not None:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        seconds, cpu = time.perf_counter() - start, used.ru_utime + used.ru_stime
+        memory = used.ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
+        with atomic.replace(benchmark) as path:
+            path.write_text(f"s\tcpu_time\tmax_rss\n{seconds:.4f}\t{cpu:.2f}\t{memory:.2f}\n")

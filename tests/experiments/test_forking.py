@@ -1,0 +1,71 @@
+"""A job has a process, a log and an end of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+from fedcore.errors import InputError, JobError
+from fedcore.experiments import forking
+from fedcore.reports import tables
+
+
+def writes(path, text="", *, wait=0.0):
+    time.sleep(wait)
+    np.ones(10) @ np.ones(10)
+    libraries = [lib for lib in threadpoolctl.threadpool_info() if lib["user_api"] == "blas"]
+    threads = {library["num_threads"] for library in libraries}
+    Path(path).write_text(f"{os.getpid()} {os.getcwd()} {threads} {text}")
+
+
+def dies(how):
+    if how == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "refused":
+        raise InputError("the rank is too large: choose a smaller one")
+    raise RuntimeError("a fault of ours")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / ".snakemake").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_job_runs_elsewhere_in_the_same_folder_with_as_many_threads_as_its_rule_has(folder):
+    for threads in (1, 2):
+        forking.run(writes, "out", text="done", log="log", threads=threads)
+        process, where, found, text = (folder / "out").read_text().split()
+        assert int(process) != os.getpid() and where == str(folder)
+        assert found == f"{{{threads}}}" and text == "done"
+        assert (folder / "log").read_text().split(", ")[1].startswith(f"process {process} on ")
+
+
+def test_it_leaves_what_it_took(folder):
+    forking.run(writes, "out", log="log", benchmark="times/job.tsv", wait=0.2)
+    (row,) = tables.read(folder / "times" / "job.tsv")
+    assert 0.2 <= row["s"] < 60 and 0 <= row["cpu_time"] < row["s"] + 0.1
+    assert 10 < row["max_rss"] < 2000
+
+
+@pytest.mark.parametrize(
+    ("how", "ended", "said"),
+    [
+        ("killed", "signal 9", "job "),
+        ("refused", "status 1", "Error: the rank is too large: choose a smaller one"),
+        ("broken", "status 1", "RuntimeError: a fault of ours"),
+    ],
+)
+def test_a_job_that_fails_is_an_error_that_names_its_log(folder, how, ended, said):
+    with pytest.raises(JobError, match=f"^the job ended with {ended}: log says why$"):
+        forking.run(dies, how, log="log", benchmark="job.tsv")
+    assert said in (folder / "log").read_text()
+    assert not (folder / "job.tsv").exists()
+    forking.run(writes, "out", log="log")  # the next one does not notice
