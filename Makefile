@@ -103,8 +103,8 @@ $(READY): $(PY) pyproject.toml requirements.lock
 	else \
 	  "$(PY)" -m pip --version >/dev/null 2>&1 || "$(PY)" -m ensurepip >/dev/null; \
 	  echo "Installing requirements.lock with pip (a minute or two)"; \
-	  "$(PY)" -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock; \
-	  "$(PY)" -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --no-build-isolation --editable .; \
+	  "$(PY)" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; \
+	  "$(PY)" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .; \
 	fi
 	@touch $@
 
