@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from multiprocessing import forkserver
+from multiprocessing import connection, forkserver
 from multiprocessing.context import ForkServerContext
 from typing import Any
 
@@ -23,16 +23,20 @@ from fedcore.errors import JobError
 from fedcore.experiments.job import logged
 from fedcore.files import atomic
 
-# Imported once, before the first job. "__main__" stands for Snakemake itself, which multiprocessing
-# would import in every job otherwise.
-IMPORTS = ["__main__", "fedcore.experiments.build", "fedcore.experiments.cell", "dp_accounting"]
+# Imported once, before the first job; what is not installed is passed over. Snakemake's program is
+# among them, because multiprocessing imports in every process what was started.
+IMPORTS = [
+    "fedcore.experiments.build", "fedcore.experiments.cell", "dp_accounting", "snakemake.cli",
+]  # fmt: skip
 # BLAS and OpenMP read them when they are loaded; more threads are set in the job.
 THREADS = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )  # fmt: skip
 
-STARTING = threading.Lock()  # Snakemake runs jobs from several threads
+# Snakemake runs jobs from several threads. A process that starts asks for the status of all others,
+# which only one thread can read.
+LOCK = threading.Lock()
 
 
 def run(
@@ -61,11 +65,14 @@ def run(
     JobError
         When the process ends with another status than 0.
     """
-    process = _server().Process(
-        target=_job, args=(os.getcwd(), log, benchmark, threads, task, args, options)
-    )
-    process.start()
-    process.join()
+    with LOCK:
+        process = _server().Process(
+            target=_job, args=(os.getcwd(), log, benchmark, threads, task, args, options)
+        )
+        process.start()
+    connection.wait([process.sentinel])
+    with LOCK:
+        process.join()
     code = process.exitcode or 0
     if code:
         ended = f"status {code}" if code > 0 else f"signal {-code}"
@@ -75,15 +82,14 @@ def run(
 def _server() -> ForkServerContext:
     """Return the context of the process that has imported everything, which it starts once."""
     context = multiprocessing.get_context("forkserver")
-    with STARTING:
-        before = {name: os.environ.get(name) for name in THREADS}
-        os.environ.update(dict.fromkeys(THREADS, "1"))
-        try:
-            context.set_forkserver_preload(IMPORTS)
-            forkserver.ensure_running()
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name) if value is None else os.environ.update({name: value})
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        context.set_forkserver_preload(IMPORTS)
+        forkserver.ensure_running()
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
     return context
 
 

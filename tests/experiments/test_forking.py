@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,13 @@ def test_it_leaves_what_it_took(folder):
     (row,) = tables.read(folder / "times" / "job.tsv")
     assert 0.2 <= row["s"] < 60 and 0 <= row["cpu_time"] < row["s"] + 0.1
     assert 10 < row["max_rss"] < 2000
+
+
+def test_jobs_of_several_threads_all_end_well(folder):
+    """Without the lock one in thirty is said to have ended with status 255."""
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(forking.run, os.getpid, log=f"log{i}") for i in range(150)]
+        assert [job.result() for job in jobs] == [None] * 150
 
 
 @pytest.mark.parametrize(
