@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -58,9 +59,16 @@ def test_it_leaves_what_it_took(folder):
 
 def test_jobs_of_several_threads_all_end_well(folder):
     """Without the lock one in thirty is said to have ended with status 255."""
-    with ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(forking.run, os.getpid, log=f"log{i}") for i in range(150)]
-        assert [job.result() for job in jobs] == [None] * 150
+    code = """
+import os
+from concurrent.futures import ThreadPoolExecutor
+from fedcore.experiments import forking
+with ThreadPoolExecutor(2) as pool:
+    jobs = [pool.submit(forking.run, os.getpid, log=f"log{i}") for i in range(200)]
+    print(len([job.result() for job in jobs]))
+"""  # here and not in pytest, where jobs start too slowly to meet one another
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder)
+    assert done.stdout == "200\n", done.stderr[-300:]
 
 
 @pytest.mark.parametrize(
