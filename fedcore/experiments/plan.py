@@ -390,7 +390,7 @@ def _left_out(plan: Plan, known: Sequence[str]) -> dict[str, str]:
         problems = plan.papers[paper]["problems"]
         _check_names(left_out[paper], problems, f"leave_out.{paper}: unknown problem")
     return {
-        f"{paper}/{problem}": f"{problem} is left out by the configuration."
+        f"{paper}/{problem}": f"it is left out by the configuration, under leave_out.{paper}."
         for paper in left_out.keys() & plan.papers
         for problem in left_out[paper]
     }

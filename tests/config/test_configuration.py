@@ -418,7 +418,10 @@ def test_a_problem_that_is_left_out_has_no_cells(tmp_path):
         load_plan(CONFIG | {"leave_out": left_out}, tmp_path)
         for left_out in ({}, {"tiny": ["easy"]})
     )
-    assert part.unavailable["tiny/easy"] == "easy is left out by the configuration."
+    assert (
+        part.unavailable["tiny/easy"]
+        == "it is left out by the configuration, under leave_out.tiny."
+    )
     assert part.unavailable_of("tiny").keys() - whole.unavailable_of("tiny").keys() == {"easy"}
     kept = {path for path, cell in whole.cells.items() if cell.problem != "easy"}
     assert set(part.cells) == kept != set(whole.cells)

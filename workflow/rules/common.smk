@@ -64,7 +64,7 @@ if workflow.is_main_process:
     if dry and damaged:  # a dry run leaves them in place, and Snakemake sees no change
         print("The jobs that make damaged files again are not listed here.", file=sys.stderr)
     for problem, reason in PLAN.unavailable.items():
-        print(f"Not run, for want of data: {problem}. {reason}", file=sys.stderr)
+        print(f"Not run: {problem}. {reason}", file=sys.stderr)
     for problem, reason in PLAN.kept.items():
         print(f"Kept as it was made before: {problem}. {reason}", file=sys.stderr)
 
