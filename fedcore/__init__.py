@@ -21,8 +21,8 @@ What lies where, from top to bottom; a module imports from the lines below its o
     what several methods share; what is recorded of a run
 ``federation``
     the protocol, the ledger, and ways to execute the clients' steps
-``privacy``, ``metrics``, ``generators``, ``datasets``
-    what a release costs; measures; synthetic models; real data
+``privacy``, ``metrics``, ``generators``, ``datasets``, ``tasks``
+    what a release costs; measures; synthetic models; real data; what a method can learn
 ``problems``, ``iterates``, ``plugins``, ``config``
     clients' samples and the exact answer; what an algorithm shows; registries; YAML and its schemas
 ``linalg``, ``seeds``, ``files``, then ``validation``, then ``errors``

@@ -14,14 +14,13 @@ from fedcore.errors import ConvergenceWarning, InputError
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
 from fedcore.federation.transcript import Transcript
-from fedcore.linalg import orth
 from fedcore.parts import residuals
 from fedcore.privacy.noise import Source, simulated
 from fedcore.problems.clients import Clients, check_clients, check_labels, require_size
 from fedcore.problems.problem import Problem
 from fedcore.recorder import NOT_RELEASED, Recorder, Watch
 from fedcore.seeds import root_of
-from fedcore.validation import require_flag, require_rank, require_start, require_tall
+from fedcore.validation import require_flag
 
 StopRule = Callable[[Mapping[str, float]], bool]
 Finish = Callable[[Federation, Mapping[str, Any]], Mapping[str, Any]]
@@ -33,8 +32,8 @@ class Result:
 
     Attributes
     ----------
-    components : ndarray of shape (n_components, n_features)
-        Orthonormal rows that span the subspace found.
+    components : ndarray of shape (n_components, n_features) or None
+        Orthonormal rows that span the subspace found; None for an algorithm that learns networks.
     history : dict of str to ndarray of shape (records,)
         ``iteration``, ``round``, ``bytes_up``, …, and the metrics asked for.
     ledger : Ledger
@@ -48,7 +47,7 @@ class Result:
         without privacy.
     """
 
-    components: np.ndarray
+    components: np.ndarray | None
     history: dict[str, np.ndarray]
     ledger: Ledger
     output: dict[str, Any]
@@ -56,14 +55,15 @@ class Result:
 
     def __repr__(self) -> str:
         """Sizes, costs, privacy and names in one line; no arrays."""
-        r, d = self.components.shape
+        r, d = (0, 0) if self.components is None else self.components.shape
+        found = f"{_count(r, 'component')} of {_count(d, 'feature')}; " if r else ""
         columns = [
             name if self.released is None or name in self.released else f"{name} ({NOT_RELEASED})"
             for name in self.history
         ]
         privacy = "" if self.ledger.privacy is None else f"{self.ledger.privacy!r}; "
         return (
-            f"Result({_count(r, 'component')} of {_count(d, 'feature')}; "
+            f"Result({found}"
             f"{_count(len(self.history['iteration']), 'record')} of {', '.join(columns)}; "
             f"{_count(self.ledger.rounds, 'round')}, {self.ledger.bytes_up:,} bytes up, "
             f"{self.ledger.bytes_down:,} down; {privacy}output: {', '.join(self.output)})"
@@ -73,12 +73,13 @@ class Result:
 def run(
     algorithm: str,
     clients: Sequence[np.ndarray],
-    n_components: int,
+    n_components: int | None = None,
     *,
     labels: Sequence[np.ndarray] | None = None,
+    held_out: tuple[Sequence[np.ndarray], Sequence[np.ndarray]] | None = None,
     seed: int | np.random.SeedSequence = 0,
     start: np.ndarray | None = None,
-    measure: Sequence[str] = ("objective",),
+    measure: Sequence[str] | None = None,
     threads: int = 1,
     stop: StopRule | None = None,
     finish: Finish | None = None,
@@ -96,16 +97,19 @@ def run(
     clients : sequence of ndarray of shape (n_i, n_features)
         One matrix per client, rows are samples.
     n_components : int
-        Rank.
+        Rank; for algorithms that learn a subspace.
     labels : sequence of ndarray of shape (n_i,), optional
-        One label per sample, for algorithms that learn from them.
+        One label per sample, for algorithms that learn from them. Classes are 0, 1, 2, ….
+    held_out : pair of sequences, optional
+        Matrices and labels, one of each per client, on which classifiers are measured.
     seed : int or numpy.random.SeedSequence, default=0
         The same seed gives the same result bit for bit if CPU type, BLAS, its number of threads and
         library versions are the same. Privacy noise differs, see `simulate`.
     start : ndarray of shape (n_features, n_components), optional
         Starting basis; the default is drawn from `seed`.
-    measure : sequence of str, default=("objective",)
-        Names of metrics to record at every iterate; empty for none.
+    measure : sequence of str, optional
+        Names of metrics to record at every iterate; empty for none. The default is ``objective``
+        and, for classifiers, ``test_accuracy``, or ``training_accuracy`` without `held_out`.
     threads : int, default=1
         Client steps that run at the same time.
     stop : callable, optional
@@ -146,14 +150,16 @@ def run(
     ((2, 8), 4)
     """
     chosen = algorithms.get(algorithm)
-    given_params = {"n_components": n_components, "start": start, **params}
+    named = {"n_components": n_components, "start": start}
+    given_params = {k: v for k, v in named.items() if v is not None or chosen.takes(k)} | params
     settings = chosen.params(residuals.with_tolerance(chosen, given_params))
     if isinstance(measure, str):
         raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
-    wanted = [metrics.get(name) for name in measure]
-    matrices = check_clients(clients)
-    given = None if labels is None else check_labels(labels, matrices)
-    problem = Problem("clients", Clients(matrices, labels=given))
+    wanted = [metrics.get(name) for name in measure or ()]
+    apart = None if held_out is None else _checked(*held_out)
+    problem = Problem("clients", _checked(clients, labels), held_out=apart)
+    if measure is None:
+        wanted = [metrics.get(name) for name in chosen.task.measures(problem)]
     require_flag(simulate=simulate, center=center)
     noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
     recorder, output = execute(
@@ -165,7 +171,7 @@ def run(
     residuals.tell(algorithm, settings, output, iterations, recorder.problem.clients)
     _tell_of_end(algorithm, recorder)
     return Result(
-        components=shared_basis(output).T,
+        components=chosen.task.components(output),
         history=recorder.columns(),
         ledger=recorder.ledger,
         output=output,
@@ -214,15 +220,12 @@ def execute(
         `center` or `finish`; when the algorithm records or returns something else than
         `fedcore.algorithms` asks for.
     """
-    require_rank(settings.n_components, problem.n_samples, problem.n_features)
-    if algorithm.private(settings):
+    private = algorithm.private(settings)
+    algorithm.task.check(settings, problem, private=private)
+    if private:
         _require_noise(center, finish)
-    else:  # in a private run, a failure would reveal something about the data
-        if problem.clients.zero:
-            raise InputError("the data of all clients are zero: there is no subspace to find")
-        require_size(problem.clients)
-    if settings.start is not None:
-        require_start(settings.start, problem.n_features, settings.n_components)
+    if center and not algorithm.task.centred:
+        raise InputError(f"{algorithm.name} takes samples as they are: leave out center=True")
     if algorithm.labelled and problem.clients.labels is None:
         raise InputError(
             f"{algorithm.name} learns from labels and these data have none: give labels, one "
@@ -250,7 +253,7 @@ def execute(
         output = algorithm.run(federation, settings, federation.rng, recorder)
     if not recorder.rows:
         raise InputError(f"{algorithm.name} has recorded no iterate: run calls record(0, …) first")
-    _require_found(algorithm.name, output, problem.n_features)
+    algorithm.task.require(output, algorithm.name, problem.n_features)
     recorder.end(output)
     if federation.ledger.privacy is not None:  # its parameters need not have said so
         _require_noise(center, finish)
@@ -281,8 +284,9 @@ def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
 
     A private run gets no warning of the second kind: it would show exact values of the data.
     """
-    last, zero = recorder.rows[-1], 0.5 * recorder.problem.clients.squares
+    last = recorder.rows[-1]
     reached = last.get("objective", np.nan) if recorder.released is None else np.nan
+    zero = 0.5 * recorder.problem.clients.squares if np.isfinite(reached) else np.nan
     if reached > zero * (1 + 1e-9):
         found = f"ends at an objective of {reached:.3g}, larger than the {zero:.3g} of a zero model"
     elif last["diverged"]:
@@ -296,15 +300,7 @@ def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
     )
 
 
-def _require_found(algorithm: str, output: Any, n_features: int) -> None:
-    """Require an output that `shared_basis` can read."""
-    names = output.keys() & {"basis", "V"} if isinstance(output, Mapping) else ()
-    if not names:
-        raise InputError(f"{algorithm} returns no V and no basis: run returns a mapping with one")
-    for name in sorted(names):
-        require_tall(output[name], n_features, f"{algorithm} returns {name}")
-
-
-def shared_basis(output: Mapping[str, Any]) -> np.ndarray:
-    """Orthonormal basis of the subspace in an algorithm's output, (n_features, n_components)."""
-    return output["basis"] if "basis" in output else orth(output["V"])
+def _checked(matrices: Sequence[np.ndarray], labels: Sequence[np.ndarray] | None) -> Clients:
+    """Return checked samples, with their labels if there are any."""
+    samples = check_clients(matrices)
+    return Clients(samples, labels=None if labels is None else check_labels(labels, samples))

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.api import run, shared_basis
+from fedcore.api import run
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
 from fedcore.problems.clients import check_clients, client_list, feature_names, require_names
 from fedcore.seeds import root_of
+from fedcore.tasks import shared_basis
 
 _DEFAULTS = {"algorithm": "block_krylov", "center": True, "tol": None, "random_state": 0}
 _TAKEN = {"clients": "fit(clients)", "seed": "random_state=…", "finish": "fedcore.run"}

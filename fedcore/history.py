@@ -4,6 +4,7 @@ One file per cell, all repeats on the leading axis:
 
     /history/<column>    (repeats, records)   iteration, round, scalars_*, bytes_*, the metrics, and
                                               epsilon in a private run
+    /clients/<metric>    (repeats, records, n_clients)   values of the single clients
     /iterates/<name>     (repeats, kept, …)   kept by the policy "none", "last", "log" or "all"
     /final/<name>        (repeats, …)         arrays that the algorithm returned
     /reference/<name>    the answer that the problem came with
@@ -34,6 +35,7 @@ from fedcore.metrics import Metric
 from fedcore.recorder import COLUMNS, NOT_RELEASED, Recorder
 
 SCHEMA = 1
+_MARKED = ("history", "reference", "twin", "clients")  # of a private run: released or not
 _PARTS = ("params", "problem", "seed", "versions", "privacy")  # of the provenance
 
 
@@ -47,7 +49,8 @@ class History:
         Shorter repeats are padded: with −1 in integer columns, with NaN in the others.
     final : dict of str to ndarray of shape (repeats, …)
     iterates : dict of str to ndarray
-        ``iteration`` of shape (repeats, kept) and ``shared`` of shape (repeats, kept, d, r).
+        ``iteration`` of shape (repeats, kept) and ``shared``, what the server held, of shape
+        (repeats, kept, d, r), or (repeats, kept, p) for the p parameters of networks.
     reference : dict of str to ndarray
     about : dict
         Provenance: paper, experiment, algorithm, cell, parameters, data, seeds, versions, code.
@@ -58,6 +61,8 @@ class History:
         run without privacy.
     twin : dict of str to ndarray of shape (repeats, records)
         Columns of the repeats' twins; empty if the cell has none.
+    by_client : dict of str to ndarray of shape (repeats, records, n_clients)
+        Values of the single clients, of the metrics that are means over clients; padded with NaN.
     """
 
     columns: dict[str, np.ndarray]
@@ -68,6 +73,7 @@ class History:
     units: dict[str, tuple[str, str]] = field(default_factory=lambda: dict(COLUMNS))
     released: frozenset[str] | None = None
     twin: dict[str, np.ndarray] = field(default_factory=dict)
+    by_client: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Algorithm, problem, size and names of the columns in one line; no arrays."""
@@ -105,10 +111,14 @@ class History:
             kept = [list(zip(*recorder.kept, strict=True)) for recorder in recorders]
             iterates["iteration"] = _stack([np.array(pair[0]) for pair in kept])
             iterates["shared"] = _stack([np.array(pair[1]) for pair in kept])
+        by_client = {
+            name: _stack([np.array(recorder.by_client[name]) for recorder in recorders])
+            for name in recorders[0].by_client
+        }
         units = COLUMNS | dict(counts or {}) | {m.name: (m.units, m.description) for m in metrics}
         return cls(
             columns, final, iterates, dict(reference or {}), dict(about or {}), units,
-            recorders[0].released, twin,
+            recorders[0].released, twin, by_client,
         )  # fmt: skip
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -148,7 +158,7 @@ class History:
                     dataset = file.create_dataset(f"{group}/{name}", data=array)
                     units, text = self.units.get(name, ("data units", f"{group} {name}"))
                     dataset.attrs["units"], dataset.attrs["description"] = units, text
-                    if self.released is not None and group in ("history", "reference", "twin"):
+                    if self.released is not None and group in _MARKED:
                         open_to_all = group == "history" and name in self.released
                         dataset.attrs["privacy"] = "released" if open_to_all else NOT_RELEASED
 
@@ -184,7 +194,7 @@ class History:
     def _decode(cls, file: h5py.File) -> History:
         groups = {
             key: {name: data[()] for name, data in file[key].items()}
-            for key in ("history", "final", "iterates", "reference", "twin")
+            for key in ("history", "final", "iterates", "reference", "twin", "clients")
             if key in file
         }
         columns, stored = groups["history"], file["history"].items()
@@ -207,6 +217,7 @@ class History:
             units,
             frozenset(name for name in marks if marks[name] == "released") if marks else None,
             groups.get("twin", {}),
+            groups.get("clients", {}),
         )
 
     def _groups(self) -> dict[str, dict[str, np.ndarray]]:
@@ -216,6 +227,7 @@ class History:
             "iterates": self.iterates,
             "reference": self.reference,
             "twin": self.twin,
+            "clients": self.by_client,
         }
 
 

@@ -11,12 +11,13 @@ The excess can be measured far below the rounding errors of the loss.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
+from fedcore.errors import InputError
 from fedcore.linalg import column_space
 
 
@@ -87,9 +88,23 @@ class SpectralFactors:
         return 0.5 * float(self.remaining**2 @ self.energy)
 
 
+class Classifiers(Protocol):
+    """A classifier for every client, and what of it the server holds."""
+
+    held: np.ndarray  # the parameters that the server holds, shape (p,); p is 0 without any
+
+    def parameters(self) -> Iterator[np.ndarray]:
+        """Yield every array of parameters once."""
+        ...
+
+    def scores(self, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the scores of the classes, (m_i, classes), for each client's (m_i, d) samples."""
+        ...
+
+
 @dataclass(eq=False)
 class Iterate:
-    """What an algorithm has found so far: ``basis`` or ``factors``, and further optional parts.
+    """What an algorithm has found so far: ``basis``, ``factors`` or ``classifiers``, and more.
 
     Attributes
     ----------
@@ -97,6 +112,8 @@ class Iterate:
         Its columns span the subspace.
     factors : Factors, optional
         V, which replaces a basis, and U.
+    classifiers : Classifiers, optional
+        A classifier for every client; then there is no basis.
     models : ndarray of shape (n_clients, d), optional
         Coefficients of the clients' regressions.
     features : ndarray of shape (d, k), optional
@@ -113,6 +130,7 @@ class Iterate:
 
     basis: np.ndarray | None = None
     factors: Factors | None = None
+    classifiers: Classifiers | None = None
     models: np.ndarray | None = None
     features: np.ndarray | None = None
     target: int | None = None
@@ -122,8 +140,28 @@ class Iterate:
 
     @property
     def shared(self) -> np.ndarray:
-        """V, or the basis: the (d, r) matrix that all clients share."""
+        """V, or the basis: the (d, r) matrix that all clients share.
+
+        Raises
+        ------
+        InputError
+            When the algorithm learns classifiers.
+        """
         if self.factors is not None:
             return self.factors.V
-        assert self.basis is not None
+        if self.basis is None:
+            raise InputError("this metric needs a subspace, and the algorithm learns classifiers")
         return self.basis
+
+    @property
+    def held(self) -> np.ndarray:
+        """What the server holds: the shared matrix, or parameters of classifiers."""
+        return self.shared if self.classifiers is None else self.classifiers.held
+
+    @property
+    def finite(self) -> bool:
+        """Whether all numbers are finite."""
+        arrays = [self.held, *([] if self.models is None else [self.models])]
+        if self.classifiers is not None:
+            arrays += self.classifiers.parameters()
+        return all(np.isfinite(array).all() for array in arrays)

@@ -88,15 +88,15 @@ class Recorder:
         The federation's.
     metrics : sequence of Metric
     iterates : {"none", "last", "log", "all"}
-        Which of the shared matrices to keep.
+        Of which iterates to keep what the server holds.
     stop : callable, optional
         ``row -> bool``; the run ends when it is true. `row` maps column names to the newest values.
         In a private run it has released columns only.
     counts_released : collection of str
         The algorithm's own columns that a private run releases.
     watch : callable, optional
-        ``watch(record, shared)`` is called with the number of every iterate, from 0, and its shared
-        matrix.
+        ``watch(record, held)`` is called with the number of every iterate, from 0, and what the
+        server holds of it.
     algorithm : str
         Name of the algorithm, for messages.
 
@@ -104,6 +104,8 @@ class Recorder:
     ----------
     ended : bool
         Whether the last record ends the run.
+    by_client : dict of str to list of ndarray of shape (n_clients,)
+        Values of the single clients at every record, of the metrics that have them.
     """
 
     def __init__(
@@ -125,6 +127,7 @@ class Recorder:
         self._released = released_columns(counts_released)
         self.rows: list[dict[str, float]] = []
         self.kept: list[tuple[int, np.ndarray]] = []
+        self.by_client: dict[str, list[np.ndarray]] = {m.name: [] for m in metrics if m.each}
         self.ended = False
 
     def rounds(self, most: int) -> Iterator[int]:
@@ -147,38 +150,44 @@ class Recorder:
         Raises
         ------
         InputError
-            For an iterate without basis or factors, of a shape other than (n_features, ·), or with
-            an unknown part.
+            For an iterate without basis, factors or classifiers, with a matrix of a shape other
+            than (n_features, ·), or with an unknown part.
         """
         iterate = self._iterate(shown)
         if self._watch is not None:
-            self._watch(len(self.rows), iterate.shared)
+            self._watch(len(self.rows), iterate.held)
         row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot(), **(counts or {})}
-        models = [] if iterate.models is None else [iterate.models]
-        diverged = not all(np.isfinite(array).all() for array in [iterate.shared, *models])
+        diverged = not iterate.finite
         row["diverged"] = int(diverged)
         for metric in self._metrics:
             row[metric.name] = np.nan if diverged else metric.function(iterate, self.problem)
+            if metric.each is not None:
+                nothing = np.full(len(self.problem.clients), np.nan)
+                values = nothing if diverged else metric.each(iterate, self.problem)
+                self.by_client[metric.name].append(values)
         if self.ledger.privacy is None:
             diverged = diverged or any(m.fails(row[m.name]) for m in self._metrics)
             row["diverged"] = int(diverged)
         self.rows.append(row)
         if self._keep(iteration):
-            self.kept.append((iteration, np.array(iterate.shared)))
+            self.kept.append((iteration, np.array(iterate.held)))
         readable = row if self.ledger.privacy is None else _Readable(row, self._released)
         self.ended = bool(diverged or (self._stop is not None and self._stop(readable)))
         return self.ended
 
     def _iterate(self, shown: Mapping[str, Any]) -> Iterate:
         """Make an `Iterate` of the arguments and check it."""
-        if not shown.keys() & {"basis", "factors"}:
+        if not shown.keys() & {"basis", "factors", "classifiers"}:
             given = ", ".join(shown) or "nothing"
-            raise InputError(f"{self._algorithm} records {given}: record takes basis or factors")
+            raise InputError(
+                f"{self._algorithm} records {given}: record takes basis or factors, or classifiers"
+            )
         for name in shown.keys() - set(SHOWN):
             raise InputError(f"{self._algorithm} records {name}: {nearest(name, SHOWN)}")
         iterate = Iterate(**shown)
-        who = f"{self._algorithm} records a matrix"
-        require_tall(iterate.shared, self.problem.n_features, who)
+        if iterate.classifiers is None:
+            who = f"{self._algorithm} records a matrix"
+            require_tall(iterate.shared, self.problem.n_features, who)
         return iterate
 
     def end(self, output: Mapping[str, Any]) -> None:

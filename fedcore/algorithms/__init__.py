@@ -5,10 +5,12 @@ point group ``fedcore.algorithms``. A module holds
 
 - a docstring with the citation and the departures from the paper; its first line is the title;
 - ``PAPER``, short name of the paper it belongs to;
-- ``Params``, a frozen dataclass of hyper-parameters with at least ``n_components`` and ``start``,
-  for example a subclass of `fedcore.parts.params.Parameters`, which checks every field;
-- ``run(federation, params, rng, record) -> dict`` of final arrays: ``V`` or ``basis`` of shape
-  (n_features, n_components), and any other result;
+- ``TASK``, what it learns: ``"subspace"``, which is also meant without it, or ``"classifiers"``;
+- ``Params``, a frozen dataclass of hyper-parameters with at least the fields of its task, which for
+  a subspace are ``n_components`` and ``start``. Subclasses of `fedcore.parts.params.Parameters`
+  (for classifiers, of `fedcore.deep.params.Params`) have them, and check every field;
+- ``run(federation, params, rng, record) -> dict`` of final arrays: for a subspace ``V`` or
+  ``basis`` of shape (n_features, n_components), and any other result;
 - ``communication(params, shape) -> Cost``, the closed form of the cost of a complete `run`;
 - ``COLUMNS``, if it counts anything: name -> (units, description); and ``RELEASED``, the names of
   the columns that a private run releases (the others are exact functions of the data);
@@ -19,7 +21,7 @@ point group ``fedcore.algorithms``. A module holds
 first round, then in ``for k in record.rounds(most):``, a loop that ends with the run. Its arguments
 are
 
-- ``basis=…`` or ``factors=…``;
+- ``basis=…`` or ``factors=…``, or ``classifiers=…`` for that task;
 - ``models=…``, one row of regression coefficients per client, if the data have labels;
 - ``target=…``, the number of leading directions sought, if it is not the number of columns;
 - ``counts={column: number, …}``, if the module has COLUMNS.
@@ -39,15 +41,15 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from fedcore.errors import InputError
+from fedcore.errors import InputError, require_known
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.plugins import Registry
+from fedcore.tasks import TASKS, Task
 from fedcore.validation import as_floats, check_names
 
 REGISTRY = Registry(__name__, __path__, "algorithm")
 names = REGISTRY.names
 PARTS = ("PAPER", "Params", "run", "communication")  # names that every module must have
-FIELDS = ("n_components", "start")  # fields that every Params must have
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,14 @@ class Algorithm:
         return getattr(params, "epsilon", None) is not None
 
     @property
+    def task(self) -> Task:
+        """What it learns."""
+        return TASKS[_task_of(self.module)]
+
+    @property
     def labelled(self) -> bool:
         """Whether it learns from labels."""
-        return getattr(self.module, "LABELLED", False)
+        return getattr(self.module, "LABELLED", self.task.labelled)
 
     @property
     def run(self) -> Callable[..., dict[str, Any]]:
@@ -129,7 +136,7 @@ def get(name: str) -> Algorithm:
     InputError
         When there is no such algorithm (the message suggests the nearest name), or its module
         cannot be imported or lacks a required name, or its ``Params`` lacks a required field, or
-        ``PAPER`` is no text.
+        ``PAPER`` is no text, or ``TASK`` is unknown.
     """
     module = REGISTRY.module(name)
     lacking = [part for part in PARTS if not hasattr(module, part)]
@@ -142,11 +149,17 @@ def get(name: str) -> Algorithm:
         raise InputError(
             f"algorithm '{name}': PAPER of {module.__name__} is {module.PAPER!r}: give it a name"
         )
+    task = _task_of(module)
+    require_known(task, TASKS, f"algorithm '{name}': unknown TASK", InputError)
     fields = getattr(module.Params, "__dataclass_fields__", {})
-    missing = [field for field in FIELDS if field not in fields]
+    missing = [field for field in TASKS[task].fields if field not in fields]
     if missing:
         raise InputError(
             f"algorithm '{name}': Params of {module.__name__} has no {' and no '.join(missing)}; "
             "it is a dataclass with at least these"
         )
     return Algorithm(name, module)
+
+
+def _task_of(module: ModuleType) -> str:
+    return getattr(module, "TASK", "subspace")

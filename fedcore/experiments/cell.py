@@ -143,6 +143,7 @@ def run_repeats(
             if twinned:
                 others.append(twin(repeat))
     recorders, outputs = zip(*runs, strict=True)
+    used = algorithm.task.packages
     counts = dict(algorithm.columns) | ({cell["audit"]: audit.COLUMN} if audit else {})
     if twinned:
         counts[twins.DISTANCE] = twins.COLUMN
@@ -167,7 +168,7 @@ def run_repeats(
         "code": code,
         "versions": {
             "python": platform.python_version(),
-            **{package: version(package) for package in ("fedcore", *PACKAGES)},
+            **{package: version(package) for package in ("fedcore", *PACKAGES, *used)},
         },
     }
     if recorders[0].ledger.privacy is not None:

@@ -373,6 +373,8 @@ def _check_cell(cell: Cell, where: str) -> None:
         for changes in combinations(cell.tune["over"]) if cell.tune else [{}]:
             if algorithm.private(algorithm.params({**values, **changes})):
                 require_released(cell.stop, released_columns(algorithm.released))
+        if cell.twin != "none" and not algorithm.task.twins:
+            raise ConfigError(f"{cell.algorithm} learns no subspace: it has no twin")
         for name in [*cell.metrics, *([cell.tune["by"]] if cell.tune else [])]:
             metrics.get(name)
         recorded = {*COLUMNS, *algorithm.columns, *cell.metrics}

@@ -94,7 +94,7 @@ def _sampled(metric: metrics.Metric, every: int) -> metrics.Metric:
         number = next(count)
         return metric.function(iterate, problem) if number and number % every == 0 else np.nan
 
-    return replace(metric, function=function, finite=False)
+    return replace(metric, function=function, finite=False, each=None)
 
 
 def _mean(recorder: Recorder, by: str) -> float:

@@ -40,6 +40,9 @@ class Metric:
     finite : bool, default=True
         Whether a value that is not finite marks the run as diverged. False for a metric that may be
         infinite, or NaN where it is undefined.
+    each : callable, optional
+        ``(iterate, problem) -> ndarray of shape (n_clients,)``, the values of the single clients of
+        which `function` gives the mean. A history keeps them beside it.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Metric:
     description: str
     function: Callable[[Iterate, Problem], float]
     finite: bool = True
+    each: Callable[[Iterate, Problem], np.ndarray] | None = None
 
     def fails(self, value: float) -> bool:
         """Return whether `value` marks the run as diverged."""

@@ -384,3 +384,21 @@ def check_labels(labels: Sequence[np.ndarray], clients: Sequence[np.ndarray]) ->
             raise InputError(f"the labels of client {i} have {y[row]} at row {row}")
         checked.append(y.astype(client.dtype))
     return checked
+
+
+def require_alike(held_out: Clients, clients: Clients) -> None:
+    """Require held-out samples with labels, of as many clients and features as `clients`.
+
+    Raises
+    ------
+    InputError
+    """
+    if len(held_out) != len(clients):
+        raise InputError(f"held-out samples of {len(held_out)} clients do not fit {len(clients)}")
+    if held_out.n_features != clients.n_features:
+        raise InputError(
+            f"held-out samples have {held_out.n_features} features, the clients' own have "
+            f"{clients.n_features}"
+        )
+    if held_out.labels is None or clients.labels is None:
+        raise InputError("held-out samples measure a classifier: give labels to them and the rest")

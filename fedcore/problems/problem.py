@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 
 from fedcore.linalg import column_space, triangular_factor
-from fedcore.problems.clients import Clients
+from fedcore.problems.clients import Clients, require_alike
 from fedcore.problems.regression import Truth
 
 
@@ -36,6 +36,9 @@ class Problem:
         Remark about the data for readers of a result.
     truth : Truth, optional
         The model behind the clients' labels, if known.
+    held_out : Clients, optional
+        Labelled samples of every client on which its classifier is measured, and on which it does
+        not train.
     setting : dict
         Parameters of the generator in which draws of one problem differ.
     """
@@ -47,9 +50,13 @@ class Problem:
         status: str = "synthetic",
         note: str = "",
         truth: Truth | None = None,
+        held_out: Clients | None = None,
     ) -> None:
         self.name, self.status, self.note, self.truth = name, status, note, truth
         self.clients = clients if isinstance(clients, Clients) else Clients(clients)
+        self.held_out = held_out
+        if held_out is not None:
+            require_alike(held_out, self.clients)
         self.setting: dict[str, Any] = {}
         self._last: tuple[np.ndarray, float] = np.empty(0), np.nan
 
@@ -62,17 +69,22 @@ class Problem:
 
     @cached_property
     def checksum(self) -> str:
-        """sha256 of the shapes and bytes of the clients' matrices and labels."""
+        """sha256 of the shapes and bytes of all matrices and labels."""
         digest = hashlib.sha256()
-        labels = [] if self.clients.labels is None else self.clients.labels
-        for matrix in [*self.clients, *labels]:
-            digest.update(str((matrix.shape, matrix.dtype.str)).encode())
-            digest.update(matrix.data)
+        for samples in [self.clients] if self.held_out is None else [self.clients, self.held_out]:
+            for matrix in [*samples, *([] if samples.labels is None else samples.labels)]:
+                digest.update(str((matrix.shape, matrix.dtype.str)).encode())
+                digest.update(matrix.data)
         return digest.hexdigest()
 
     @property
     def answer(self) -> dict[str, np.ndarray]:
-        """Arrays for the history: singular values of S or, with a `truth`, of the true heads."""
+        """Arrays for the history: singular values of S or, with a `truth`, of the true heads.
+
+        With held-out samples, their number at every client.
+        """
+        if self.held_out is not None:
+            return {"held_out_samples": np.array([rows for rows, _ in self.held_out.shapes])}
         if self.truth is None:
             return {"singular_values": self.singular_values}
         return {"head_singular_values": self.truth.head_singular_values}

@@ -61,34 +61,42 @@ def _load(
 
 
 def _write(group: h5py.Group, problem: Problem) -> None:
-    def put(name: str, data: np.ndarray, description: str) -> None:
-        group.create_dataset(name, data=data).attrs["description"] = description
-
     for key in ("name", "status", "note", "checksum"):
         group.attrs[key] = getattr(problem, key)
     group.attrs["setting"] = json.dumps(problem.setting)
     clients = problem.clients
-    if clients.labels is not None and clients.uniform and clients.gram is None:
-        # Two datasets instead of one or two per client.
-        put("clients", clients.stack, "clients x samples x features")
-        put("labels", clients.labelled_stack.y, "clients x samples")
-    else:
-        for i, client in enumerate(clients):
-            put(f"clients/{i:05d}", client, f"client {i}: samples x features")
-        for i, labels in enumerate([] if clients.labels is None else clients.labels):
-            put(f"labels/{i:05d}", labels, f"client {i}: a label per sample")
+    _put_samples(group, clients)
     if clients.gram is not None:
-        put("gram", clients.gram, "sum of the clients' Gram matrices")
+        _put(group, "gram", clients.gram, "sum of the clients' Gram matrices")
     if clients.reduction is not None:
         rows = np.array(clients.reduction.samples)
-        put("samples", rows, "rows of the matrices that the clients' factors stand for")
+        _put(group, "samples", rows, "rows of the matrices that the clients' factors stand for")
         group["samples"].attrs["largest_row"] = clients.reduction.largest_row
     if problem.truth is not None:
         for key, array in problem.truth._asdict().items():
-            put(f"truth/{key}", array, f"model of the labels: {key}")
+            _put(group, f"truth/{key}", array, f"model of the labels: {key}")
+    elif problem.held_out is not None:
+        _put_samples(group.create_group("held_out"), problem.held_out)
     else:
-        put("reference/singular_values", problem.singular_values, "of the stacked clients")
-        put("reference/right_vectors", problem.right_vectors, "as columns, of the stacked clients")
+        for key, text in (("singular_values", ""), ("right_vectors", "as columns, ")):
+            value = getattr(problem, key)
+            _put(group, f"reference/{key}", value, f"{text}of the stacked clients")
+
+
+def _put_samples(group: h5py.Group, clients: Clients) -> None:
+    """Write matrices and labels; of equal clients two datasets, not one or two per client."""
+    if clients.labels is not None and clients.uniform and clients.gram is None:
+        _put(group, "clients", clients.stack, "clients x samples x features")
+        _put(group, "labels", clients.labelled_stack.y, "clients x samples")
+        return
+    for i, client in enumerate(clients):
+        _put(group, f"clients/{i:05d}", client, f"client {i}: samples x features")
+    for i, labels in enumerate([] if clients.labels is None else clients.labels):
+        _put(group, f"labels/{i:05d}", labels, f"client {i}: a label per sample")
+
+
+def _put(group: h5py.Group, name: str, data: np.ndarray, description: str) -> None:
+    group.create_dataset(name, data=data).attrs["description"] = description
 
 
 def _read(path: str | os.PathLike[str], group: h5py.Group) -> Problem:
@@ -101,13 +109,16 @@ def _read(path: str | os.PathLike[str], group: h5py.Group) -> Problem:
     truth = None
     if "truth" in group:
         truth = Truth(*(group[f"truth/{k}"][()] for k in Truth._fields))
-    problem = Problem(
-        group.attrs["name"], clients, group.attrs["status"], group.attrs["note"], truth
-    )
+    held_out = None
+    if "held_out" in group:
+        apart = group["held_out"]
+        held_out = Clients(_matrices(apart), labels=_matrices(apart, "labels"))
+    name, status, note = (group.attrs[key] for key in ("name", "status", "note"))
+    problem = Problem(name, clients, status, note, truth, held_out)
     problem.setting = json.loads(group.attrs["setting"])
     # Fill the cached properties from the file.
     problem.checksum = group.attrs["checksum"]
-    if truth is None:
+    if truth is None and held_out is None:
         parts = (group[f"reference/{k}"][()] for k in Reference._fields)
         problem.reference = Reference(*parts)
     _require_fit(problem)
@@ -123,7 +134,7 @@ def _require_fit(problem: Problem) -> None:
             raise ValueError(f"client {i} is no matrix of {d} columns of real numbers")
     if clients.gram is not None and clients.gram.shape != (d, d):
         raise ValueError(f"the Gram matrix is not that of {d} columns")
-    if problem.truth is None:
+    if problem.truth is None and problem.held_out is None:
         values, vectors = problem.reference
         if values.ndim != 1 or vectors.shape != (d, len(values)):
             raise ValueError(f"the reference is not that of {d} columns")

@@ -1,0 +1,68 @@
+"""Metrics of classifiers, one of each client: the share of samples whose class is found.
+
+A sample is of the class with the highest score; of equal scores the first counts. A client's
+accuracy is a share of its own samples, and the accuracy of all is the mean of the clients', as in
+Table 1 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021): each client counts the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedcore.errors import InputError
+from fedcore.iterates import Iterate
+from fedcore.metrics import Metric, intermediate
+from fedcore.problems.clients import Clients
+from fedcore.problems.problem import Problem
+
+
+def test_accuracy(iterate: Iterate, problem: Problem) -> float:
+    """Return the mean of `test_accuracies`."""
+    return float(test_accuracies(iterate, problem).mean())
+
+
+@intermediate
+def test_accuracies(iterate: Iterate, problem: Problem) -> np.ndarray:
+    """Return the accuracy of every client on its held-out samples, shape (n_clients,)."""
+    if problem.held_out is None:
+        raise InputError(f"problem {problem.name} has no held-out samples: give it 'held_out'")
+    return _accuracies(iterate, problem.held_out)
+
+
+def training_accuracy(iterate: Iterate, problem: Problem) -> float:
+    """Return the mean of `training_accuracies`."""
+    return float(training_accuracies(iterate, problem).mean())
+
+
+@intermediate
+def training_accuracies(iterate: Iterate, problem: Problem) -> np.ndarray:
+    """Return the accuracy of every client on the samples that it trains on."""
+    return _accuracies(iterate, problem.clients)
+
+
+def _accuracies(iterate: Iterate, samples: Clients) -> np.ndarray:
+    if iterate.classifiers is None:
+        raise InputError("this metric needs classifiers, and the algorithm learns none")
+    if samples.labels is None:
+        raise InputError("this metric needs labels, and these data have none")
+    scores = iterate.classifiers.scores(samples[:])
+    pairs = zip(scores, samples.labels, strict=True)
+    return np.array([np.mean(found.argmax(axis=1) == y) for found, y in pairs])
+
+
+METRICS = (
+    Metric(
+        "test_accuracy",
+        "share of samples",
+        "mean over clients of the accuracy on held-out samples",
+        test_accuracy,
+        each=test_accuracies,
+    ),
+    Metric(
+        "training_accuracy",
+        "share of samples",
+        "mean over clients of the accuracy on the samples trained on",
+        training_accuracy,
+        each=training_accuracies,
+    ),
+)

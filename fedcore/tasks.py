@@ -1,0 +1,125 @@
+"""Tasks: what a method learns, and what it needs and returns for that.
+
+A module of `fedcore.algorithms` names its task as ``TASK``. Adding a task takes a class here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedcore.errors import InputError
+from fedcore.linalg import orth
+from fedcore.problems.clients import require_size
+from fedcore.problems.problem import Problem
+from fedcore.validation import require_rank, require_start, require_tall
+
+
+class Task:
+    """What every task says about itself.
+
+    Attributes
+    ----------
+    fields : tuple of str
+        Fields that ``Params`` must have.
+    packages : tuple of str
+        Packages beside fedcore's own whose versions a history keeps.
+    labelled : bool
+        Whether every method of the task learns from labels.
+    centred : bool
+        Whether the samples may be centred first.
+    twins : bool
+        Whether a twin's result can be compared with that of its run.
+    """
+
+    fields: ClassVar[tuple[str, ...]]
+    packages: ClassVar[tuple[str, ...]] = ()
+    labelled: ClassVar[bool] = False
+    centred: ClassVar[bool] = True
+    twins: ClassVar[bool] = True
+
+    def measures(self, problem: Problem) -> tuple[str, ...]:
+        """Return the names of the metrics that a run on `problem` records unless told otherwise."""
+        raise NotImplementedError
+
+    def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
+        """Refuse parameters that do not fit the data, and data from which nothing can be learnt."""
+        raise NotImplementedError
+
+    def require(self, output: Any, who: str, n_features: int) -> None:
+        """Refuse what the algorithm `who` returns if it is not what the task asks for."""
+        raise NotImplementedError
+
+    def components(self, output: Mapping[str, Any]) -> np.ndarray | None:
+        """Return the orthonormal rows that an output spans; None if the task has no subspace."""
+        raise NotImplementedError
+
+
+class Subspace(Task):
+    """A subspace of the samples' space: by itself, as a factor, or as a representation."""
+
+    fields = ("n_components", "start")
+
+    def measures(self, problem: Problem) -> tuple[str, ...]:
+        """Return the objective."""
+        return ("objective",)
+
+    def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
+        """Check the rank, the start, and the size of the samples.
+
+        A private run may not fail because of the samples: that would reveal something about them.
+        """
+        require_rank(settings.n_components, problem.n_samples, problem.n_features)
+        if not private:
+            if problem.clients.zero:
+                raise InputError("the data of all clients are zero: there is no subspace to find")
+            require_size(problem.clients)
+        if settings.start is not None:
+            require_start(settings.start, problem.n_features, settings.n_components)
+
+    def require(self, output: Any, who: str, n_features: int) -> None:
+        """Require what `shared_basis` can read."""
+        names = output.keys() & {"basis", "V"} if isinstance(output, Mapping) else ()
+        if not names:
+            raise InputError(f"{who} returns no V and no basis: run returns a mapping with one")
+        for name in sorted(names):
+            require_tall(output[name], n_features, f"{who} returns {name}")
+
+    def components(self, output: Mapping[str, Any]) -> np.ndarray:
+        """Return the rows of `shared_basis`."""
+        return shared_basis(output).T
+
+
+class Classifiers(Task):
+    """A network that classifies samples, one for all clients or one for each."""
+
+    fields = ("model",)
+    packages = ("torch",)
+    labelled = True
+    centred = False  # the held-out samples would have to be, too
+    twins = False
+
+    def measures(self, problem: Problem) -> tuple[str, ...]:
+        """Return the accuracy on held-out samples, or without them on the clients' own."""
+        return ("training_accuracy" if problem.held_out is None else "test_accuracy",)
+
+    def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
+        """Accept all data: whether they fit the network, the network says."""
+
+    def require(self, output: Any, who: str, n_features: int) -> None:
+        """Require a mapping."""
+        if not isinstance(output, Mapping):
+            raise InputError(f"{who} returns a {type(output).__name__}: run returns a mapping")
+
+    def components(self, output: Mapping[str, Any]) -> None:
+        """Return nothing: a network has no components."""
+
+
+TASKS: dict[str, Task] = {"subspace": Subspace(), "classifiers": Classifiers()}
+
+
+def shared_basis(output: Mapping[str, Any]) -> np.ndarray:
+    """Orthonormal basis of the subspace in an algorithm's output, (n_features, n_components)."""
+    return output["basis"] if "basis" in output else orth(output["V"])
