@@ -18,6 +18,7 @@ from fedcore.validation import (
     CountOrZero,
     Counts,
     Positive,
+    Share,
     check_annotated,
     check_names,
     checked,
@@ -193,6 +194,31 @@ def lognormal(
     if counts.sum() > n:
         raise InputError(f"{clients} clients ask for {counts.sum()} samples of {n}")
     return _checked(np.split(rng.permutation(n)[: counts.sum()], np.cumsum(counts)[:-1]))
+
+
+@checked
+def held_out(
+    part: np.ndarray, share: Share, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Hold out a random share of a client's samples, rounded to the nearest number and at least 1.
+
+    Returns
+    -------
+    kept, held_out : ndarray of int
+        Ascending.
+
+    Raises
+    ------
+    InputError
+        When nothing would be kept.
+    """
+    number = max(1, round(share * len(part)))
+    if number == len(part):
+        raise InputError(
+            f"a client with {len(part)} samples cannot hold out {share:g} of them and keep one"
+        )
+    order = rng.permutation(part)
+    return np.sort(order[number:]), np.sort(order[:number])
 
 
 PARTITIONERS: dict[str, Callable[..., Parts]] = {

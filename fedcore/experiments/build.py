@@ -42,8 +42,9 @@ def build(
     name : str
     spec : mapping
         Either ``generator`` and its ``params``, or ``dataset``, ``options``, ``first`` (number of
-        leading samples), ``scale`` and ``partition``. With ``gram``, the sum of the clients' Gram
-        matrices is computed, too.
+        leading samples), ``scale``, ``standardise``, ``precision``, ``partition`` and, for
+        classification, ``held_out``. With ``gram``, the sum of the clients' Gram matrices is
+        computed, too.
     raw : str
         Folder of the raw data files.
     seed : int

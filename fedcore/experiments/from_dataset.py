@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from fedcore.datasets import partition, reading, registry, variants
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments.fingerprint import data_files
 from fedcore.privacy.bounded_rows import clip_rows
-from fedcore.problems.clients import check_clients
+from fedcore.problems.clients import Clients, check_clients, check_labels
 from fedcore.problems.problem import Problem
 
 SCALES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -26,26 +28,79 @@ def make(
     name: str, spec: Mapping[str, Any], rng: np.random.Generator, *, raw: str, surrogate: bool
 ) -> Problem:
     """Load, scale, centre and split the samples of ``spec["dataset"]``; see `build.build`."""
-    data = reading.load(spec["dataset"], raw, surrogate=surrogate, options=spec.get("options"))
+    load = partial(
+        reading.load, spec["dataset"], raw, surrogate=surrogate, options=spec.get("options")
+    )
+    data = load()
     first = spec.get("first", len(data.x))
     if first > len(data.x):
         raise ConfigError(
             f"problem {name} asks for the first {first} samples, but {data.name} has {len(data.x)}"
         )
-    scale = spec.get("scale", "none")
-    require_known(scale, SCALES, f"problem {name}: unknown scale")
-    x = SCALES[scale](data.x[:first])
+    x = _scaled(name, spec, data.x[:first])
     if spec.get("centre"):
         x = x - x.mean(axis=0)
     labels = None if data.y is None else data.y[:first]
-    parts = partition.split(spec["partition"], first, labels, rng)
-    return Problem(name, check_clients([x[p] for p in parts]), data.status, data.note)
+    if "held_out" not in spec:
+        parts = partition.split(spec["partition"], first, labels, rng)
+        return Problem(name, check_clients([x[p] for p in parts]), data.status, data.note)
+    if labels is None:
+        raise ConfigError(f"problem {name}: {data.name} has no labels to hold out samples with")
+    deal = copy.deepcopy(rng)
+    parts, note = partition.split(spec["partition"], first, labels, rng), data.note
+    if spec["held_out"] == "test":
+        test = load(split="test")
+        held_out = _dealt_alike(spec, labels, test, deal)
+        clients = _labelled(x, labels, parts)
+        apart = _labelled(_scaled(name, spec, test.x), test.y, held_out)
+        note += "" if test.note == note else f" Held out: {test.note}"
+    else:
+        pairs = [partition.held_out(part, spec["held_out"], rng) for part in parts]
+        clients, apart = (_labelled(x, labels, side) for side in zip(*pairs, strict=True))
+    return Problem(name, clients, data.status, note, held_out=apart)
+
+
+def _scaled(name: str, spec: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
+    """Scale and standardise samples, in the precision that is asked for."""
+    scale = spec.get("scale", "none")
+    require_known(scale, SCALES, f"problem {name}: unknown scale")
+    x = SCALES[scale](x)
+    if "standardise" in spec:
+        mean, deviation = (np.array(spec["standardise"][key]) for key in ("mean", "deviation"))
+        if len(mean) != len(deviation) or x.shape[1] % len(mean):
+            raise ConfigError(
+                f"problem {name}: standardise needs as many means as deviations, one of each per "
+                f"channel of {x.shape[1]} features"
+            )
+        pixels = x.shape[1] // len(mean)
+        x = (x - np.repeat(mean, pixels)) / np.repeat(deviation, pixels)
+    return x.astype(np.float32) if spec.get("precision") == "single" else x
+
+
+def _dealt_alike(
+    spec: Mapping[str, Any], labels: np.ndarray, test: reading.Dataset, deal: np.random.Generator
+) -> partition.Parts:
+    """Split the test samples from the state before that of the others: the same classes."""
+    if test.y is None or set(test.y) != set(labels):
+        raise ConfigError(f"the test samples of {test.name} have other classes than its others")
+    return partition.split(spec["partition"], len(test.x), test.y, deal)
+
+
+def _labelled(x: np.ndarray, labels: np.ndarray, parts: Iterable[np.ndarray]) -> Clients:
+    """Return the clients with these samples and their labels."""
+    parts = list(parts)
+    matrices = check_clients([x[part] for part in parts])
+    return Clients(matrices, labels=check_labels([labels[part] for part in parts], matrices))
 
 
 def check(spec: Mapping[str, Any]) -> None:
     """Check the options of the data set and the partition; see `build.check`."""
     reading.check(spec["dataset"], spec.get("options", {}))
     partition.check(spec["partition"])
+    if spec.get("held_out") == "test":
+        reading.check(spec["dataset"], spec.get("options", {}), split="test")
+    if "held_out" in spec and spec.get("centre"):
+        raise ConfigError("held-out samples would not be centred: take 'standardise', not 'centre'")
 
 
 def plugged_in(spec: Mapping[str, Any], *, surrogate: bool) -> list[str]:

@@ -1,0 +1,165 @@
+"""Problems of classification: samples with labels, and held-out samples of every client."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from contract.networks import held_out, images
+
+from fedcore import metrics
+from fedcore.errors import ConfigError, InputError
+from fedcore.experiments import build, from_dataset
+from fedcore.experiments.plan import _check_problem
+from fedcore.iterates import Iterate
+from fedcore.problems import storage
+from fedcore.problems.clients import Clients
+from fedcore.problems.problem import Problem
+
+SHARDS = {
+    "dataset": "cifar10",
+    "options": {"samples": 400},
+    "scale": "unit",
+    "partition": {"by": "shards", "clients": 10, "shards_per_client": 2},
+    "held_out": "test",
+}
+
+
+def make(**changes):
+    spec = {**SHARDS, **changes}
+    from_dataset.check(spec)
+    return build.build("p/shards", spec, raw="nowhere", seed=3, surrogate=True)
+
+
+def classes(labels):
+    return [set(y.tolist()) for y in labels]
+
+
+def test_a_client_is_measured_on_the_classes_that_it_trains_on():
+    problem = make()
+    assert [len(c) for c in problem.clients] == [40] * 10
+    assert classes(problem.clients.labels) == classes(problem.held_out.labels)
+    assert {len(own) for own in classes(problem.clients.labels)} <= {1, 2}
+    counted = np.bincount(np.concatenate(problem.clients.labels).astype(int))
+    assert counted.tolist() == [40] * 10  # all samples are dealt, each once
+    assert problem.answer["held_out_samples"].tolist() == [40] * 10
+
+
+def test_a_share_of_each_client_is_held_out():
+    problem = make(held_out=0.25)
+    assert [len(c) for c in problem.clients] == [30] * 10
+    assert [len(c) for c in problem.held_out] == [10] * 10
+    rows = np.vstack([*problem.clients, *problem.held_out])
+    assert len(np.unique(rows, axis=0)) == 400
+    labels = problem.clients.labels, problem.held_out.labels
+    assert all(out <= own for own, out in zip(*map(classes, labels), strict=True))
+
+
+def test_pixels_are_standardised_channel_by_channel():
+    plain, sought = make(), {"mean": [0.5, 0.25, 0.125], "deviation": [0.5, 1.0, 2.0]}
+    problem = make(standardise=sought, precision="single")
+    for before, after in ((plain.clients, problem.clients), (plain.held_out, problem.held_out)):
+        assert after[0].dtype == np.float32 and after.labels[0].dtype == np.float32
+        expected = before[0].reshape(-1, 3, 1024).copy()
+        for channel in range(3):
+            expected[:, channel] -= sought["mean"][channel]
+            expected[:, channel] /= sought["deviation"][channel]
+        # rounding to single precision
+        np.testing.assert_allclose(after[0], expected.reshape(-1, 3072), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"centre": True}, "would not be centred: take 'standardise'"),
+        ({"standardise": {"mean": [0.5] * 5, "deviation": [1.0] * 5}}, "one of each per channel"),
+        ({"dataset": "mnist"}, "the digits surrogate has no split 'test'"),
+        ({"options": {"samples": 3}}, "have other classes|20 shards cannot be cut|fewer than its"),
+        ({"held_out": 0.99}, "cannot hold out 0.99 of them"),
+    ],
+)
+def test_a_wrong_specification_is_refused_in_one_sentence(changes, says):
+    with pytest.raises((ConfigError, InputError), match=says) as caught:
+        make(**changes)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_client_without_a_sample_is_refused_before_it_runs():
+    with pytest.raises(InputError, match=r"class 0 has 4 samples, fewer than its shards"):
+        make(options={"samples": 40}, partition=SHARDS["partition"] | {"clients": 50})
+
+
+def test_the_paper_file_of_a_problem_is_checked_before_it_is_made():
+    with pytest.raises(ConfigError, match="here: held-out samples would not be centred"):
+        _check_problem({**SHARDS, "centre": True}, "here")
+
+
+def test_a_problem_comes_back_from_its_file(tmp_path):
+    for number, sizes in enumerate([(4, 4), (4, 5)]):  # as one array, and client by client
+        problem = Problem("p", images(sizes), held_out=held_out(sizes))
+        storage.save(problem, path := tmp_path / f"{number}.h5")
+        loaded = storage.load(path)
+        assert loaded.checksum == problem.checksum
+        for ours, theirs in (
+            (loaded.clients, problem.clients), (loaded.held_out, problem.held_out)
+        ):  # fmt: skip
+            for mine, other in zip([*ours, *ours.labels], [*theirs, *theirs.labels], strict=True):
+                np.testing.assert_array_equal(mine, other)
+        del loaded.checksum
+        assert loaded.checksum == problem.checksum
+
+
+def test_the_checksum_sees_the_held_out_samples():
+    problem, other = (Problem("p", images(), held_out=held_out(seed=s)) for s in (1, 2))
+    assert len({problem.checksum, other.checksum, Problem("p", images()).checksum}) == 3
+
+
+@pytest.mark.parametrize(
+    ("apart", "says"),
+    [
+        (held_out((5, 5)), "held-out samples of 2 clients do not fit 3"),
+        (Clients([np.ones((2, 7))] * 3, labels=[np.ones(2)] * 3), "have 7 features"),
+        (Clients([np.ones((2, 9))] * 3), "give labels to them"),
+    ],
+)
+def test_held_out_samples_fit_the_clients(apart, says):
+    with pytest.raises(InputError, match=says):
+        Problem("p", images((5, 5, 5)), held_out=apart)
+
+
+class Guess:
+    """Class 1 for positive first features, else class 0."""
+
+    held = np.empty(0)
+
+    def parameters(self):
+        return iter(())
+
+    def scores(self, samples):
+        return [np.stack([-x[:, 0], x[:, 0]], axis=1) for x in samples]
+
+
+def test_the_accuracy_is_the_mean_of_the_clients():
+    x, y = [np.array([[1.0], [2.0], [-1.0], [3.0]]), np.array([[1.0]])], [[1, 1, 0, 0], [0]]
+    clients = Clients(x, labels=[np.array(labels) for labels in y])
+    problem, iterate = Problem("p", clients, held_out=clients), Iterate(classifiers=Guess())
+    for name in ("test_accuracy", "training_accuracy"):
+        metric = metrics.get(name)
+        assert metric.each(iterate, problem).tolist() == [0.75, 0.0]
+        assert metric.function(iterate, problem) == 0.375
+
+
+@pytest.mark.parametrize(
+    ("metric", "iterate", "says"),
+    [
+        ("test_accuracy", Iterate(basis=np.eye(9)), "needs classifiers, and the algorithm learns"),
+        ("objective", Iterate(classifiers=Guess()), "needs a subspace, and the algorithm learns"),
+    ],
+)
+def test_a_metric_of_another_task_is_refused(metric, iterate, says):
+    with pytest.raises(InputError, match=says):
+        metrics.get(metric).function(iterate, Problem("p", images(), held_out=held_out()))
+
+
+def test_test_accuracy_needs_held_out_samples():
+    with pytest.raises(InputError, match="problem p has no held-out samples: give it 'held_out'"):
+        metrics.get("test_accuracy").function(Iterate(classifiers=Guess()), Problem("p", images()))
