@@ -8,7 +8,7 @@ point group ``fedcore.algorithms``. A module holds
 - ``TASK``, what it learns: ``"subspace"``, which is also meant without it, or ``"classifiers"``;
 - ``Params``, a frozen dataclass of hyper-parameters with at least the fields of its task, which for
   a subspace are ``n_components`` and ``start``. Subclasses of `fedcore.parts.params.Parameters`
-  (for classifiers, of `fedcore.deep.params.Params`) have them, and check every field;
+  (for classifiers, of `fedcore.deep.settings.Params`) have them, and check every field;
 - ``run(federation, params, rng, record) -> dict`` of final arrays: for a subspace ``V`` or
   ``basis`` of shape (n_features, n_components), and any other result;
 - ``communication(params, shape) -> Cost``, the closed form of the cost of a complete `run`;

@@ -50,9 +50,12 @@ def make(
     parts, note = partition.split(spec["partition"], first, labels, rng), data.note
     if spec["held_out"] == "test":
         test = load(split="test")
-        held_out = _dealt_alike(spec, labels, test, deal)
+        if test.y is None or set(test.y) != set(labels):
+            raise ConfigError(f"problem {name}: {data.name} has other classes in its test samples")
+        # From the same state the partition deals the same classes.
+        alike = partition.split(spec["partition"], len(test.x), test.y, deal)
         clients = _labelled(x, labels, parts)
-        apart = _labelled(_scaled(name, spec, test.x), test.y, held_out)
+        apart = _labelled(_scaled(name, spec, test.x), test.y, alike)
         note += "" if test.note == note else f" Held out: {test.note}"
     else:
         pairs = [partition.held_out(part, spec["held_out"], rng) for part in parts]
@@ -75,15 +78,6 @@ def _scaled(name: str, spec: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
         pixels = x.shape[1] // len(mean)
         x = (x - np.repeat(mean, pixels)) / np.repeat(deviation, pixels)
     return x.astype(np.float32) if spec.get("precision") == "single" else x
-
-
-def _dealt_alike(
-    spec: Mapping[str, Any], labels: np.ndarray, test: reading.Dataset, deal: np.random.Generator
-) -> partition.Parts:
-    """Split the test samples from the state before that of the others: the same classes."""
-    if test.y is None or set(test.y) != set(labels):
-        raise ConfigError(f"the test samples of {test.name} have other classes than its others")
-    return partition.split(spec["partition"], len(test.x), test.y, deal)
 
 
 def _labelled(x: np.ndarray, labels: np.ndarray, parts: Iterable[np.ndarray]) -> Clients:

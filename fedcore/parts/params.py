@@ -1,4 +1,4 @@
-"""The base class of all hyper-parameters, and their description from its subclasses."""
+"""The base classes of hyper-parameters, and their description from their subclasses."""
 
 from __future__ import annotations
 
@@ -15,18 +15,11 @@ from fedcore.validation import Count, Rule, check_annotated, declared
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """Base of the algorithms' ``Params``; checks every field against what its type declares.
+class Checked:
+    """Base of all hyper-parameters; checks every field against what its type declares.
 
     See `fedcore.validation.check_annotated`. A relation between two fields is checked in the
     ``__post_init__`` of the subclass, which calls that of this class first.
-
-    Attributes
-    ----------
-    n_components : int
-        Columns of the basis or factor.
-    start : ndarray of shape (n_features, n_components), optional
-        Basis to start from, orthonormalised first; drawn at random when not given.
 
     Raises
     ------
@@ -34,11 +27,24 @@ class Parameters:
         For a value out of the range of its field.
     """
 
-    n_components: Count
-    start: np.ndarray | None = dataclasses.field(default=None, kw_only=True)
-
     def __post_init__(self) -> None:
         check_annotated(type(self), vars(self))
+
+
+@dataclass(frozen=True)
+class Parameters(Checked):
+    """Base of the ``Params`` of algorithms that learn a subspace.
+
+    Attributes
+    ----------
+    n_components : int
+        Columns of the basis or factor.
+    start : ndarray of shape (n_features, n_components), optional
+        Basis to start from, orthonormalised first; drawn at random when not given.
+    """
+
+    n_components: Count
+    start: np.ndarray | None = dataclasses.field(default=None, kw_only=True)
 
 
 class Description(NamedTuple):
@@ -68,7 +74,7 @@ def describe(params: type) -> list[Description]:
         section = inspect.cleandoc(owner.__doc__ or "").partition("Attributes\n----------\n")[2]
         for names, text in re.findall(r"^(\w[\w, ]*) :.*\n((?: {4}.*\n?)+)", section, re.M):
             said |= dict.fromkeys(names.split(", "), " ".join(text.split()))
-    plain = not issubclass(params, Parameters)
+    plain = not issubclass(params, Checked)
     # Nothing checks a plain dataclass, whose annotations may be for type checkers alone.
     checks = {} if plain else declared(params)
     found = []

@@ -10,10 +10,11 @@ import numpy as np
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
-from fedcore.parts import representation_starts
+from fedcore.parts import participation, representation_starts
 from fedcore.parts.params import Parameters
+from fedcore.parts.participation import Participation
 from fedcore.problems.clients import Labelled
-from fedcore.validation import Count, CountOrZero, NonNegative, Positive, one_of, real
+from fedcore.validation import Count, CountOrZero, NonNegative, Positive, one_of
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Params(Parameters):
     step: Positive = 0.25
     head_sigma: Positive = 1.0
     head_step: Positive = 0.25
-    participation: Annotated[float, real(above=0, most=1)] = 1.0
+    participation: Participation = 1.0
     batch: Count | None = None
     fresh: bool = False
     init: Annotated[str, one_of(representation_starts.METHODS)] = "moments"
@@ -94,14 +95,11 @@ class Params(Parameters):
 
     def n_participants(self, n_clients: int) -> int:
         """Return the number of clients that take part in a round."""
-        return max(1, round(self.participation * n_clients))
+        return participation.number(self.participation, n_clients)
 
     def participants(self, n_clients: int, rng: np.random.Generator) -> list[int] | None:
         """Draw the clients of a round; None for all of them."""
-        if self.participation == 1:
-            return None
-        drawn = rng.choice(n_clients, self.n_participants(n_clients), replace=False)
-        return sorted(drawn.tolist())
+        return participation.drawn(self.participation, n_clients, rng)
 
 
 def communication(params: Params, shape: Shape, rows: int) -> Cost:

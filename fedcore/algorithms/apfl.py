@@ -1,0 +1,85 @@
+"""APFL: every client mixes the server's network with one of its own, and trains both.
+
+Deng, Kamani & Mahdavi, *Adaptive personalized federated learning* (arXiv:2003.13461, 2020),
+Algorithm 1 with a fixed mixture weight α. In every round a share r of the clients makes E epochs,
+in each step with one batch for both networks:
+
+    wᵢ ← wᵢ − η ∇fᵢ(wᵢ),    vᵢ ← vᵢ − η ∇_v fᵢ(v̄ᵢ),    v̄ᵢ = α vᵢ + (1 − α) wᵢ,
+
+wᵢ from the server's w, which becomes the mean of the wᵢ. Client i uses α vᵢ + (1 − α) w, here with
+the newest w. With α = 0 the w are those of FedAvg, and clients use them. (The authors' code of
+Collins et al., ICML 2021, mixes α vᵢ + α wᵢ.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+
+from fedcore import deep
+from fedcore.deep import models, rounds, settings
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
+from fedcore.problems.clients import Labelled
+from fedcore.validation import real
+
+if TYPE_CHECKING:
+    from fedcore.deep.networks import Batch, Tensor
+
+PAPER = "fedrep"
+TASK = "classifiers"
+
+
+@dataclass(frozen=True)
+class Params(settings.Params):
+    """Parameters of `fedcore.deep.settings`, and this.
+
+    Attributes
+    ----------
+    mixture : float
+        α, weight of a client's own network.
+    """
+
+    mixture: Annotated[float, real(least=0, most=1)] = 0.25
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run APFL; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``parameters`` of shape (p,), the last w, and ``models``, a list of the clients' mixtures.
+    """
+    learner, alpha = deep.learner(params, federation), params.mixture
+
+    def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
+        def gradient(both: Tensor, batch: Batch) -> Tensor:
+            w, v = both.chunk(2)
+            mixed = learner.whole.gradient(alpha * v + (1 - alpha) * w, batch)
+            return learner.join(learner.whole.gradient(w, batch), alpha * mixed)
+
+        batches = learner.batches(learner.samples(data), state.rng, params.epochs)
+        both = learner.descend(np.concatenate([w, state.own]), gradient, batches)
+        w, state.own = np.split(both, 2)
+        return w
+
+    def mixtures(w: np.ndarray) -> list[np.ndarray]:
+        return [alpha * v + (1 - alpha) * w for v in federation.client_state("own")]
+
+    w = rounds.begin(federation, learner, rng, keep=lambda w: w)
+    record(0, classifiers=learner.personal(w, mixtures(w)))
+    for t in record.rounds(params.rounds):
+        chosen = params.participants(federation.shape.n_clients, rng)
+        federation.broadcast(w, to=chosen)
+        w = federation.mean(update, of=chosen)
+        record(t, classifiers=learner.personal(w, mixtures(w)))
+    return {"parameters": w, "models": mixtures(w)}
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """Return the cost: w down and wᵢ up in every round, and the seed of the first network."""
+    size = models.sizes(params.model, shape.n_features).whole
+    return params.cost(shape, up=size, down=size, once=1)

@@ -1,0 +1,82 @@
+"""Ditto: FedAvg, and beside it a network of each client's own that is held near the server's.
+
+Li, Hu, Beirami & Smith, *Ditto: fair and robust federated learning through personalization* (ICML
+2021), Algorithm 1. In every round a share r of the clients makes E epochs on each of
+
+    fᵢ(w)    from the server's w, which the server averages,
+    fᵢ(v) + λ/2 ‖v − w‖²    from its own vᵢ, with the w that came down.
+
+Client i uses vᵢ. Both descents take the same batches. With λ = 0 the vᵢ are those of Local Only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedcore import deep
+from fedcore.deep import models, rounds, settings
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
+from fedcore.problems.clients import Labelled
+from fedcore.validation import NonNegative
+
+if TYPE_CHECKING:
+    from fedcore.deep.networks import Batch, Tensor
+
+PAPER = "fedrep"
+TASK = "classifiers"
+
+
+@dataclass(frozen=True)
+class Params(settings.Params):
+    """Parameters of `fedcore.deep.settings`, and this.
+
+    Attributes
+    ----------
+    strength : float
+        λ, weight of the penalty.
+    """
+
+    strength: NonNegative = 0.75
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run Ditto; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``parameters`` of shape (p,), the last w, and ``models``, a list of the clients' vᵢ.
+    """
+    learner = deep.learner(params, federation)
+
+    def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
+        anchor = learner.tensor(w)
+
+        def gradient(v: Tensor, batch: Batch) -> Tensor:
+            return learner.whole.gradient(v, batch) + params.strength * (v - anchor)
+
+        batches = learner.batches(learner.samples(data), state.rng, params.epochs)
+        state.own = learner.descend(state.own, gradient, batches)
+        return learner.descend(w, learner.whole.gradient, batches)
+
+    def networks(w: np.ndarray) -> Any:
+        return learner.personal(w, federation.client_state("own"))
+
+    w = rounds.begin(federation, learner, rng, keep=lambda w: w)
+    record(0, classifiers=networks(w))
+    for t in record.rounds(params.rounds):
+        chosen = params.participants(federation.shape.n_clients, rng)
+        federation.broadcast(w, to=chosen)
+        w = federation.mean(update, of=chosen)
+        record(t, classifiers=networks(w))
+    return {"parameters": w, "models": list(federation.client_state("own"))}
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """Return the cost: w down and wᵢ up in every round, and the seed of the first network."""
+    size = models.sizes(params.model, shape.n_features).whole
+    return params.cost(shape, up=size, down=size, once=1)

@@ -1,0 +1,53 @@
+"""FedAvg: chosen clients train the server's network, and the server takes the mean.
+
+McMahan, Moore, Ramage, Hampson & Agüera y Arcas, *Communication-efficient learning of deep networks
+from decentralized data* (AISTATS 2017), Algorithm 1. In every round a share r of the clients makes
+E epochs of stochastic gradient descent on its own loss fᵢ:
+
+    wᵢ ← SGD(fᵢ, from w),    w ← mean wᵢ.
+
+As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is not weighted and the descent
+has momentum. With ``fine_tune`` it is their FedAvg+FT: after the last round, every client trains
+the head of w for so many epochs, which gives one more record.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fedcore import deep
+from fedcore.deep import models, rounds
+from fedcore.deep.settings import Tuned
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
+from fedcore.problems.clients import Labelled
+
+PAPER = "fedrep"
+TASK = "classifiers"
+COLUMNS = rounds.FINE_TUNED
+Params = Tuned
+
+
+def run(federation: Federation, params: Tuned, rng: np.random.Generator, record: Any) -> dict:
+    """Run FedAvg; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``parameters`` of shape (p,), the last w.
+    """
+    learner = deep.learner(params, federation)
+
+    def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
+        batches = learner.batches(learner.samples(data), state.rng, params.epochs)
+        return learner.descend(w, learner.whole.gradient, batches)
+
+    return rounds.average_networks(federation, learner, params, rng, record, update)
+
+
+def communication(params: Tuned, shape: Shape) -> Cost:
+    """Return the cost: w down and wᵢ up in every round, w to all clients for fine-tuning."""
+    size = models.sizes(params.model, shape.n_features).whole
+    return rounds.cost_of_networks(params, shape, size)

@@ -1,0 +1,52 @@
+"""FedPer: clients train a shared body and a head of their own together.
+
+Arivazhagan, Aggarwal, Singh & Choudhary, *Federated learning with personalization layers*
+(arXiv:1912.00818, 2019), Algorithms 1 and 2. In every round a share r of the clients makes E epochs
+on its loss fᵢ of body φ and head hᵢ at once:
+
+    (φᵢ, hᵢ) ← SGD(fᵢ, from (φ, hᵢ)),    φ ← mean φᵢ.
+
+Heads stay with the clients. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is
+not weighted and the head is the last layer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fedcore import deep
+from fedcore.deep import models, rounds
+from fedcore.deep.settings import Params as Params
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
+from fedcore.problems.clients import Labelled
+
+PAPER = "fedrep"
+TASK = "classifiers"
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run FedPer; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``body``, the last φ, and ``heads`` of shape (n_clients, ·).
+    """
+    learner = deep.learner(params, federation)
+
+    def update(data: Labelled, state: Any, body: np.ndarray) -> np.ndarray:
+        batches = learner.batches(learner.samples(data), state.rng, params.epochs)
+        w = np.concatenate([body, state.own])
+        body, state.own = learner.split(learner.descend(w, learner.whole.gradient, batches))
+        return body
+
+    return rounds.average_bodies(federation, learner, params, rng, record, update)
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """Return the cost: φ down and φᵢ up in every round, and the seed of the first network."""
+    size = models.sizes(params.model, shape.n_features).body
+    return rounds.cost_of_bodies(params, shape, size)

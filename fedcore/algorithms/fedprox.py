@@ -1,0 +1,75 @@
+"""FedProx: FedAvg whose clients are held near the server's network by a quadratic penalty.
+
+Li, Sahu, Zaheer, Sanjabi, Talwalkar & Smith, *Federated optimization in heterogeneous networks*
+(MLSys 2020), Algorithm 2. In every round a share r of the clients makes E epochs on
+
+    fᵢ(v) + μ/2 ‖v − w‖²    from v = w,
+
+and the server takes the mean. Without the penalty, μ = 0, it is FedAvg. As in Collins, Hassani,
+Mokhtari & Shakkottai (ICML 2021), clients are drawn uniformly and the descent has momentum (in the
+authors' code the penalty's gradient enters the momentum a second time; not so here). ``fine_tune``
+gives FedProx+FT, as for `fedcore.algorithms.fedavg`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedcore import deep
+from fedcore.deep import models, rounds
+from fedcore.deep.settings import Tuned
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
+from fedcore.problems.clients import Labelled
+from fedcore.validation import NonNegative
+
+if TYPE_CHECKING:
+    from fedcore.deep.networks import Batch, Tensor
+
+PAPER = "fedrep"
+TASK = "classifiers"
+COLUMNS = rounds.FINE_TUNED
+
+
+@dataclass(frozen=True)
+class Params(Tuned):
+    """Parameters of `fedcore.deep.settings`, and this.
+
+    Attributes
+    ----------
+    strength : float
+        μ, weight of the penalty.
+    """
+
+    strength: NonNegative = 0.1
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run FedProx; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``parameters`` of shape (p,), the last w.
+    """
+    learner = deep.learner(params, federation)
+
+    def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
+        anchor = learner.tensor(w)
+
+        def gradient(v: Tensor, batch: Batch) -> Tensor:
+            return learner.whole.gradient(v, batch) + params.strength * (v - anchor)
+
+        batches = learner.batches(learner.samples(data), state.rng, params.epochs)
+        return learner.descend(w, gradient, batches)
+
+    return rounds.average_networks(federation, learner, params, rng, record, update)
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """Return the cost: w down and wᵢ up in every round, w to all clients for fine-tuning."""
+    size = models.sizes(params.model, shape.n_features).whole
+    return rounds.cost_of_networks(params, shape, size)

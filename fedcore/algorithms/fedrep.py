@@ -1,0 +1,75 @@
+"""FedRep: clients first train a head of their own, then the shared representation under it.
+
+Collins, Hassani, Mokhtari & Shakkottai, *Exploiting shared representations for personalized
+federated learning* (ICML 2021), Algorithm 1. In every round a share r of the clients makes τ_h
+epochs on its head, with the representation φ fixed, and then τ_φ epochs on φ, with the head fixed:
+
+    hᵢ ← SGD(fᵢ(·, φ), from hᵢ),    φᵢ ← SGD(fᵢ(hᵢ, ·), from φ),    φ ← mean φᵢ.
+
+Heads stay with the clients; the head is the last layer. τ_h is ``head_epochs`` and τ_φ is
+``epochs``. For linear regression see `fedcore.algorithms.fedrep_linear`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedcore import deep
+from fedcore.deep import models, rounds, settings
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
+from fedcore.problems.clients import Labelled
+from fedcore.validation import CountOrZero
+
+if TYPE_CHECKING:
+    from fedcore.deep.networks import Batch, Tensor
+
+PAPER = "fedrep"
+TASK = "classifiers"
+
+
+@dataclass(frozen=True)
+class Params(settings.Params):
+    """Parameters of `fedcore.deep.settings`, and this.
+
+    Attributes
+    ----------
+    head_epochs : int
+        τ_h, passes over a client's samples for the head, before those for the representation.
+    """
+
+    head_epochs: CountOrZero = 10
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run FedRep; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``body``, the last φ, and ``heads`` of shape (n_clients, ·).
+    """
+    learner = deep.learner(params, federation)
+
+    def update(data: Labelled, state: Any, body: np.ndarray) -> np.ndarray:
+        features = learner.features(body, data)  # while φ is fixed
+        batches = learner.batches(features, state.rng, params.head_epochs)
+        state.own = learner.descend(state.own, learner.head.gradient, batches)
+        head = learner.tensor(state.own)
+
+        def gradient(phi: Tensor, batch: Batch) -> Tensor:
+            return learner.whole.gradient(learner.join(phi, head), batch)[: len(phi)]
+
+        batches = learner.batches(learner.samples(data), state.rng, params.epochs)
+        return learner.descend(body, gradient, batches)
+
+    return rounds.average_bodies(federation, learner, params, rng, record, update)
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """Return the cost: φ down and φᵢ up in every round, and the seed of the first network."""
+    size = models.sizes(params.model, shape.n_features).body
+    return rounds.cost_of_bodies(params, shape, size)

@@ -1,0 +1,53 @@
+"""Local Only: every client trains a network of its own, without any exchange.
+
+The baseline of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Table 1. A client trains in the
+rounds in which it would take part in a federated method, so that r = 1 gives it T rounds of E
+epochs. All clients begin with the same network, as in the authors' code: they draw it from one
+seed, the only number that is sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fedcore import deep
+from fedcore.deep import rounds
+from fedcore.deep.settings import Params as Params
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
+from fedcore.problems.clients import Labelled
+
+PAPER = "fedrep"
+TASK = "classifiers"
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run Local Only; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``models``, a list of the clients' parameters.
+    """
+    learner = deep.learner(params, federation)
+
+    def update(data: Labelled, state: Any, message: Any) -> None:
+        batches = learner.batches(learner.samples(data), state.rng, params.epochs)
+        state.own = learner.descend(state.own, learner.whole.gradient, batches)
+
+    def networks() -> Any:
+        return learner.personal(rounds.NOTHING, federation.client_state("own"))
+
+    rounds.begin(federation, learner, rng, keep=lambda w: w)
+    record(0, classifiers=networks())
+    for t in record.rounds(params.rounds):
+        federation.local(update, of=params.participants(federation.shape.n_clients, rng))
+        record(t, classifiers=networks())
+    return {"models": list(federation.client_state("own"))}
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """Return the cost: the seed of the first network."""
+    return Cost(0, 0, shape.n_clients)

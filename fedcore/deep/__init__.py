@@ -1,0 +1,42 @@
+"""Networks that clients train: the only room that imports PyTorch, the extra ``fedcore[deep]``.
+
+A network's parameters are one vector, the body's first and then the head's. Vectors are what
+crosses between server and clients and what clients keep, so that the ledger counts them and the
+server averages them as any other array; a method reads like its paper,
+``w = federation.mean(update, of=chosen)``. What is known of a network without training it (sizes,
+splits, the first vector) needs no PyTorch, nor do the hyper-parameters: the plan, the closed forms
+of the cost and `fedcore algorithms` work without it. `learner` gives a run what does the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fedcore.deep.settings import Params
+from fedcore.errors import FedcoreError
+from fedcore.federation.federation import Federation
+
+if TYPE_CHECKING:
+    from fedcore.deep.training import Learner
+
+
+def learner(params: Params, federation: Federation) -> Learner:
+    """Return what trains and evaluates the network of `params` on the clients' data.
+
+    Raises
+    ------
+    FedcoreError
+        Without PyTorch.
+    InputError
+        When the clients' data do not fit the network or the batches.
+    """
+    try:
+        from fedcore.deep.training import Learner
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise FedcoreError(
+            "networks need PyTorch: install it with pip install torch, or pip install '.[deep]' "
+            "in fedcore's checkout"
+        ) from error
+    return Learner(params, federation.clients)

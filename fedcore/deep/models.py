@@ -1,0 +1,146 @@
+"""Networks of the papers, as tables of layers, with everything that is known without training.
+
+``cifar10_cnn``, ``cifar100_cnn``, ``femnist_mlp`` and ``sent140_lstm`` are those of Collins,
+Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, with the widths and the dropout of the
+authors' code; ``tiny_mlp`` is for tests and examples. Every head is the last fully connected layer
+(of `cifar100_cnn` and `sent140_lstm` with the dropout before it), so that the body's output is the
+representation. The outputs are scores; their cross-entropy is the loss. In the authors' code the
+LSTM runs over a reshaped, hence scrambled, sequence, and the MLP ends in a second softmax; not so
+here.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcore.deep.layers import Convolution, Dense, Dropout, Layer, Lstm, Pool, Relu, Size
+from fedcore.errors import InputError
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network.
+
+    Attributes
+    ----------
+    sample : tuple of int
+        Shape of a sample; −1 is whatever the number of features gives.
+    body, head : tuple of Layer
+        The representation, and the head on it.
+    lower : int
+        Layers of the body that are LG-FedAvg's local representation (Appendix A.2).
+    """
+
+    sample: Size
+    body: tuple[Layer, ...]
+    head: tuple[Layer, ...]
+    lower: int
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return self.head[-1].output(())[0]
+
+
+def _cnn(maps: int, *widths: int) -> tuple[Layer, ...]:
+    """Two convolutions with 64 and `maps` kernels, and then fully connected layers."""
+    convolutions = (Convolution(64, 5), Relu(), Pool(), Convolution(maps, 5), Relu(), Pool())
+    return sum(((Dense(width), Relu()) for width in widths), convolutions)
+
+
+MODELS = {
+    "cifar10_cnn": Model((3, 32, 32), _cnn(64, 120, 64), (Dense(10),), lower=6),
+    "cifar100_cnn": Model((3, 32, 32), _cnn(128, 256, 128), (Dropout(0.6), Dense(100)), lower=6),
+    "femnist_mlp": Model(
+        (-1,),
+        (Dense(512), Relu(), Dense(256), Relu(), Dense(64), Relu()),
+        (Dense(10),),
+        lower=6,
+    ),
+    "sent140_lstm": Model(
+        (-1, 300),  # words × GloVe's vector of a word
+        (Lstm(128), Dense(10), Relu()),
+        (Dropout(0.5), Dense(2)),
+        lower=1,
+    ),
+    "tiny_mlp": Model((-1,), (Dense(4), Relu()), (Dense(3),), lower=2),
+}
+
+
+def sample_shape(name: str, n_features: int) -> Size:
+    """Return the shape in which the model `name` takes a sample of this many features.
+
+    Raises
+    ------
+    InputError
+        When there is none.
+    """
+    sample = MODELS[name].sample
+    known = math.prod(side for side in sample if side > 0)
+    if n_features % known or (-1 not in sample and n_features != known):
+        sides = " × ".join("any" if side < 0 else str(side) for side in sample)
+        raise InputError(f"{name} takes samples of {sides} numbers, and these have {n_features}")
+    return tuple(n_features // known if side < 0 else side for side in sample)
+
+
+def size(layers: tuple[Layer, ...], shape: Size) -> int:
+    """Return the number of parameters of layers that take samples of this shape."""
+    total = 0
+    for layer in layers:
+        total += sum(math.prod(p.shape) for p in layer.parameters(shape))
+        shape = layer.output(shape)
+    return total
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Numbers of parameters.
+
+    Attributes
+    ----------
+    whole, body, head : int
+        Of the network, the representation and the head.
+    lower : int
+        Of LG-FedAvg's local representation.
+    """
+
+    whole: int
+    body: int
+    lower: int
+
+    @property
+    def head(self) -> int:
+        """Of the head."""
+        return self.whole - self.body
+
+
+def sizes(name: str, n_features: int) -> Sizes:
+    """Return the numbers of parameters of the model `name` for samples of `n_features` numbers."""
+    model, shape = MODELS[name], sample_shape(name, n_features)
+    parts = model.body + model.head, model.body, model.body[: model.lower]
+    return Sizes(*(size(part, shape) for part in parts))
+
+
+@functools.lru_cache(maxsize=1)  # all clients of a run hold this one array
+def start(name: str, n_features: int, seed: int, dtype: np.dtype) -> np.ndarray:
+    """Draw the first parameters, in PyTorch's distributions; the same for the same seed.
+
+    Returns
+    -------
+    ndarray of shape (p,)
+        Read-only.
+    """
+    model, shape = MODELS[name], sample_shape(name, n_features)
+    rng, drawn = np.random.default_rng(seed), []
+    for layer in model.body + model.head:
+        drawn += [
+            rng.uniform(-p.bound, p.bound, math.prod(p.shape)) for p in layer.parameters(shape)
+        ]
+        shape = layer.output(shape)
+    first = np.concatenate(drawn).astype(dtype)
+    first.flags.writeable = False
+    return first

@@ -1,0 +1,102 @@
+"""Layers that compute: outputs, and gradients of the cross-entropy, at a vector of parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor as Tensor
+from torch.nn import functional as F
+
+from fedcore.deep import layers as kinds
+from fedcore.deep.layers import Layer, Size
+
+
+class Batch(NamedTuple):
+    """Samples of one step: inputs (m, …), classes (m,), and the seed of dropout, if any."""
+
+    x: Tensor
+    y: Tensor
+    noise: int | None = None
+
+
+class Network:
+    """Layers in their order, on samples of a given shape.
+
+    Parameters
+    ----------
+    layers : tuple of Layer
+    shape : tuple of int
+        Shape of a sample.
+
+    Attributes
+    ----------
+    size : int
+        Number of parameters.
+    output : tuple of int
+        Shape of the output.
+    random : bool
+        Whether training needs random numbers.
+    """
+
+    def __init__(self, layers: tuple[Layer, ...], shape: Size) -> None:
+        self._layers, self._shapes = layers, []
+        for layer in layers:
+            self._shapes.append([p.shape for p in layer.parameters(shape)])
+            shape = layer.output(shape)
+        self.output = shape
+        self._sizes = [math.prod(s) for shapes in self._shapes for s in shapes]
+        self.size = sum(self._sizes)
+        self.random = any(isinstance(layer, kinds.Dropout) for layer in layers)
+
+    def apply(self, w: Tensor, x: Tensor) -> Tensor:
+        """Return the outputs at the parameters `w`, without dropout."""
+        with torch.no_grad():
+            return self._outputs(self._tensors(w), x, None)
+
+    def gradient(self, w: Tensor, batch: Batch) -> Tensor:
+        """Return the gradient in `w` of the mean cross-entropy of a batch."""
+        tensors = [part.detach().requires_grad_() for part in self._tensors(w)]
+        noise = None if batch.noise is None else torch.Generator().manual_seed(batch.noise)
+        loss = F.cross_entropy(self._outputs(tensors, batch.x, noise), batch.y)
+        return torch.cat([part.flatten() for part in torch.autograd.grad(loss, tensors)])
+
+    def _tensors(self, w: Tensor) -> list[Tensor]:
+        """Return the tensors of all layers as views of the vector."""
+        shapes = [shape for of_layer in self._shapes for shape in of_layer]
+        return [p.view(s) for p, s in zip(w.split(self._sizes), shapes, strict=True)]
+
+    def _outputs(self, tensors: list[Tensor], x: Tensor, noise: torch.Generator | None) -> Tensor:
+        left = iter(tensors)
+        for layer, shapes in zip(self._layers, self._shapes, strict=True):
+            own = [next(left) for _ in shapes]
+            x = COMPUTE[type(layer)](layer, x, noise, *own)
+        return x
+
+
+def _dropped(layer: kinds.Dropout, x: Tensor, noise: torch.Generator | None) -> Tensor:
+    if noise is None:
+        return x
+    kept = torch.rand(x.shape, generator=noise, dtype=x.dtype) >= layer.share
+    return x * kept / (1 - layer.share)
+
+
+def _last_output(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tensor:
+    nothing = x.new_zeros(1, len(x), layer.width)
+    options = {"has_biases": True, "num_layers": 1, "dropout": 0.0, "train": False}
+    return torch.lstm(x, (nothing, nothing), own, **options, bidirectional=False, batch_first=True)[
+        1
+    ][0]
+
+
+# ``(layer, inputs, generator of dropout, *tensors) -> outputs``
+COMPUTE: dict[type[Layer], Callable[..., Tensor]] = {
+    kinds.Convolution: lambda layer, x, noise, weight, constant: F.conv2d(x, weight, constant),
+    kinds.Dense: lambda layer, x, noise, weight, constant: F.linear(x.flatten(1), weight, constant),
+    kinds.Dropout: _dropped,
+    kinds.Lstm: _last_output,
+    kinds.Pool: lambda layer, x, noise: F.max_pool2d(x, 2),
+    kinds.Relu: lambda layer, x, noise: F.relu(x),
+}

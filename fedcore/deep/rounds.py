@@ -1,0 +1,130 @@
+"""Rounds that several methods share: an average of networks or of bodies, and fine-tuning.
+
+All methods begin alike: the server draws the seed of the first network, then the clients of each
+round. So competing methods share both, if they have the seed of the run in common. Clients that
+keep parameters get this seed, one number each, and draw the network themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedcore.deep.settings import Params, Tuned
+from fedcore.federation.execution import Step
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
+from fedcore.problems.clients import Labelled
+
+if TYPE_CHECKING:
+    from fedcore.deep.training import Learner
+
+FINE_TUNED = {"fine_tuned": ("epochs", "epochs in which every client has trained its head alone")}
+NOTHING = np.empty(0)  # what the server holds when it holds no parameters
+
+
+def drawn_seed(rng: np.random.Generator) -> int:
+    """Draw the seed of the first network."""
+    return int(rng.integers(2**63))
+
+
+def begin(
+    federation: Federation,
+    learner: Learner,
+    rng: np.random.Generator,
+    keep: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """Send the seed of the first network to all clients; return the network's parameters.
+
+    Every client keeps in ``state.own`` what `keep` takes of them.
+    """
+
+    def first(data: Labelled, state: Any, seed: int) -> None:
+        state.own = keep(learner.start(seed))
+
+    seed = drawn_seed(rng)
+    federation.broadcast(seed)
+    federation.local(first)
+    return learner.start(seed)
+
+
+def average_networks(
+    federation: Federation,
+    learner: Learner,
+    params: Tuned,
+    rng: np.random.Generator,
+    record: Any,
+    update: Step,
+) -> dict[str, Any]:
+    """Replace the server's network by the mean of ``update``'s replies to it, round by round."""
+    w = learner.start(drawn_seed(rng))
+    record(0, classifiers=learner.shared(w), counts={"fine_tuned": 0})
+    for t in record.rounds(params.rounds):
+        chosen = params.participants(federation.shape.n_clients, rng)
+        federation.broadcast(w, to=chosen)
+        w = federation.mean(update, of=chosen)
+        record(t, classifiers=learner.shared(w), counts={"fine_tuned": 0})
+    fine_tune(federation, learner, params, record, w)
+    return {"parameters": w}
+
+
+def cost_of_networks(params: Tuned, shape: Shape, size: int) -> Cost:
+    """Cost of `average_networks` of networks with `size` parameters."""
+    return params.cost(shape, up=size, down=size, once=size if params.fine_tune else 0)
+
+
+def fine_tune(
+    federation: Federation, learner: Learner, params: Tuned, record: Any, w: np.ndarray
+) -> None:
+    """Let every client train the head of `w` by itself, and record what comes out, if asked for.
+
+    Collins et al. (ICML 2021), Section 5.2: +FT trains the head of the last network for ten epochs.
+    """
+    if not params.fine_tune or record.ended:
+        return
+
+    def tune(data: Labelled, state: Any, w: np.ndarray) -> None:
+        body, head = learner.split(w)
+        batches = learner.batches(learner.features(body, data), state.rng, params.fine_tune)
+        state.tuned = learner.descend(head, learner.head.gradient, batches)
+
+    federation.broadcast(w)
+    federation.local(tune)
+    body, _ = learner.split(w)
+    networks = learner.networks(w, body, federation.client_state("tuned"))
+    record(params.rounds + 1, classifiers=networks, counts={"fine_tuned": params.fine_tune})
+
+
+def average_bodies(
+    federation: Federation,
+    learner: Learner,
+    params: Params,
+    rng: np.random.Generator,
+    record: Any,
+    update: Step,
+) -> dict[str, Any]:
+    """Replace the server's body by the mean of ``update``'s replies to it, round by round.
+
+    The heads stay with the clients, in ``state.own``. A client that no round has chosen yet has
+    the first head.
+    """
+    w = begin(federation, learner, rng, lambda w: learner.split(w)[1])
+    body, _ = learner.split(w)
+
+    def networks() -> Any:
+        return learner.networks(body, body, federation.client_state("own"))
+
+    record(0, classifiers=networks())
+    for t in record.rounds(params.rounds):
+        chosen = params.participants(federation.shape.n_clients, rng)
+        federation.broadcast(body, to=chosen)
+        body = federation.mean(update, of=chosen)
+        record(t, classifiers=networks())
+    return {"body": body, "heads": np.array(federation.client_state("own"))}
+
+
+def cost_of_bodies(params: Params, shape: Shape, size: int) -> Cost:
+    """Cost of `average_bodies` of bodies with `size` parameters."""
+    return params.cost(shape, up=size, down=size, once=1)

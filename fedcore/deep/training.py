@@ -1,0 +1,175 @@
+"""Local training and evaluation of one network: what every method's client steps are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from fedcore.deep import models
+from fedcore.deep.networks import Batch, Network, Tensor
+from fedcore.deep.settings import Params
+from fedcore.errors import InputError
+from fedcore.problems.clients import Clients, Labelled
+
+Gradient = Callable[[Tensor, Batch], Tensor]
+Vectors = np.ndarray | Sequence[np.ndarray]  # one for all clients, or one each
+ROWS = 1000  # samples that are evaluated at once
+
+
+class Learner:
+    """The network of a run, and how its clients train it; it holds no parameters.
+
+    Parameters
+    ----------
+    params : Params
+    clients : Clients
+        Checked against the network and the batches, once for the run.
+
+    Attributes
+    ----------
+    whole, body, head : Network
+        Their vectors: that of `whole` is the body's followed by the head's.
+    sizes : models.Sizes
+
+    Raises
+    ------
+    InputError
+        For a client with fewer samples than a batch, or with a label that is no class.
+    """
+
+    def __init__(self, params: Params, clients: Clients) -> None:
+        model = models.MODELS[params.model]
+        self._shape = models.sample_shape(params.model, clients.n_features)
+        self._params, self._n_features = params, clients.n_features
+        self._dtype = np.result_type(*clients.dtypes)
+        self.sizes = models.sizes(params.model, clients.n_features)
+        self.body = Network(model.body, self._shape)
+        self.head = Network(model.head, self.body.output)
+        self.whole = Network(model.body + model.head, self._shape)
+        for i, (samples, _) in enumerate(clients.shapes):
+            if params.batch is not None and samples < params.batch:
+                raise InputError(
+                    f"client {i} has {samples} samples, fewer than batch = {params.batch}: take a "
+                    "smaller batch or leave the client out"
+                )
+            _require_classes(clients.labelled(i).y, model.classes, f"client {i}", params.model)
+
+    def start(self, seed: int) -> np.ndarray:
+        """Return the first parameters, the same for server and clients that know the seed."""
+        return models.start(self._params.model, self._n_features, seed, self._dtype)
+
+    def split(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return body and head of a vector of all parameters."""
+        return w[: self.sizes.body], w[self.sizes.body :]
+
+    def samples(self, data: Labelled) -> Batch:
+        """Return all samples of a client as one batch."""
+        return Batch(self._inputs(data.X), torch.from_numpy(data.y).long())
+
+    def features(self, body: np.ndarray, data: Labelled) -> Batch:
+        """Return all samples of a client as the body represents them, for training the head.
+
+        The body's output does not change while only the head is trained, so one pass serves all
+        epochs.
+        """
+        x, y, _ = self.samples(data)
+        return Batch(_in_pieces(self.body, body, x), y)
+
+    def batches(self, samples: Batch, rng: np.random.Generator, epochs: int) -> list[Batch]:
+        """Return the batches of some epochs, each in a new random order of the samples."""
+        found, step = [], self._params.batch or len(samples.y)
+        for _ in range(epochs):
+            order = torch.from_numpy(rng.permutation(len(samples.y)))
+            parts = samples.x[order].split(step), samples.y[order].split(step)
+            seeds = rng.integers(2**63, size=len(parts[0])).tolist() if self.whole.random else []
+            found += [
+                Batch(x, y, seeds[i] if seeds else None)
+                for i, (x, y) in enumerate(zip(*parts, strict=True))
+            ]
+        return found
+
+    def descend(self, w: np.ndarray, gradient: Gradient, batches: Sequence[Batch]) -> np.ndarray:
+        """Make a step of gradient descent with momentum for every batch, from `w`; return the end.
+
+        ``u ← momentum · u + gradient(w, batch)`` from u = 0, and ``w ← w − rate · u``, as PyTorch's
+        SGD. All local training in this package is this loop.
+        """
+        end = self.tensor(w)
+        step = torch.zeros_like(end)
+        for batch in batches:
+            step.mul_(self._params.momentum).add_(gradient(end, batch))
+            end.sub_(step, alpha=self._params.rate)
+        return end.numpy()
+
+    @staticmethod
+    def tensor(w: np.ndarray) -> Tensor:
+        """Return a copy as a tensor."""
+        return torch.tensor(w)
+
+    @staticmethod
+    def join(*parts: Tensor) -> Tensor:
+        """Return vectors one after the other."""
+        return torch.cat(parts)
+
+    def networks(self, held: np.ndarray, bodies: Vectors, heads: Vectors) -> Networks:
+        """Return the clients' networks for the recorder; `held` is what the server holds."""
+        return Networks(self, held, bodies, heads)
+
+    def shared(self, w: np.ndarray) -> Networks:
+        """Return one network for all clients, which the server holds."""
+        return self.networks(w, *self.split(w))
+
+    def personal(self, held: np.ndarray, models: Sequence[np.ndarray]) -> Networks:
+        """Return a network for each client."""
+        bodies, heads = zip(*map(self.split, models), strict=True)
+        return self.networks(held, bodies, heads)
+
+    def _inputs(self, X: np.ndarray) -> Tensor:
+        return torch.from_numpy(X).view(-1, *self._shape)
+
+
+@dataclass(frozen=True)
+class Networks:
+    """A network for every client; see `fedcore.iterates.Classifiers`."""
+
+    learner: Learner
+    held: np.ndarray
+    bodies: Vectors
+    heads: Vectors
+
+    def parameters(self) -> Iterator[np.ndarray]:
+        """Yield every vector once."""
+        for vectors in (self.bodies, self.heads):
+            yield from [vectors] if isinstance(vectors, np.ndarray) else vectors
+
+    def scores(self, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the scores of the classes, (m_i, classes), for each client's samples."""
+        inputs = [self.learner._inputs(np.ascontiguousarray(X)) for X in samples]
+        features = _apply(self.learner.body, self.bodies, inputs)
+        return [s.numpy() for s in _apply(self.learner.head, self.heads, features)]
+
+
+def _apply(network: Network, vectors: Vectors, inputs: list[Tensor]) -> list[Tensor]:
+    """Return every client's outputs; one network for all takes all clients' samples together."""
+    if isinstance(vectors, np.ndarray):
+        sizes = [len(x) for x in inputs]
+        return list(_in_pieces(network, vectors, torch.cat(inputs)).split(sizes))
+    return [_in_pieces(network, w, x) for w, x in zip(vectors, inputs, strict=True)]
+
+
+def _in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
+    vector = torch.tensor(w)
+    return torch.cat([network.apply(vector, piece) for piece in x.split(ROWS)])
+
+
+def _require_classes(y: np.ndarray, classes: int, who: str, model: str) -> None:
+    wrong = (y < 0) | (y >= classes) | (y != np.floor(y))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"{who} has the label {y[row]:g} at row {row}: {model} takes the classes 0 to "
+            f"{classes - 1}"
+        )

@@ -1,0 +1,23 @@
+"""Which clients take part in a round: a share of them, drawn without replacement."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+
+from fedcore.validation import real
+
+Participation = Annotated[float, real(above=0, most=1)]
+
+
+def number(share: float, n_clients: int) -> int:
+    """Return the number of clients in a round: rounded to the nearest, and at least 1."""
+    return max(1, round(share * n_clients))
+
+
+def drawn(share: float, n_clients: int, rng: np.random.Generator) -> list[int] | None:
+    """Draw the clients of a round; None for all of them."""
+    if share == 1:
+        return None
+    return sorted(rng.choice(n_clients, number(share, n_clients), replace=False).tolist())
