@@ -8,9 +8,10 @@ import pytest
 
 import fedcore
 from fedcore import algorithms
-from fedcore.api import execute, shared_basis
+from fedcore.api import execute
 from fedcore.errors import ConfigError, FedcoreError, InputError
 from fedcore.problems.problem import Problem
+from fedcore.tasks import shared_basis
 
 
 def test_a_result_holds_components_history_ledger_and_output(clients):

@@ -16,11 +16,14 @@ from fedcore.problems.clients import Clients, Labelled
 
 Gradient = Callable[[Tensor, Batch], Tensor]
 Vectors = np.ndarray | Sequence[np.ndarray]  # one for all clients, or one each
-ROWS = 1000  # samples that are evaluated at once
+ROWS = 25  # samples evaluated at once: what a core can hold in its cache
 
 
 class Learner:
     """The network of a run, and how its clients train it; it holds no parameters.
+
+    It limits PyTorch to one thread in this process: steps are small, clients and cells run side by
+    side, and results then do not depend on the number of cores.
 
     Parameters
     ----------
@@ -41,6 +44,7 @@ class Learner:
     """
 
     def __init__(self, params: Params, clients: Clients) -> None:
+        torch.set_num_threads(1)
         model = models.MODELS[params.model]
         self._shape = models.sample_shape(params.model, clients.n_features)
         self._params, self._n_features = params, clients.n_features

@@ -10,13 +10,14 @@ from conftest import FEATURES, RANK, cut, spectrum_matrix
 
 import fedcore
 from fedcore import metrics
-from fedcore.api import execute, shared_basis
+from fedcore.api import execute
 from fedcore.experiments.cell import run_cell
 from fedcore.federation.ledger import Cost
 from fedcore.history import History
 from fedcore.parts.eigensolvers import RULES, SOLVERS
 from fedcore.problems.problem import Problem
 from fedcore.problems.storage import save
+from fedcore.tasks import shared_basis
 
 ROUND = 4 * FEATURES * RANK  # scalars of one block of every client of the `clients` fixture
 EXACT_INNER = {"inner": "residual", "delta": 0.1}

@@ -12,6 +12,31 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
+
+from fedcore.federation.federation import Federation
+
+HOW = ("gather", "sum", "mean", "local")  # `observe` is outside the protocol
+
+
+def watch(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Watch the steps of a run; return where they hold arrays, their number, and the parameters.
+
+    The parameters of the run, whose arrays clients know, are for the caller to set.
+    """
+    found: dict[str, Any] = {"places": set(), "steps": 0, "params": None}
+
+    def watched(real: Any) -> Any:
+        def exchange(self: Federation, step: Any, **options: Any) -> Any:
+            found["steps"] += 1
+            found["places"] |= set(captured_arrays(step, found["params"]))
+            return real(self, step, **options)
+
+        return exchange
+
+    for how in HOW:
+        monkeypatch.setattr(Federation, how, watched(getattr(Federation, how)))
+    return found
 
 
 def captured_arrays(step: Any, params: Any = None) -> list[str]:

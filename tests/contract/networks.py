@@ -1,10 +1,18 @@
-"""Small problems of classification for tests of networks."""
+"""Small problems of classification, and methods for networks in their plainest form.
+
+The oracles use NumPy alone: the gradient of the small network ``tiny_mlp`` is written out.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from fedcore.problems.clients import Clients
+import numpy as np
+from contract.cases import Draws
+
+from fedcore.problems.clients import Clients, Labelled
 
 FEATURES, CLASSES, SIZES = 9, 3, (7, 12, 5, 12)
 
@@ -23,3 +31,174 @@ def images(sizes=SIZES, *, seed=7, draw=0, dtype=np.float64) -> Clients:
 def held_out(sizes=SIZES, *, seed=7, dtype=np.float64) -> Clients:
     """Other draws with the same forms, to measure on."""
     return images(sizes, seed=seed, draw=1, dtype=dtype)
+
+
+def tiny_gradient(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Gradient of the mean cross-entropy of ``tiny_mlp``, by hand."""
+    W, b, V, c = np.split(w, np.cumsum([4 * FEATURES, 4, 4 * CLASSES]))
+    W, V = W.reshape(4, FEATURES), V.reshape(CLASSES, 4)
+    h = np.maximum(x @ W.T + b, 0)
+    s = h @ V.T + c
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    e = (e / e.sum(axis=1, keepdims=True) - np.eye(CLASSES)[y.astype(int)]) / len(y)
+    inner = (e @ V) * (h > 0)
+    return np.concatenate([(inner.T @ x).ravel(), inner.sum(0), (e.T @ h).ravel(), e.sum(0)])
+
+
+BODY = 4 * FEATURES + 4  # parameters of the body of ``tiny_mlp``
+SIZE = BODY + 4 * CLASSES + CLASSES
+
+
+def first_network(draws: Draws) -> np.ndarray:
+    """Uniform in ±1/√(inputs of the layer), from the seed that the server draws."""
+    rng = np.random.default_rng(draws.server.integers(2**63))
+    shapes = (4 * FEATURES, FEATURES), (4, FEATURES), (4 * CLASSES, 4), (CLASSES, 4)
+    return np.concatenate([rng.uniform(-(n**-0.5), n**-0.5, size) for size, n in shapes])
+
+
+def chosen(draws: Draws, params: Any, n_clients: int) -> np.ndarray:
+    """The clients of a round, ascending."""
+    if params.participation == 1:
+        return np.arange(n_clients)
+    number = round(params.participation * n_clients)
+    return np.sort(draws.server.choice(n_clients, number, replace=False))
+
+
+def batches(rng: np.random.Generator, samples: int, params: Any, epochs: int) -> list[np.ndarray]:
+    """Rows of every batch: each epoch a new order, its last batch with the rest."""
+    orders = [rng.permutation(samples) for _ in range(epochs)]
+    step = params.batch or samples
+    return [order[i : i + step] for order in orders for i in range(0, samples, step)]
+
+
+def descend(w: np.ndarray, gradient: Any, rows: list[np.ndarray], params: Any) -> np.ndarray:
+    """Gradient descent with momentum."""
+    step = np.zeros_like(w)
+    for batch in rows:
+        step = params.momentum * step + gradient(w, batch)
+        w = w - params.rate * step
+    return w
+
+
+def loss_gradient(data: Labelled) -> Any:
+    """``(w, rows) -> gradient`` of a client's loss."""
+    return lambda w, rows: tiny_gradient(w, data.X[rows], data.y[rows])
+
+
+def plain_averaging(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
+    """FedAvg and FedProx, with or without fine-tuning."""
+    w, strength = first_network(draws), getattr(params, "strength", 0.0)
+    for _ in range(params.rounds):
+        new = []
+        for i in chosen(draws, params, len(clients)):
+            f = loss_gradient(clients.labelled(i))
+            pulled = lambda v, rows, f=f, w=w: f(v, rows) + strength * (v - w)  # noqa: E731
+            rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
+            new.append(descend(w, pulled, rows, params))
+        w = np.mean(new, axis=0)
+    found = [w] * len(clients)
+    for i in range(len(clients)) if params.fine_tune else ():
+        rows = batches(draws.clients[i], len(clients[i]), params, params.fine_tune)
+        f = loss_gradient(clients.labelled(i))
+        found[i] = descend(w, lambda v, rows, f=f: head_only(f(v, rows)), rows, params)
+    return found
+
+
+def head_only(gradient: np.ndarray) -> np.ndarray:
+    return np.where(np.arange(len(gradient)) < BODY, 0, gradient)
+
+
+def plain_fedrep(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
+    """FedRep, and FedPer for parameters without ``head_epochs``."""
+    w = first_network(draws)
+    found = [w] * len(clients)
+    for _ in range(params.rounds):
+        body, members = found[0][:BODY], chosen(draws, params, len(clients))
+        for i in members:
+            f, v = loss_gradient(clients.labelled(i)), np.concatenate([body, found[i][BODY:]])
+            stages = [(params.epochs, lambda g: g)]
+            if hasattr(params, "head_epochs"):
+                stages = [(params.head_epochs, head_only),
+                          (params.epochs, lambda g: g - head_only(g))]  # fmt: skip
+            for epochs, part in stages:
+                rows = batches(draws.clients[i], len(clients[i]), params, epochs)
+                v = descend(v, lambda v, rows, f=f, part=part: part(f(v, rows)), rows, params)
+            found[i] = v
+        body = np.mean([found[i][:BODY] for i in members], axis=0)
+        found = [np.concatenate([body, v[BODY:]]) for v in found]
+    return found
+
+
+def plain_local(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
+    """Local Only."""
+    found = [first_network(draws)] * len(clients)
+    for _ in range(params.rounds):
+        for i in chosen(draws, params, len(clients)):
+            rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
+            found[i] = descend(found[i], loss_gradient(clients.labelled(i)), rows, params)
+    return found
+
+
+def plain_ditto(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
+    """Ditto."""
+    w = first_network(draws)
+    found = [w] * len(clients)
+    for _ in range(params.rounds):
+        new = []
+        for i in chosen(draws, params, len(clients)):
+            f = loss_gradient(clients.labelled(i))
+            pulled = lambda v, rows, f=f, w=w: f(v, rows) + params.strength * (v - w)  # noqa: E731
+            rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
+            found[i] = descend(found[i], pulled, rows, params)
+            new.append(descend(w, f, rows, params))
+        w = np.mean(new, axis=0)
+    return found
+
+
+def plain_apfl(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
+    """APFL, step by step."""
+    w, a = first_network(draws), params.mixture
+    own = [w] * len(clients)
+    for _ in range(params.rounds):
+        new = []
+        for i in chosen(draws, params, len(clients)):
+            f, v, u, p, q = loss_gradient(clients.labelled(i)), own[i], w, 0.0, 0.0
+            for rows in batches(draws.clients[i], len(clients[i]), params, params.epochs):
+                p, q = (params.momentum * p + f(u, rows),
+                        params.momentum * q + a * f(a * v + (1 - a) * u, rows))  # fmt: skip
+                u, v = u - params.rate * p, v - params.rate * q
+            own[i] = v
+            new.append(u)
+        w = np.mean(new, axis=0)
+    return [a * v + (1 - a) * w for v in own]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A method in its plainest form, and the parameters with which it is compared.
+
+    Attributes
+    ----------
+    oracle : callable
+        ``(clients, draws, params) -> networks``, the parameters of every client at the end.
+    settings : tuple of mapping
+        Parameters, beside those of `PARAMS`.
+    """
+
+    oracle: Any
+    settings: tuple[Mapping[str, Any], ...]
+
+
+PARAMS = {"model": "tiny_mlp", "rounds": 3, "batch": 5, "rate": 0.2, "participation": 0.5}
+ALL_OF_THEM = {"participation": 1, "epochs": 2}
+WHOLE = {"batch": None, "momentum": 0.0, "rounds": 2}
+NONE = {"rounds": 0}
+CASES = {
+    "apfl": Case(plain_apfl, ({}, ALL_OF_THEM | {"mixture": 0.7}, WHOLE, NONE)),
+    "ditto": Case(plain_ditto, ({}, ALL_OF_THEM | {"strength": 0.1}, WHOLE, NONE)),
+    "fedavg": Case(plain_averaging, ({}, ALL_OF_THEM, WHOLE, NONE, {"fine_tune": 2})),
+    "fedper": Case(plain_fedrep, ({}, ALL_OF_THEM, WHOLE, NONE)),
+    "fedprox": Case(plain_averaging, ({}, ALL_OF_THEM | {"strength": 1.0}, {"fine_tune": 2})),
+    "fedrep": Case(plain_fedrep, ({}, ALL_OF_THEM | {"head_epochs": 3}, WHOLE, {"head_epochs": 0})),
+    "local_only": Case(plain_local, ({}, ALL_OF_THEM, WHOLE, NONE)),
+}

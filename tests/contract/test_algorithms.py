@@ -1,4 +1,4 @@
-"""The contract of all registered algorithms."""
+"""The contract of all registered algorithms that learn a subspace; see also `test_networks`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contract.cases import CASES, Draws, case_of, labels_of, rounded_once_more
 
 import fedcore
 from fedcore import algorithms, metrics
-from fedcore.api import execute, shared_basis
+from fedcore.api import execute
 from fedcore.errors import InputError
 from fedcore.federation.execution import ClientSide
 from fedcore.federation.federation import Federation
@@ -23,9 +23,10 @@ from fedcore.parts.params import describe
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
+from fedcore.tasks import TASKS, shared_basis
 
 RANK = 3
-NAMES = algorithms.names()
+NAMES = [n for n in algorithms.names() if algorithms.get(n).task is TASKS["subspace"]]
 LABELLED = [name for name in NAMES if algorithms.get(name).labelled]
 SUBSPACE = [
     name for name in NAMES if name not in LABELLED

@@ -8,32 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.captures import captured_arrays
+from contract.captures import captured_arrays, watch
 from contract.test_algorithms import LABELLED, every_setting, run, starting_basis, takes_a_start
 
 import fedcore
 from fedcore import algorithms
 from fedcore.federation.federation import Federation
 
-HOW = ("gather", "sum", "mean", "local")  # `observe` is outside the protocol
-
 
 @pytest.fixture
 def captured(monkeypatch) -> dict[str, Any]:
     """Places where the steps of a run hold arrays, and the parameters of the run."""
-    found: dict[str, Any] = {"places": set(), "steps": 0, "params": None}
-
-    def watched(real: Any) -> Any:
-        def exchange(self: Federation, step: Any, **options: Any) -> Any:
-            found["steps"] += 1
-            found["places"] |= set(captured_arrays(step, found["params"]))
-            return real(self, step, **options)
-
-        return exchange
-
-    for how in HOW:
-        monkeypatch.setattr(Federation, how, watched(getattr(Federation, how)))
-    return found
+    return watch(monkeypatch)
 
 
 @every_setting

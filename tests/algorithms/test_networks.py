@@ -1,0 +1,106 @@
+"""Methods for networks become one another where their papers say so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from contract.networks import BODY, images
+from contract.test_networks import run
+
+from fedcore.problems.problem import Problem
+
+ALL = {"participation": 1, "rounds": 4}
+ONE = {"problem": Problem("one", images((11,))), "measure": [], "participation": 1}
+
+
+def last(name, **options):
+    return [w.tobytes() for w in run(name, **options).networks[-1]]
+
+
+@pytest.mark.parametrize("participation", [0.5, 1])
+def test_fedprox_without_a_penalty_is_fedavg(participation):
+    options = {"participation": participation, "epochs": 2, "fine_tune": 3}
+    assert last("fedprox", strength=0.0, **options) == last("fedavg", **options)
+    assert last("fedprox", strength=0.5, **options) != last("fedavg", **options)
+
+
+@pytest.mark.parametrize("participation", [0.5, 1])
+def test_apfl_that_mixes_nothing_in_is_fedavg(participation):
+    options = {"participation": participation, "epochs": 2}
+    mixed, averaged = run("apfl", mixture=0.0, **options), run("fedavg", **options)
+    assert mixed.output["parameters"].tobytes() == averaged.output["parameters"].tobytes()
+    assert [w.tobytes() for w in mixed.networks[-1]] == last("fedavg", **options) * 4
+
+
+@pytest.mark.parametrize("participation", [0.5, 1])
+def test_apfl_that_mixes_all_in_is_local_only(participation):
+    options = {"participation": participation}
+    assert last("apfl", mixture=1.0, **options) == last("local_only", **options)
+
+
+@pytest.mark.parametrize("participation", [0.5, 1])
+def test_ditto_without_a_penalty_is_local_only_beside_fedavg(participation):
+    options = {"participation": participation, "epochs": 2}
+    ditto = run("ditto", strength=0.0, **options)
+    assert [w.tobytes() for w in ditto.networks[-1]] == last("local_only", **options)
+    averaged = run("fedavg", **options).output["parameters"]
+    assert ditto.output["parameters"].tobytes() == averaged.tobytes()
+
+
+def test_one_client_is_plain_descent_with_every_method_that_trains_all_at_once():
+    local = last("local_only", **ONE)
+    for name in ("fedavg", "fedper"):
+        assert last(name, **ONE) == local
+    assert last("ditto", strength=0.0, **ONE) == local
+
+
+def test_fedrep_trains_its_head_on_the_body_that_came_down():
+    """Body and head move one after the other, each from where the round began."""
+    heads_only = run("fedrep", rounds=1, rate=0.2, **ONE)
+    w = heads_only.networks[0][0]
+    (new,) = heads_only.networks[-1]
+    assert not np.array_equal(new[BODY:], w[BODY:]) and not np.array_equal(new[:BODY], w[:BODY])
+    body_only = run("fedrep", rounds=1, rate=0.2, head_epochs=0, **ONE).networks[-1][0]
+    assert np.array_equal(body_only[BODY:], w[BODY:])
+
+
+def test_the_body_is_the_same_bits_before_and_after_the_epochs_of_the_head():
+    """Fine-tuning, and FedRep's first stage: its clients reply with the body after both."""
+    tuned = run("fedavg", fine_tune=5)
+    before, after = tuned.networks[-2][0], tuned.networks[-1]
+    for w in after:
+        assert w[:BODY].tobytes() == before[:BODY].tobytes()
+        assert w[BODY:].tobytes() != before[BODY:].tobytes()
+    assert tuned.columns["fine_tuned"].tolist() == [0, 0, 0, 0, 5]
+    assert tuned.columns["round"].tolist() == [0, 1, 2, 3, 3]
+    assert np.diff(tuned.columns["scalars_down"])[-1] == 4 * len(before)
+
+
+def test_fedper_is_fedrep_with_head_and_body_together():
+    """With one batch a round and no momentum, a step on both is a step on each at the same point.
+
+    FedRep takes its step on the body after that on the head. Their bodies therefore agree where
+    the head does not move, and their heads where one head epoch is compared.
+    """
+    options = {**ONE, "batch": None, "momentum": 0.0, "rounds": 1}
+    together = run("fedper", **options).networks[-1][0]
+    apart = run("fedrep", head_epochs=1, **options).networks[-1][0]
+    still = run("fedrep", head_epochs=0, **options).networks[-1][0]
+    np.testing.assert_allclose(together[BODY:], apart[BODY:], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(together[:BODY], still[:BODY], rtol=0, atol=1e-15)
+
+
+def test_clients_that_take_no_part_keep_their_heads():
+    found = run("fedrep", rounds=1, participation=0.25)
+    before, after = found.networks[0], found.networks[-1]
+    moved = [a[BODY:].tobytes() != b[BODY:].tobytes() for a, b in zip(after, before, strict=True)]
+    assert sum(moved) == 1
+    assert len({a[:BODY].tobytes() for a in after}) == 1  # all have the new body
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedrep", "fedper", "local_only", "ditto", "apfl"])
+def test_accuracy_rises(name):
+    problem = Problem("p", images((60,) * 4), held_out=images((60,) * 4, draw=1))
+    found = run(name, problem=problem, rounds=30, participation=1, epochs=2)
+    accuracy = found.columns["test_accuracy"]
+    assert accuracy[-1] > max(0.7, accuracy[0] + 0.2)  # a guess gives a third
