@@ -17,6 +17,8 @@ What lies where, from top to bottom; a module imports from the lines below its o
     one run of an algorithm; the HDF5 file of a cell
 ``algorithms``
     one file per method
+``deep``
+    networks and their training, with PyTorch, which nothing else imports
 ``parts``, ``recorder``
     what several methods share; what is recorded of a run
 ``federation``

@@ -194,6 +194,7 @@ def execute(
     stack: bool = True,
     noise: Source | None = None,
     center: bool = False,
+    measured: Mapping[str, int] | None = None,
     watch: Watch | None = None,
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run `algorithm` once on `problem`. The library, the cells and the tests all use it.
@@ -203,7 +204,8 @@ def execute(
     them, the recorded rows do not change, and its result joins the output. A `transcript` gets
     every upload, those of `finish` included. `stack` and `noise` are those of `Federation`. With
     `center` the clients subtract their common mean first, in a round of its own; the records refer
-    to the centred data, and the mean joins the output. `watch` is that of `Recorder`.
+    to the centred data, and the mean joins the output. `measured` and `watch` are those
+    of `Recorder`.
 
     Returns
     -------
@@ -246,8 +248,8 @@ def execute(
         require_size(problem.clients, "the data less their mean")
     recorder = Recorder(
         problem, federation.ledger, measure,
-        iterates=iterates, stop=stop, counts_released=algorithm.released, watch=watch,
-        algorithm=algorithm.name,
+        iterates=iterates, stop=stop, counts_released=algorithm.released,
+        measured=measured, watch=watch, algorithm=algorithm.name,
     )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # the recorder marks a diverged iterate
         output = algorithm.run(federation, settings, federation.rng, recorder)

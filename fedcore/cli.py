@@ -140,7 +140,9 @@ def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
 @main.command()
 @click.argument("algorithm")
 @click.argument("dataset")
-@click.option("--components", "-r", type=click.IntRange(min=1), required=True, help="Rank.")
+@click.option(
+    "--components", "-r", type=click.IntRange(min=1), help="Rank; for what learns a subspace."
+)
 @click.option(
     "--clients",
     type=click.IntRange(min=1),
@@ -153,14 +155,21 @@ def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
     "[default: by=shuffled]",
 )
 @click.option(
+    "--held-out",
+    metavar="test|SHARE",
+    help="Samples to measure networks on: the data set's own, or a share of each client's.  "
+    "[default: 0.2]",
+)
+@click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Parameter of the algorithm."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--surrogate", is_flag=True, help="Take the data set's offline stand-in.")
 @click.option(
-    "--metric", "measure", multiple=True, default=("objective", "subspace_distance"),
-    show_default=True, help="What to record; may be given several times.",
+    "--metric", "measure", multiple=True,
+    help="What to record; may be given several times.  [default: objective, subspace_distance; of "
+    "networks test_accuracy]",
 )  # fmt: skip
 @click.option(
     "--simulate", is_flag=True, help="Draw privacy noise from the seed: nothing is guaranteed."
@@ -170,9 +179,10 @@ def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
 def run(
     algorithm: str,
     dataset: str,
-    components: int,
+    components: int | None,
     clients: int | None,
     partition: str | None,
+    held_out: str | None,
     settings: tuple[str, ...],
     seed: int,
     repeats: int,
@@ -194,6 +204,8 @@ def run(
     Examples:
       fedcore run block_krylov w8a -r 5 --surrogate --set tol=1e-8 --repeats 5
       fedcore run ssi mnist -r 20 --set tol=1e-6 --partition by=label --out mnist.h5
+      fedcore run fedrep mnist --partition by=shards,clients=100,shards_per_client=2 \\
+        --held-out test --set model=femnist_mlp
     """
     from fedcore import algorithms as registry
     from fedcore import datasets, metrics
@@ -202,19 +214,28 @@ def run(
     from fedcore.experiments.plan import Cell
     from fedcore.parts import residuals
     from fedcore.reports.terminal import outcome
-    from fedcore.validation import require_flag, require_rank
+    from fedcore.validation import require_flag
 
     chosen = registry.get(algorithm)
-    params = _parameters(settings) | {"n_components": components}
+    params = _parameters(settings)
+    if components is not None:
+        params["n_components"] = components
+    elif chosen.takes("n_components"):
+        raise click.UsageError("Missing option '--components' / '-r'.")
     params = residuals.with_tolerance(chosen, params)
     chosen.params({k: 1.0 if v == "reference" else v for k, v in params.items()})
     for field in dataclasses.fields(chosen.module.Params):  # a plug-in's own may check nothing
         if isinstance(field.default, bool) and field.name in params:
             require_flag(**{field.name: params[field.name]})
+    measure = measure or chosen.task.printed
     for name in measure:
         metrics.get(name)
     parts = _partition(partition, clients)
-    spec = {"dataset": dataset, "partition": parts}
+    spec = {"dataset": dataset, "partition": parts, **chosen.task.problem}
+    if held_out is not None:
+        if "held_out" not in spec:
+            raise InputError(f"{algorithm} learns no classifiers to measure: drop --held-out")
+        spec["held_out"] = _share(held_out)
     if dataset not in datasets.names():
         raise ConfigError(
             f"unknown data set '{dataset}': {nearest(dataset, datasets.names())}; "
@@ -228,7 +249,6 @@ def run(
                 raise
             raise DataError(f"{error}; or try it on a stand-in with --surrogate") from error
     problem = build.build(dataset, spec, raw=raw, seed=seed, surrogate=surrogate)
-    require_rank(components, problem.n_samples, problem.n_features)
 
     name = " ".join([dataset, *(f"{key}={value}" for key, value in parts.items())])
     cell = Cell(
@@ -379,6 +399,16 @@ def _partition(text: str | None, clients: int | None) -> dict[str, Any]:
     if clients is not None or not parts:
         parts["clients"] = DEFAULT_CLIENTS if clients is None else clients
     return {"by": "shuffled"} | parts
+
+
+def _share(text: str) -> Any:
+    """Read the value of --held-out."""
+    value = _value(text)
+    if value != "test" and not (isinstance(value, float) and 0 < value < 1):
+        raise click.BadParameter(
+            f"'{text}' is not test or a share below 1", param_hint="--held-out"
+        )
+    return value
 
 
 def _value(text: str) -> Any:

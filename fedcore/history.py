@@ -61,7 +61,7 @@ class History:
         run without privacy.
     twin : dict of str to ndarray of shape (repeats, records)
         Columns of the repeats' twins; empty if the cell has none.
-    by_client : dict of str to ndarray of shape (repeats, records, n_clients)
+    clients : dict of str to ndarray of shape (repeats, records, n_clients)
         Values of the single clients, of the metrics that are means over clients; padded with NaN.
     """
 
@@ -73,7 +73,7 @@ class History:
     units: dict[str, tuple[str, str]] = field(default_factory=lambda: dict(COLUMNS))
     released: frozenset[str] | None = None
     twin: dict[str, np.ndarray] = field(default_factory=dict)
-    by_client: dict[str, np.ndarray] = field(default_factory=dict)
+    clients: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Algorithm, problem, size and names of the columns in one line; no arrays."""
@@ -111,14 +111,14 @@ class History:
             kept = [list(zip(*recorder.kept, strict=True)) for recorder in recorders]
             iterates["iteration"] = _stack([np.array(pair[0]) for pair in kept])
             iterates["shared"] = _stack([np.array(pair[1]) for pair in kept])
-        by_client = {
+        clients = {
             name: _stack([np.array(recorder.by_client[name]) for recorder in recorders])
             for name in recorders[0].by_client
         }
         units = COLUMNS | dict(counts or {}) | {m.name: (m.units, m.description) for m in metrics}
         return cls(
             columns, final, iterates, dict(reference or {}), dict(about or {}), units,
-            recorders[0].released, twin, by_client,
+            recorders[0].released, twin, clients,
         )  # fmt: skip
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -227,7 +227,7 @@ class History:
             "iterates": self.iterates,
             "reference": self.reference,
             "twin": self.twin,
-            "clients": self.by_client,
+            "clients": self.clients,
         }
 
 

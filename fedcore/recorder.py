@@ -94,6 +94,10 @@ class Recorder:
         In a private run it has released columns only.
     counts_released : collection of str
         The algorithm's own columns that a private run releases.
+    measured : mapping, optional
+        ``every`` and ``last``: metrics are computed at multiples of the one number of iterations,
+        and at as many of the last rounds as the other says and after them; elsewhere they are NaN.
+        By default they are computed at every iterate.
     watch : callable, optional
         ``watch(record, held)`` is called with the number of every iterate, from 0, and what the
         server holds of it.
@@ -117,12 +121,14 @@ class Recorder:
         iterates: str = "last",
         stop: Callable[[Mapping[str, float]], bool] | None = None,
         counts_released: Collection[str] = (),
+        measured: Mapping[str, int] | None = None,
         watch: Watch | None = None,
         algorithm: str = "the algorithm",
     ) -> None:
         require_one_of(POLICIES, iterates=iterates)
         self.problem, self.ledger, self._metrics = problem, ledger, metrics
         self._keep, self._stop = POLICIES[iterates], stop
+        self._measured, self._most = measured or {"every": 1, "last": 0}, 0
         self._watch, self._algorithm = watch, algorithm
         self._released = released_columns(counts_released)
         self.rows: list[dict[str, float]] = []
@@ -132,6 +138,7 @@ class Recorder:
 
     def rounds(self, most: int) -> Iterator[int]:
         """Yield 1, 2, …, `most`; end early when a record has ended the run."""
+        self._most = most
         for k in range(1, most + 1):
             if self.ended:
                 return
@@ -159,14 +166,15 @@ class Recorder:
         row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot(), **(counts or {})}
         diverged = not iterate.finite
         row["diverged"] = int(diverged)
+        due = self._due(iteration) and not diverged
         for metric in self._metrics:
-            row[metric.name] = np.nan if diverged else metric.function(iterate, self.problem)
+            row[metric.name] = metric.function(iterate, self.problem) if due else np.nan
             if metric.each is not None:
                 nothing = np.full(len(self.problem.clients), np.nan)
-                values = nothing if diverged else metric.each(iterate, self.problem)
+                values = metric.each(iterate, self.problem) if due else nothing
                 self.by_client[metric.name].append(values)
-        if self.ledger.privacy is None:
-            diverged = diverged or any(m.fails(row[m.name]) for m in self._metrics)
+        if self.ledger.privacy is None and due:
+            diverged = any(m.fails(row[m.name]) for m in self._metrics)
             row["diverged"] = int(diverged)
         self.rows.append(row)
         if self._keep(iteration):
@@ -174,6 +182,11 @@ class Recorder:
         readable = row if self.ledger.privacy is None else _Readable(row, self._released)
         self.ended = bool(diverged or (self._stop is not None and self._stop(readable)))
         return self.ended
+
+    def _due(self, iteration: int) -> bool:
+        """Return whether the metrics are computed at this iteration."""
+        every, last = self._measured["every"], self._measured["last"]
+        return iteration % every == 0 or iteration > self._most - last
 
     def _iterate(self, shown: Mapping[str, Any]) -> Iterate:
         """Make an `Iterate` of the arguments and check it."""

@@ -32,6 +32,10 @@ class Task:
         Whether the samples may be centred first.
     twins : bool
         Whether a twin's result can be compared with that of its run.
+    printed : tuple of str
+        Names of the metrics that the command line records unless told otherwise.
+    problem : mapping
+        How the command line treats a data set's samples, as keys of a problem in a paper's file.
     """
 
     fields: ClassVar[tuple[str, ...]]
@@ -39,6 +43,8 @@ class Task:
     labelled: ClassVar[bool] = False
     centred: ClassVar[bool] = True
     twins: ClassVar[bool] = True
+    printed: ClassVar[tuple[str, ...]]
+    problem: ClassVar[Mapping[str, Any]] = {}
 
     def measures(self, problem: Problem) -> tuple[str, ...]:
         """Return the names of the metrics that a run on `problem` records unless told otherwise."""
@@ -61,6 +67,7 @@ class Subspace(Task):
     """A subspace of the samples' space: by itself, as a factor, or as a representation."""
 
     fields = ("n_components", "start")
+    printed = ("objective", "subspace_distance")
 
     def measures(self, problem: Problem) -> tuple[str, ...]:
         """Return the objective."""
@@ -100,6 +107,8 @@ class Classifiers(Task):
     labelled = True
     centred = False  # the held-out samples would have to be, too
     twins = False
+    printed = ("test_accuracy",)
+    problem: ClassVar = {"scale": "unit", "precision": "single", "held_out": 0.2}
 
     def measures(self, problem: Problem) -> tuple[str, ...]:
         """Return the accuracy on held-out samples, or without them on the clients' own."""

@@ -12,6 +12,7 @@ from fedcore.api import execute
 from fedcore.errors import HistoryError, InputError
 from fedcore.federation.ledger import Ledger
 from fedcore.history import SCHEMA, History
+from fedcore.metrics import Metric
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.recorder import Recorder
 
@@ -265,3 +266,18 @@ def test_a_measure_does_not_end_a_private_run(problem):
     recorder = Recorder(problem, ledger, [metric])
     assert not recorder(0, basis=np.eye(9, 3))
     assert recorder.rows[0]["diverged"] == 0
+
+
+def test_expensive_measures_are_computed_now_and_then_and_at_the_end(problem):
+    calls = []
+    counting = Metric("counted", "1", "", lambda iterate, problem: float(calls.append(1) or 1.0))
+    recorder = Recorder(problem, Ledger(), [counting], measured={"every": 4, "last": 2})
+    recorder(0, basis=np.eye(9))
+    for k in recorder.rounds(11):
+        recorder(k, basis=np.eye(9))
+    recorder(12, basis=np.eye(9))
+    done = [row["iteration"] for row in recorder.rows if row["counted"] == 1.0]
+    assert done == [0, 4, 8, 10, 11, 12] and len(calls) == 6
+    assert not recorder.columns()["diverged"].any() and not recorder.ended
+    recorder(13, basis=np.eye(9) * np.nan)
+    assert recorder.ended and recorder.rows[-1]["diverged"] == 1

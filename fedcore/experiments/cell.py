@@ -78,8 +78,8 @@ def run_repeats(
     ----------
     cell : mapping
         ``paper``, ``experiment``, ``algorithm``, ``name``, ``problem``, ``params``, ``repeats``,
-        ``metrics``, ``iterates``, ``stop``, ``audit``, ``weaken``, ``tune``, ``together``, ``twin``
-        and ``seed``; see `fedcore.experiments.plan.Cell`.
+        ``metrics``, ``measured``, ``iterates``, ``stop``, ``audit``, ``weaken``, ``tune``,
+        ``together``, ``twin`` and ``seed``; see `fedcore.experiments.plan.Cell`.
     draws : sequence of Problem
         The draws of its problem, mostly one; repeat i runs on draw i modulo their number.
     code : str
@@ -116,8 +116,8 @@ def run_repeats(
         transcript = audit.watch() if audit else None
         recorder, output = attempt(
             cell, draws, params, repeat, measure,
-            iterates=cell["iterates"], transcript=transcript, stop=stop(),
-            watch=partial(pairs[repeat].see, False) if twinned else None,
+            iterates=cell["iterates"], measured=cell.get("measured"), stop=stop(),
+            transcript=transcript, watch=partial(pairs[repeat].see, False) if twinned else None,
         )  # fmt: skip
         if audit:
             own = draws[repeat % len(draws)]
@@ -127,7 +127,8 @@ def run_repeats(
     def twin(repeat: int) -> tuple[Recorder, dict[str, Any]]:
         return attempt(
             cell, draws, params, repeat, measure,
-            algorithm=twins.Perturbed(algorithm.name, algorithm.module), stop=stop(),
+            algorithm=twins.Perturbed(algorithm.name, algorithm.module),
+            measured=cell.get("measured"), stop=stop(),
             watch=partial(pairs[repeat].see, True),
         )  # fmt: skip
 

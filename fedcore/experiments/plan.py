@@ -56,6 +56,7 @@ class Cell:
     together: bool = False
     twin: str = "none"
     weaken: float | None = None
+    measured: dict[str, int] = field(default_factory=dict)
     tags: dict[str, Any] = field(default_factory=dict)
     mem_mb: int | None = None
 
@@ -228,7 +229,8 @@ class Plan:
                             spec.get("iterates", "last"), self.config["seed"],
                             run.get("stop", spec.get("stop", {})), spec.get("audit"),
                             run.get("tune"), spec["together"],
-                            _twin(run.get("twin", spec["twin"]), problem), tags=tags,
+                            _twin(run.get("twin", spec["twin"]), problem),
+                            measured=spec.get("measured", {}), tags=tags,
                             mem_mb=run.get("mem_mb"),
                         )  # fmt: skip
                         _check_cell(cell, where)

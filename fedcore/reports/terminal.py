@@ -76,8 +76,8 @@ def contents(history: History) -> str:
         for name in sorted(history.columns)
     ]
     lines.append(columns(described))
-    for group in ("final", "iterates", "reference", "twin"):
-        mark = exact if group in ("reference", "twin") else ""
+    for group in ("clients", "final", "iterates", "reference", "twin"):
+        mark = exact if group in ("clients", "reference", "twin") else ""
         for name, array in sorted(getattr(history, group).items()):
             size = " x ".join(map(str, array.shape)) or "scalar"
             lines.append(f"  {group}/{name}  {size}  {mark}".rstrip())

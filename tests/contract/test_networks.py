@@ -133,7 +133,7 @@ def test_the_history_counts_up_and_keeps_the_accuracy_of_every_client(name, tmp_
         assert (np.diff(columns[count]) >= 0).all()
     assert all(np.isfinite(values).all() for values in columns.values())
     found.history.save(tmp_path / "h.h5")
-    each = History.load(tmp_path / "h.h5").by_client["test_accuracy"]
+    each = History.load(tmp_path / "h.h5").clients["test_accuracy"]
     assert each.shape == (1, 4, 4)
     np.testing.assert_allclose(each.mean(axis=2), found.history["test_accuracy"], rtol=1e-15)
 
@@ -220,7 +220,7 @@ def test_a_run_that_diverges_ends_with_a_mark(name):
     assert found.columns["diverged"][-1] == 1 and not found.columns["diverged"][:-1].any()
     assert len(found.columns["iteration"]) < 10
     assert np.isnan(found.columns["test_accuracy"][-1])
-    assert np.isnan(found.history.by_client["test_accuracy"][0, -1]).all()
+    assert np.isnan(found.history.clients["test_accuracy"][0, -1]).all()
 
 
 @every_algorithm

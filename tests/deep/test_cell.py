@@ -1,0 +1,105 @@
+"""A network in the workflow's terms: a problem of shards, a cell, a history, the command line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from fedcore.cli import main
+from fedcore.errors import ConfigError
+from fedcore.experiments import build
+from fedcore.experiments.cell import run_cell
+from fedcore.experiments.fingerprint import closure
+from fedcore.experiments.plan import Cell, _check_cell
+from fedcore.history import History
+from fedcore.problems import storage
+
+SPEC = {
+    "dataset": "cifar10",
+    "options": {"samples": 400},
+    "scale": "unit",
+    "precision": "single",
+    "partition": {"by": "shards", "clients": 10, "shards_per_client": 2},
+    "held_out": "test",
+}
+PARAMS = {"model": "tiny_mlp", "rounds": 3, "participation": 0.3, "rate": 0.1}
+
+
+def cell(algorithm="fedrep", **changes):
+    given = {"params": PARAMS, "metrics": ["test_accuracy"], **changes}
+    return Cell("p", "e", algorithm, "shards-x", "shards", repeats=2, iterates="last", seed=0,
+                **given)  # fmt: skip
+
+
+def test_a_cell_keeps_accuracies_of_all_and_of_each_client(tmp_path):
+    pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+    spec = SPEC | {"dataset": "mnist", "options": {}, "held_out": 0.2}
+    problem = build.build("p/shards", spec, raw="", seed=0, surrogate=True)
+    for samples in (problem.clients, problem.held_out):
+        samples.labels = [np.minimum(y, 2) for y in samples.labels]  # three classes
+    storage.save(problem, tmp_path / "problem.h5")
+    run_cell(cell().spec(), tmp_path / "problem.h5", tmp_path / "one.h5")
+    run_cell(cell().spec(), tmp_path / "problem.h5", tmp_path / "two.h5")
+    assert (tmp_path / "one.h5").read_bytes() == (tmp_path / "two.h5").read_bytes()
+    history = History.load(tmp_path / "one.h5")
+    each = history.clients["test_accuracy"]
+    assert each.shape == (2, 4, 10) and history["test_accuracy"].shape == (2, 4)
+    np.testing.assert_allclose(each.mean(axis=2), history["test_accuracy"], rtol=1e-15)
+    assert history.final["heads"].shape == (2, 10, 15)
+    apart = [len(x) for x in problem.held_out]
+    np.testing.assert_array_equal(history.reference["held_out_samples"], apart)
+    assert "torch" in history.about["versions"]
+
+
+def test_the_plan_checks_a_network_without_pytorch():
+    _check_cell(cell(), "here")
+    with pytest.raises(ConfigError, match="here: rate must be a finite number above 0"):
+        _check_cell(cell(params={**PARAMS, "rate": 0.0}), "here")
+    with pytest.raises(ConfigError, match="model = 'cnn' is unknown"):
+        _check_cell(cell(params={"model": "cnn"}), "here")
+    with pytest.raises(ConfigError, match="fedrep learns no subspace: it has no twin"):
+        _check_cell(cell(twin="rounding"), "here")
+
+
+def test_a_network_runs_again_when_its_training_changes_and_a_subspace_does_not():
+    assert "fedcore.deep.training" in closure(["fedcore.algorithms.fedrep"])
+    other = closure(["fedcore.experiments.cell", "fedcore.algorithms.fedrep_linear"])
+    assert not [module for module in other if module.startswith("fedcore.deep")]
+
+
+def call(*arguments):
+    return CliRunner().invoke(main, list(arguments))
+
+
+RUN = ("run", "fedavg", "mnist", "--surrogate", "--set", "model=femnist_mlp", "--set", "rounds=1")
+
+
+def test_the_command_line_runs_a_network(tmp_path):
+    pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+    out = str(tmp_path / "h.h5")
+    done = call(*RUN, "--set", "fine_tune=1", "--held-out", "0.5", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "test_accuracy" in done.output
+    history = History.load(out)
+    assert history["fine_tuned"].tolist() == [[0, 0, 1]]
+    assert 0 < history.last("test_accuracy")[0] <= 1
+    assert history.reference["held_out_samples"].sum() == pytest.approx(1797 / 2, abs=10)
+    assert "clients/test_accuracy  1 x 3 x 10" in call("show", out).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((*RUN, "--held-out", "2"), "'2' is not test or a share below 1"),
+        ((*RUN, "-r", "2"), "fedavg has no parameter 'n_components'"),
+        (("run", "ssi", "mnist", "--surrogate"), "Missing option '--components'"),
+        (
+            ("run", "ssi", "mnist", "--surrogate", "-r", "2", "--held-out", "test"),
+            "ssi learns no classifiers to measure: drop --held-out",
+        ),
+    ],
+)
+def test_the_command_line_refuses_what_does_not_fit(arguments, says):
+    done = call(*arguments)
+    assert done.exit_code and says in " ".join(done.output.split())
