@@ -181,6 +181,17 @@ def test_an_algorithm_whose_params_lack_a_field_is_refused_by_name(monkeypatch):
         algorithms.get("one_shot")
 
 
+def test_an_algorithm_with_an_unknown_task_is_refused_by_name(monkeypatch):
+    module = algorithms.get("one_shot").module
+    monkeypatch.setattr(module, "TASK", "classifier", raising=False)
+    says = "algorithm 'one_shot': unknown TASK 'classifier': did you mean 'classifiers'"
+    with pytest.raises(InputError, match=says):
+        algorithms.get("one_shot")
+    monkeypatch.setattr(module, "TASK", "classifiers")
+    with pytest.raises(InputError, match=r"Params of .* has no model"):
+        algorithms.get("one_shot")
+
+
 @pytest.mark.parametrize(
     ("iterate", "output", "says"),
     [

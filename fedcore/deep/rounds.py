@@ -57,15 +57,20 @@ def average_networks(
     rng: np.random.Generator,
     record: Any,
     update: Step,
+    networks: Callable[[np.ndarray], Any] | None = None,
 ) -> dict[str, Any]:
-    """Replace the server's network by the mean of ``update``'s replies to it, round by round."""
+    """Replace the server's network by the mean of ``update``'s replies to it, round by round.
+
+    ``networks(w)`` are what the clients use, without it the server's network.
+    """
+    networks = networks or learner.shared
     w = learner.start(drawn_seed(rng))
-    record(0, classifiers=learner.shared(w), counts={"fine_tuned": 0})
+    record(0, classifiers=networks(w), counts={"fine_tuned": 0})
     for t in record.rounds(params.rounds):
         chosen = params.participants(federation.shape.n_clients, rng)
         federation.broadcast(w, to=chosen)
         w = federation.mean(update, of=chosen)
-        record(t, classifiers=learner.shared(w), counts={"fine_tuned": 0})
+        record(t, classifiers=networks(w), counts={"fine_tuned": 0})
     fine_tune(federation, learner, params, record, w)
     return {"parameters": w}
 

@@ -47,6 +47,10 @@ class Params(Checked):
     rate: Positive = 0.01
     momentum: Annotated[float, real(least=0, below=1)] = 0.5
 
+    def n_participants(self, n_clients: int) -> int:
+        """Return the number of clients that take part in a round."""
+        return participation.number(self.participation, n_clients)
+
     def participants(self, n_clients: int, rng: np.random.Generator) -> list[int] | None:
         """Draw the clients of a round; None for all of them."""
         return participation.drawn(self.participation, n_clients, rng)
@@ -56,7 +60,7 @@ class Params(Checked):
 
         `once` numbers go to every client in a run.
         """
-        each = self.rounds * participation.number(self.participation, shape.n_clients)
+        each = self.rounds * self.n_participants(shape.n_clients)
         return Cost(self.rounds, each * up, each * down + once * shape.n_clients)
 
 

@@ -15,6 +15,7 @@ from fedcore.errors import InputError
 from fedcore.problems.clients import Clients, Labelled
 
 Gradient = Callable[[Tensor, Batch], Tensor]
+Adapt = Callable[[Labelled, np.ndarray], np.ndarray]
 Vectors = np.ndarray | Sequence[np.ndarray]  # one for all clients, or one each
 ROWS = 25  # samples evaluated at once: what a core can hold in its cache
 
@@ -109,6 +110,16 @@ class Learner:
         return end.numpy()
 
     @staticmethod
+    def cut(batch: Batch, first: int) -> tuple[Batch, Batch]:
+        """Return the first samples of a batch and the others; all in both if none are left."""
+        if first == len(batch.y):
+            return batch, batch
+        return (
+            Batch(batch.x[:first], batch.y[:first], batch.noise),
+            Batch(batch.x[first:], batch.y[first:], batch.noise),
+        )
+
+    @staticmethod
     def tensor(w: np.ndarray) -> Tensor:
         """Return a copy as a tensor."""
         return torch.tensor(w)
@@ -130,6 +141,10 @@ class Learner:
         """Return a network for each client."""
         bodies, heads = zip(*map(self.split, models), strict=True)
         return self.networks(held, bodies, heads)
+
+    def adapted(self, clients: Clients, w: np.ndarray, adapt: Adapt) -> Adapted:
+        """Return the networks that clients make of `w` on their own samples."""
+        return Adapted(self, clients, w, adapt)
 
     def _inputs(self, X: np.ndarray) -> Tensor:
         return torch.from_numpy(X).view(-1, *self._shape)
@@ -154,6 +169,29 @@ class Networks:
         inputs = [self.learner._inputs(np.ascontiguousarray(X)) for X in samples]
         features = _apply(self.learner.body, self.bodies, inputs)
         return [s.numpy() for s in _apply(self.learner.head, self.heads, features)]
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """The networks that clients make of the server's before use; made when they are measured."""
+
+    learner: Learner
+    clients: Clients
+    held: np.ndarray
+    adapt: Adapt
+
+    def parameters(self) -> Iterator[np.ndarray]:
+        """Yield what the server holds."""
+        yield self.held
+
+    def scores(self, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the scores of the classes, (m_i, classes), for each client's samples."""
+        return self.learner.personal(self.held, self.models()).scores(samples)
+
+    def models(self) -> list[np.ndarray]:
+        """Return the parameters of every client."""
+        everyone = range(len(self.clients))
+        return [self.adapt(self.clients.labelled(i), self.held) for i in everyone]
 
 
 def _apply(network: Network, vectors: Vectors, inputs: list[Tensor]) -> list[Tensor]:

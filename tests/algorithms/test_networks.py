@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contract.networks import BODY, images
-from contract.test_networks import run
+from contract.cases import Draws
+from contract.networks import BODY, CASES, PARAMS, first_network, images, tiny_gradient
+from contract.test_networks import needs_torch, run
 
+from fedcore import algorithms
+from fedcore.federation.federation import Federation
+from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.recorder import Recorder
 
 ALL = {"participation": 1, "rounds": 4}
 ONE = {"problem": Problem("one", images((11,))), "measure": [], "participation": 1}
@@ -49,9 +54,45 @@ def test_ditto_without_a_penalty_is_local_only_beside_fedavg(participation):
 
 def test_one_client_is_plain_descent_with_every_method_that_trains_all_at_once():
     local = last("local_only", **ONE)
-    for name in ("fedavg", "fedper"):
+    for name in ("fedavg", "fedper", "lg_fedavg"):
         assert last(name, **ONE) == local
     assert last("ditto", strength=0.0, **ONE) == local
+
+
+def test_scaffold_does_not_correct_clients_that_do_not_differ():
+    """Their variates are the server's, so that every round is one of FedAvg."""
+    same = images((8,))
+    alike = Clients(same[:] * 4, labels=list(same.labels) * 4)
+    options = {"problem": Problem("alike", alike, held_out=alike), "batch": None}
+    corrected = run("scaffold", participation=1, **options).output["parameters"]
+    averaged = run("fedavg", participation=1, **options).output["parameters"]
+    # The variates are differences of numbers near 1, over a step of 0.2.
+    np.testing.assert_allclose(corrected, averaged, rtol=0, atol=1e-14)
+
+
+def test_scaffolds_server_has_the_mean_of_the_clients_variates():
+    needs_torch()
+    algorithm, settings = algorithms.get("scaffold"), {**PARAMS, "rounds": 6}
+    federation = Federation(images(), 5, check=False, labelled=True)
+    recorder = Recorder(Problem("p", images()), federation.ledger, [])
+    found = algorithm.run(federation, algorithm.params(settings), federation.rng, recorder)
+    kept = federation.client_state("variate")
+    np.testing.assert_allclose(found["variate"], np.mean(kept, axis=0), rtol=0, atol=1e-14)
+    assert np.abs(found["variate"]).max() > 1e-3
+
+
+def test_per_fedavg_with_a_small_inner_step_is_fedavg_on_the_target_sets():
+    found = run("per_fedavg", inner_rate=1e-12, batch=None, rounds=1, participation=1)
+    ends = []
+    for i in range(4):
+        data, order = images().labelled(i), Draws(5, 4).clients[i].permutation(len(images()[i]))
+        target = order[int(0.8 * len(order)) :]
+        w = first_network(Draws(5, 4))
+        ends.append(w - 0.2 * tiny_gradient(w, data.X[target], data.y[target]))
+    # An inner step of 1e-12 moves gradients of order 1 as much.
+    np.testing.assert_allclose(
+        found.output["parameters"], np.mean(ends, axis=0), rtol=0, atol=1e-11
+    )
 
 
 def test_fedrep_trains_its_head_on_the_body_that_came_down():
@@ -98,9 +139,9 @@ def test_clients_that_take_no_part_keep_their_heads():
     assert len({a[:BODY].tobytes() for a in after}) == 1  # all have the new body
 
 
-@pytest.mark.parametrize("name", ["fedavg", "fedrep", "fedper", "local_only", "ditto", "apfl"])
+@pytest.mark.parametrize("name", list(CASES))
 def test_accuracy_rises(name):
     problem = Problem("p", images((60,) * 4), held_out=images((60,) * 4, draw=1))
-    found = run(name, problem=problem, rounds=30, participation=1, epochs=2)
+    found = run(name, problem=problem, rounds=15, participation=1, epochs=2)
     accuracy = found.columns["test_accuracy"]
-    assert accuracy[-1] > max(0.7, accuracy[0] + 0.2)  # a guess gives a third
+    assert accuracy[-1] > max(0.6, accuracy[0] + 0.2)  # a guess gives a third

@@ -96,6 +96,11 @@ def plain_averaging(clients: Clients, draws: Draws, params: Any) -> list[np.ndar
             rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
             new.append(descend(w, pulled, rows, params))
         w = np.mean(new, axis=0)
+    return tuned(w, clients, draws, params)
+
+
+def tuned(w: np.ndarray, clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
+    """The network of every client after fine-tuning of its head, if any."""
     found = [w] * len(clients)
     for i in range(len(clients)) if params.fine_tune else ():
         rows = batches(draws.clients[i], len(clients[i]), params, params.fine_tune)
@@ -173,6 +178,61 @@ def plain_apfl(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
     return [a * v + (1 - a) * w for v in own]
 
 
+def plain_lg_fedavg(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
+    """LG-FedAvg; the lower layers of the small network are its body."""
+    w = first_network(draws)
+    found = [w] * len(clients)
+    for _ in range(params.rounds):
+        members = chosen(draws, params, len(clients))
+        for i in members:
+            rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
+            found[i] = descend(found[i], loss_gradient(clients.labelled(i)), rows, params)
+        upper = np.mean([found[i][BODY:] for i in members], axis=0)
+        found = [np.concatenate([v[:BODY], upper]) for v in found]
+    return found
+
+
+def plain_scaffold(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
+    """SCAFFOLD with option II."""
+    x, n = first_network(draws), len(clients)
+    c, own = np.zeros(SIZE), np.zeros((n, SIZE))
+    for _ in range(params.rounds):
+        members, ends, before = chosen(draws, params, n), [], own.copy()
+        for i in members:
+            f = loss_gradient(clients.labelled(i))
+            rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
+            drift = c - before[i]
+            y = descend(x, lambda v, r, f=f, drift=drift: f(v, r) + drift, rows, params)
+            own[i] = before[i] - c + (x - y) / (len(rows) * params.rate)
+            ends.append(y)
+        x = x + params.server_rate * (np.mean(ends, axis=0) - x)
+        c = c + (own - before).sum(axis=0) / n
+    return tuned(x, clients, draws, params)
+
+
+def plain_per_fedavg(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
+    """Per-FedAvg without Hessians."""
+    w, a, d = first_network(draws), params.inner_rate, params.difference
+
+    def meta(f: Any, v: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        number = max(1, int(params.support * len(rows)))
+        D, target = rows[:number], rows[number:] if number < len(rows) else rows
+        g = f(v - a * f(v, D), target)
+        return g - a * (f(v + d * g, D) - f(v - d * g, D)) / (2 * d)
+
+    for _ in range(params.rounds):
+        ends = []
+        for i in chosen(draws, params, len(clients)):
+            f = loss_gradient(clients.labelled(i))
+            rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
+            ends.append(descend(w, lambda v, r, f=f: meta(f, v, r), rows, params))
+        w = np.mean(ends, axis=0)
+    if params.fine_tune:
+        return tuned(w, clients, draws, params)
+    everyone = [clients.labelled(i) for i in range(len(clients))]
+    return [w - a * tiny_gradient(w, data.X, data.y) for data in everyone]
+
+
 @dataclass(frozen=True)
 class Case:
     """A method in its plainest form, and the parameters with which it is compared.
@@ -200,5 +260,14 @@ CASES = {
     "fedper": Case(plain_fedrep, ({}, ALL_OF_THEM, WHOLE, NONE)),
     "fedprox": Case(plain_averaging, ({}, ALL_OF_THEM | {"strength": 1.0}, {"fine_tune": 2})),
     "fedrep": Case(plain_fedrep, ({}, ALL_OF_THEM | {"head_epochs": 3}, WHOLE, {"head_epochs": 0})),
+    "lg_fedavg": Case(plain_lg_fedavg, ({}, ALL_OF_THEM, WHOLE, NONE)),
     "local_only": Case(plain_local, ({}, ALL_OF_THEM, WHOLE, NONE)),
+    "per_fedavg": Case(
+        plain_per_fedavg,
+        ({}, ALL_OF_THEM | {"inner_rate": 0.3, "support": 0.5}, WHOLE, {"fine_tune": 2}),
+    ),
+    "scaffold": Case(
+        plain_scaffold,
+        ({}, ALL_OF_THEM | {"server_rate": 0.5}, WHOLE, NONE, {"fine_tune": 2, "rounds": 5}),
+    ),
 }

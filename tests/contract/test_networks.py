@@ -31,7 +31,7 @@ from fedcore.recorder import Recorder
 from fedcore.tasks import TASKS
 
 NAMES = [n for n in algorithms.names() if algorithms.get(n).task is TASKS["classifiers"]]
-WITHOUT_SEED = {"fedavg", "fedprox"}  # their clients keep no parameters
+WITHOUT_SEED = {"fedavg", "fedprox", "per_fedavg", "scaffold"}  # clients keep no network
 every_algorithm = pytest.mark.parametrize("name", NAMES)
 every_setting = pytest.mark.parametrize(
     ("name", "setting"),
@@ -69,7 +69,10 @@ def run(name: str, seed: int = 5, dtype: Any = np.float64, **options: Any) -> Si
 
 def networks(iterate: Any) -> list[np.ndarray]:
     """Parameters of the clients' networks; of one network for all, one vector."""
-    parts = iterate.classifiers.bodies, iterate.classifiers.heads
+    found = iterate.classifiers
+    if hasattr(found, "adapt"):
+        return found.models()
+    parts = found.bodies, found.heads
     several = [len(vectors) for vectors in parts if not isinstance(vectors, np.ndarray)]
     each = [[v] * max(several, default=1) if isinstance(v, np.ndarray) else v for v in parts]
     return [np.concatenate(pair) for pair in zip(*each, strict=True)]

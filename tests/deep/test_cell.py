@@ -50,6 +50,11 @@ def test_a_cell_keeps_accuracies_of_all_and_of_each_client(tmp_path):
     apart = [len(x) for x in problem.held_out]
     np.testing.assert_array_equal(history.reference["held_out_samples"], apart)
     assert "torch" in history.about["versions"]
+    sparse = cell(measured={"every": 2, "last": 0}, algorithm="fedavg").spec()
+    run_cell(sparse, tmp_path / "problem.h5", tmp_path / "sparse.h5")
+    seldom = History.load(tmp_path / "sparse.h5")
+    assert np.isnan(seldom["test_accuracy"]).tolist() == [[False, True, False, True]] * 2
+    assert not seldom["diverged"].any()
 
 
 def test_the_plan_checks_a_network_without_pytorch():

@@ -1,0 +1,95 @@
+"""SCAFFOLD: FedAvg with control variates that correct the drift of the clients.
+
+Karimireddy, Kale, Mohri, Reddi, Stich & Suresh, *SCAFFOLD: stochastic controlled averaging for
+federated learning* (ICML 2020), Algorithm 1 with option II. In every round a share |S|/N of the
+clients makes K steps with their own variate cᵢ and the server's c, all zero at first,
+
+    y ← y − η (∇fᵢ(y) − cᵢ + c)    from the server's x,
+    cᵢ⁺ = cᵢ − c + (x − y) / (K η),
+
+and replies with y − x and cᵢ⁺ − cᵢ. The server makes steps along their means: η_g times the first
+on x, |S|/N times the second on c. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) the
+steps have momentum, which enlarges x − y: cᵢ is then that much larger than a mean gradient.
+``fine_tune`` gives SCAFFOLD+FT, as for `fedcore.algorithms.fedavg`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedcore import deep
+from fedcore.deep import models, rounds, settings
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
+from fedcore.problems.clients import Labelled
+from fedcore.validation import Positive
+
+if TYPE_CHECKING:
+    from fedcore.deep.networks import Batch, Tensor
+
+PAPER = "fedrep"
+TASK = "classifiers"
+COLUMNS = rounds.FINE_TUNED
+
+
+@dataclass(frozen=True)
+class Params(settings.Tuned):
+    """Parameters of `fedcore.deep.settings`, and this.
+
+    Attributes
+    ----------
+    server_rate : float
+        η_g, step of the server.
+    """
+
+    server_rate: Positive = 1.0
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run SCAFFOLD; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``parameters`` of shape (p,), the last x, and ``variate``, the last c.
+    """
+    learner = deep.learner(params, federation)
+
+    def begin(data: Labelled, state: Any, message: Any) -> None:
+        state.variate = np.zeros(learner.sizes.whole, np.result_type(data.X))
+
+    def update(data: Labelled, state: Any, message: np.ndarray) -> np.ndarray:
+        x, c = message
+        correction = learner.tensor(c - state.variate)
+
+        def gradient(y: Tensor, batch: Batch) -> Tensor:
+            return learner.whole.gradient(y, batch) + correction
+
+        batches = learner.batches(learner.samples(data), state.rng, params.epochs)
+        y = learner.descend(x, gradient, batches)
+        before = state.variate
+        state.variate = before - c + (x - y) / (len(batches) * params.rate)
+        return np.stack([y - x, state.variate - before])
+
+    federation.local(begin)
+    x = learner.start(rounds.drawn_seed(rng))
+    c, n_clients = np.zeros_like(x), federation.shape.n_clients
+    record(0, classifiers=learner.shared(x), counts={"fine_tuned": 0})
+    for t in record.rounds(params.rounds):
+        chosen = params.participants(n_clients, rng)
+        federation.broadcast(np.stack([x, c]), to=chosen)
+        moved, turned = federation.mean(update, of=chosen)
+        x = x + params.server_rate * moved
+        c = c + params.n_participants(n_clients) / n_clients * turned
+        record(t, classifiers=learner.shared(x), counts={"fine_tuned": 0})
+    rounds.fine_tune(federation, learner, params, record, x)
+    return {"parameters": x, "variate": c}
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """Return the cost: x and c down and both changes up in every round, x for fine-tuning."""
+    size = models.sizes(params.model, shape.n_features).whole
+    return params.cost(shape, up=2 * size, down=2 * size, once=size if params.fine_tune else 0)
