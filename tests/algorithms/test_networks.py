@@ -43,6 +43,10 @@ def test_apfl_that_mixes_all_in_is_local_only(participation):
     assert last("apfl", mixture=1.0, **options) == last("local_only", **options)
 
 
+def test_fed_mtl_without_a_penalty_is_local_only():
+    assert last("fed_mtl", strength=0.0) == last("local_only")
+
+
 @pytest.mark.parametrize("participation", [0.5, 1])
 def test_ditto_without_a_penalty_is_local_only_beside_fedavg(participation):
     options = {"participation": participation, "epochs": 2}

@@ -233,6 +233,26 @@ def plain_per_fedavg(clients: Clients, draws: Draws, params: Any) -> list[np.nda
     return [w - a * tiny_gradient(w, data.X, data.y) for data in everyone]
 
 
+def plain_fed_mtl(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
+    """Fed-MTL, with the matrix W of all networks in every step."""
+    found = [first_network(draws)] * len(clients)
+    for _ in range(params.rounds):
+        members = chosen(draws, params, len(clients))
+        before = np.stack([found[i] for i in members], axis=1)
+        centring = np.eye(len(members)) - 1 / len(members)
+        for k, i in enumerate(members):
+
+            def gradient(w: np.ndarray, rows: np.ndarray, k=k, i=i, W=before, O=centring) -> Any:
+                W = W.copy()
+                W[:, k] = w
+                penalty = 2 * params.strength * (W + W @ O @ O)[:, k]
+                return loss_gradient(clients.labelled(i))(w, rows) + penalty
+
+            rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
+            found[i] = descend(found[i], gradient, rows, params)
+    return found
+
+
 @dataclass(frozen=True)
 class Case:
     """A method in its plainest form, and the parameters with which it is compared.
@@ -256,6 +276,7 @@ NONE = {"rounds": 0}
 CASES = {
     "apfl": Case(plain_apfl, ({}, ALL_OF_THEM | {"mixture": 0.7}, WHOLE, NONE)),
     "ditto": Case(plain_ditto, ({}, ALL_OF_THEM | {"strength": 0.1}, WHOLE, NONE)),
+    "fed_mtl": Case(plain_fed_mtl, ({}, ALL_OF_THEM | {"strength": 0.3}, WHOLE, NONE)),
     "fedavg": Case(plain_averaging, ({}, ALL_OF_THEM, WHOLE, NONE, {"fine_tune": 2})),
     "fedper": Case(plain_fedrep, ({}, ALL_OF_THEM, WHOLE, NONE)),
     "fedprox": Case(plain_averaging, ({}, ALL_OF_THEM | {"strength": 1.0}, {"fine_tune": 2})),
