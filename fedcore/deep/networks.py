@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor as Tensor
 from torch.nn import functional as F
@@ -42,7 +43,7 @@ class Network:
     """
 
     def __init__(self, layers: tuple[Layer, ...], shape: Size) -> None:
-        self._layers, self._shapes = layers, []
+        self._layers, self._sample, self._shapes = layers, shape, []
         for layer in layers:
             self._shapes.append([p.shape for p in layer.parameters(shape)])
             shape = layer.output(shape)
@@ -50,6 +51,10 @@ class Network:
         self._sizes = [math.prod(s) for shapes in self._shapes for s in shapes]
         self.size = sum(self._sizes)
         self.random = any(isinstance(layer, kinds.Dropout) for layer in layers)
+
+    def inputs(self, X: np.ndarray) -> Tensor:
+        """Return samples, one per row, in the shape that the network takes."""
+        return torch.from_numpy(X).view(-1, *self._sample)
 
     def apply(self, w: Tensor, x: Tensor) -> Tensor:
         """Return the outputs at the parameters `w`, without dropout."""

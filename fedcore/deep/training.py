@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 
 from fedcore.deep import models
+from fedcore.deep.evaluation import Adapted, Networks, Vectors, in_pieces
 from fedcore.deep.networks import Batch, Network, Tensor
 from fedcore.deep.settings import Params
 from fedcore.errors import InputError
@@ -16,8 +16,6 @@ from fedcore.problems.clients import Clients, Labelled
 
 Gradient = Callable[[Tensor, Batch], Tensor]
 Adapt = Callable[[Labelled, np.ndarray], np.ndarray]
-Vectors = np.ndarray | Sequence[np.ndarray]  # one for all clients, or one each
-ROWS = 25  # samples evaluated at once: what a core can hold in its cache
 
 
 class Learner:
@@ -47,13 +45,13 @@ class Learner:
     def __init__(self, params: Params, clients: Clients) -> None:
         torch.set_num_threads(1)
         model = models.MODELS[params.model]
-        self._shape = models.sample_shape(params.model, clients.n_features)
+        shape = models.sample_shape(params.model, clients.n_features)
         self._params, self._n_features = params, clients.n_features
         self._dtype = np.result_type(*clients.dtypes)
         self.sizes = models.sizes(params.model, clients.n_features)
-        self.body = Network(model.body, self._shape)
+        self.body = Network(model.body, shape)
         self.head = Network(model.head, self.body.output)
-        self.whole = Network(model.body + model.head, self._shape)
+        self.whole = Network(model.body + model.head, shape)
         for i, (samples, _) in enumerate(clients.shapes):
             if params.batch is not None and samples < params.batch:
                 raise InputError(
@@ -72,7 +70,7 @@ class Learner:
 
     def samples(self, data: Labelled) -> Batch:
         """Return all samples of a client as one batch."""
-        return Batch(self._inputs(data.X), torch.from_numpy(data.y).long())
+        return Batch(self.body.inputs(data.X), torch.from_numpy(data.y).long())
 
     def features(self, body: np.ndarray, data: Labelled) -> Batch:
         """Return all samples of a client as the body represents them, for training the head.
@@ -81,7 +79,7 @@ class Learner:
         epochs.
         """
         x, y, _ = self.samples(data)
-        return Batch(_in_pieces(self.body, body, x), y)
+        return Batch(in_pieces(self.body, body, x), y)
 
     def batches(self, samples: Batch, rng: np.random.Generator, epochs: int) -> list[Batch]:
         """Return the batches of some epochs, each in a new random order of the samples."""
@@ -131,7 +129,7 @@ class Learner:
 
     def networks(self, held: np.ndarray, bodies: Vectors, heads: Vectors) -> Networks:
         """Return the clients' networks for the recorder; `held` is what the server holds."""
-        return Networks(self, held, bodies, heads)
+        return Networks(self.body, self.head, held, bodies, heads)
 
     def shared(self, w: np.ndarray) -> Networks:
         """Return one network for all clients, which the server holds."""
@@ -143,68 +141,13 @@ class Learner:
         return self.networks(held, bodies, heads)
 
     def adapted(self, clients: Clients, w: np.ndarray, adapt: Adapt) -> Adapted:
-        """Return the networks that clients make of `w` on their own samples."""
-        return Adapted(self, clients, w, adapt)
+        """Return the networks that clients make of `w` on their own samples, by ``adapt``."""
 
-    def _inputs(self, X: np.ndarray) -> Tensor:
-        return torch.from_numpy(X).view(-1, *self._shape)
+        def make() -> Networks:
+            everyone = range(len(clients))
+            return self.personal(w, [adapt(clients.labelled(i), w) for i in everyone])
 
-
-@dataclass(frozen=True)
-class Networks:
-    """A network for every client; see `fedcore.iterates.Classifiers`."""
-
-    learner: Learner
-    held: np.ndarray
-    bodies: Vectors
-    heads: Vectors
-
-    def parameters(self) -> Iterator[np.ndarray]:
-        """Yield every vector once."""
-        for vectors in (self.bodies, self.heads):
-            yield from [vectors] if isinstance(vectors, np.ndarray) else vectors
-
-    def scores(self, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the scores of the classes, (m_i, classes), for each client's samples."""
-        inputs = [self.learner._inputs(np.ascontiguousarray(X)) for X in samples]
-        features = _apply(self.learner.body, self.bodies, inputs)
-        return [s.numpy() for s in _apply(self.learner.head, self.heads, features)]
-
-
-@dataclass(frozen=True)
-class Adapted:
-    """The networks that clients make of the server's before use; made when they are measured."""
-
-    learner: Learner
-    clients: Clients
-    held: np.ndarray
-    adapt: Adapt
-
-    def parameters(self) -> Iterator[np.ndarray]:
-        """Yield what the server holds."""
-        yield self.held
-
-    def scores(self, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the scores of the classes, (m_i, classes), for each client's samples."""
-        return self.learner.personal(self.held, self.models()).scores(samples)
-
-    def models(self) -> list[np.ndarray]:
-        """Return the parameters of every client."""
-        everyone = range(len(self.clients))
-        return [self.adapt(self.clients.labelled(i), self.held) for i in everyone]
-
-
-def _apply(network: Network, vectors: Vectors, inputs: list[Tensor]) -> list[Tensor]:
-    """Return every client's outputs; one network for all takes all clients' samples together."""
-    if isinstance(vectors, np.ndarray):
-        sizes = [len(x) for x in inputs]
-        return list(_in_pieces(network, vectors, torch.cat(inputs)).split(sizes))
-    return [_in_pieces(network, w, x) for w, x in zip(vectors, inputs, strict=True)]
-
-
-def _in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
-    vector = torch.tensor(w)
-    return torch.cat([network.apply(vector, piece) for piece in x.split(ROWS)])
+        return Adapted(w, make)
 
 
 def _require_classes(y: np.ndarray, classes: int, who: str, model: str) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 from contract.captures import watch
+from contract.cases import Draws
 from contract.networks import CASES, FEATURES, PARAMS, held_out, images
-from contract.test_algorithms import WRONG, Draws
+from contract.test_algorithms import WRONG
 
 import fedcore
 from fedcore import algorithms, metrics
@@ -70,8 +71,7 @@ def run(name: str, seed: int = 5, dtype: Any = np.float64, **options: Any) -> Si
 def networks(iterate: Any) -> list[np.ndarray]:
     """Parameters of the clients' networks; of one network for all, one vector."""
     found = iterate.classifiers
-    if hasattr(found, "adapt"):
-        return found.models()
+    found = found.make() if hasattr(found, "make") else found
     parts = found.bodies, found.heads
     several = [len(vectors) for vectors in parts if not isinstance(vectors, np.ndarray)]
     each = [[v] * max(several, default=1) if isinstance(v, np.ndarray) else v for v in parts]
@@ -275,8 +275,8 @@ def test_a_result_has_accuracies_and_no_components(name):
 @every_algorithm
 def test_without_pytorch_it_says_in_one_sentence_how_to_get_it(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    for module in ("fedcore.deep.training", "fedcore.deep.networks"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
+    for module in ("training", "evaluation", "networks"):
+        monkeypatch.delitem(sys.modules, f"fedcore.deep.{module}", raising=False)
     data = images()
     assert refuse(name, data[:], data.labels) == (
         "networks need PyTorch: install it with pip install torch, or pip install '.[deep]' in "

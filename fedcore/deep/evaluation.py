@@ -1,0 +1,84 @@
+"""The clients' networks as the recorder and the metrics take them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedcore.deep.networks import Network
+
+Vectors = np.ndarray | Sequence[np.ndarray]  # one for all clients, or one each
+ROWS = 25  # samples computed at once: what a core can hold in its cache
+
+
+@dataclass(frozen=True)
+class Networks:
+    """A network for every client; see `fedcore.iterates.Classifiers`.
+
+    Attributes
+    ----------
+    body, head : Network
+    held : ndarray of shape (p,)
+        Parameters that the server holds.
+    bodies, heads : ndarray, or sequence of ndarray
+        Parameters of the clients' bodies and heads.
+    """
+
+    body: Network
+    head: Network
+    held: np.ndarray
+    bodies: Vectors
+    heads: Vectors
+
+    def parameters(self) -> Iterator[np.ndarray]:
+        """Yield every vector once."""
+        for vectors in (self.bodies, self.heads):
+            yield from [vectors] if isinstance(vectors, np.ndarray) else vectors
+
+    def scores(self, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the scores of the classes, (m_i, classes), for each client's samples."""
+        inputs = [self.body.inputs(X) for X in samples]
+        features = _outputs(self.body, self.bodies, inputs)
+        return [scores.numpy() for scores in _outputs(self.head, self.heads, features)]
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """Networks that clients make of the server's before they use it; made when measured.
+
+    Attributes
+    ----------
+    held : ndarray of shape (p,)
+        Parameters that the server holds.
+    make : callable
+        ``() -> Networks``.
+    """
+
+    held: np.ndarray
+    make: Callable[[], Networks]
+
+    def parameters(self) -> Iterator[np.ndarray]:
+        """Yield what the server holds."""
+        yield self.held
+
+    def scores(self, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the scores of the classes, (m_i, classes), for each client's samples."""
+        return self.make().scores(samples)
+
+
+def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
+    """Return the outputs of a network for any number of samples."""
+    vector = torch.tensor(w)
+    return torch.cat([network.apply(vector, piece) for piece in x.split(ROWS)])
+
+
+def _outputs(network: Network, vectors: Vectors, inputs: list[Tensor]) -> list[Tensor]:
+    """Return every client's outputs; one network for all takes all clients' samples together."""
+    if isinstance(vectors, np.ndarray):
+        sizes = [len(x) for x in inputs]
+        return list(in_pieces(network, vectors, torch.cat(inputs)).split(sizes))
+    return [in_pieces(network, w, x) for w, x in zip(vectors, inputs, strict=True)]
