@@ -253,6 +253,25 @@ def plain_fed_mtl(clients: Clients, draws: Draws, params: Any) -> list[np.ndarra
     return found
 
 
+def plain_l2gd(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
+    """L2GD with a fixed number of local rounds."""
+    n = len(clients)
+    found = [first_network(draws)] * n
+    theta = params.alpha * params.strength / (n * params.averaging)
+    number = round((1 - params.averaging) * params.rounds)
+    local = draws.server.choice(params.rounds, number, replace=False)
+    for t in range(params.rounds):
+        members = chosen(draws, params, n)
+        mean = np.mean([found[i] for i in members], axis=0)
+        for i in members:
+            if t in local:
+                rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
+                found[i] = descend(found[i], loss_gradient(clients.labelled(i)), rows, params)
+            else:
+                found[i] = (1 - theta) * found[i] + theta * mean
+    return found
+
+
 @dataclass(frozen=True)
 class Case:
     """A method in its plainest form, and the parameters with which it is compared.
@@ -281,6 +300,15 @@ CASES = {
     "fedper": Case(plain_fedrep, ({}, ALL_OF_THEM, WHOLE, NONE)),
     "fedprox": Case(plain_averaging, ({}, ALL_OF_THEM | {"strength": 1.0}, {"fine_tune": 2})),
     "fedrep": Case(plain_fedrep, ({}, ALL_OF_THEM | {"head_epochs": 3}, WHOLE, {"head_epochs": 0})),
+    "l2gd": Case(
+        plain_l2gd,
+        (
+            {"averaging": 0.5, "rounds": 6},
+            ALL_OF_THEM | {"averaging": 0.3, "alpha": 0.9, "strength": 0.5},
+            WHOLE | {"averaging": 0.6},
+            NONE,
+        ),
+    ),
     "lg_fedavg": Case(plain_lg_fedavg, ({}, ALL_OF_THEM, WHOLE, NONE)),
     "local_only": Case(plain_local, ({}, ALL_OF_THEM, WHOLE, NONE)),
     "per_fedavg": Case(

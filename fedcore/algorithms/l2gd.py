@@ -1,0 +1,103 @@
+"""L2GD: in few rounds every client trains a network of its own, in the others all move to the mean.
+
+Hanzely & Richtárik, *Federated learning of a mixture of global and local models*
+(arXiv:2002.05516, 2020), Algorithm 1. With n clients, a round is local with probability 1 − p, and
+then client i descends on its own loss fᵢ from xᵢ. In any other round
+
+    xᵢ ← xᵢ − θ (xᵢ − mean xⱼ),    θ = α λ / (n p).
+
+As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, a local round makes E
+epochs at the rate of the other methods in the place of one step of size α / (n (1 − p)), and p is
+0.9. In their code all clients take part in every round, hence r = 1, and θ is α λ / (n (1 − p)).
+Here the number of local rounds is its expectation, (1 − p) T to the nearest integer, at rounds
+drawn at random; so the cost is known before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedcore import deep
+from fedcore.deep import models, rounds, settings
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost, Shape
+from fedcore.parts.participation import Participation
+from fedcore.problems.clients import Labelled
+from fedcore.validation import Positive, Share
+
+PAPER = "fedrep"
+TASK = "classifiers"
+
+
+@dataclass(frozen=True)
+class Params(settings.Params):
+    """Parameters of `fedcore.deep.settings`, and these.
+
+    Attributes
+    ----------
+    averaging : float
+        p, share of the rounds in which the clients move towards the mean.
+    alpha : float
+        α, of the step towards the mean.
+    strength : float
+        λ, weight of the distances to the mean in the mixture of losses.
+    """
+
+    participation: Participation = 1.0
+    averaging: Share = 0.9
+    alpha: Positive = 0.25
+    strength: Positive = 1.0
+
+    @property
+    def local_rounds(self) -> int:
+        """Number of rounds in which clients train."""
+        return round((1 - self.averaging) * self.rounds)
+
+
+def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+    """Run L2GD; see the module's text.
+
+    Returns
+    -------
+    dict
+        ``models``, a list of the clients' parameters.
+    """
+    learner, n_clients = deep.learner(params, federation), federation.shape.n_clients
+    theta = params.alpha * params.strength / (n_clients * params.averaging)
+
+    def own(data: Labelled, state: Any, message: Any) -> np.ndarray:
+        return state.own
+
+    def approach(data: Labelled, state: Any, mean: np.ndarray) -> None:
+        state.own = state.own - theta * (state.own - mean)
+
+    def train(data: Labelled, state: Any, message: Any) -> None:
+        batches = learner.batches(learner.samples(data), state.rng, params.epochs)
+        state.own = learner.descend(state.own, learner.whole.gradient, batches)
+
+    def networks() -> Any:
+        return learner.personal(rounds.NOTHING, federation.client_state("own"))
+
+    rounds.begin(federation, learner, rng, keep=lambda w: w)
+    local = set(1 + rng.choice(params.rounds, params.local_rounds, replace=False))
+    record(0, classifiers=networks())
+    for t in record.rounds(params.rounds):
+        chosen = params.participants(n_clients, rng)
+        if t in local:
+            federation.local(train, of=chosen)
+        else:
+            federation.broadcast(federation.mean(own, of=chosen), to=chosen)
+            federation.local(approach, of=chosen)
+        record(t, classifiers=networks())
+    return {"models": list(federation.client_state("own"))}
+
+
+def communication(params: Params, shape: Shape) -> Cost:
+    """Return the cost: xᵢ up and the mean down in every round that is not local, and the seed."""
+    averagings = params.rounds - params.local_rounds
+    size = models.sizes(params.model, shape.n_features).whole
+    moved = averagings * params.n_participants(shape.n_clients) * size
+    return Cost(averagings, moved, moved + shape.n_clients)
