@@ -204,8 +204,7 @@ def run(
     Examples:
       fedcore run block_krylov w8a -r 5 --surrogate --set tol=1e-8 --repeats 5
       fedcore run ssi mnist -r 20 --set tol=1e-6 --partition by=label --out mnist.h5
-      fedcore run fedrep mnist --partition by=shards,clients=100,shards_per_client=2 \\
-        --held-out test --set model=femnist_mlp
+      fedcore run fedrep mnist --surrogate --set model=femnist_mlp --set rounds=5
     """
     from fedcore import algorithms as registry
     from fedcore import datasets, metrics

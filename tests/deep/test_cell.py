@@ -80,6 +80,13 @@ def call(*arguments):
 RUN = ("run", "fedavg", "mnist", "--surrogate", "--set", "model=femnist_mlp", "--set", "rounds=1")
 
 
+def test_the_network_that_help_proposes_runs():
+    pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+    (line,) = [line for line in call("run", "--help").output.splitlines() if "run fedrep" in line]
+    done = call(*line.split()[1:])
+    assert done.exit_code == 0 and "test_accuracy" in done.output, done.output
+
+
 def test_the_command_line_runs_a_network(tmp_path):
     pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
     out = str(tmp_path / "h.h5")
