@@ -63,7 +63,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         both = learner.descend(np.concatenate([w, state.own]), gradient, batches)
-        w, state.own = np.split(both, 2)
+        w, own = np.split(both, 2)
+        state.own = own.copy()  # a view would keep w, too
         return w
 
     def mixtures(w: np.ndarray) -> list[np.ndarray]:

@@ -40,7 +40,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def update(data: Labelled, state: Any, body: np.ndarray) -> np.ndarray:
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         w = np.concatenate([body, state.own])
-        body, state.own = learner.split(learner.descend(w, learner.whole.gradient, batches))
+        body, head = learner.split(learner.descend(w, learner.whole.gradient, batches))
+        state.own = head.copy()  # a view would keep the body, too
         return body
 
     return rounds.average_bodies(federation, learner, params, rng, record, update)

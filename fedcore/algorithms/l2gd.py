@@ -8,9 +8,11 @@ then client i descends on its own loss fᵢ from xᵢ. In any other round
 
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, a local round makes E
 epochs at the rate of the other methods in the place of one step of size α / (n (1 − p)), and p is
-0.9. In their code all clients take part in every round, hence r = 1, and θ is α λ / (n (1 − p)).
-Here the number of local rounds is its expectation, (1 − p) T to the nearest integer, at rounds
-drawn at random; so the cost is known before.
+0.9. In their code all clients take part in every round, hence r = 1, θ is α λ / (n (1 − p)), and
+the rate of local rounds is α / (n (1 − p)). Here the number of local rounds is its expectation,
+(1 − p) T to the nearest integer, at rounds drawn at random; so the cost is known before. Rounds of
+averaging in a row leave the mean as it is if all take part, and Algorithm 1 then sends nothing
+again; here every one of them sends the xᵢ and the mean.
 """
 
 from __future__ import annotations

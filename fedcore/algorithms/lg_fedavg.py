@@ -42,7 +42,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def update(data: Labelled, state: Any, upper: np.ndarray) -> np.ndarray:
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         w = np.concatenate([state.own, upper])
-        state.own, upper = np.split(learner.descend(w, learner.whole.gradient, batches), [lower])
+        own, upper = np.split(learner.descend(w, learner.whole.gradient, batches), [lower])
+        state.own = own.copy()  # a view would keep the upper layers, too
         return upper
 
     def wholes(upper: np.ndarray) -> list[np.ndarray]:

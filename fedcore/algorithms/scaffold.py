@@ -9,7 +9,10 @@ clients makes K steps with their own variate cᵢ and the server's c, all zero a
 
 and replies with y − x and cᵢ⁺ − cᵢ. The server makes steps along their means: η_g times the first
 on x, |S|/N times the second on c. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) the
-steps have momentum, which enlarges x − y: cᵢ is then that much larger than a mean gradient.
+steps have momentum β, and K η divides as in their code. That makes x − y about 1/(1 − β) times as
+large as K η mean gradients, so that the error of cᵢ − c as a difference of gradients is multiplied
+by −β/(1 − β) when client i takes part: it vanishes with β = 0, changes its sign alone with their
+β = 1/2, and grows without bound above. (Their code also clips gradients to norm 10; not so here.)
 ``fine_tune`` gives SCAFFOLD+FT, as for `fedcore.algorithms.fedavg`.
 """
 

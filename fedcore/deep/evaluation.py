@@ -71,9 +71,9 @@ class Adapted:
 
 
 def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
-    """Return the outputs of a network for any number of samples."""
+    """Return the outputs of a network for any number of samples, in the precision of `w`."""
     vector = torch.tensor(w)
-    return torch.cat([network.apply(vector, piece) for piece in x.split(ROWS)])
+    return torch.cat([network.apply(vector, piece.to(vector.dtype)) for piece in x.split(ROWS)])
 
 
 def _outputs(network: Network, vectors: Vectors, inputs: list[Tensor]) -> list[Tensor]:

@@ -53,8 +53,8 @@ class Network:
         self.random = any(isinstance(layer, kinds.Dropout) for layer in layers)
 
     def inputs(self, X: np.ndarray) -> Tensor:
-        """Return samples, one per row, in the shape that the network takes."""
-        return torch.from_numpy(X).view(-1, *self._sample)
+        """Return samples, one per row, in the shape that the network takes; no one may write."""
+        return torch.from_numpy(np.require(X, requirements=["C", "W"])).view(-1, *self._sample)
 
     def apply(self, w: Tensor, x: Tensor) -> Tensor:
         """Return the outputs at the parameters `w`, without dropout."""

@@ -70,7 +70,8 @@ class Learner:
 
     def samples(self, data: Labelled) -> Batch:
         """Return all samples of a client as one batch."""
-        return Batch(self.body.inputs(data.X), torch.from_numpy(data.y).long())
+        x = self.body.inputs(data.X.astype(self._dtype, copy=False))
+        return Batch(x, torch.tensor(data.y).long())
 
     def features(self, body: np.ndarray, data: Labelled) -> Batch:
         """Return all samples of a client as the body represents them, for training the head.

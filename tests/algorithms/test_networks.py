@@ -109,8 +109,7 @@ def test_fedrep_trains_its_head_on_the_body_that_came_down():
     assert np.array_equal(body_only[BODY:], w[BODY:])
 
 
-def test_the_body_is_the_same_bits_before_and_after_the_epochs_of_the_head():
-    """Fine-tuning, and FedRep's first stage: its clients reply with the body after both."""
+def test_the_body_is_the_same_bits_before_and_after_fine_tuning():
     tuned = run("fedavg", fine_tune=5)
     before, after = tuned.networks[-2][0], tuned.networks[-1]
     for w in after:
@@ -141,6 +140,19 @@ def test_clients_that_take_no_part_keep_their_heads():
     moved = [a[BODY:].tobytes() != b[BODY:].tobytes() for a, b in zip(after, before, strict=True)]
     assert sum(moved) == 1
     assert len({a[:BODY].tobytes() for a in after}) == 1  # all have the new body
+
+
+@pytest.mark.parametrize("name", ["apfl", "ditto", "fedper", "fedrep", "lg_fedavg"])
+def test_clients_hold_what_they_keep_and_no_more(name):
+    needs_torch()
+    algorithm = algorithms.get(name)
+    federation = Federation(images(), 5, check=False, labelled=True)
+    recorder = Recorder(Problem("p", images()), federation.ledger, [])
+    settings = algorithm.params({**PARAMS, "participation": 1})
+    algorithm.run(federation, settings, federation.rng, recorder)
+    for own in federation.client_state("own"):
+        held = own if own.base is None else own.base
+        assert getattr(held, "nbytes", own.nbytes) == own.nbytes
 
 
 @pytest.mark.parametrize("name", list(CASES))

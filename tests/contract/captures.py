@@ -7,6 +7,7 @@ notice. Clients know the hyper-parameters; all other arrays must be broadcast.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -42,15 +43,20 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def captured_arrays(step: Any, params: Any = None) -> list[str]:
     """Return where `step` holds arrays or random generators: ``"step.closure.Z"`` and the like.
 
+    PyTorch's count, too.
+
     The search covers closures, defaults, globals named in the code, bound objects and partial
     arguments, with all containers and objects in them. A field of `params` counts only if a
     function in the search names it.
     """
     found, named, seen = [], set(), {id(step): step}
+    torch = sys.modules.get("torch")
+    kinds = (np.ndarray, np.random.Generator)
+    kinds += () if torch is None else (torch.Tensor, torch.Generator)
     ahead = [("step", step)]
     while ahead:
         place, value = ahead.pop()
-        if isinstance(value, np.ndarray | np.random.Generator):
+        if isinstance(value, kinds):
             found.append(place)
         elif value is params and params is not None:
             found += [f"params.{k}" for k, v in vars(params).items() if isinstance(v, np.ndarray)]

@@ -104,6 +104,12 @@ def test_planted_arrays_are_found(step, place):
     assert captured_arrays(step) == [place]
 
 
+def test_planted_tensors_are_found():
+    torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+    for planted in (torch.eye(2), torch.Generator()):
+        assert captured_arrays(closing_over(planted)) == ["step.closure.inner.closure.held"]
+
+
 def test_parameters_count_only_where_the_step_names_the_array():
     params = SimpleNamespace(n_components=2, start=np.eye(2))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -111,6 +112,25 @@ def test_the_same_seed_gives_the_same_bytes(name, tmp_path):
     second.history.save(tmp_path / "second.h5")
     assert (tmp_path / "first.h5").read_bytes() == (tmp_path / "second.h5").read_bytes()
     assert bytes_of(first.networks[-1]) == bytes_of(second.networks[-1])
+
+
+@every_algorithm
+def test_samples_of_any_precision_and_read_only_ones_will_do(name):
+    """Clients of mixed precisions compute in the larger one."""
+    mixed = [x.astype(np.float32) if i == 1 else x for i, x in enumerate(images()[:])]
+    apart = [x.astype(np.float32) for x in held_out()[:]]
+    for x in [*mixed, *apart]:
+        x.flags.writeable = False
+    clients = Clients(mixed, labels=images().labels)
+    measured = Clients(apart, labels=held_out().labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = run(name, problem=Problem("p", clients, held_out=measured))
+    same = [x.astype(np.float64) for x in mixed]
+    exact = run(name, problem=Problem("p", Clients(same, labels=clients.labels)), measure=[])
+    for mine, theirs in zip(found.networks[-1], exact.networks[-1], strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert np.isfinite(found.columns["test_accuracy"]).all()
 
 
 @every_algorithm
