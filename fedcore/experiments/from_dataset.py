@@ -16,6 +16,9 @@ from fedcore.privacy.bounded_rows import clip_rows
 from fedcore.problems.clients import Clients, check_clients, check_labels
 from fedcore.problems.problem import Problem
 
+# Partitions that deal two sets with the same labels alike, from the same state of the generator.
+PAIRED = ("identity", "label", "shards", "shuffled")
+
 SCALES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "none": lambda x: np.asarray(x, dtype=np.float64),
     "unit": lambda x: x / 255.0,
@@ -49,6 +52,7 @@ def make(
     deal = copy.deepcopy(rng)
     parts, note = partition.split(spec["partition"], first, labels, rng), data.note
     if spec["held_out"] == "test":
+        _require_paired(spec["partition"]["by"])
         test = load(split="test")
         if test.y is None or set(test.y) != set(labels):
             raise ConfigError(f"problem {name}: {data.name} has other classes in its test samples")
@@ -87,11 +91,21 @@ def _labelled(x: np.ndarray, labels: np.ndarray, parts: Iterable[np.ndarray]) ->
     return Clients(matrices, labels=check_labels([labels[part] for part in parts], matrices))
 
 
+def _require_paired(by: str) -> None:
+    """Require a partition that gives a client the same classes of two sets of samples."""
+    if by not in PAIRED:
+        raise ConfigError(
+            f"partition '{by}' would not give a client test samples of its own classes: hold out a "
+            f"share, or take one of {', '.join(PAIRED)}"
+        )
+
+
 def check(spec: Mapping[str, Any]) -> None:
     """Check the options of the data set and the partition; see `build.check`."""
     reading.check(spec["dataset"], spec.get("options", {}))
     partition.check(spec["partition"])
     if spec.get("held_out") == "test":
+        _require_paired(spec["partition"]["by"])
         reading.check(spec["dataset"], spec.get("options", {}), split="test")
     if "held_out" in spec and spec.get("centre"):
         raise ConfigError("held-out samples would not be centred: take 'standardise', not 'centre'")

@@ -46,7 +46,14 @@ def _accuracies(iterate: Iterate, samples: Clients) -> np.ndarray:
     if samples.labels is None:
         raise InputError("this metric needs labels, and these data have none")
     scores = iterate.classifiers.scores(samples[:])
-    pairs = zip(scores, samples.labels, strict=True)
+    pairs = list(zip(scores, samples.labels, strict=True))
+    for i, (found, y) in enumerate(pairs):
+        unknown = ~np.isin(y, np.arange(found.shape[1]))
+        if unknown.any():
+            raise InputError(
+                f"client {i} is measured on a sample with the label {y[unknown][0]:g}: the classes "
+                f"are 0 to {found.shape[1] - 1}"
+            )
     return np.array([np.mean(found.argmax(axis=1) == y) for found, y in pairs])
 
 

@@ -261,6 +261,9 @@ def test_data_that_do_not_fit_are_refused_with_their_place(name):
     says = refuse(name, X, y, model="cifar10_cnn")
     assert "cifar10_cnn takes samples of 3 × 32 × 32 numbers, and these have 9" in says
     assert "client 1 is empty" in refuse(name, [X[0], np.empty((0, 9))], y[:2])
+    assert "client 3 is measured on a sample with the label 7: the classes are 0 to 2" in refuse(
+        name, X, y, (X, [*y[:3], np.full(12, 7.0)])
+    )
     bad = X[1].copy()
     bad[4, 2] = np.nan
     assert "client 1 has nan at row 4, feature 2" in refuse(name, [X[0], bad], y[:2])

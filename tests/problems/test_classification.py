@@ -75,6 +75,10 @@ def test_pixels_are_standardised_channel_by_channel():
         ({"dataset": "mnist"}, "the digits surrogate has no split 'test'"),
         ({"options": {"samples": 3}}, "have other classes|20 shards cannot be cut|fewer than its"),
         ({"held_out": 0.99}, "cannot hold out 0.99 of them"),
+        (
+            {"partition": {"by": "dirichlet", "clients": 10, "alpha": 0.1}},
+            "partition 'dirichlet' would not give a client test samples of its own classes",
+        ),
     ],
 )
 def test_a_wrong_specification_is_refused_in_one_sentence(changes, says):
@@ -91,6 +95,9 @@ def test_a_client_without_a_sample_is_refused_before_it_runs():
 def test_the_paper_file_of_a_problem_is_checked_before_it_is_made():
     with pytest.raises(ConfigError, match="here: held-out samples would not be centred"):
         _check_problem({**SHARDS, "centre": True}, "here")
+    for by in ({"by": "even", "clients": 10}, {"by": "sizes", "sizes": [5, 5]}):
+        with pytest.raises(ConfigError, match=f"here: partition '{by['by']}' would not give"):
+            _check_problem({**SHARDS, "partition": by}, "here")
 
 
 def test_a_problem_comes_back_from_its_file(tmp_path):
