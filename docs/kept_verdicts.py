@@ -79,7 +79,11 @@ def with_earlier(
         Ids of the items that a run of the whole paper judges.
     """
     judged = {v.id: v for v in before if v.verdict != "not run" and v.id in could}
-    stayed = [v.id for v in verdicts if v.verdict == "not run" and v.id in judged]
+    stayed = [
+        v.id
+        for v in verdicts
+        if v.verdict == "not run" and v.id in judged and v.printed == judged[v.id].printed
+    ]
     return [judged[v.id] if v.id in stayed else v for v in verdicts], stayed
 
 

@@ -26,10 +26,6 @@ class HistoryError(FedcoreError):
     """A history file is corrupt, half-written or of another schema version."""
 
 
-class JobError(FedcoreError):
-    """A job of the workflow has failed; its log says why."""
-
-
 class RoundingWarning(UserWarning):
     """Rounding has spoiled a part of a result; the message says which and what to do."""
 

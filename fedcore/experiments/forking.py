@@ -11,6 +11,7 @@ import contextlib
 import multiprocessing
 import os
 import resource
+import signal
 import sys
 import threading
 import time
@@ -19,7 +20,7 @@ from multiprocessing import connection, forkserver
 from multiprocessing.context import ForkServerContext
 from typing import Any
 
-from fedcore.errors import JobError
+from fedcore.errors import FedcoreError
 from fedcore.experiments.job import logged
 from fedcore.files import atomic
 
@@ -37,6 +38,10 @@ THREADS = (
 # Snakemake runs jobs from several threads. A process that starts asks for the status of all others,
 # which only one thread can read.
 LOCK = threading.Lock()
+
+
+class JobError(FedcoreError):
+    """A job of the workflow has failed; its log says why."""
 
 
 def run(
@@ -75,8 +80,12 @@ def run(
         process.join()
     code = process.exitcode or 0
     if code:
+        if code == -signal.SIGKILL:
+            why = "somebody or, where memory is short, the system has killed it"
+        else:
+            why = f"{log} says why"
         ended = f"status {code}" if code > 0 else f"signal {-code}"
-        raise JobError(f"the job ended with {ended}: {log} says why")
+        raise JobError(f"the job ended with {ended}: {why}")
 
 
 def _server() -> ForkServerContext:

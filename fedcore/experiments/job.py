@@ -108,7 +108,8 @@ def _last_words(log: IO[str]) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         if threading.current_thread() is threading.main_thread():
             for number in ENDING:
-                stack.callback(signal.signal, number, signal.signal(number, _end))
+                if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` ignores SIGHUP
+                    stack.callback(signal.signal, number, signal.signal(number, _end))
         # After a crash in compiled code the log has the signal's name and Python's traceback.
         if not faulthandler.is_enabled():
             faulthandler.enable(log)

@@ -137,7 +137,7 @@ class Plan:
         return [cell for cell in self.cells.values() if cell.paper == paper]
 
     def unavailable_of(self, paper: str) -> dict[str, str]:
-        """Return the problems of one paper whose data cannot be obtained, with the reason."""
+        """Return the problems of one paper that are left out, with the reason."""
         names = self.papers[paper]["problems"]
         return {
             n: self.unavailable[f"{paper}/{n}"] for n in names if f"{paper}/{n}" in self.unavailable
@@ -277,9 +277,9 @@ def load_plan(
         plan.papers[paper] = _read_paper(papers / f"{paper}.yaml", changes, checked["quick"])
         if check_claims:
             plan.claims_of(paper)
+    plan.unavailable.update(_left_out(plan, known))
     for name, reason in _unavailable(plan, answers).items():
         (plan.kept if _has_results(checked["paths"], name) else plan.unavailable)[name] = reason
-    plan.unavailable.update(_left_out(plan, known))
     return plan
 
 
@@ -401,13 +401,13 @@ def _left_out(plan: Plan, known: Sequence[str]) -> dict[str, str]:
 
 
 def _unavailable(plan: Plan, answers: Callable[[str], bool] | None) -> dict[str, str]:
-    """Return the problems whose data cannot be obtained, each with the reason and the remedy."""
+    """Return the other problems whose data cannot be obtained, with the reason and the remedy."""
     from fedcore import datasets
 
     raw, surrogate = plan.config["paths"]["raw"], plan.config["surrogates"]
     reasons = {
         name: datasets.missing(spec["dataset"], raw, answers=answers, surrogate=surrogate)
         for name, spec in plan.problems.items()
-        if "dataset" in spec
+        if "dataset" in spec and name not in plan.unavailable
     }
     return {name: reason for name, reason in reasons.items() if reason}

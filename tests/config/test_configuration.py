@@ -427,6 +427,17 @@ def test_a_problem_that_is_left_out_has_no_cells(tmp_path):
     assert set(part.cells) == kept != set(whole.cells)
 
 
+def test_no_server_is_asked_for_data_of_a_problem_that_is_left_out(tmp_path):
+    papers, out = Path("config/papers"), {"factorization": ["w8a", "w8a_random", "mnist", "celeba"]}
+    paths = {name: str(tmp_path / name) for name in ("raw", "clients", "results")}
+    config = {"papers": ["factorization"], "paths": paths, "leave_out": out}
+    (tmp_path / "clients/factorization").mkdir(parents=True)
+    (tmp_path / "clients/factorization/w8a.h5").touch()
+    plan = load_plan(config, papers, answers=lambda url: pytest.fail(f"{url} is asked"))
+    assert set(plan.unavailable) == {f"factorization/{name}" for name in out["factorization"]}
+    assert not plan.kept
+
+
 @pytest.mark.parametrize(
     ("group", "wrong", "meant"),
     [("experiments", "frist", "first"), ("problems", "esay", "easy")],

@@ -38,10 +38,10 @@ def job(tmp_path):
     """Run a job that ends itself; return its exit status and its log."""
     (tmp_path / ".snakemake").mkdir()
 
-    def run(harm):
+    def run(harm, *, before=""):
         # A suite started in the background ignores Ctrl-C, and so would the job that it starts.
         heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        code = heard + JOB.format(harm=harm)
+        code = heard + before + JOB.format(harm=harm)
         done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True)
         return done.returncode, (tmp_path / "job.log").read_text()
 
@@ -73,6 +73,13 @@ def test_a_job_that_is_ended(job, tmp_path, how):
     assert log.splitlines()[-1] == f"Error: the job was ended before it was done, by {words}"
     assert "in inner" in log  # where
     assert not (tmp_path / "output").exists() and not list(tmp_path.glob(".*.tmp*"))
+
+
+def test_a_job_under_nohup_outlives_its_terminal(job, tmp_path):
+    nohup = "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+    returned, log = job("os.kill(os.getpid(), signal.SIGHUP)", before=nohup)
+    assert returned == 0 and "Error" not in log
+    assert (tmp_path / "output").read_text() == "whole"
 
 
 @pytest.mark.parametrize(
