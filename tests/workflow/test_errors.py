@@ -235,7 +235,7 @@ def test_corrupt_history_stops_the_tables(corrupt):
 def test_data_that_cannot_be_had(first_run):
     """One warning; its cells are left out, all others run, and its printed item is 'not run'."""
     checkout, run = first_run
-    warnings = [line for line in run.text.splitlines() if line.startswith("Not run, for want of ")]
+    warnings = [line for line in run.text.splitlines() if line.startswith("Not run: ")]
     assert len(warnings) == 1
     (warning,) = warnings
     for part in (
