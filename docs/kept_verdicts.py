@@ -13,6 +13,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,8 @@ def collect(results: Path, kept: Path, checked: Mapping[str, Collection[str]]) -
         run[paper] = notes | {"earlier": runs_of(stayed, earlier_runs.get(paper, {}))}
     kept.mkdir(exist_ok=True)
     for paper, verdicts in tables_of.items():
-        verdict_pages.write(verdicts, kept / f"{paper}.tsv")
+        lines = tables.text([asdict(verdict) for verdict in verdicts], paper)
+        (kept / f"{paper}.tsv").write_text(lines, encoding="utf-8", newline="\n")
     for old in kept.glob("*.tsv"):
         if old.stem not in run:
             old.unlink()
@@ -78,13 +80,9 @@ def with_earlier(
     could : collection of str
         Ids of the items that a run of the whole paper judges.
     """
-    judged = {v.id: v for v in before if v.verdict != "not run" and v.id in could}
-    stayed = [
-        v.id
-        for v in verdicts
-        if v.verdict == "not run" and v.id in judged and v.printed == judged[v.id].printed
-    ]
-    return [judged[v.id] if v.id in stayed else v for v in verdicts], stayed
+    judged = {(v.id, v.printed): v for v in before if v.verdict != "not run" and v.id in could}
+    found = [judged.get((v.id, v.printed), v) if v.verdict == "not run" else v for v in verdicts]
+    return found, [v.id for v, kept in zip(verdicts, found, strict=True) if kept is not v]
 
 
 def runs_of(items: Collection[str], before: Run) -> list[Run]:

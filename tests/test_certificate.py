@@ -116,6 +116,8 @@ def test_a_run_becomes_a_certificate(certificate, results, tmp_path):
     kept = tmp_path / "kept"
     certificate.collect(results, kept, PAPERS)
     assert verdict_pages.read_all(kept) == FOUND
+    assert sorted(path.name for path in kept.iterdir()) == ["mf.tsv", "none.tsv", "run.json"]
+    assert (kept / "mf.tsv").read_bytes() == (results / "verdicts/mf.tsv").read_bytes()
     notes = json.loads((kept / "run.json").read_text())
     assert set(notes["mf"]["machine"]) == {"CPU", "BLAS", "system"}
     assert notes["mf"]["times"] == {

@@ -62,18 +62,24 @@ def write(
     final = Path(path)
     if final.suffix != ".tsv":
         raise InputError(f"a table is written to a file that ends in .tsv, not to {final}")
-    plain = _plain(rows, str(final))
-    visible = plain if shown is None else _plain(shown, f"{final}, as shown")
-    lines = ["\t".join(plain[0]) if plain else ""]
-    lines += ["\t".join(_cell(value) for value in row.values()) for row in plain]
+    lines = text(rows, str(final))
+    visible = _plain(rows if shown is None else shown, f"{final}, as shown")
     with (
         atomic.replace(final.with_suffix(".md"), summed=True) as readable,
         atomic.replace(final, summed=True) as exact,
     ):
-        exact.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
-        text = markdown(visible, caption=caption)
-        text += "".join(f"\n- {escaped(point)}\n" for point in below)
-        readable.write_text(text if page is None else page, encoding="utf-8", newline="\n")
+        exact.write_text(lines, encoding="utf-8", newline="\n")
+        made = markdown(visible, caption=caption)
+        made += "".join(f"\n- {escaped(point)}\n" for point in below)
+        readable.write_text(made if page is None else page, encoding="utf-8", newline="\n")
+
+
+def text(rows: Sequence[Mapping[str, Any]], what: str) -> str:
+    """Return the TSV of a table; `write` says which rows and errors, in which `what` names it."""
+    plain = _plain(rows, what)
+    lines = ["\t".join(plain[0]) if plain else ""]
+    lines += ["\t".join(_cell(value) for value in row.values()) for row in plain]
+    return "\n".join(lines) + "\n"
 
 
 def read(path: str | os.PathLike[str]) -> list[Row]:
