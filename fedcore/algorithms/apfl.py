@@ -70,13 +70,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def mixtures(w: np.ndarray) -> list[np.ndarray]:
         return [alpha * v + (1 - alpha) * w for v in federation.client_state("own")]
 
+    def networks(w: np.ndarray) -> Any:
+        return learner.personal(w, mixtures(w))
+
     w = rounds.begin(federation, learner, rng, keep=lambda w: w)
-    record(0, classifiers=learner.personal(w, mixtures(w)))
-    for t in record.rounds(params.rounds):
-        chosen = params.participants(federation.shape.n_clients, rng)
-        federation.broadcast(w, to=chosen)
-        w = federation.mean(update, of=chosen)
-        record(t, classifiers=learner.personal(w, mixtures(w)))
+    w = rounds.average(federation, params, rng, record, update, w, networks)
     return {"parameters": w, "models": mixtures(w)}
 
 

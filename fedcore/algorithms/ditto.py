@@ -24,7 +24,7 @@ from fedcore.problems.clients import Labelled
 from fedcore.validation import NonNegative
 
 if TYPE_CHECKING:
-    from fedcore.deep.networks import Batch, Tensor
+    pass
 
 PAPER = "fedrep"
 TASK = "classifiers"
@@ -54,25 +54,15 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     learner = deep.learner(params, federation)
 
     def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
-        anchor = learner.tensor(w)
-
-        def gradient(v: Tensor, batch: Batch) -> Tensor:
-            return learner.whole.gradient(v, batch) + params.strength * (v - anchor)
-
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
-        state.own = learner.descend(state.own, gradient, batches)
+        state.own = learner.descend(state.own, learner.proximal(w, params.strength), batches)
         return learner.descend(w, learner.whole.gradient, batches)
 
     def networks(w: np.ndarray) -> Any:
         return learner.personal(w, federation.client_state("own"))
 
     w = rounds.begin(federation, learner, rng, keep=lambda w: w)
-    record(0, classifiers=networks(w))
-    for t in record.rounds(params.rounds):
-        chosen = params.participants(federation.shape.n_clients, rng)
-        federation.broadcast(w, to=chosen)
-        w = federation.mean(update, of=chosen)
-        record(t, classifiers=networks(w))
+    w = rounds.average(federation, params, rng, record, update, w, networks)
     return {"parameters": w, "models": list(federation.client_state("own"))}
 
 

@@ -58,9 +58,6 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     learner = deep.learner(params, federation)
     members = params.n_participants(federation.shape.n_clients)
 
-    def own(data: Labelled, state: Any, message: Any) -> np.ndarray:
-        return state.own
-
     def update(data: Labelled, state: Any, mean: np.ndarray) -> None:
         start, centre = learner.tensor(state.own), learner.tensor(mean)
 
@@ -71,16 +68,13 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         state.own = learner.descend(state.own, gradient, batches)
 
-    def networks() -> Any:
-        return learner.personal(rounds.NOTHING, federation.client_state("own"))
-
     rounds.begin(federation, learner, rng, keep=lambda w: w)
-    record(0, classifiers=networks())
+    record(0, classifiers=rounds.own_networks(federation, learner))
     for t in record.rounds(params.rounds):
         chosen = params.participants(federation.shape.n_clients, rng)
-        federation.broadcast(federation.mean(own, of=chosen), to=chosen)
+        federation.broadcast(federation.mean(rounds.own, of=chosen), to=chosen)
         federation.local(update, of=chosen)
-        record(t, classifiers=networks())
+        record(t, classifiers=rounds.own_networks(federation, learner))
     return {"models": list(federation.client_state("own"))}
 
 

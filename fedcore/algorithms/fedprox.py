@@ -27,7 +27,7 @@ from fedcore.problems.clients import Labelled
 from fedcore.validation import NonNegative
 
 if TYPE_CHECKING:
-    from fedcore.deep.networks import Batch, Tensor
+    pass
 
 PAPER = "fedrep"
 TASK = "classifiers"
@@ -58,13 +58,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     learner = deep.learner(params, federation)
 
     def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
-        anchor = learner.tensor(w)
-
-        def gradient(v: Tensor, batch: Batch) -> Tensor:
-            return learner.whole.gradient(v, batch) + params.strength * (v - anchor)
-
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
-        return learner.descend(w, gradient, batches)
+        return learner.descend(w, learner.proximal(w, params.strength), batches)
 
     return rounds.average_networks(federation, learner, params, rng, record, update)
 

@@ -70,9 +70,6 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     learner, n_clients = deep.learner(params, federation), federation.shape.n_clients
     theta = params.alpha * params.strength / (n_clients * params.averaging)
 
-    def own(data: Labelled, state: Any, message: Any) -> np.ndarray:
-        return state.own
-
     def approach(data: Labelled, state: Any, mean: np.ndarray) -> None:
         state.own = state.own - theta * (state.own - mean)
 
@@ -80,20 +77,17 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         state.own = learner.descend(state.own, learner.whole.gradient, batches)
 
-    def networks() -> Any:
-        return learner.personal(rounds.NOTHING, federation.client_state("own"))
-
     rounds.begin(federation, learner, rng, keep=lambda w: w)
     local = set(1 + rng.choice(params.rounds, params.local_rounds, replace=False))
-    record(0, classifiers=networks())
+    record(0, classifiers=rounds.own_networks(federation, learner))
     for t in record.rounds(params.rounds):
         chosen = params.participants(n_clients, rng)
         if t in local:
             federation.local(train, of=chosen)
         else:
-            federation.broadcast(federation.mean(own, of=chosen), to=chosen)
+            federation.broadcast(federation.mean(rounds.own, of=chosen), to=chosen)
             federation.local(approach, of=chosen)
-        record(t, classifiers=networks())
+        record(t, classifiers=rounds.own_networks(federation, learner))
     return {"models": list(federation.client_state("own"))}
 
 

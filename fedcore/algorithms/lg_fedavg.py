@@ -49,13 +49,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def wholes(upper: np.ndarray) -> list[np.ndarray]:
         return [np.concatenate([own, upper]) for own in federation.client_state("own")]
 
+    def networks(upper: np.ndarray) -> Any:
+        return learner.personal(upper, wholes(upper))
+
     upper = rounds.begin(federation, learner, rng, keep=lambda w: w[:lower])[lower:]
-    record(0, classifiers=learner.personal(upper, wholes(upper)))
-    for t in record.rounds(params.rounds):
-        chosen = params.participants(federation.shape.n_clients, rng)
-        federation.broadcast(upper, to=chosen)
-        upper = federation.mean(update, of=chosen)
-        record(t, classifiers=learner.personal(upper, wholes(upper)))
+    upper = rounds.average(federation, params, rng, record, update, upper, networks)
     return {"upper": upper, "models": wholes(upper)}
 
 

@@ -37,14 +37,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         state.own = learner.descend(state.own, learner.whole.gradient, batches)
 
-    def networks() -> Any:
-        return learner.personal(rounds.NOTHING, federation.client_state("own"))
-
     rounds.begin(federation, learner, rng, keep=lambda w: w)
-    record(0, classifiers=networks())
+    record(0, classifiers=rounds.own_networks(federation, learner))
     for t in record.rounds(params.rounds):
         federation.local(update, of=params.participants(federation.shape.n_clients, rng))
-        record(t, classifiers=networks())
+        record(t, classifiers=rounds.own_networks(federation, learner))
     return {"models": list(federation.client_state("own"))}
 
 

@@ -50,6 +50,39 @@ def begin(
     return learner.start(seed)
 
 
+def average(
+    federation: Federation,
+    params: Params,
+    rng: np.random.Generator,
+    record: Any,
+    update: Step,
+    held: np.ndarray,
+    networks: Callable[[np.ndarray], Any],
+    **more: Any,
+) -> np.ndarray:
+    """Replace what the server holds by the mean of ``update``'s replies to it, round by round.
+
+    ``networks(held)`` are what the clients use then; `more` is recorded with them.
+    """
+    record(0, classifiers=networks(held), **more)
+    for t in record.rounds(params.rounds):
+        chosen = params.participants(federation.shape.n_clients, rng)
+        federation.broadcast(held, to=chosen)
+        held = federation.mean(update, of=chosen)
+        record(t, classifiers=networks(held), **more)
+    return held
+
+
+def own(data: Labelled, state: Any, message: Any) -> np.ndarray:
+    """Client step: upload the client's own parameters."""
+    return state.own
+
+
+def own_networks(federation: Federation, learner: Learner) -> Any:
+    """Return the clients' own networks for the recorder; the server holds nothing."""
+    return learner.personal(NOTHING, federation.client_state("own"))
+
+
 def average_networks(
     federation: Federation,
     learner: Learner,
@@ -59,18 +92,13 @@ def average_networks(
     update: Step,
     networks: Callable[[np.ndarray], Any] | None = None,
 ) -> dict[str, Any]:
-    """Replace the server's network by the mean of ``update``'s replies to it, round by round.
+    """Make the rounds of `average` on one network for all clients, and fine-tune it.
 
     ``networks(w)`` are what the clients use, without it the server's network.
     """
-    networks = networks or learner.shared
     w = learner.start(drawn_seed(rng))
-    record(0, classifiers=networks(w), counts={"fine_tuned": 0})
-    for t in record.rounds(params.rounds):
-        chosen = params.participants(federation.shape.n_clients, rng)
-        federation.broadcast(w, to=chosen)
-        w = federation.mean(update, of=chosen)
-        record(t, classifiers=networks(w), counts={"fine_tuned": 0})
+    used, counts = networks or learner.shared, {"fine_tuned": 0}
+    w = average(federation, params, rng, record, update, w, used, counts=counts)
     fine_tune(federation, learner, params, record, w)
     return {"parameters": w}
 
@@ -110,23 +138,17 @@ def average_bodies(
     record: Any,
     update: Step,
 ) -> dict[str, Any]:
-    """Replace the server's body by the mean of ``update``'s replies to it, round by round.
+    """Make the rounds of `average` on the body of all clients' networks.
 
     The heads stay with the clients, in ``state.own``. A client that no round has chosen yet has
     the first head.
     """
     w = begin(federation, learner, rng, lambda w: learner.split(w)[1])
-    body, _ = learner.split(w)
 
-    def networks() -> Any:
+    def networks(body: np.ndarray) -> Any:
         return learner.networks(body, body, federation.client_state("own"))
 
-    record(0, classifiers=networks())
-    for t in record.rounds(params.rounds):
-        chosen = params.participants(federation.shape.n_clients, rng)
-        federation.broadcast(body, to=chosen)
-        body = federation.mean(update, of=chosen)
-        record(t, classifiers=networks())
+    body = average(federation, params, rng, record, update, learner.split(w)[0], networks)
     return {"body": body, "heads": np.array(federation.client_state("own"))}
 
 

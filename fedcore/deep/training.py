@@ -108,6 +108,11 @@ class Learner:
             end.sub_(step, alpha=self._params.rate)
         return end.numpy()
 
+    def proximal(self, anchor: np.ndarray, strength: float) -> Gradient:
+        """Return the gradient of ``f(w) + strength/2 ‖w − anchor‖²``, f the loss on a batch."""
+        centre = self.tensor(anchor)
+        return lambda w, batch: self.whole.gradient(w, batch) + strength * (w - centre)
+
     @staticmethod
     def cut(batch: Batch, first: int) -> tuple[Batch, Batch]:
         """Return the first samples of a batch and the others; all in both if none are left."""
