@@ -5,6 +5,7 @@ A module of `fedcore.algorithms` names its task as ``TASK``. Adding a task takes
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from fedcore.problems.problem import Problem
 from fedcore.validation import require_rank, require_start, require_tall
 
 
-class Task:
+class Task(ABC):
     """What every task says about itself.
 
     Attributes
@@ -46,21 +47,21 @@ class Task:
     printed: ClassVar[tuple[str, ...]]
     problem: ClassVar[Mapping[str, Any]] = {}
 
+    @abstractmethod
     def measures(self, problem: Problem) -> tuple[str, ...]:
         """Return the names of the metrics that a run on `problem` records unless told otherwise."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
         """Refuse parameters that do not fit the data, and data from which nothing can be learnt."""
-        raise NotImplementedError
 
+    @abstractmethod
     def require(self, output: Any, who: str, n_features: int) -> None:
         """Refuse what the algorithm `who` returns if it is not what the task asks for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def components(self, output: Mapping[str, Any]) -> np.ndarray | None:
         """Return the orthonormal rows that an output spans; None if the task has no subspace."""
-        raise NotImplementedError
 
 
 class Subspace(Task):

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from multiprocessing import connection, forkserver
 from multiprocessing.context import ForkServerContext
 from typing import Any
@@ -88,6 +89,7 @@ def run(
         raise JobError(f"the job ended with {ended}: {why}")
 
 
+@cache
 def _server() -> ForkServerContext:
     """Return the context of the process that has imported everything, which it starts once."""
     context = multiprocessing.get_context("forkserver")
