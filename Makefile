@@ -5,6 +5,7 @@ CORES  ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null |
 VENV   ?= .venv
 PYTHON ?=
 UV     ?= uv
+TORCH  ?= torch==2.13.0
 SNAKEMAKE_ARGS ?=
 PYTEST_ARGS    ?=
 LOCK_ARGS      ?=
@@ -20,7 +21,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env quickstart reproduce test test-kernels lint bench report verdicts architecture lock clean distclean
+.PHONY: help env deep quickstart reproduce test test-kernels lint bench report verdicts architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -66,6 +67,11 @@ verdicts: $(READY) ## docs/verdicts/ and README's table from the results of `mak
 
 architecture: $(READY) ## regenerate docs/architecture.md from the imports
 	$(IN_ENV) python docs/architecture.py
+
+deep: $(READY) ## add PyTorch to the environment, for networks (paper fedrep)
+	@set -e; \
+	if $(UV) --version >/dev/null 2>&1; then $(UV) pip install --python "$(PY)" "$(TORCH)"; \
+	else "$(PY)" -m pip install --quiet --disable-pip-version-check "$(TORCH)"; fi
 
 env: $(READY) ## the environment alone
 	@echo "$(VENV): $$($(PY) --version), fedcore and everything in requirements.lock"

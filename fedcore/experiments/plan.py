@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ class Plan:
         """Every cell that can run, by its path."""
         cells: dict[str, Cell] = {}
         for paper in self.papers:
-            for cell in self._paper_cells(paper):
+            for cell in self.all_cells_of(paper):
                 if cell.path in cells:
                     raise ConfigError(f"{PAPERS}/{paper}.yaml: two cells are called {cell.path}")
                 cells[cell.path] = cell
@@ -189,7 +190,14 @@ class Plan:
             _check_names(selected, settings["tables"], f"{where}: selects from the unknown table")
         return read
 
-    def _paper_cells(self, paper: str) -> Iterator[Cell]:
+    def all_cells_of(self, paper: str) -> Iterator[Cell]:
+        """Yield the cells of one paper, those that cannot run included.
+
+        Raises
+        ------
+        ConfigError
+            When an experiment's cells are not as its algorithms want them.
+        """
         settings = self.papers[paper]
         for experiment, spec in settings["experiments"].items():
             where = f"{PAPERS}/{paper}.yaml, experiment {experiment}"
@@ -278,6 +286,7 @@ def load_plan(
         if check_claims:
             plan.claims_of(paper)
     plan.unavailable.update(_left_out(plan, known))
+    plan.unavailable.update(_without_package(plan))
     for name, reason in _unavailable(plan, answers).items():
         (plan.kept if _has_results(checked["paths"], name) else plan.unavailable)[name] = reason
     return plan
@@ -398,6 +407,21 @@ def _left_out(plan: Plan, known: Sequence[str]) -> dict[str, str]:
         for paper in left_out.keys() & plan.papers
         for problem in left_out[paper]
     }
+
+
+def _without_package(plan: Plan) -> dict[str, str]:
+    """Return the problems of methods that need a package that is not installed, with the reason."""
+    found = {}
+    for paper in plan.papers:
+        for cell in plan.all_cells_of(paper):
+            task, name = algorithms.get(cell.algorithm).task, f"{paper}/{cell.problem}"
+            missing = [package for package in task.packages if find_spec(package) is None]
+            if missing and name not in plan.unavailable:
+                found[name] = (
+                    f"{cell.algorithm} needs the package {missing[0]}: make deep, or pip install "
+                    "'.[deep]', in fedcore's checkout"
+                )
+    return found
 
 
 def _unavailable(plan: Plan, answers: Callable[[str], bool] | None) -> dict[str, str]:

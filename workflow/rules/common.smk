@@ -53,6 +53,8 @@ try:
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
 
+# Of the other papers nothing can run: they have verdicts, and neither tables nor figures.
+DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
 RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients", "results"))
 
 if workflow.is_main_process:
@@ -63,8 +65,9 @@ if workflow.is_main_process:
             path.rename(f"{path}.damaged")
     if dry and damaged:  # a dry run leaves them in place, and Snakemake sees no change
         print("The jobs that make damaged files again are not listed here.", file=sys.stderr)
-    for problem, reason in PLAN.unavailable.items():
-        print(f"Not run: {problem}. {reason}", file=sys.stderr)
+    for reason in dict.fromkeys(PLAN.unavailable.values()):
+        problems = ", ".join(p for p, why in PLAN.unavailable.items() if why == reason)
+        print(f"Not run: {problems}. {reason}", file=sys.stderr)
     for problem, reason in PLAN.kept.items():
         print(f"Kept as it was made before: {problem}. {reason}", file=sys.stderr)
 
@@ -115,9 +118,17 @@ def drawn(paper, settings):
     }
 
 
+def tables_of(wildcards):
+    paper = wildcards.paper
+    return drawn(paper, PLAN.papers[paper])["tables"] if paper in DRAWN else []
+
+
 def products(paper):
     """Every file of a paper, for its target. If a failed job has removed an intermediate file whose
     products exist, Snakemake makes the file again only if a target names it."""
+    judged = [f"{RESULTS}/verdicts/{paper}.tsv", f"{RESULTS}/verdicts/{paper}.md"]
+    if paper not in DRAWN:
+        return judged
     cells = PLAN.cells_of(paper)
     return [
         *sorted({f"{CLIENTS}/{paper}/{cell.problem}.h5" for cell in cells}),
@@ -125,8 +136,7 @@ def products(paper):
         f"{RESULTS}/plans/{paper}.json",
         f"{RESULTS}/notebooks/{paper}.ipynb",
         *(file for files in drawn(paper, PLAN.papers[paper]).values() for file in files),
-        f"{RESULTS}/verdicts/{paper}.tsv",
-        f"{RESULTS}/verdicts/{paper}.md",
+        *judged,
     ]
 
 

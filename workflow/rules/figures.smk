@@ -2,7 +2,8 @@
 # opened by itself, because its parameters have defaults.
 
 
-for paper, settings in PLAN.papers.items():
+for paper in DRAWN:
+    settings = PLAN.papers[paper]
     made = drawn("{paper}", settings)
 
     rule:

@@ -13,7 +13,7 @@ rule plan:
         "../scripts/plan.py"
 
 
-for paper in PLAN.papers:
+for paper in DRAWN:
 
     rule:
         name:

@@ -3,7 +3,7 @@
 
 rule verdicts:
     input:
-        tables=lambda wildcards: drawn(wildcards.paper, PLAN.papers[wildcards.paper])["tables"],
+        tables=tables_of,
     output:
         tsv=f"{RESULTS}/verdicts/{{paper}}.tsv",
         markdown=report(
