@@ -411,12 +411,12 @@ def _left_out(plan: Plan, known: Sequence[str]) -> dict[str, str]:
 
 def _without_package(plan: Plan) -> dict[str, str]:
     """Return the problems of methods that need a package that is not installed, with the reason."""
-    found = {}
+    found: dict[str, str] = {}
     for paper in plan.papers:
         for cell in plan.all_cells_of(paper):
             task, name = algorithms.get(cell.algorithm).task, f"{paper}/{cell.problem}"
             missing = [package for package in task.packages if find_spec(package) is None]
-            if missing and name not in plan.unavailable:
+            if missing and name not in plan.unavailable | found:
                 found[name] = (
                     f"{cell.algorithm} needs the package {missing[0]}: make deep, or pip install "
                     "'.[deep]', in fedcore's checkout"

@@ -11,7 +11,7 @@ from fedcore.errors import ConfigError
 from fedcore.experiments import build
 from fedcore.experiments.cell import run_cell
 from fedcore.experiments.fingerprint import closure
-from fedcore.experiments.plan import Cell, _check_cell
+from fedcore.experiments.plan import Cell, _check_cell, load_plan
 from fedcore.history import History
 from fedcore.problems import storage
 
@@ -65,6 +65,17 @@ def test_the_plan_checks_a_network_without_pytorch():
         _check_cell(cell(params={"model": "cnn"}), "here")
     with pytest.raises(ConfigError, match="fedrep learns no subspace: it has no twin"):
         _check_cell(cell(twin="rounding"), "here")
+
+
+def test_without_pytorch_the_paper_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("fedcore.experiments.plan.find_spec", lambda name: None)
+    plan = load_plan({"papers": ["fedrep"], "surrogates": True})
+    assert plan.cells_of("fedrep") == []
+    (reason,) = set(plan.unavailable.values())
+    assert "needs the package torch: make deep, or pip install '.[deep]'" in reason
+    monkeypatch.setattr("fedcore.experiments.plan.find_spec", lambda name: name)
+    plan = load_plan({"papers": ["fedrep"], "surrogates": True})
+    assert plan.cells_of("fedrep") and not plan.unavailable
 
 
 def test_a_network_runs_again_when_its_training_changes_and_a_subspace_does_not():

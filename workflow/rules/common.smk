@@ -126,14 +126,14 @@ def tables_of(wildcards):
 def products(paper):
     """Every file of a paper, for its target. If a failed job has removed an intermediate file whose
     products exist, Snakemake makes the file again only if a target names it."""
-    judged = [f"{RESULTS}/verdicts/{paper}.tsv", f"{RESULTS}/verdicts/{paper}.md"]
+    judged = [f"{RESULTS}/verdicts/{paper}.{kind}" for kind in ("tsv", "md")]
+    judged.append(f"{RESULTS}/plans/{paper}.json")
     if paper not in DRAWN:
         return judged
     cells = PLAN.cells_of(paper)
     return [
         *sorted({f"{CLIENTS}/{paper}/{cell.problem}.h5" for cell in cells}),
         *(f"{RESULTS}/histories/{cell.path}.h5" for cell in cells),
-        f"{RESULTS}/plans/{paper}.json",
         f"{RESULTS}/notebooks/{paper}.ipynb",
         *(file for files in drawn(paper, PLAN.papers[paper]).values() for file in files),
         *judged,

@@ -42,11 +42,21 @@ def trained(run: Run) -> np.ndarray:
     return (run["iteration"][0] >= 0) & (run["iteration"][0] <= run.params.rounds)
 
 
-def final(run: Run, column: str = "test_accuracy") -> np.ndarray:
-    """Return a measure's mean over the last rounds in percent: a number, or one per client."""
-    late = trained(run) & (run["iteration"][0] > run.params.rounds - LAST)
-    known = run.history.clients[column][0] if column in run.history.clients else run[column][0]
-    return 100 * known[late].mean(axis=0)
+def measured(run: Run) -> np.ndarray:
+    """Return the records of the training in which accuracies were computed, (records,)."""
+    return trained(run) & ~np.isnan(run["test_accuracy"][0])
+
+
+def final(run: Run) -> np.ndarray:
+    """Return every client's mean accuracy over the last rounds, in percent; NaN after divergence.
+
+    It is the mean over those of the last rounds in which accuracies were computed.
+    """
+    each = run.history.clients["test_accuracy"][0]
+    if run.last("diverged")[0]:
+        return np.full(each.shape[1], np.nan)
+    late = measured(run) & (run["iteration"][0] > run.params.rounds - LAST)
+    return np.asarray(100 * each[late].mean(axis=0))
 
 
 def tuned(run: Run) -> np.ndarray | None:
@@ -54,11 +64,6 @@ def tuned(run: Run) -> np.ndarray | None:
     if not getattr(run.params, "fine_tune", 0) or run["iteration"][0, -1] <= run.params.rounds:
         return None
     return np.asarray(100 * run.history.clients["test_accuracy"][0, -1])
-
-
-def measured(run: Run) -> np.ndarray:
-    """Return the records of the training in which accuracies were computed, (records,)."""
-    return trained(run) & ~np.isnan(run["test_accuracy"][0])
 
 
 def printed() -> dict[tuple[str, str], float]:

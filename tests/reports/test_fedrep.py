@@ -1,0 +1,132 @@
+"""Tables of `fedrep`, on made-up histories of single clients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reports.folder import Folder
+
+from fedcore.history import History
+from fedcore.reports.papers import fedrep as report
+from fedcore.reports.rows import chosen
+
+ROUNDS, CLIENTS = 12, 2
+PARAMS = {"model": "tiny_mlp", "rounds": ROUNDS, "participation": 0.5}
+
+
+class Made(Folder):
+    """Results that hold made-up histories."""
+
+    def made(self, algorithm, accuracy, *, experiment="table1", variant="default", seed=1,
+             setting="s", tuned=None, diverged=False, params=None, tags=None, sent=100):  # fmt: skip
+        """Add a run whose clients have ``accuracy``, a list of (records, clients) or one number."""
+        records = ROUNDS + 1 + (tuned is not None)
+        each = np.empty((1, records, CLIENTS))
+        each[0, : ROUNDS + 1] = accuracy
+        if tuned is not None:
+            each[0, -1] = tuned
+        count = np.arange(records)[None]
+        columns = {
+            "iteration": count, "test_accuracy": each.mean(axis=2),
+            "diverged": (count == count.max()) * float(diverged),
+            "scalars_up": sent * count, "scalars_down": 2 * sent * count + 5,
+            "bytes_up": 4 * sent * count, "bytes_down": 8 * sent * count,
+        }  # fmt: skip
+        about = {"problem": {"n_clients": CLIENTS, "status": "rebuilt"}}
+        history = History(columns, clients={"test_accuracy": each}, about=about)
+        problem = f"{setting}_{seed}"
+        self.problems.setdefault(problem, {})
+        more = {"fine_tune": 10} if tuned is not None else {}
+        self.add(experiment, algorithm, problem, variant, history=history,
+                 params=more | (params or {}), repeats=1,
+                 tags={"setting": setting, "seed": seed} | (tags or {}))  # fmt: skip
+
+    def results(self):
+        return super().results("table1", "fig5")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Made(tmp_path, "fedrep", PARAMS, ["test_accuracy"])
+
+
+def test_the_last_ten_rounds_count_and_those_that_were_not_measured_do_not(folder):
+    each = np.full((ROUNDS + 1, CLIENTS), np.nan)
+    each[0:3] = 0.0  # before the last ten rounds, 3 to 12
+    each[3], each[ROUNDS] = (0.2, 0.4), (0.6, 0.8)
+    folder.made("fedavg", each, tuned=(0.9, 1.0), seed=3)
+    rows = report.accuracy(folder.results())
+    assert [(r["method"], r["repeat"]) for r in rows] == [("FedAvg", 3), ("FedAvg+FT", 3)]
+    np.testing.assert_allclose([r["accuracy"] for r in rows], [50.0, 95.0])
+    (first, tuned) = report.clients(folder.results())
+    np.testing.assert_allclose([first["mean"], first["deviation"]], [50.0, 10.0])
+    np.testing.assert_allclose([tuned["mean"], tuned["deviation"]], [95.0, 5.0])
+
+
+def test_a_run_that_diverged_has_no_accuracy(folder):
+    folder.made("fedper", 0.5, diverged=True)
+    (row,) = report.accuracy(folder.results())
+    assert np.isnan(row["accuracy"]) and row["diverged"] is True
+
+
+def whole_table(folder, **changes):
+    accuracies = dict.fromkeys(report.METHODS, 0.5) | {
+        "fedavg": 0.4,
+        "scaffold": 0.3,
+        "fedrep": 0.8,
+    }
+    for algorithm, value in (accuracies | changes).items():
+        tuned = {"fedavg": 0.85, "fedprox": 0.7, "scaffold": 0.6}.get(algorithm)
+        folder.made(algorithm, value, tuned=tuned)
+    return report.orderings(folder.results())
+
+
+def test_orderings(folder):
+    (row,) = whole_table(folder)
+    assert row["best"] == "FedAvg+FT" and row["fedavg_tuned_first"]
+    assert row["fedavg_above_scaffold"]
+    found = [row[name] for name in ("behind", "fedavg_behind", "tuned_above", "personal_above")]
+    np.testing.assert_allclose(found, [5.0, 45.0, 20.0, 10.0])
+
+
+def test_other_results_turn_the_orderings(folder):
+    (row,) = whole_table(folder, scaffold=0.45)
+    assert not row["fedavg_above_scaffold"]
+
+
+def test_no_ordering_without_all_methods(folder):
+    folder.made("fedrep", 0.5)
+    assert report.orderings(folder.results()) == []
+
+
+def test_clients_that_gain_over_their_own_network(folder):
+    folder.made("local_only", (0.5, 0.6))
+    folder.made("fedrep", (0.7, 0.6))
+    (row,) = chosen(report.clients(folder.results()), method="FedRep")
+    assert row["gaining"] == 0.5
+
+
+@pytest.mark.parametrize(("errors", "rise"), [((0.5, 0.6, 0.6), 0.0), ((0.5, 0.7, 0.4), 30.0)])
+def test_monotone(folder, errors, rise):
+    for epochs, value in zip((10, 1, 5), (errors[2], *errors[:2]), strict=True):
+        folder.made("fedrep", value, experiment="fig5", variant=f"e{epochs}",
+                    params={"head_epochs": epochs}, tags={"epochs": epochs})  # fmt: skip
+    folder.made("fedrep", 0.55)
+    (row,) = report.monotone(folder.results())
+    assert row["rise"] == pytest.approx(rise)
+    assert row["never_rises"] is (rise == 0.0) and row["rises"] is (rise > 0.0)
+    assert row["worse"] is (errors[2] < 0.55)  # at ten epochs of the head
+
+
+def test_communication_counts_participants_and_not_the_fine_tuning(folder):
+    folder.made("fedavg", 0.5, tuned=1.0)
+    (row,) = report.communication(folder.results())
+    assert (row["up_per_round"], row["down_per_round"]) == (100.0, 200.0)
+    assert row["bytes"] == 12 * 100 * ROUNDS
+
+
+def test_printed_values_are_those_of_the_claims():
+    printed = report.printed()
+    assert printed["cifar10-100-2", "FedRep"] == 87.70
+    assert printed["femnist-150-3", "SCAFFOLD+FT"] == 52.11
+    assert len(printed) == 105
