@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from reports.folder import Folder
 
+from fedcore.config import claims as claims_files
 from fedcore.history import History
 from fedcore.reports.papers import fedrep as report
 from fedcore.reports.rows import chosen
@@ -18,8 +21,9 @@ class Made(Folder):
     """Results that hold made-up histories."""
 
     def made(self, algorithm, accuracy, *, experiment="table1", variant="default", seed=1,
-             setting="s", tuned=None, diverged=False, params=None, tags=None, sent=100):  # fmt: skip
-        """Add a run whose clients have ``accuracy``, a list of (records, clients) or one number."""
+             setting="s", tuned=None, diverged=False, params=None, tags=None):  # fmt: skip
+        """Add a run whose clients have ``accuracy``, of shape (records, clients) or one number."""
+        sent = 100
         records = ROUNDS + 1 + (tuned is not None)
         each = np.empty((1, records, CLIENTS))
         each[0, : ROUNDS + 1] = accuracy
@@ -70,11 +74,8 @@ def test_a_run_that_diverged_has_no_accuracy(folder):
 
 
 def whole_table(folder, **changes):
-    accuracies = dict.fromkeys(report.METHODS, 0.5) | {
-        "fedavg": 0.4,
-        "scaffold": 0.3,
-        "fedrep": 0.8,
-    }
+    special = {"fedavg": 0.4, "scaffold": 0.3, "fedrep": 0.8}
+    accuracies = dict.fromkeys(report.METHODS, 0.5) | special
     for algorithm, value in (accuracies | changes).items():
         tuned = {"fedavg": 0.85, "fedprox": 0.7, "scaffold": 0.6}.get(algorithm)
         folder.made(algorithm, value, tuned=tuned)
@@ -123,6 +124,14 @@ def test_communication_counts_participants_and_not_the_fine_tuning(folder):
     (row,) = report.communication(folder.results())
     assert (row["up_per_round"], row["down_per_round"]) == (100.0, 200.0)
     assert row["bytes"] == 12 * 100 * ROUNDS
+
+
+def test_the_inventory_has_every_printed_item_and_checks_every_cell_of_cifar():
+    claims = claims_files.read(report.CLAIMS)["claims"]
+    kinds = Counter(item["kind"] for item in claims)
+    assert kinds == {"cell": 15 * 7 + 6, "curve": 2 + 7, "claim": 10}
+    cells = [item for item in claims if "-cifar" in item["id"]]
+    assert len(cells) == 15 * 5 and not [item["id"] for item in cells if "unchecked" in item]
 
 
 def test_printed_values_are_those_of_the_claims():

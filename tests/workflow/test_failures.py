@@ -162,6 +162,17 @@ def combined(checkout):
     return sorted({verdict.paper for verdict in found})
 
 
+def test_a_paper_of_which_nothing_can_run_has_verdicts_alone(fresh):
+    run = fresh.snakemake("--config", "leave_out={tiny: [easy, other, little, faces]}")
+    assert run.status == 0, run.text
+    assert "Not run: tiny/easy, tiny/other, tiny/little, tiny/faces. it is left out" in run.text
+    results = fresh.root / "results/tiny"
+    made = {str(file.relative_to(results)) for file in results.glob("*/tiny*")}
+    assert made == {"verdicts/tiny.tsv", "verdicts/tiny.md", "plans/tiny.json"}
+    lines = (results / "verdicts/tiny.tsv").read_text().splitlines()[1:]
+    assert lines and all("not run" in line or "not comparable" in line for line in lines)
+
+
 def test_two_papers_of_which_one_fails(done):
     """The name has a capital and digits. The table holds only papers that are up to date."""
     add_paper(done, "Smith2024")
