@@ -34,6 +34,7 @@ from fedcore.recorder import NOT_RELEASED
 from fedcore.reports.results import Run
 from fedcore.reports.style import COLOURS, CYCLE, look, style
 
+NOTHING = "Nothing of this figure was run."
 __all__ = ["COLOURS", "CYCLE", "look", "style"]
 
 Item = TypeVar("Item")
@@ -65,7 +66,8 @@ def panels(
     path : path-like
         As in `save`.
     items : iterable
-        One item per panel; None leaves a place empty.
+        One item per panel; None leaves a place empty. Without any, the figure says that nothing of
+        it was run: a configuration may leave problems out.
     columns : int, optional
         Number of panels in a row; by default all.
     size : (float, float), default=(4.5, 4.0)
@@ -86,12 +88,16 @@ def panels(
     Raises
     ------
     InputError
-        On no items, or unknown `keys`.
+        On unknown `keys`.
     """
     require_known(keys, ("each", "first", "last", "outside", "none"), "no legend", InputError)
     shown = list(items)
     if not shown:
-        raise InputError(f"{path}: a figure needs at least one panel")
+        with style():
+            figure = Figure(figsize=size)
+            figure.text(0.5, 0.5, NOTHING, ha="center", va="center")
+            save(figure, path)
+        return
     columns = min(columns or len(shown), len(shown))
     rows = -(-len(shown) // columns)
     with style():

@@ -284,14 +284,18 @@ def test_panels_yield_axes_in_order_and_save_the_figure(tmp_path, keys, wanted):
     assert sorted(file.name for file in tmp_path.glob("p.*")) == ["p.pdf", "p.png"]
 
 
-@pytest.mark.parametrize(
-    ("items", "keys", "words"),
-    [("", "first", "needs at least one panel"), ("a", "lsat", "'lsat': did you mean 'last'?")],
-)
-def test_panels_that_cannot_be_drawn(tmp_path, items, keys, words):
-    with pytest.raises(InputError) as error:
-        next(plotting.panels(tmp_path / "p", items, keys=keys))
-    assert words in str(error.value)
+def test_an_unknown_legend_is_refused(tmp_path):
+    with pytest.raises(InputError, match="'lsat': did you mean 'last'?"):
+        next(plotting.panels(tmp_path / "p", "a", keys="lsat"))
+
+
+def test_a_figure_of_which_nothing_was_run_says_so(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr(plotting, "save", lambda figure, path: saved.append((figure, path)))
+    assert list(plotting.panels(tmp_path / "p", [])) == []
+    ((figure, path),) = saved
+    assert path == tmp_path / "p" and not figure.axes
+    assert [text.get_text() for text in figure.texts] == ["Nothing of this figure was run."]
 
 
 def test_a_legend_beside_the_panels_names_the_curves_of_all(tmp_path):
