@@ -34,13 +34,13 @@ from fedcore.recorder import NOT_RELEASED
 from fedcore.reports.results import Run
 from fedcore.reports.style import COLOURS, CYCLE, look, style
 
-NOTHING = "Nothing of this figure was run."
 __all__ = ["COLOURS", "CYCLE", "look", "style"]
 
 Item = TypeVar("Item")
 
 ZERO = 1e-16  # height of a curve without positive values on a logarithmic axis
 DPI = 150
+NOTHING = "Nothing of this figure was run."
 METADATA: dict[str, dict[str, None]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None},

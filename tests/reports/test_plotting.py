@@ -285,7 +285,7 @@ def test_panels_yield_axes_in_order_and_save_the_figure(tmp_path, keys, wanted):
 
 
 def test_an_unknown_legend_is_refused(tmp_path):
-    with pytest.raises(InputError, match="'lsat': did you mean 'last'?"):
+    with pytest.raises(InputError, match=r"'lsat': did you mean 'last'\?"):
         next(plotting.panels(tmp_path / "p", "a", keys="lsat"))
 
 
