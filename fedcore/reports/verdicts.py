@@ -33,7 +33,8 @@ VERDICTS = {
     "undecided": "the repeats cannot decide, one rounding of the starts would change the outcome, "
     "or another number would agree as well.",
     "not comparable": "what was run is too far from what is printed to be held against it.",
-    "not run": "the data cannot be had, or something is not built; the reason is given.",
+    "not run": "the data cannot be had, something is not built, or the run left it out; the reason "
+    "is given.",
     "surrogate data": "measured on stand-ins for the data, so not compared.",
 }
 # The same for checks of this software, which are counted apart.
