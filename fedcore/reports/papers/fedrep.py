@@ -89,6 +89,11 @@ def ends(run: Run) -> dict[str, np.ndarray]:
     return found if after is None else found | {name + TUNED: after}
 
 
+def title(run: Run) -> str:
+    """Return the name of a run's setting in figures: that of its problem without the seed."""
+    return run.label.partition(", seed")[0]
+
+
 def row(run: Run, **columns: object) -> Row:
     """Return a row of a run; its seed takes the place of the repeat."""
     return run.row(repeat=run.tags["seed"], **columns)
