@@ -53,7 +53,8 @@ def written_out(claims: Mapping[str, Any], where: str) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``departures``, ``tables``, ``claims`` and ``software``, with the schema's defaults.
+        ``departures``, ``tables``, ``claims`` and ``software``, with the schema's defaults; each
+        of an item's ``needs`` is a list of problems, one of which is enough.
 
     Raises
     ------
@@ -93,6 +94,7 @@ def written_out(claims: Mapping[str, Any], where: str) -> dict[str, Any]:
                 if item[key] != of_cell:
                     raise ConfigError(f"{what}: the {key} is '{of_cell}', as a cell of a table")
             _check_item(item, checked["departures"], what)
+            item["needs"] = [[need] if isinstance(need, str) else need for need in item["needs"]]
     missing = [name for name in cells if name not in seen]
     if missing:
         raise ConfigError(

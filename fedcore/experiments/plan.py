@@ -182,7 +182,8 @@ class Plan:
         read = claims.read(path)
         for item in (*read["claims"], *read["software"]):
             where = f"{path}, {item['id']}"
-            _check_names(item["needs"], settings["problems"], f"{where}: needs the unknown problem")
+            for group in item["needs"]:
+                _check_names(group, settings["problems"], f"{where}: needs the unknown problem")
             parts = (item, *item["readings"], item.get("counterfactual", {}))
             selected = [
                 part["select"]["table"] for part in parts if "table" in part.get("select", {})

@@ -131,8 +131,11 @@ def judge(
     for section in ("claims", SOFTWARE):
         for item in claims[section]:
             what = f"{paper}, {item['id']}"
-            needs = (f"{paper}/{problem}" for problem in item["needs"])
-            reasons = [unavailable[name] for name in needs if name in unavailable]
+            reasons = [
+                unavailable[f"{paper}/{group[0]}"]
+                for group in item["needs"]
+                if all(f"{paper}/{problem}" in unavailable for problem in group)
+            ]
             readings = [] if reasons else list(_readings(item, measurements, what))
             known = {key: item[key] for key in ("id", "source", "kind", "quantity", "printed")}
             start = Verdict(

@@ -41,6 +41,11 @@ def test_an_item_by_itself_gets_its_defaults():
     }  # fmt: skip
 
 
+def test_an_item_needs_problems_or_one_of_several():
+    (found,) = items(ALONE.replace("id: alone", "id: alone, needs: [mnist, [seed_1, seed_2]]"))
+    assert found["needs"] == [["mnist"], ["seed_1", "seed_2"]]
+
+
 GROUPS = """
 - source: Table 1
   kind: number

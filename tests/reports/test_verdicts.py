@@ -288,11 +288,19 @@ def test_not_run_says_what_is_missing(judge, tmp_path):
 
 def test_data_that_cannot_be_had_are_not_run_even_beside_an_old_table(judge):
     reasons = {"mf/celeba": "CelebA is missing: put it into data/raw/celeba"}
-    (found,) = judge(rows(6), item(needs=["celeba"]), unavailable=reasons)
+    (found,) = judge(rows(6), item(needs=[["celeba"]]), unavailable=reasons)
     assert (found.verdict, found.reason) == ("not run", reasons["mf/celeba"])
-    assert judge(rows(6), item(needs=["w8a"]), unavailable=reasons)[0].verdict == "reproduced"
-    (found,) = judge(rows(6), item(needs=["celeba"]), unavailable={"fedrep/celeba": "x"})
+    assert judge(rows(6), item(needs=[["w8a"]]), unavailable=reasons)[0].verdict == "reproduced"
+    (found,) = judge(rows(6), item(needs=[["celeba"]]), unavailable={"fedrep/celeba": "x"})
     assert found.verdict == "reproduced"
+
+
+def test_of_several_seeds_one_is_enough(judge):
+    of_seeds = item(needs=[["a_1", "a_2"], ["b_1"]])
+    assert judge(rows(6), of_seeds, unavailable={"mf/a_2": "left out"})[0].verdict == "reproduced"
+    without = {"mf/a_1": "left out", "mf/a_2": "lost"}
+    (found,) = judge(rows(6), of_seeds, unavailable=without)
+    assert (found.verdict, found.reason) == ("not run", "left out")
 
 
 @pytest.mark.parametrize("number", [6, 7])
