@@ -211,7 +211,8 @@ def test_every_printed_item_can_be_judged(plans, paper):
             # An item about data that may be missing names them, so it is `not run`. A reading on
             # such data says by itself that it was not run.
             if select is item.get("select"):
-                assert names & data <= {name for group in item["needs"] for name in group}, item["id"]
+                needed = {name for group in item["needs"] for name in group}
+                assert names & data <= needed, item["id"]
 
 
 @pytest.mark.parametrize("paper", PAPERS)
