@@ -30,7 +30,7 @@ import h5py
 import numpy as np
 
 from fedcore.errors import HistoryError, InputError
-from fedcore.files import hdf5
+from fedcore.files import atomic, hdf5
 from fedcore.metrics import Metric
 from fedcore.recorder import COLUMNS, NOT_RELEASED, Recorder
 
@@ -63,6 +63,8 @@ class History:
         Columns of the repeats' twins; empty if the cell has none.
     clients : dict of str to ndarray of shape (repeats, records, n_clients)
         Values of the single clients, of the metrics that are means over clients; padded with NaN.
+    seconds : ndarray of shape (repeats, records), optional
+        CPU seconds of a run until each record, without those of recording; see `save_seconds`.
     """
 
     columns: dict[str, np.ndarray]
@@ -74,6 +76,7 @@ class History:
     released: frozenset[str] | None = None
     twin: dict[str, np.ndarray] = field(default_factory=dict)
     clients: dict[str, np.ndarray] = field(default_factory=dict)
+    seconds: np.ndarray | None = None
 
     def __repr__(self) -> str:
         """Algorithm, problem, size and names of the columns in one line; no arrays."""
@@ -119,6 +122,7 @@ class History:
         return cls(
             columns, final, iterates, dict(reference or {}), dict(about or {}), units,
             recorders[0].released, twin, clients,
+            _stack([np.array(recorder.seconds) for recorder in recorders]),
         )  # fmt: skip
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -229,6 +233,33 @@ class History:
             "twin": self.twin,
             "clients": self.clients,
         }
+
+
+def save_seconds(history: History, path: str | os.PathLike[str]) -> None:
+    """Write the CPU seconds of a cell, which its history has no place for, as a table.
+
+    A line for each record, and a column for each repeat.
+    """
+    seconds = np.empty((0, 0)) if history.seconds is None else history.seconds
+    names = "\t".join(f"repeat {repeat}" for repeat in range(len(seconds)))
+    with atomic.replace(path) as temporary:
+        np.savetxt(temporary, seconds.T, "%.6f", "\t", header=names, comments="")
+
+
+def read_seconds(path: str | os.PathLike[str]) -> np.ndarray:
+    """Return the CPU seconds of a cell, (repeats, records), from `save_seconds`.
+
+    Raises
+    ------
+    HistoryError
+        When the file is missing or damaged.
+    """
+    try:
+        return np.loadtxt(path, delimiter="\t", skiprows=1, ndmin=2).T
+    except (OSError, ValueError) as error:
+        raise HistoryError(
+            f"{path} has no CPU seconds ({error}): delete it, and run its cell again"
+        ) from error
 
 
 def _stack_columns(recorders: Sequence[Recorder]) -> dict[str, np.ndarray]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.errors import InputError, nearest
+from fedcore.federation import lockstep
 from fedcore.federation.ledger import Ledger
 from fedcore.iterates import Iterate
 from fedcore.metrics import Metric
@@ -110,6 +111,8 @@ class Recorder:
         Whether the last record ends the run.
     by_client : dict of str to list of ndarray of shape (n_clients,)
         Values of the single clients at every record, of the metrics that have them.
+    seconds : list of float
+        CPU seconds of the run until every record, without those of recording.
     """
 
     def __init__(
@@ -135,6 +138,8 @@ class Recorder:
         self.kept: list[tuple[int, np.ndarray]] = []
         self.by_client: dict[str, list[np.ndarray]] = {m.name: [] for m in metrics if m.each}
         self.ended = False
+        self.seconds: list[float] = []
+        self._spent, self._since = 0.0, lockstep.cpu_seconds()
 
     def rounds(self, most: int) -> Iterator[int]:
         """Yield 1, 2, …, `most`; end early when a record has ended the run."""
@@ -160,10 +165,17 @@ class Recorder:
             For an iterate without basis, factors or classifiers, with a matrix of a shape other
             than (n_features, ·), or with an unknown part.
         """
-        iterate = self._iterate(shown)
+        self._spent += lockstep.cpu_seconds() - self._since
+        self.seconds.append(self._spent)
+        self._record(iteration, counts or {}, self._iterate(shown))
+        self._since = lockstep.cpu_seconds()
+        return self.ended
+
+    def _record(self, iteration: int, counts: Mapping[str, int], iterate: Iterate) -> None:
+        """Add a row for an iterate, and say whether it ends the run."""
         if self._watch is not None:
             self._watch(len(self.rows), iterate.held)
-        row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot(), **(counts or {})}
+        row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot(), **counts}
         diverged = not iterate.finite
         row["diverged"] = int(diverged)
         due = self._due(iteration) and not diverged
@@ -181,7 +193,6 @@ class Recorder:
             self.kept.append((iteration, np.array(iterate.held)))
         readable = row if self.ledger.privacy is None else _Readable(row, self._released)
         self.ended = bool(diverged or (self._stop is not None and self._stop(readable)))
-        return self.ended
 
     def _due(self, iteration: int) -> bool:
         """Return whether the metrics are computed at this iteration."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -281,3 +282,22 @@ def test_expensive_measures_are_computed_now_and_then_and_at_the_end(problem):
     assert not recorder.columns()["diverged"].any() and not recorder.ended
     recorder(13, basis=np.eye(9) * np.nan)
     assert recorder.ended and recorder.rows[-1]["diverged"] == 1
+
+
+def test_recording_does_not_count_as_time_of_the_run(problem):
+    """An algorithm that works for 0.1 s before each record, and a measure that takes 0.3 s."""
+
+    def busy(seconds):
+        end = time.process_time() + seconds
+        while time.process_time() < end:
+            pass
+
+    def slow(iterate, problem):
+        busy(0.3)
+        return 0.0
+
+    recorder = Recorder(problem, Ledger(), [replace(metrics.get("objective"), function=slow)])
+    for k in range(3):
+        busy(0.1)
+        recorder(k, basis=np.eye(9)[:, :1])
+    np.testing.assert_allclose(recorder.seconds, [0.1, 0.2, 0.3], atol=0.05)

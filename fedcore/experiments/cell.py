@@ -27,7 +27,7 @@ from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import tuning, twins
 from fedcore.experiments.stopping import Stop
 from fedcore.federation import lockstep
-from fedcore.history import History
+from fedcore.history import History, save_seconds
 from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
@@ -56,10 +56,16 @@ def run_cell(
     cell: Mapping[str, Any],
     problem_file: str | os.PathLike[str],
     history_file: str | os.PathLike[str],
+    seconds_file: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> History:
-    """Run a cell on the problem in a file, as `run_repeats`; write its history and return it."""
+    """Run a cell on the problem in a file, as `run_repeats`; write its history and return it.
+
+    CPU seconds go to a file of their own, so that the same run gives the same history.
+    """
     history = run_repeats(cell, storage.load_draws(problem_file), **options)
+    if seconds_file is not None:
+        save_seconds(history, seconds_file)
     history.save(history_file)
     return history
 

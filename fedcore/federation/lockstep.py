@@ -14,6 +14,7 @@ on the runs alone, not on time, and results agree to rounding with those of sing
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
@@ -59,6 +60,16 @@ def together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     return _Lockstep(len(calls)).run(calls)
 
 
+def cpu_seconds() -> float:
+    """Return the CPU seconds of this process; inside `together`, those of the run alone.
+
+    A product for several runs counts for each by its share of the columns. Inside `together`,
+    threads of BLAS beyond the first are not counted.
+    """
+    run = _RUN.get()
+    return time.process_time() if run is None else run[0].cpu_seconds(run[1])
+
+
 class _Lockstep:
     """Scheduler of the runs, and of the products that they wait for."""
 
@@ -69,6 +80,7 @@ class _Lockstep:
         self._waiting: dict[int, _Request] = {}
         self._answers: dict[int, np.ndarray] = {}
         self._order: dict[Hashable, int] = {}
+        self._moved = [0.0] * runs  # seconds of products that other runs computed for a run
         self._error: BaseException | None = None
 
     def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
@@ -90,7 +102,7 @@ class _Lockstep:
                 if self._error is not None:  # wake waiting runs, so that they end
                     self._ready.update(self._waiting)
                     self._waiting.clear()
-                self._pass_on()
+                self._pass_on(me)
 
         threads = [threading.Thread(target=live, args=(i,), daemon=True) for i in range(len(calls))]
         for thread in threads:
@@ -106,34 +118,43 @@ class _Lockstep:
         with self._change:
             self._ready.discard(me)
             self._waiting[me] = _Request(key, multiply, block)
-            self._pass_on()
+            self._pass_on(me)
             self._wait(me)
             return self._answers.pop(me)
+
+    def cpu_seconds(self, me: int) -> float:
+        """See `cpu_seconds`."""
+        return time.thread_time() + self._moved[me]
 
     def _wait(self, me: int) -> None:
         self._change.wait_for(lambda: self._turn == me)
         if self._error is not None:
             raise _Abandoned
 
-    def _pass_on(self) -> None:
+    def _pass_on(self, me: int) -> None:
         """Give the turn to a run that can go on; if all wait, serve a matrix first."""
         if self._waiting and not self._ready:
-            self._serve()
+            self._serve(me)
         self._turn = min(self._ready, default=None)
         self._change.notify_all()
 
-    def _serve(self) -> None:
+    def _serve(self, me: int) -> None:
+        began = time.thread_time()
         for request in self._waiting.values():
             self._order.setdefault(request.key, len(self._order))
         key = min((request.key for request in self._waiting.values()), key=self._order.__getitem__)
-        served = sorted(me for me, request in self._waiting.items() if request.key == key)
-        blocks = [self._waiting[me].block for me in served]
+        served = sorted(run for run, request in self._waiting.items() if request.key == key)
+        blocks = [self._waiting[run].block for run in served]
         wide = self._waiting[served[0]].multiply(np.hstack(blocks))
         ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
-        for me, answer in zip(served, np.split(wide, ends, axis=1), strict=True):
-            self._answers[me] = np.ascontiguousarray(answer)
-            del self._waiting[me]
+        for run, answer in zip(served, np.split(wide, ends, axis=1), strict=True):
+            self._answers[run] = np.ascontiguousarray(answer)
+            del self._waiting[run]
         self._ready.update(served)
+        spent = time.thread_time() - began
+        self._moved[me] -= spent
+        for run, block in zip(served, blocks, strict=True):
+            self._moved[run] += spent * block.shape[1] / wide.shape[1]
 
 
 _RUN: ContextVar[tuple[_Lockstep, int] | None] = ContextVar("run", default=None)

@@ -15,7 +15,7 @@ import numpy as np
 from fedcore import algorithms
 from fedcore.errors import DataError, InputError, require_known
 from fedcore.files import checksums
-from fedcore.history import History
+from fedcore.history import History, read_seconds
 from fedcore.reports import tables
 from fedcore.reports.rows import Rows
 
@@ -36,6 +36,8 @@ class Run:
     tags : mapping
         ``tags`` of the problem and the variant in the configuration.
     history : History
+    seconds_file : Path
+        Where its CPU seconds are.
     """
 
     experiment: str
@@ -45,6 +47,18 @@ class Run:
     label: str
     tags: Mapping[str, Any]
     history: History
+    seconds_file: Path
+
+    @cached_property
+    def seconds(self) -> np.ndarray:
+        """CPU seconds until each record, without those of recording, (repeats, records).
+
+        Raises
+        ------
+        HistoryError
+            When they are missing or damaged.
+        """
+        return read_seconds(self.seconds_file)
 
     @property
     def status(self) -> str:
@@ -202,10 +216,11 @@ class Results:
             tagged = untagged | cell["tags"]
             about = {"problem": cell["problem"], "variant": variant, **tagged}
             if all(about.get(name) == value for name, value in tags.items()):
+                path = f"{cell['experiment']}/{cell['algorithm']}/{cell['name']}"
                 yield Run(
                     cell["experiment"], cell["problem"], cell["algorithm"], variant,
-                    self.label(cell["problem"]), tagged,
-                    self[f"{cell['experiment']}/{cell['algorithm']}/{cell['name']}"],
+                    self.label(cell["problem"]), tagged, self[path],
+                    self._folder / "seconds" / self.plan["paper"] / f"{path}.tsv",
                 )  # fmt: skip
 
     def table(self, *experiments: str, algorithm: str | None = None, **columns: Column) -> Rows:

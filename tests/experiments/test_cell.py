@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 import fedcore
-from fedcore.errors import ConfigError, DataError, FedcoreError, InputError
+from fedcore.errors import ConfigError, DataError, FedcoreError, HistoryError, InputError
 from fedcore.experiments import build
 from fedcore.experiments.cell import repeat_seed, run_cell
-from fedcore.history import History
+from fedcore.history import History, read_seconds
 from fedcore.problems import storage
 
 SPEC = {
@@ -174,6 +174,24 @@ def test_no_clock_host_or_path_is_in_the_provenance(problem_file, tmp_path):
         "paper", "experiment", "algorithm", "name", "params", "problem", "seed", "code", "versions",
     }  # fmt: skip
     assert set(about["versions"]) == {"python", "fedcore", "numpy", "scipy", "h5py"}
+
+
+def test_seconds_go_to_a_file_of_their_own(problem_file, tmp_path):
+    spec, file = cell(params={"n_components": 2, "local_steps": 4}), tmp_path / "seconds.tsv"
+    written = run_cell(spec, problem_file, tmp_path / "cell.h5", file)
+    seconds = read_seconds(file)
+    assert seconds.shape == (3, 5) and (np.diff(seconds, axis=1) >= 0).all()
+    np.testing.assert_allclose(seconds, written.seconds, atol=1e-6)
+    assert History.load(tmp_path / "cell.h5").seconds is None
+
+
+@pytest.mark.parametrize("text", ["repeat 0\n0.1\n0.2\t", "repeat 0\nx\n", None])
+def test_damaged_seconds_are_a_history_error(tmp_path, text):
+    file = tmp_path / "seconds.tsv"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    with pytest.raises(HistoryError, match=r"has no CPU seconds .* run its cell again"):
+        read_seconds(file)
 
 
 def test_a_start_may_be_written_as_lists(problem_file, tmp_path):

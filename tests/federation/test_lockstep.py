@@ -117,3 +117,27 @@ def test_an_algorithm_gives_side_by_side_what_it_gives_alone(name, params, gram)
         np.testing.assert_array_equal(basis, same)
         for row, expected in zip(rows, wanted_rows, strict=True):
             assert row == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+def busy(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_the_seconds_of_a_joint_product_are_shared_by_columns():
+    """Each run works by itself for 0, 0.1 or 0.2 s; one product of 0.4 s serves 1, 3 and 4."""
+
+    def multiply(block: np.ndarray) -> np.ndarray:
+        busy(0.4)
+        return A @ block
+
+    def run(alone: float, columns: int) -> float:
+        before = lockstep.cpu_seconds()
+        busy(alone)
+        lockstep.product("A", multiply, np.ones((6, columns)))
+        return lockstep.cpu_seconds() - before
+
+    calls = [functools.partial(run, alone, p) for alone, p in ((0.0, 1), (0.1, 3), (0.2, 4))]
+    found = lockstep.together(calls)
+    np.testing.assert_allclose(found, [0.05, 0.25, 0.4], atol=0.03)

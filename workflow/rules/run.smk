@@ -9,7 +9,8 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
         input:
             lambda wildcards: f"{CLIENTS}/{wildcards.paper}/{cell_of(wildcards).problem}.h5",
         output:
-            f"{RESULTS}/histories/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.h5",
+            history=f"{RESULTS}/histories/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.h5",
+            seconds=f"{RESULTS}/seconds/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.tsv",
         log:
             f"{RESULTS}/logs/run/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.log",
         wildcard_constraints:
@@ -27,7 +28,8 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
                 run_cell,
                 params.cell,
                 input[0],
-                output[0],
+                output.history,
+                output.seconds,
                 code=params.code,
                 progress=tqdm,
                 log=log[0],
