@@ -69,8 +69,8 @@ class Convolution(Layer):
     size: int
 
     def parameters(self, shape: Size) -> tuple[Parameter, ...]:
-        """Kernels and constants."""
-        kernel = (self.channels, shape[0], self.size, self.size)
+        """Kernels, the channels of the input on their last axis, and constants."""
+        kernel = (self.channels, self.size, self.size, shape[0])
         bound = 1 / math.sqrt(math.prod(kernel[1:]))
         return Parameter(kernel, bound), Parameter((self.channels,), bound)
 

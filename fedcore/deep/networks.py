@@ -88,6 +88,12 @@ def _dropped(layer: kinds.Dropout, x: Tensor, noise: torch.Generator | None) -> 
     return x * kept / (1 - layer.share)
 
 
+def _convolved(x: Tensor, kernels: Tensor, constant: Tensor) -> Tensor:
+    """Convolve with channels on the last axis in memory, which is faster on CPUs and GPUs."""
+    x = x.contiguous(memory_format=torch.channels_last)
+    return F.conv2d(x, kernels.permute(0, 3, 1, 2), constant)
+
+
 def _last_output(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tensor:
     nothing = x.new_zeros(1, len(x), layer.width)
     options = {"has_biases": True, "num_layers": 1, "dropout": 0.0, "train": False}
@@ -98,7 +104,7 @@ def _last_output(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tens
 
 # ``(layer, inputs, generator of dropout, *tensors) -> outputs``
 COMPUTE: dict[type[Layer], Callable[..., Tensor]] = {
-    kinds.Convolution: lambda layer, x, noise, weight, constant: F.conv2d(x, weight, constant),
+    kinds.Convolution: lambda layer, x, noise, weight, constant: _convolved(x, weight, constant),
     kinds.Dense: lambda layer, x, noise, weight, constant: F.linear(x.flatten(1), weight, constant),
     kinds.Dropout: _dropped,
     kinds.Lstm: _last_output,

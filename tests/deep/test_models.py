@@ -97,6 +97,11 @@ def as_modules(torch, name):
     }[name]().double()
 
 
+def ordered(tensor):
+    """A parameter in the order of the vector: channels are on the last axis of kernels."""
+    return tensor.permute(0, 2, 3, 1) if tensor.dim() == 4 else tensor
+
+
 @pytest.fixture(params=MODELS)
 def both(request, torch):
     """A network here, the same of PyTorch's modules, one vector of both, and a batch."""
@@ -106,7 +111,9 @@ def both(request, torch):
     model, shape = MODELS[name], models.sample_shape(name, FEATURES[name])
     module = as_modules(torch, name)
     w = torch.tensor(models.start(name, FEATURES[name], 1, np.dtype(np.float64)))
-    torch.nn.utils.vector_to_parameters(w, module.parameters())
+    stored = [ordered(p) for p in module.parameters()]
+    for one, values in zip(stored, w.split([p.numel() for p in stored]), strict=True):
+        one.data.copy_(values.view(one.shape))
     x = torch.from_numpy(rng.standard_normal((3, *shape)))
     y = torch.from_numpy(rng.integers(model.classes, size=3))
     return Network(model.body + model.head, shape), module, w, Batch(x, y), model, shape
@@ -119,7 +126,7 @@ def test_outputs_and_gradients_are_those_of_pytorchs_modules(both, torch):
     outputs = module(batch.x)
     assert outputs.shape[1:] == network.output
     torch.nn.functional.cross_entropy(outputs, batch.y).backward()
-    expected = torch.nn.utils.parameters_to_vector([p.grad for p in module.parameters()])
+    expected = torch.cat([ordered(p.grad).flatten() for p in module.parameters()])
     # Rounding: sums of up to 3200 products in another order.
     torch.testing.assert_close(network.apply(w, batch.x), outputs.detach(), rtol=0, atol=1e-13)
     torch.testing.assert_close(network.gradient(w, batch), expected, rtol=0, atol=1e-13)
