@@ -131,11 +131,23 @@ class Plan:
                 if cell.path in cells:
                     raise ConfigError(f"{PAPERS}/{paper}.yaml: two cells are called {cell.path}")
                 cells[cell.path] = cell
-        return {k: c for k, c in cells.items() if f"{c.paper}/{c.problem}" not in self.unavailable}
+        return {
+            path: cell
+            for path, cell in cells.items()
+            if f"{cell.paper}/{cell.problem}" not in self.unavailable
+            and cell.experiment not in self.left_out_of(cell.paper)
+        }
 
     def cells_of(self, paper: str) -> list[Cell]:
         """Return the cells of one paper."""
         return [cell for cell in self.cells.values() if cell.paper == paper]
+
+    def left_out_of(self, paper: str) -> dict[str, str]:
+        """Return why problems and experiments are not run that the configuration leaves out."""
+        names = self.config["leave_out"].get(paper, [])
+        return dict.fromkeys(
+            names, f"it is left out by the configuration, under leave_out.{paper}."
+        )
 
     def unavailable_of(self, paper: str) -> dict[str, str]:
         """Return the problems of one paper that are left out, with the reason."""
@@ -161,7 +173,8 @@ class Plan:
 
     def describe(self, paper: str) -> dict[str, Any]:
         """Return what tables and figures need: settings, cells, and missing problems."""
-        settings, missing = self.papers[paper], self.unavailable_of(paper)
+        settings = self.papers[paper]
+        missing = self.left_out_of(paper) | self.unavailable_of(paper)
         cells = {cell.path: asdict(cell) for cell in self.cells_of(paper)}
         return {"paper": paper, **settings, "cells": cells, "missing": missing}
 
@@ -398,16 +411,15 @@ def _check_cell(cell: Cell, where: str) -> None:
 
 def _left_out(plan: Plan, known: Sequence[str]) -> dict[str, str]:
     """Return the problems that the configuration leaves out, each with the reason."""
-    left_out = plan.config["leave_out"]
+    left_out, found = plan.config["leave_out"], {}
     _check_names(left_out, known, "leave_out: unknown paper")
     for paper in left_out.keys() & plan.papers:
-        problems = plan.papers[paper]["problems"]
-        _check_names(left_out[paper], problems, f"leave_out.{paper}: unknown problem")
-    return {
-        f"{paper}/{problem}": f"it is left out by the configuration, under leave_out.{paper}."
-        for paper in left_out.keys() & plan.papers
-        for problem in left_out[paper]
-    }
+        problems, experiments = (plan.papers[paper][k] for k in ("problems", "experiments"))
+        where = f"leave_out.{paper}: unknown problem or experiment"
+        _check_names(left_out[paper], [*problems, *experiments], where)
+        reasons = plan.left_out_of(paper).items()
+        found |= {f"{paper}/{name}": reason for name, reason in reasons if name in problems}
+    return found
 
 
 def _without_package(plan: Plan) -> dict[str, str]:

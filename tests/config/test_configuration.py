@@ -404,7 +404,10 @@ def test_what_only_a_job_would_have_found(load, at, value, words):
     ("left_out", "words"),
     [
         ({"tyni": ["easy"]}, "leave_out: unknown paper 'tyni': known: tiny"),
-        ({"tiny": ["esay"]}, "leave_out.tiny: unknown problem 'esay': did you mean 'easy'?"),
+        (
+            {"tiny": ["esay"]},
+            "leave_out.tiny: unknown problem or experiment 'esay': did you mean 'easy'?",
+        ),
     ],
 )
 def test_left_out_is_what_is_not_there(load, left_out, words):
@@ -426,6 +429,17 @@ def test_a_problem_that_is_left_out_has_no_cells(tmp_path):
     assert part.unavailable_of("tiny").keys() - whole.unavailable_of("tiny").keys() == {"easy"}
     kept = {path for path, cell in whole.cells.items() if cell.problem != "easy"}
     assert set(part.cells) == kept != set(whole.cells)
+
+
+def test_an_experiment_that_is_left_out_has_no_cells(tmp_path):
+    (tmp_path / "tiny.yaml").write_text(dump(paper()))
+    whole = load_plan(CONFIG, tmp_path)
+    name = next(iter(whole.cells.values())).experiment
+    part = load_plan(CONFIG | {"leave_out": {"tiny": [name]}}, tmp_path)
+    kept = {path for path, cell in whole.cells.items() if cell.experiment != name}
+    assert set(part.cells) == kept != set(whole.cells)
+    assert part.unavailable == whole.unavailable
+    assert part.describe("tiny")["missing"][name].startswith("it is left out")
 
 
 def test_no_server_is_asked_for_data_of_a_problem_that_is_left_out(tmp_path):
