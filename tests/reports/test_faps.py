@@ -9,7 +9,7 @@ import pytest
 from reports.folder import Folder
 
 from fedcore.config import claims
-from fedcore.history import History
+from fedcore.history import History, save_seconds
 from fedcore.reports import tables, verdicts
 from fedcore.reports.papers import faps as report
 from fedcore.reports.rows import chosen
@@ -41,7 +41,7 @@ class MadeUp(Folder):
         )  # fmt: skip
 
     def results(self):
-        return super().results(*report.EXPERIMENTS, "fig1a", "fig1b", "late")
+        return super().results(*report.EXPERIMENTS, "times", "fig1a", "fig1b", "late")
 
 
 def made_up(shape):
@@ -278,6 +278,19 @@ def test_the_largest_advantage_is_decided_by_all_points_or_by_a_large_one(folder
     ratio = dict(chosen(table, claim="faps-before-ssi", rule="kkt", experiment="fig4")[0])
     every = [ratio | {"point": str(i), "status": "synthetic"} for i in range(24)]
     assert only(report.largest(every), rule="kkt")["decided"]
+
+
+def test_seconds_count_from_the_start_to_each_stop(folder):
+    """LocalPower takes 2 s a round and three rounds, SSI 1 s and four; one start of two."""
+    for algorithm, rounds, each in (("local_power", 3, 2.0), ("ssi", 4, 1.0)):
+        falling = [[1.0] * rounds + [1e-5] * (6 - rounds)]
+        folder.add("times", algorithm, kkt_residual=falling, captured=[np.arange(1.0, 7.0)])
+        path = folder.root / "seconds/faps/times" / algorithm / "one-default.tsv"
+        save_seconds(History({}, seconds=0.5 + each * np.arange(6.0)[None]), path)
+    rows = report.times(folder.results())
+    found = [(r["method"], r["seconds"], r["over_local_power"]) for r in chosen(rows, rule="kkt")]
+    assert found == [("LocalPower", 6.0, 1.0), ("SSI", 4.0, pytest.approx(4 / 6))]
+    assert all(math.isnan(r["seconds"]) for r in chosen(rows, rule="rule27"))
 
 
 def test_straight_and_bent_falls(folder):
