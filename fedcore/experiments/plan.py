@@ -411,7 +411,8 @@ def _check_cell(cell: Cell, where: str) -> None:
 
 def _left_out(plan: Plan, known: Sequence[str]) -> dict[str, str]:
     """Return the problems that the configuration leaves out, each with the reason."""
-    left_out, found = plan.config["leave_out"], {}
+    left_out = plan.config["leave_out"]
+    found: dict[str, str] = {}
     _check_names(left_out, known, "leave_out: unknown paper")
     for paper in left_out.keys() & plan.papers:
         problems, experiments = (plan.papers[paper][k] for k in ("problems", "experiments"))
