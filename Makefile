@@ -21,7 +21,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env deep quickstart reproduce test test-kernels lint bench report verdicts architecture lock clean distclean
+.PHONY: help env deep quickstart reproduce test test-kernels lint bench report verdicts restore architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -64,6 +64,9 @@ report: $(READY) ## results/report.html from the results of `make reproduce`
 
 verdicts: $(READY) ## docs/verdicts/ and README's table from the results of `make reproduce`
 	$(IN_ENV) python docs/verdicts.py
+
+restore: $(READY) ## put the kept histories of docs/histories/ into results/, not to run them again
+	$(IN_ENV) python docs/kept_histories.py restore --cores $(CORES)
 
 architecture: $(READY) ## regenerate docs/architecture.md from the imports
 	$(IN_ENV) python docs/architecture.py

@@ -1,0 +1,146 @@
+"""Keeps the histories of runs that take hours, and puts them back into a checkout.
+
+``python docs/kept_histories.py keep PAPER …`` copies histories from results/ into docs/histories/,
+without the arrays that no table reads, and beside them the jobs' times. ``restore`` (that is
+`make restore`) makes the problems of the kept histories and copies back those that the checkout's own code and
+configuration would make again; Snakemake then runs only what is missing. So a paper of many hours
+can be run in parts, on several machines. With ``--other-code`` histories that other code has made
+come back, too; each says in ``about["code"]`` by which.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from fedcore.config.strict_yaml import read_yaml
+from fedcore.errors import FedcoreError
+from fedcore.experiments.cell import _checksum
+from fedcore.experiments.plan import Cell, load_plan
+from fedcore.history import History
+from fedcore.problems import storage
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "docs" / "histories"
+BESIDE = ("seconds", "benchmarks")  # tables of times, in folders of results/ and of docs/histories/
+
+
+def keep(results: Path, kept: Path, papers: Iterable[str]) -> list[Path]:
+    """Copy the histories of papers, and the times of their jobs; return the copies."""
+    made = []
+    for paper in papers:
+        for source in sorted((results / "histories" / paper).glob("*/*/*.h5")):
+            cell = source.relative_to(results / "histories").with_suffix("")
+            history = History.load(source)
+            history.final, history.iterates = {}, {}
+            target = kept / f"{cell}.h5"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            history.save(target)
+            for kind in BESIDE:
+                times = results / kind / f"{cell}.tsv"
+                if times.is_file():
+                    shutil.copyfile(times, target.with_suffix(f".{kind}.tsv"))
+            made.append(target)
+    return made
+
+
+def outdated(history: History, cell: Cell | None, *, other_code: bool = False) -> str:
+    """Return why a kept history is not what the cell would make; empty when it is."""
+    if cell is None:
+        return "no cell of the configuration, or its data are not here"
+    about = history.about
+    if about["code"] != cell.code and not other_code:
+        return "the code has changed"
+    same = about["seed"]["master"] == cell.seed and history.repeats == cell.repeats
+    if not same or about["params"] != cell.params or not {*cell.metrics} <= history.columns.keys():
+        return "the configuration has changed"
+    return ""
+
+
+def restore(kept: Path, configfile: Path, cores: int, *, other_code: bool = False) -> list[str]:
+    """Copy kept histories into the results of the checkout; return the restored cells.
+
+    Says which histories stay out, and why. A history that is there is not replaced.
+    """
+    plan = load_plan(read_yaml(configfile))
+    paths = plan.config["paths"]
+    results, problems = Path(paths["results"]), Path(paths["clients"])
+    cells: dict[str, Cell] = {}
+    for file in sorted(kept.glob("*/*/*/*.h5")):
+        name = str(file.relative_to(kept).with_suffix(""))
+        cell = plan.cells.get(name)
+        why = outdated(History.load(file), cell, other_code=other_code)
+        if (results / "histories" / f"{name}.h5").exists():
+            why = "there is one"
+        if why:
+            print(f"{name}: {why}")
+        elif cell is not None:
+            cells[name] = cell
+    if not cells:
+        return []
+    snakemake = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        f"--cores={cores}",
+        f"--configfile={configfile}",
+    ]
+    used = sorted({f"{problems}/{cell.paper}/{cell.problem}.h5" for cell in cells.values()})
+    subprocess.run([*snakemake, "--quiet", "all", "--", *used], check=True)
+    sums = {path: _checksum(storage.load_draws(path)) for path in used}
+    restored = []
+    for name, cell in cells.items():
+        history = History.load(kept / f"{name}.h5")
+        if sums[f"{problems}/{cell.paper}/{cell.problem}.h5"] != history.about["problem"]["sha256"]:
+            print(f"{name}: the data are others")
+            continue
+        for kind, source in _files(kept, name):
+            target = results / kind / f"{name}{source.suffix}"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        restored.append(name)
+    # Snakemake notes what the copies were made with, so that a later change makes them again.
+    outputs = [f"{results}/histories/{name}.h5" for name in restored]
+    touch = ["--quiet", "all", "--touch", "--force", "--", *outputs]
+    if outputs:
+        subprocess.run([*snakemake, *touch], check=True)
+    return restored
+
+
+def _files(kept: Path, name: str) -> list[tuple[str, Path]]:
+    """Return the files of a cell with the folder of results/ that each belongs to."""
+    found = [("histories", kept / f"{name}.h5")]
+    found += [(kind, kept / f"{name}.{kind}.tsv") for kind in BESIDE]
+    return [(kind, path) for kind, path in found if path.is_file()]
+
+
+def main() -> None:
+    """Keep or restore, as the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kept", type=Path, default=KEPT)
+    parser.add_argument("--configfile", type=Path, default=ROOT / "config" / "config.yaml")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("keep").add_argument("papers", nargs="+")
+    back = verbs.add_parser("restore")
+    back.add_argument("--cores", type=int, default=2)
+    back.add_argument("--other-code", action="store_true")
+    chosen = parser.parse_args()
+    try:
+        if chosen.verb == "keep":
+            results = Path(load_plan(read_yaml(chosen.configfile)).config["paths"]["results"])
+            print(f"{len(keep(results, chosen.kept, chosen.papers))} histories kept")
+        else:
+            restored = restore(
+                chosen.kept, chosen.configfile, chosen.cores, other_code=chosen.other_code
+            )
+            print(f"{len(restored)} histories restored")
+    except FedcoreError as error:
+        raise SystemExit(str(error)) from None
+
+
+if __name__ == "__main__":
+    main()

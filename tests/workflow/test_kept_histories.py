@@ -1,0 +1,82 @@
+"""Kept histories come back into a checkout whose code and configuration would make them again."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from fedcore.history import History
+
+SCRIPT = "docs/kept_histories.py"
+WORDS = ["--kept", "kept", "--configfile", "tiny.yaml"]
+CELL = "tiny/first/wk2023/easy-default"
+
+
+def kept_only(checkout):
+    """Keep the histories of a run, and forget the run."""
+    before = {
+        path: History.load(checkout.root / path)
+        for path in checkout.files("results/tiny/histories/**/*.h5")
+    }
+    keep = checkout.python(SCRIPT, *WORDS, "keep", "tiny")
+    assert keep.stdout == f"{len(before)} histories kept\n", keep.stderr
+    for folder in ("results", "data/clients", ".snakemake"):
+        shutil.rmtree(checkout.root / folder)
+    return before
+
+
+def restored(checkout, *options):
+    found = checkout.python(SCRIPT, *WORDS, "restore", *options)
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+@pytest.fixture
+def ended(done):
+    return done, kept_only(done)
+
+
+def test_restored_histories_run_again_only_when_their_code_changes(ended):
+    done, before = ended
+    assert "6 histories restored" in restored(done)
+    for path, history in before.items():
+        found = History.load(done.root / path)
+        assert not found.final and not found.iterates and found.about == history.about
+        for name, column in history.columns.items():
+            np.testing.assert_array_equal(found[name], column)
+    assert (done.root / f"results/tiny/seconds/{CELL}.tsv").is_file()
+    assert done.cells() == set()
+    done.append("fedcore/algorithms/wk2023.py", "\nEDITED = True\n")
+    assert done.cells() == {"first/wk2023/easy-default", "first/wk2023/little-default"}
+
+
+def test_histories_of_other_code_or_configuration_stay_out(ended):
+    done, _ = ended
+    done.append("fedcore/algorithms/wk2023.py", "\nEDITED = True\n")
+    done.append("tiny.yaml", "\nseed: 5\n")
+    said = restored(done)
+    assert f"{CELL}: the code has changed" in said
+    assert "tiny/second/power_gd/other-plain: the configuration has changed" in said
+    assert "0 histories restored" in said
+    assert not done.files("results/tiny/histories/**/*.h5")
+
+
+def test_other_code_comes_back_on_demand(ended):
+    done, before = ended
+    done.append("fedcore/algorithms/wk2023.py", "\nEDITED = True\n")
+    assert "6 histories restored" in restored(done, "--other-code")
+    path = f"results/tiny/histories/{CELL}.h5"
+    assert History.load(done.root / path).about["code"] == before[path].about["code"]
+    assert done.cells() == set()
+
+
+def test_a_history_on_other_data_stays_out(ended):
+    done, _ = ended
+    file = done.root / "kept" / f"{CELL}.h5"
+    history = History.load(file)
+    history.about["problem"]["sha256"] = "0" * 64
+    history.save(file)
+    said = restored(done)
+    assert f"{CELL}: the data are others" in said and "5 histories restored" in said
