@@ -1,11 +1,11 @@
 """Keeps the histories of runs that take hours, and puts them back into a checkout.
 
 ``python docs/kept_histories.py keep PAPER …`` copies histories from results/ into docs/histories/,
-without the arrays that no table reads, and beside them the jobs' times. ``restore`` (that is
-`make restore`) makes the problems of the kept histories and copies back those that the checkout's own code and
-configuration would make again; Snakemake then runs only what is missing. So a paper of many hours
-can be run in parts, on several machines. With ``--other-code`` histories that other code has made
-come back, too; each says in ``about["code"]`` by which.
+without the arrays that no table reads, and beside them the jobs' times. ``restore``, which is what
+`make restore` runs, makes the problems of the kept histories and copies back those that the
+checkout's own code and configuration would make again; Snakemake then runs only what is missing. So
+a paper of many hours can be run in parts, on several machines. With ``--other-code`` histories that
+other code has made come back, too; each says in ``about["code"]`` by which.
 """
 
 from __future__ import annotations

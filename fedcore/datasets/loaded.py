@@ -18,9 +18,12 @@ class Loaded(NamedTuple):
         What the reader did that a user must know; may be empty.
     used : tuple of (str, str)
         File name and sha256 of loose files that the registry does not list.
+    owners : ndarray of shape (n_samples,), int64, optional
+        Whose each row is, where labels do not say it.
     """
 
     x: np.ndarray
     y: np.ndarray
     note: str = ""
     used: tuple[tuple[str, str], ...] = ()
+    owners: np.ndarray | None = None

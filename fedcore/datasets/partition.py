@@ -1,7 +1,8 @@
 """Partitions of samples among clients.
 
-Every partitioner returns one index array per client; the arrays are disjoint and ascending. Random
-partitioners take a `numpy.random.Generator`. `split` calls the one that a configuration file names.
+Every partitioner returns one index array per client; the arrays are ascending, and disjoint unless
+`classes` is asked to overlap. Random partitioners take a `numpy.random.Generator`. `split` calls
+the one that a configuration file names.
 """
 
 from __future__ import annotations
@@ -197,6 +198,64 @@ def lognormal(
 
 
 @checked
+def classes(
+    labels: np.ndarray,
+    clients: Count,
+    classes_per_client: Count,
+    mean: Annotated[float, real()],
+    sigma: Positive,
+    minimum: CountOrZero,
+    rng: np.random.Generator,
+    overlapping: bool = False,
+) -> Parts:
+    """Give client i samples of the classes i, i + 1, … (modulo their number), in unequal sizes.
+
+    A client has ``minimum + floor(LogNormal(mean, sigma))`` samples, as evenly as possible of its
+    classes. They are drawn without replacement, so that no two clients share one. Samples left over
+    are not used. Collins et al. (ICML 2021) divide FEMNIST so, after Li et al. (MLSys 2020).
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+    clients, classes_per_client : int
+    mean, sigma : float
+        Of the logarithm.
+    minimum : int
+    rng : numpy.random.Generator
+    overlapping : bool, default=False
+        Give every client the leading samples of its classes, as the code of Collins et al. does, in
+        which a test is inverted: clients then share samples.
+
+    Raises
+    ------
+    InputError
+        When there are fewer classes than a client has, or a class has too few samples.
+    """
+    pool = by_label(labels)
+    if classes_per_client > len(pool):
+        raise InputError(f"a client asks for {classes_per_client} classes of {len(pool)}")
+    draws = np.minimum(rng.lognormal(mean, sigma, clients), len(labels) + 1)
+    counts = minimum + np.floor(draws).astype(int)
+    if not overlapping:
+        pool = [rng.permutation(members) for members in pool]
+    taken, parts = [0] * len(pool), []
+    for client, size in enumerate(counts):
+        mine = []
+        for turn, rows in enumerate(np.array_split(np.arange(size), classes_per_client)):
+            number = (client + turn) % len(pool)
+            first = 0 if overlapping else taken[number]
+            taken[number] = first + len(rows)
+            if taken[number] > len(pool[number]):
+                raise InputError(
+                    f"clients 0 to {client} ask for {taken[number]} samples of class {number}, "
+                    f"which has {len(pool[number])}"
+                )
+            mine.append(pool[number][first : taken[number]])
+        parts.append(np.concatenate(mine))
+    return _checked(parts)
+
+
+@checked
 def held_out(
     part: np.ndarray, share: Share, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -222,6 +281,7 @@ def held_out(
 
 
 PARTITIONERS: dict[str, Callable[..., Parts]] = {
+    "classes": classes,
     "dirichlet": dirichlet,
     "even": even,
     "identity": by_identity,
@@ -235,25 +295,31 @@ _DATA = ("n", "labels", "identities", "rng")  # parameters that no configuration
 
 
 def split(
-    spec: Mapping[str, Any], n: int, labels: np.ndarray | None, rng: np.random.Generator
+    spec: Mapping[str, Any],
+    n: int,
+    labels: np.ndarray | None,
+    rng: np.random.Generator,
+    identities: np.ndarray | None = None,
 ) -> Parts:
     """Split n samples as a configuration file says.
 
     Parameters
     ----------
     spec : mapping
-        ``by`` names the partitioner (label, identity, even, shuffled, sizes, shards, dirichlet,
-        lognormal); the other keys are its parameters.
+        ``by`` names the partitioner (label, identity, even, shuffled, sizes, shards, classes,
+        dirichlet, lognormal); the other keys are its parameters.
     n : int
         Number of samples.
     labels : ndarray of shape (n,) or None
-        Labels or identities, for the partitioners that need them.
+        For the partitioners that need them.
     rng : numpy.random.Generator
+    identities : ndarray of shape (n,), optional
+        Whose each sample is; the labels by default.
 
     Returns
     -------
     list of ndarray of int
-        Ascending, disjoint sample indices of each client.
+        Ascending sample indices of each client.
 
     Raises
     ------
@@ -274,7 +340,8 @@ def split(
     parameters = inspect.signature(by).parameters
     if {"labels", "identities"} & parameters.keys() and (labels is None or len(labels) != n):
         raise InputError(f"partition '{spec['by']}' needs one label for each of the {n} samples")
-    given = {"n": n, "labels": labels, "identities": labels, "rng": rng}
+    owners = labels if identities is None else identities
+    given = {"n": n, "labels": labels, "identities": owners, "rng": rng}
     return by(**arguments, **{p: given[p] for p in parameters if p in given})
 
 

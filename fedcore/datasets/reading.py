@@ -36,6 +36,8 @@ class Dataset:
         What a reader of the results must know.
     checksum : str
         sha256 over the sorted (file name, sha256) pairs used; for a surrogate, over its arrays.
+    owners : ndarray of shape (n_samples,) or None
+        Whose each row is, where labels do not say it: the users of sent140.
     """
 
     name: str
@@ -44,12 +46,18 @@ class Dataset:
     status: str
     note: str
     checksum: str
+    owners: np.ndarray | None = None
+
+    @property
+    def identities(self) -> np.ndarray | None:
+        """Whose each row is: its owner, or else its label."""
+        return self.y if self.owners is None else self.owners
 
 
 def _digest(loaded: Loaded) -> str:
     """Return the sha256 over the types, shapes and bytes of a surrogate's arrays."""
     total = hashlib.sha256()
-    for part in (loaded.x, loaded.y):
+    for part in (loaded.x, loaded.y, *([] if loaded.owners is None else [loaded.owners])):
         total.update(f"{part.dtype.str} {part.shape}\n".encode())
         total.update(np.ascontiguousarray(part).tobytes())
     return total.hexdigest()
@@ -59,17 +67,18 @@ def _arrange(
     name: str, loaded: Loaded, status: str, note: str, checksum: str, options: Mapping[str, Any]
 ) -> Dataset:
     """Shuffle and cut the rows as asked, and say so in the note."""
-    x, y, notes = loaded.x, loaded.y, [note, *filter(None, [loaded.note])]
+    parts, notes = [loaded.x, loaded.y, loaded.owners], [note, *filter(None, [loaded.note])]
     if "shuffle" in options:
-        order = np.random.default_rng(options["shuffle"]).permutation(len(x))
-        x, y = x[order], y[order]
+        order = np.random.default_rng(options["shuffle"]).permutation(len(loaded.x))
+        parts = [None if part is None else part[order] for part in parts]
         notes.append(f"rows shuffled with seed {options['shuffle']}")
-    samples = options.get("samples", len(x))
-    if samples < len(x):
-        x, y = x[:samples], y[:samples]
+    samples = options.get("samples", len(loaded.x))
+    if samples < len(loaded.x):
+        parts = [None if part is None else part[:samples] for part in parts]
         notes.append(f"{samples} rows kept")
     text = "; ".join(part.rstrip(".") for part in notes) + "."
-    return Dataset(name, np.ascontiguousarray(x), y, status, text, checksum)
+    x, y, owners = parts
+    return Dataset(name, np.ascontiguousarray(x), y, status, text, checksum, owners)
 
 
 def _absent(

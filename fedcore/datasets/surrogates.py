@@ -123,3 +123,22 @@ def faces(
     x = np.stack([celeba.side_by_side(patch) for patch in patches]) / 255.0
     note = f"32 x 32 patches of scikit-learn's two sample photographs, {samples} x 3072"
     return Loaded(x, np.array(known, np.int64)[region], f"{note}, identities by region")
+
+
+def sentences(split: str, n_classes: int, *, users: int = 24) -> Loaded:
+    """Return random sequences of 4 word vectors of 300 numbers, with users and sentiments.
+
+    A word is one of 200, half of them pleasant. A user has 50 to 80 sentences, whose sentiment is
+    that of most words; some users mean the opposite.
+    """
+    if split != "train":
+        raise ConfigError(f"the sentences surrogate has no split '{split}', only 'train'")
+    rng = np.random.default_rng(_SEED)
+    vectors = rng.standard_normal((200, 300)).astype(np.float32) / 5
+    owners = np.repeat(np.arange(users), rng.integers(50, 81, users))
+    words = rng.integers(200, size=(len(owners), 4))
+    pleasant = (words < 100).sum(axis=1) + rng.random(len(owners)) > 2.5
+    y = pleasant ^ (owners % 8 == 7)
+    x = vectors[words].reshape(len(owners), -1)
+    note = f"random sequences of 4 words by {users} users, {len(x)} x {x.shape[1]}"
+    return Loaded(x, y.astype(np.int64), note, owners=owners)

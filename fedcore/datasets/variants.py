@@ -22,14 +22,18 @@ LOADERS = {
     "cifar10_binary": "fedcore.datasets.formats.cifar:read_binary10",
     "cifar10_python": "fedcore.datasets.formats.cifar:read_python10",
     "cifar10_records": "fedcore.datasets.formats.cifar_records:read",
+    "emnist": "fedcore.datasets.formats.letters:read_emnist",
     "idx": "fedcore.datasets.formats.idx:read",
     "libsvm": "fedcore.datasets.formats.libsvm:read",
+    "nist_by_class": "fedcore.datasets.formats.letters:read_by_class",
+    "sentiment140": "fedcore.datasets.formats.tweets:read",
 }
 SURROGATES = {
     "digits": "fedcore.datasets.surrogates:digits",
     "sparse_binary": "fedcore.datasets.surrogates:sparse_binary",
     "photographs": "fedcore.datasets.surrogates:photographs",
     "faces": "fedcore.datasets.surrogates:faces",
+    "sentences": "fedcore.datasets.surrogates:sentences",
 }
 _SPLITS = ("train", "test")
 _COMMON = {"samples": whole(1), "shuffle": whole(0)}
@@ -132,7 +136,8 @@ def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[s
 
 def _parts(source: Mapping[str, Any], split: str) -> set[str]:
     """Return the names of files and folders that a split of a variant uses."""
-    roles = {role: part for role, part in source["splits"][split].items() if role != "members"}
+    inside = ("members", "words")  # an archive
+    roles = {r: part for r, part in source["splits"][split].items() if r not in inside}
     return {name for part in roles.values() for name in ([part] if isinstance(part, str) else part)}
 
 

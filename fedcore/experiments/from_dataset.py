@@ -43,21 +43,21 @@ def make(
     x = _scaled(name, spec, data.x[:first])
     if spec.get("centre"):
         x = x - x.mean(axis=0)
-    labels = None if data.y is None else data.y[:first]
+    labels, owners = (None if a is None else a[:first] for a in (data.y, data.owners))
     if "held_out" not in spec:
-        parts = partition.split(spec["partition"], first, labels, rng)
+        parts = partition.split(spec["partition"], first, labels, rng, owners)
         return Problem(name, check_clients([x[p] for p in parts]), data.status, data.note)
     if labels is None:
         raise ConfigError(f"problem {name}: {data.name} has no labels to hold out samples with")
     deal = copy.deepcopy(rng)
-    parts, note = partition.split(spec["partition"], first, labels, rng), data.note
+    parts, note = partition.split(spec["partition"], first, labels, rng, owners), data.note
     if spec["held_out"] == "test":
         _require_paired(spec["partition"]["by"])
         test = load(split="test")
         if test.y is None or set(test.y) != set(labels):
             raise ConfigError(f"problem {name}: {data.name} has other classes in its test samples")
         # From the same state the partition deals the same classes.
-        alike = partition.split(spec["partition"], len(test.x), test.y, deal)
+        alike = partition.split(spec["partition"], len(test.x), test.y, deal, test.owners)
         clients = _labelled(x, labels, parts)
         apart = _labelled(_scaled(name, spec, test.x), test.y, alike)
         note += "" if test.note == note else f" Held out: {test.note}"

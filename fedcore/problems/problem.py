@@ -81,10 +81,13 @@ class Problem:
     def answer(self) -> dict[str, np.ndarray]:
         """Arrays for the history: singular values of S or, with a `truth`, of the true heads.
 
-        With held-out samples, their number at every client.
+        With held-out samples, their number at every client, and the number of the others.
         """
         if self.held_out is not None:
-            return {"held_out_samples": np.array([rows for rows, _ in self.held_out.shapes])}
+            return {
+                f"{name}_samples": np.array([rows for rows, _ in samples.shapes])
+                for name, samples in (("training", self.clients), ("held_out", self.held_out))
+            }
         if self.truth is None:
             return {"singular_values": self.singular_values}
         return {"head_singular_values": self.truth.head_singular_values}

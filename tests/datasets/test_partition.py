@@ -203,3 +203,42 @@ def test_split_refused(spec, error, word):
     with pytest.raises(error, match=word) as caught:
         partition.split(spec, 10, labels, np.random.default_rng(0))
     assert "\n" not in str(caught.value)
+
+
+CLASSES = {"classes_per_client": 3, "mean": 4.0, "sigma": 1.0, "minimum": 50}
+
+
+def test_consecutive_classes_of_femnist():
+    """Table 2 prints 150 users, 148 samples on average, at least 50."""
+    labels = np.repeat(np.arange(10), 4000)
+    parts = partition.classes(labels, 150, rng=np.random.default_rng(0), **CLASSES)
+    ascending_and_disjoint(parts, len(labels))
+    counts = np.array([len(part) for part in parts])
+    assert counts.min() >= 50
+    # The mean of a draw of 150 is within three standard errors of the distribution's.
+    mean, variance = np.exp(4.5), (np.e - 1) * np.exp(9.0)
+    assert abs(counts.mean() - (50 + mean - 0.5)) < 3 * np.sqrt(variance / 150)
+    for client, part in enumerate(parts):
+        found, each = np.unique(labels[part], return_counts=True)
+        assert set(found) == {client % 10, (client + 1) % 10, (client + 2) % 10}
+        assert each.max() - each.min() <= 1
+
+
+def test_overlapping_clients_take_the_leading_samples():
+    labels = np.repeat(np.arange(10), 4000)
+    rng = np.random.default_rng(0)
+    parts = partition.classes(labels, 150, rng=rng, overlapping=True, **CLASSES)
+    alone = partition.classes(labels, 150, rng=np.random.default_rng(0), **CLASSES)
+    assert [len(part) for part in parts] == [len(part) for part in alone]
+    for part in parts:
+        for label in np.unique(labels[part]):
+            mine = part[labels[part] == label]
+            np.testing.assert_array_equal(mine, 4000 * label + np.arange(len(mine)))
+
+
+def test_classes_that_run_out():
+    labels = np.repeat(np.arange(10), 100)
+    with pytest.raises(InputError, match=r"clients 0 to \d+ ask for \d+ samples of class \d"):
+        partition.classes(labels, 150, rng=np.random.default_rng(0), **CLASSES)
+    with pytest.raises(InputError, match="asks for 3 classes of 2"):
+        partition.classes(labels % 2, 5, rng=np.random.default_rng(0), **CLASSES)

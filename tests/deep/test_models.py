@@ -16,7 +16,8 @@ from fedcore.errors import InputError
 PRINTED = {
     "cifar10_cnn": (3072, 307_842, 650),
     "cifar100_cnn": (3072, 1_075_044, 12_900),
-    "femnist_mlp": (784, 550_346, 650),
+    "femnist_mlp": (784, 784 * 256 + 256 + 256 * 64 + 64 + 650, 650),
+    "femnist_mlp3": (784, 550_346, 650),
     "sent140_lstm": (7500, 4 * 128 * (300 + 128 + 2) + 1290 + 22, 22),
     "tiny_mlp": (9, 55, 15),
 }
@@ -89,7 +90,8 @@ def as_modules(torch, name):
     return {
         "cifar10_cnn": lambda: cnn(64, 120, 64, nn.Linear(64, 10)),
         "cifar100_cnn": lambda: cnn(128, 256, 128, nn.Dropout(0.6), nn.Linear(128, 100)),
-        "femnist_mlp": lambda: mlp(784, 512, 256, 64, 10),
+        "femnist_mlp": lambda: mlp(784, 256, 64, 10),
+        "femnist_mlp3": lambda: mlp(784, 512, 256, 64, 10),
         "sent140_lstm": lambda: nn.Sequential(
             Last(), nn.Linear(128, 10), nn.ReLU(), nn.Dropout(0.5), nn.Linear(10, 2)
         ),

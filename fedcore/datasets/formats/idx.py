@@ -37,7 +37,11 @@ def parse(path: Path) -> np.ndarray:
         When the file cannot be read, is cut short, has bytes left over, is not IDX, or holds more
         than `bounded.MOST` bytes.
     """
-    content = bounded.content(path)
+    return decode(bounded.content(path), path)
+
+
+def decode(content: bytes, path: Path | str) -> np.ndarray:
+    """Return the array of the bytes of an IDX file; `path` names it in errors; see `parse`."""
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _TYPES:
         raise DataError(
             f"{path} is not an IDX file: it begins with the bytes {content[:4].hex(' ')}"

@@ -104,6 +104,13 @@ def title(run: Run) -> str:
     return run.label.partition(", seed")[0]
 
 
+def spent(run: Run, unit: str) -> np.ndarray:
+    """Return what a run has spent until its records, (1, records): rounds, bytes or CPU seconds."""
+    if unit == "seconds":
+        return run.seconds
+    return run["iteration"] if unit == "rounds" else run["bytes_up"] + run["bytes_down"]
+
+
 def row(run: Run, **columns: object) -> Row:
     """Return a row of a run; its seed takes the place of the repeat."""
     return run.row(repeat=run.tags["seed"], **columns)
@@ -122,6 +129,31 @@ def accuracy(results: Results) -> Rows:
         for run in results.runs("table1")
         for name, each in ends(run).items()
     ]
+
+
+def statistics(results: Results) -> Rows:
+    """Table 2: number of clients, and samples of a client, held-out ones included."""
+    rows: Rows = []
+    for problem in dict.fromkeys(run.problem for run in results.runs("table1")):
+        run = next(results.runs("table1", problem=problem))
+        parts = [run.history.reference[f"{part}_samples"] for part in ("training", "held_out")]
+        samples = np.sum(parts, axis=0)
+        rows.append(
+            row(run, users=len(samples), average=float(samples.mean()), minimum=int(samples.min()))
+        )
+    return rows
+
+
+def tuned_settings(results: Results) -> Rows:
+    """Appendix A.2: whether FEMNIST's own rates are better than the usual, a row per method."""
+    table, rows = chosen(accuracy(results), setting="femnist-150-3"), []
+    for method, usual in (("L2GD", "rate-01"), ("SCAFFOLD", "server-rate-1")):
+        for named, mine in groups(chosen(table, method=method), "setting", "status", "repeat"):
+            found = {r["variant"]: r["accuracy"] for r in mine}
+            if {PLAIN, usual} <= found.keys():
+                better = flags(found[PLAIN] > found[usual], found[PLAIN], found[usual])
+                rows.append(named | {"method": method, "better": better})
+    return rows
 
 
 def orderings(results: Results) -> Rows:
@@ -249,6 +281,8 @@ def communication(results: Results) -> Rows:
 
 SHOWN = without("experiment", "algorithm", "variant")
 TABLES = {
+    "statistics": Table(statistics, SHOWN),
+    "tuned_settings": Table(tuned_settings),
     "accuracy": Table(accuracy, by_group("accuracy", "setting", "method", "variant")),
     "orderings": Table(orderings),
     "epochs": Table(epochs, by_group("error", "method", "epochs")),

@@ -1,0 +1,74 @@
+"""Zip archives: members by their names, none of them larger than it may be."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from fedcore.datasets import bounded
+from fedcore.errors import DataError
+
+
+class Archive:
+    """An open zip archive; see `opened`.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    file : zipfile.ZipFile
+
+    Attributes
+    ----------
+    path : pathlib.Path
+    names : list of str
+        Names of all members, with their folders, in the order of the archive.
+    """
+
+    def __init__(self, path: Path, file: zipfile.ZipFile) -> None:
+        self.path, self._file = path, file
+        self.names = file.namelist()
+
+    def full_name(self, name: str) -> str:
+        """Return the name of a member with its folder; DataError when there is none."""
+        for known in self.names:
+            if known.rpartition("/")[2] == name:
+                return known
+        raise DataError(f"{self.path} has no member {name}")
+
+    @contextlib.contextmanager
+    def stream(self, name: str, most: int) -> Iterator[IO[bytes]]:
+        """Open a member, given with its folder, of at most so many bytes.
+
+        It gives no more bytes than the archive says that it has.
+        """
+        if self._file.getinfo(name).file_size > most:
+            raise DataError(
+                f"{self.path}: {name} holds more than the {most} bytes that are allowed"
+            )
+        with self._file.open(name) as file:
+            yield file
+
+    def content(self, name: str, most: int = bounded.MOST) -> bytes:
+        """Return a member's bytes, decompressed if its name ends in gz."""
+        with self.stream(name, most) as file:
+            if not name.endswith(".gz"):
+                return file.read()
+            with gzip.GzipFile(fileobj=file) as inner:
+                return bounded.Bounded(inner, most).read()
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[Archive]:
+    """Open a zip archive; whatever is damaged in it becomes a `DataError` that names it."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            yield Archive(path, file)
+    except (
+        *bounded.ERRORS, zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error,
+    ) as error:  # fmt: skip
+        raise bounded.unreadable(path, error) from error

@@ -1,0 +1,121 @@
+"""Sentiment140: tweets by their users, as sequences of GloVe's word vectors."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcore.datasets.formats import archive
+from fedcore.datasets.loaded import Loaded
+from fedcore.errors import DataError
+from fedcore.validation import Count, CountOrZero
+
+SENTIMENT = {"0": 0, "4": 1}  # what the column of polarities says
+_TOKEN = re.compile(r"[\w']+|[.,!?;]")
+_MOST = 2**31  # bytes of the table, and of the vectors; they are 0.24 and 1.0 GB
+_COLUMNS = 6  # polarity, tweet, date, query, user, text
+
+
+def read(
+    folder: Path,
+    parts: Mapping[str, Any],
+    n_features: int,
+    *,
+    users: Count = 183,
+    at_least: Count = 50,
+    seed: CountOrZero = 0,
+) -> Loaded:
+    """Draw users with enough tweets, and read all their tweets.
+
+    A tweet is the vectors of its first words, one after the other, as many as `n_features` has room
+    for; a word that GloVe does not know, and the room that is left, are zeros. Words and
+    punctuation are told apart as in LEAF; words are in lower case, as GloVe's are.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The data set's folder.
+    parts : mapping
+        ``archive`` and ``members``: the zip file of tweets and the name of its table; ``vectors``
+        and ``words``: the zip file of word vectors and the name of its table.
+    n_features : int
+        Words of a tweet times the length of a vector.
+    users : int
+        Users that are drawn of those with enough tweets.
+    at_least : int
+        Least number of tweets of a user.
+    seed : int
+        Seed of the draw.
+
+    Returns
+    -------
+    Loaded
+        x of shape (n_samples, n_features) in single precision, y of 0 (negative) and 1, and the
+        users as ``owners`` from 0.
+
+    Raises
+    ------
+    DataError
+        When a file is damaged, or too few users have enough tweets.
+    """
+    path, table = folder / parts["archive"], parts["members"][0]
+    with archive.opened(path) as file:
+        text = file.content(file.full_name(table), _MOST).decode("latin-1")
+    rows = list(_rows(text, f"{path}, {table}"))
+    counts = Counter(user for _, user, _ in rows)
+    known = sorted(user for user, count in counts.items() if count >= at_least)
+    if len(known) < users:
+        raise DataError(
+            f"{path} has {len(known)} users with at least {at_least} tweets, and {users} are "
+            "asked for"
+        )
+    drawn = np.sort(np.random.default_rng(seed).choice(len(known), users, replace=False))
+    number = {known[place]: owner for owner, place in enumerate(drawn)}
+    mine = [(label, number[user], _words(said)) for label, user, said in rows if user in number]
+    wanted = {word for _, _, words in mine for word in words}
+    vectors = _vectors(folder / parts["vectors"], parts["words"], wanted)
+    length = len(next(iter(vectors.values())))
+    if n_features % length:
+        raise DataError(f"{n_features} features have no room for whole vectors of {length} numbers")
+    x = np.zeros((len(mine), n_features // length, length), np.float32)
+    for tweet, (_, _, words) in zip(x, mine, strict=True):
+        for place, word in zip(tweet, words, strict=False):
+            place[:] = vectors.get(word, 0.0)
+    y, owners = (np.array([row[part] for row in mine], np.int64) for part in (0, 1))
+    return Loaded(x.reshape(len(mine), -1), y, owners=owners)
+
+
+def _rows(text: str, where: str) -> Any:
+    """Yield sentiment, user and text of the tweets; neutral ones are left out."""
+    for line, row in enumerate(csv.reader(io.StringIO(text)), start=1):
+        if len(row) != _COLUMNS:
+            raise DataError(f"{where}, line {line}: {len(row)} columns where {_COLUMNS} should be")
+        if row[0] in SENTIMENT:
+            yield SENTIMENT[row[0]], row[4], row[5]
+
+
+def _words(text: str) -> list[str]:
+    return _TOKEN.findall(text.lower())
+
+
+def _vectors(path: Path, table: str, wanted: set[str]) -> dict[str, np.ndarray]:
+    """Return the vectors of the wanted words that the table has; a line is a word and numbers."""
+    found: dict[str, np.ndarray] = {}
+    with archive.opened(path) as file, file.stream(file.full_name(table), _MOST) as lines:
+        for number, line in enumerate(lines, start=1):
+            word, _, rest = line.partition(b" ")
+            if (name := word.decode("utf-8", "replace")) in wanted:
+                try:
+                    found[name] = np.array(rest.split(), np.float32)
+                except ValueError as error:
+                    raise DataError(f"{path}, {table}, line {number}: {error}") from error
+    if len({len(vector) for vector in found.values()}) != 1:
+        raise DataError(f"{path}, {table}: its vectors of the tweets' words differ in length")
+    return found
