@@ -55,8 +55,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     learner = deep.learner(params, federation)
 
     def update(data: Labelled, state: Any, body: np.ndarray) -> np.ndarray:
-        features = learner.features(body, data)  # while φ is fixed
-        batches = learner.batches(features, state.rng, params.head_epochs)
+        batches = learner.head_batches(body, data, state.rng, params.head_epochs)
         state.own = learner.descend(state.own, learner.head.gradient, batches)
         head = learner.tensor(state.own)
 

@@ -37,6 +37,10 @@ class Relu(Layer):
     """The positive part of every number."""
 
 
+class Softmax(Layer):
+    """Numbers above 0 with the sum 1, in proportion to the exponentials of those that come in."""
+
+
 @dataclass(frozen=True)
 class Dropout(Layer):
     """While training, each number is zero with probability `share`; the others are scaled up."""

@@ -14,6 +14,8 @@ from torch.nn import functional as F
 from fedcore.deep import layers as kinds
 from fedcore.deep.layers import Layer, Size
 
+MOVED = 4  # pixels, as in the code of Collins et al. (ICML 2021)
+
 
 class Batch(NamedTuple):
     """Samples of one step: inputs (m, …), classes (m,), and the seed of dropout, if any."""
@@ -31,6 +33,8 @@ class Network:
     layers : tuple of Layer
     shape : tuple of int
         Shape of a sample.
+    decay : float
+        Multiple of the weights, the constants left out, that is added to gradients.
 
     Attributes
     ----------
@@ -42,8 +46,8 @@ class Network:
         Whether training needs random numbers.
     """
 
-    def __init__(self, layers: tuple[Layer, ...], shape: Size) -> None:
-        self._layers, self._sample, self._shapes = layers, shape, []
+    def __init__(self, layers: tuple[Layer, ...], shape: Size, decay: float = 0.0) -> None:
+        self._layers, self._sample, self._shapes, self._decay = layers, shape, [], decay
         for layer in layers:
             self._shapes.append([p.shape for p in layer.parameters(shape)])
             shape = layer.output(shape)
@@ -62,11 +66,15 @@ class Network:
             return self._outputs(self._tensors(w), x, None)
 
     def gradient(self, w: Tensor, batch: Batch) -> Tensor:
-        """Return the gradient in `w` of the mean cross-entropy of a batch."""
+        """Return the gradient in `w` of the mean cross-entropy of a batch, and the decay."""
         tensors = [part.detach().requires_grad_() for part in self._tensors(w)]
         noise = None if batch.noise is None else torch.Generator().manual_seed(batch.noise)
         loss = F.cross_entropy(self._outputs(tensors, batch.x, noise), batch.y)
-        return torch.cat([part.flatten() for part in torch.autograd.grad(loss, tensors)])
+        found = torch.autograd.grad(loss, tensors)
+        if self._decay:
+            pairs = zip(found, tensors, strict=True)
+            found = [g + self._decay * p.detach() if p.ndim > 1 else g for g, p in pairs]
+        return torch.cat([part.flatten() for part in found])
 
     def _tensors(self, w: Tensor) -> list[Tensor]:
         """Return the tensors of all layers as views of the vector."""
@@ -79,6 +87,22 @@ class Network:
             own = [next(left) for _ in shapes]
             x = COMPUTE[type(layer)](layer, x, noise, *own)
         return x
+
+
+def augmented(x: Tensor, rng: np.random.Generator) -> Tensor:
+    """Return images, (m, channels, height, width), each moved and half of them mirrored at random.
+
+    An image moves by up to `MOVED` pixels in both directions; zeros come where nothing was.
+    """
+    m, channels, height, width = x.shape
+    top, left = (torch.from_numpy(part) for part in rng.integers(2 * MOVED + 1, size=(2, m)))
+    mirrored = torch.from_numpy(rng.integers(2, size=m) == 1)
+    rows = top[:, None] + torch.arange(height)
+    across = left[:, None] + torch.arange(width)
+    across = torch.where(mirrored[:, None], across.flip(1), across)
+    each, channel = torch.arange(m)[:, None, None, None], torch.arange(channels)[:, None, None]
+    wide = F.pad(x, [MOVED] * 4)
+    return wide[each, channel, rows[:, None, :, None], across[:, None, None, :]]
 
 
 def _dropped(layer: kinds.Dropout, x: Tensor, noise: torch.Generator | None) -> Tensor:
@@ -110,4 +134,5 @@ COMPUTE: dict[type[Layer], Callable[..., Tensor]] = {
     kinds.Lstm: _last_output,
     kinds.Pool: lambda layer, x, noise: F.max_pool2d(x, 2),
     kinds.Relu: lambda layer, x, noise: F.relu(x),
+    kinds.Softmax: lambda layer, x, noise: F.softmax(x, dim=1),
 }

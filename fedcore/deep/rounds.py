@@ -120,7 +120,7 @@ def fine_tune(
 
     def tune(data: Labelled, state: Any, w: np.ndarray) -> None:
         body, head = learner.split(w)
-        batches = learner.batches(learner.features(body, data), state.rng, params.fine_tune)
+        batches = learner.head_batches(body, data, state.rng, params.fine_tune)
         state.tuned = learner.descend(head, learner.head.gradient, batches)
 
     federation.broadcast(w)

@@ -12,7 +12,7 @@ from fedcore.federation.ledger import Cost, Shape
 from fedcore.parts import participation
 from fedcore.parts.params import Checked
 from fedcore.parts.participation import Participation
-from fedcore.validation import Count, CountOrZero, Positive, one_of, real
+from fedcore.validation import Count, CountOrZero, NonNegative, Positive, one_of, real
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Params(Checked):
         Learning rate.
     momentum : float
         Share of the last step that is added to a step; it begins anew in every round.
+    weight_decay : float
+        Multiple of the weights, without the constants, that is added to a gradient.
+    augment : bool
+        Train on images that are moved by up to four pixels, with zeros where nothing was, and
+        mirrored, at random and anew in every epoch.
     """
 
     model: Annotated[str, one_of(MODELS)]
@@ -46,6 +51,8 @@ class Params(Checked):
     batch: Count | None = 10
     rate: Positive = 0.01
     momentum: Annotated[float, real(least=0, below=1)] = 0.5
+    weight_decay: NonNegative = 0.0
+    augment: bool = False
 
     def n_participants(self, n_clients: int) -> int:
         """Return the number of clients that take part in a round."""

@@ -9,7 +9,7 @@ import torch
 
 from fedcore.deep import models
 from fedcore.deep.evaluation import Adapted, Networks, Vectors, in_pieces
-from fedcore.deep.networks import Batch, Network, Tensor
+from fedcore.deep.networks import Batch, Network, Tensor, augmented
 from fedcore.deep.settings import Params
 from fedcore.errors import InputError
 from fedcore.problems.clients import Clients, Labelled
@@ -39,7 +39,8 @@ class Learner:
     Raises
     ------
     InputError
-        For a client with fewer samples than a batch, or with a label that is no class.
+        For a client with fewer samples than a batch, or with a label that is no class, and for
+        augmentation of what is no image.
     """
 
     def __init__(self, params: Params, clients: Clients) -> None:
@@ -49,9 +50,12 @@ class Learner:
         self._params, self._n_features = params, clients.n_features
         self._dtype = np.result_type(*clients.dtypes)
         self.sizes = models.sizes(params.model, clients.n_features)
-        self.body = Network(model.body, shape)
-        self.head = Network(model.head, self.body.output)
-        self.whole = Network(model.body + model.head, shape)
+        if params.augment and len(shape) != 3:
+            raise InputError(f"augment moves and mirrors images, and {params.model} takes none")
+        decay = params.weight_decay
+        self.body = Network(model.body, shape, decay)
+        self.head = Network(model.head, self.body.output, decay)
+        self.whole = Network(model.body + model.head, shape, decay)
         for i, (samples, _) in enumerate(clients.shapes):
             if params.batch is not None and samples < params.batch:
                 raise InputError(
@@ -73,21 +77,29 @@ class Learner:
         x = self.body.inputs(data.X.astype(self._dtype, copy=False))
         return Batch(x, torch.tensor(data.y).long())
 
-    def features(self, body: np.ndarray, data: Labelled) -> Batch:
-        """Return all samples of a client as the body represents them, for training the head.
+    def head_batches(
+        self, body: np.ndarray, data: Labelled, rng: np.random.Generator, epochs: int
+    ) -> list[Batch]:
+        """Return the batches of some epochs as the body represents them, for training the head.
 
-        The body's output does not change while only the head is trained, so one pass serves all
-        epochs.
+        The body's output does not change while only the head is trained, so that one pass serves
+        all epochs, unless images are augmented.
         """
-        x, y, _ = self.samples(data)
-        return Batch(in_pieces(self.body, body, x), y)
+        samples = self.samples(data)
+        if not self._params.augment:
+            features = in_pieces(self.body, body, samples.x)
+            return self.batches(Batch(features, samples.y), rng, epochs)
+        batches = self.batches(samples, rng, epochs)
+        return [Batch(in_pieces(self.body, body, x), y, noise) for x, y, noise in batches]
 
     def batches(self, samples: Batch, rng: np.random.Generator, epochs: int) -> list[Batch]:
         """Return the batches of some epochs, each in a new random order of the samples."""
         found, step = [], self._params.batch or len(samples.y)
         for _ in range(epochs):
             order = torch.from_numpy(rng.permutation(len(samples.y)))
-            parts = samples.x[order].split(step), samples.y[order].split(step)
+            x = samples.x[order]
+            x = augmented(x, rng) if self._params.augment else x
+            parts = x.split(step), samples.y[order].split(step)
             seeds = rng.integers(2**63, size=len(parts[0])).tolist() if self.whole.random else []
             found += [
                 Batch(x, y, seeds[i] if seeds else None)

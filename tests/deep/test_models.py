@@ -91,7 +91,7 @@ def as_modules(torch, name):
         "cifar10_cnn": lambda: cnn(64, 120, 64, nn.Linear(64, 10)),
         "cifar100_cnn": lambda: cnn(128, 256, 128, nn.Dropout(0.6), nn.Linear(128, 100)),
         "femnist_mlp": lambda: mlp(784, 256, 64, 10),
-        "femnist_mlp3": lambda: mlp(784, 512, 256, 64, 10),
+        "femnist_mlp3": lambda: nn.Sequential(mlp(784, 512, 256, 64, 10), nn.Softmax(dim=1)),
         "sent140_lstm": lambda: nn.Sequential(
             Last(), nn.Linear(128, 10), nn.ReLU(), nn.Dropout(0.5), nn.Linear(10, 2)
         ),

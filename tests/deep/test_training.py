@@ -1,0 +1,107 @@
+"""Local training against PyTorch's own optimiser, by the readings of the authors' code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from contract.networks import BODY, CLASSES, FEATURES, PARAMS, images
+
+from fedcore.deep.settings import Params
+from fedcore.errors import InputError
+from fedcore.problems.clients import Clients
+
+torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+
+from fedcore.deep.networks import MOVED, augmented  # noqa: E402
+from fedcore.deep.training import Learner  # noqa: E402
+
+
+def params(**changes):
+    return Params(**{key: value for key, value in {**PARAMS, **changes}.items()})
+
+
+def as_torch(w):
+    """The tiny network as PyTorch's parameters: weights, then constants, of two layers."""
+    sizes = [4 * FEATURES, 4, 4 * CLASSES, CLASSES]
+    shapes = [(4, FEATURES), (4,), (CLASSES, 4), (CLASSES,)]
+    parts = torch.tensor(w).split(sizes)
+    return [p.reshape(s).clone().requires_grad_() for p, s in zip(parts, shapes, strict=True)]
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_descent_is_pytorchs_with_decay_of_the_weights_alone(decay):
+    learner = Learner(params(weight_decay=decay, momentum=0.5), images())
+    data, start = images().labelled(0), learner.start(3)
+    batches = learner.batches(learner.samples(data), np.random.default_rng(0), 3)
+    found = learner.descend(start, learner.whole.gradient, batches)
+    tensors = as_torch(start)
+    groups = [
+        {"params": [p for p in tensors if p.ndim == 2], "weight_decay": decay},
+        {"params": [p for p in tensors if p.ndim == 1], "weight_decay": 0.0},
+    ]
+    optimiser = torch.optim.SGD(groups, lr=PARAMS["rate"], momentum=0.5)
+    for batch in batches:
+        W, b, V, c = tensors
+        scores = torch.relu(batch.x @ W.T + b) @ V.T + c
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(scores, batch.y).backward()
+        optimiser.step()
+    expected = np.concatenate([p.detach().numpy().ravel() for p in tensors])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+    if decay:  # the counterfactual: without it the end is another one
+        plain = Learner(params(momentum=0.5), images())
+        other = plain.descend(start, plain.whole.gradient, batches)
+        assert np.abs(other - expected).max() > 1e-3
+
+
+def test_the_head_on_cached_features_descends_as_under_the_whole_network():
+    learner, data = Learner(params(), images()), images().labelled(1)
+    body, head = learner.split(learner.start(3))
+    before = body.tobytes()
+    cached = learner.head_batches(body, data, np.random.default_rng(0), 4)
+    found = learner.descend(head, learner.head.gradient, cached)
+    plain = learner.batches(learner.samples(data), np.random.default_rng(0), 4)
+    fixed = learner.tensor(body)
+    through = learner.descend(
+        head, lambda h, b: learner.whole.gradient(torch.cat([fixed, h]), b)[BODY:], plain
+    )
+    np.testing.assert_allclose(found, through, rtol=0, atol=1e-13)
+    assert body.tobytes() == before and not np.array_equal(found, head)
+
+
+def test_augmented_images_are_moved_and_mirrored():
+    rng = np.random.default_rng(0)
+    image = rng.standard_normal((2, 6, 5))
+    wide = np.pad(image, ((0, 0), (MOVED, MOVED), (MOVED, MOVED)))
+    known = {}
+    for top in range(2 * MOVED + 1):
+        for left in range(2 * MOVED + 1):
+            cut = wide[:, top : top + 6, left : left + 5]
+            known.setdefault(cut.tobytes(), []).append(0)
+            known.setdefault(np.ascontiguousarray(cut[:, :, ::-1]).tobytes(), []).append(1)
+    found = augmented(torch.from_numpy(np.stack([image] * 4000)), rng).numpy()
+    seen = [known[one.tobytes()] for one in found]
+    assert {one.tobytes() for one in found} == set(known)  # 4000 draws leave out none of 162
+    mirrored = np.mean([kinds == [1] for kinds in seen if len(kinds) == 1])
+    assert abs(mirrored - 0.5) < 4 * 0.5 / np.sqrt(len(seen))  # four standard errors
+
+
+def test_augmentation_is_for_images_and_follows_the_seed():
+    with pytest.raises(InputError, match="augment moves and mirrors images, and tiny_mlp takes"):
+        Learner(params(augment=True), images())
+    rng = np.random.default_rng(0)
+    pictures = Clients([rng.standard_normal((6, 3072))], labels=[np.arange(6) % 3.0])
+    learner = Learner(params(model="cifar10_cnn", augment=True, batch=3), pictures)
+    body, _ = learner.split(learner.start(0))
+    for make in (
+        lambda seed: learner.batches(
+            learner.samples(pictures.labelled(0)), np.random.default_rng(seed), 2
+        ),
+        lambda seed: learner.head_batches(
+            body, pictures.labelled(0), np.random.default_rng(seed), 2
+        ),
+    ):
+        one, same, other = (torch.cat([b.x for b in make(seed)]) for seed in (1, 1, 2))
+        assert torch.equal(one, same) and not torch.equal(one, other)
+        first, second = one.chunk(2)  # epochs
+        assert not torch.equal(first.sum(0), second.sum(0))
