@@ -19,7 +19,7 @@ from pathlib import Path
 
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import FedcoreError
-from fedcore.experiments.cell import _checksum
+from fedcore.experiments.cell import checksum
 from fedcore.experiments.plan import Cell, load_plan
 from fedcore.history import History
 from fedcore.problems import storage
@@ -91,7 +91,7 @@ def restore(kept: Path, configfile: Path, cores: int, *, other_code: bool = Fals
     ]
     used = sorted({f"{problems}/{cell.paper}/{cell.problem}.h5" for cell in cells.values()})
     subprocess.run([*snakemake, "--quiet", "all", "--", *used], check=True)
-    sums = {path: _checksum(storage.load_draws(path)) for path in used}
+    sums = {path: checksum(storage.load_draws(path)) for path in used}
     restored = []
     for name, cell in cells.items():
         history = History.load(kept / f"{name}.h5")

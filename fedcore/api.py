@@ -196,6 +196,7 @@ def execute(
     center: bool = False,
     measured: Mapping[str, int] | None = None,
     watch: Watch | None = None,
+    checkpoint: Any = None,
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run `algorithm` once on `problem`. The library, the cells and the tests all use it.
 
@@ -204,8 +205,8 @@ def execute(
     them, the recorded rows do not change, and its result joins the output. A `transcript` gets
     every upload, those of `finish` included. `stack` and `noise` are those of `Federation`. With
     `center` the clients subtract their common mean first, in a round of its own; the records refer
-    to the centred data, and the mean joins the output. `measured` and `watch` are those
-    of `Recorder`.
+    to the centred data, and the mean joins the output. `measured`, `watch` and `checkpoint` are
+    those of `Recorder`.
 
     Returns
     -------
@@ -249,7 +250,7 @@ def execute(
     recorder = Recorder(
         problem, federation.ledger, measure,
         iterates=iterates, stop=stop, counts_released=algorithm.released,
-        measured=measured, watch=watch, algorithm=algorithm.name,
+        measured=measured, watch=watch, algorithm=algorithm.name, checkpoint=checkpoint,
     )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # the recorder marks a diverged iterate
         output = algorithm.run(federation, settings, federation.rng, recorder)

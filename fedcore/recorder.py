@@ -104,6 +104,8 @@ class Recorder:
         server holds of it.
     algorithm : str
         Name of the algorithm, for messages.
+    checkpoint : Checkpoint, optional
+        Where a run that is killed goes on; see `fedcore.experiments.checkpoint`.
 
     Attributes
     ----------
@@ -127,12 +129,13 @@ class Recorder:
         measured: Mapping[str, int] | None = None,
         watch: Watch | None = None,
         algorithm: str = "the algorithm",
+        checkpoint: Any = None,
     ) -> None:
         require_one_of(POLICIES, iterates=iterates)
         self.problem, self.ledger, self._metrics = problem, ledger, metrics
         self._keep, self._stop = POLICIES[iterates], stop
         self._measured, self._most = measured or {"every": 1, "last": 0}, 0
-        self._watch, self._algorithm = watch, algorithm
+        self._watch, self._algorithm, self._checkpoint = watch, algorithm, checkpoint
         self._released = released_columns(counts_released)
         self.rows: list[dict[str, float]] = []
         self.kept: list[tuple[int, np.ndarray]] = []
@@ -141,10 +144,10 @@ class Recorder:
         self.seconds: list[float] = []
         self._spent, self._since = 0.0, lockstep.cpu_seconds()
 
-    def rounds(self, most: int) -> Iterator[int]:
-        """Yield 1, 2, …, `most`; end early when a record has ended the run."""
+    def rounds(self, most: int, done: int = 0) -> Iterator[int]:
+        """Yield `done` + 1, …, `most`; end early when a record has ended the run."""
         self._most = most
-        for k in range(1, most + 1):
+        for k in range(done + 1, most + 1):
             if self.ended:
                 return
             yield k
@@ -170,6 +173,33 @@ class Recorder:
         self._record(iteration, counts or {}, self._iterate(shown))
         self._since = lockstep.cpu_seconds()
         return self.ended
+
+    def resume(self, federation: Any, held: np.ndarray) -> tuple[int, np.ndarray]:
+        """Return the rounds that are done and what the server holds after them.
+
+        They are 0 and `held`, unless there is a checkpoint; federation and records are then as it
+        has them.
+        """
+        return (
+            (0, held)
+            if self._checkpoint is None
+            else self._checkpoint.resume(self, federation, held)
+        )
+
+    def keep(self, federation: Any, held: np.ndarray) -> None:
+        """Offer a checkpoint of the run after its last record; `held` is what the server holds."""
+        if self._checkpoint is not None:
+            self._checkpoint.keep(self, federation, held)
+
+    def progress(self) -> dict[str, Any]:
+        """Return the records for a checkpoint, without the values of the single clients."""
+        return {"rows": self.rows, "seconds": self.seconds, "ended": self.ended}
+
+    def restore(self, progress: Mapping[str, Any], by_client: Mapping[str, list]) -> None:
+        """Take the records of a checkpoint in the place of all so far."""
+        self.rows, self.ended = list(progress["rows"]), progress["ended"]
+        self.seconds, self.by_client = list(progress["seconds"]), dict(by_client)
+        self._spent, self._since = self.seconds[-1], lockstep.cpu_seconds()
 
     def _record(self, iteration: int, counts: Mapping[str, int], iterate: Iterate) -> None:
         """Add a row for an iterate, and say whether it ends the run."""

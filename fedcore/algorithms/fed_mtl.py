@@ -68,14 +68,12 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         state.own = learner.descend(state.own, gradient, batches)
 
-    rounds.begin(federation, learner, rng, keep=lambda w: w)
-    record(0, classifiers=rounds.own_networks(federation, learner))
-    for t in record.rounds(params.rounds):
-        chosen = params.participants(federation.shape.n_clients, rng)
+    def one_round(t: int, chosen: Any) -> None:
         federation.broadcast(federation.mean(rounds.own, of=chosen), to=chosen)
         federation.local(update, of=chosen)
-        record(t, classifiers=rounds.own_networks(federation, learner))
-    return {"models": list(federation.client_state("own"))}
+
+    rounds.begin(federation, learner, rng, keep=lambda w: w)
+    return rounds.alone(federation, learner, params, rng, record, one_round)
 
 
 def communication(params: Params, shape: Shape) -> Cost:

@@ -77,18 +77,16 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         state.own = learner.descend(state.own, learner.whole.gradient, batches)
 
-    rounds.begin(federation, learner, rng, keep=lambda w: w)
-    local = set(1 + rng.choice(params.rounds, params.local_rounds, replace=False))
-    record(0, classifiers=rounds.own_networks(federation, learner))
-    for t in record.rounds(params.rounds):
-        chosen = params.participants(n_clients, rng)
+    def one_round(t: int, chosen: Any) -> None:
         if t in local:
             federation.local(train, of=chosen)
         else:
             federation.broadcast(federation.mean(rounds.own, of=chosen), to=chosen)
             federation.local(approach, of=chosen)
-        record(t, classifiers=rounds.own_networks(federation, learner))
-    return {"models": list(federation.client_state("own"))}
+
+    rounds.begin(federation, learner, rng, keep=lambda w: w)
+    local = set(1 + rng.choice(params.rounds, params.local_rounds, replace=False))
+    return rounds.alone(federation, learner, params, rng, record, one_round)
 
 
 def communication(params: Params, shape: Shape) -> Cost:

@@ -37,12 +37,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         state.own = learner.descend(state.own, learner.whole.gradient, batches)
 
+    def one_round(t: int, chosen: Any) -> None:
+        federation.local(update, of=chosen)
+
     rounds.begin(federation, learner, rng, keep=lambda w: w)
-    record(0, classifiers=rounds.own_networks(federation, learner))
-    for t in record.rounds(params.rounds):
-        federation.local(update, of=params.participants(federation.shape.n_clients, rng))
-        record(t, classifiers=rounds.own_networks(federation, learner))
-    return {"models": list(federation.client_state("own"))}
+    return rounds.alone(federation, learner, params, rng, record, one_round)
 
 
 def communication(params: Params, shape: Shape) -> Cost:

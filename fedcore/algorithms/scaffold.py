@@ -77,17 +77,20 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         state.variate = before - c + (x - y) / (len(batches) * params.rate)
         return np.stack([y - x, state.variate - before])
 
-    federation.local(begin)
-    x = learner.start(rounds.drawn_seed(rng))
-    c, n_clients = np.zeros_like(x), federation.shape.n_clients
-    record(0, classifiers=learner.shared(x), counts={"fine_tuned": 0})
-    for t in record.rounds(params.rounds):
-        chosen = params.participants(n_clients, rng)
-        federation.broadcast(np.stack([x, c]), to=chosen)
+    def one_round(t: int, chosen: Any, held: np.ndarray) -> np.ndarray:
+        federation.broadcast(held, to=chosen)
         moved, turned = federation.mean(update, of=chosen)
-        x = x + params.server_rate * moved
-        c = c + params.n_participants(n_clients) / n_clients * turned
-        record(t, classifiers=learner.shared(x), counts={"fine_tuned": 0})
+        x, c = held
+        share = params.n_participants(n_clients) / n_clients
+        return np.stack([x + params.server_rate * moved, c + share * turned])
+
+    def networks(held: np.ndarray) -> Any:
+        return learner.shared(held[0])
+
+    federation.local(begin)
+    x, n_clients = learner.start(rounds.drawn_seed(rng)), federation.shape.n_clients
+    first, counts = np.stack([x, np.zeros_like(x)]), {"fine_tuned": 0}
+    x, c = rounds.loop(federation, params, rng, record, one_round, first, networks, counts=counts)
     rounds.fine_tune(federation, learner, params, record, x)
     return {"parameters": x, "variate": c}
 

@@ -50,6 +50,32 @@ def begin(
     return learner.start(seed)
 
 
+def loop(
+    federation: Federation,
+    params: Params,
+    rng: np.random.Generator,
+    record: Any,
+    one_round: Callable[[int, Any, np.ndarray], np.ndarray],
+    held: np.ndarray,
+    networks: Callable[[np.ndarray], Any],
+    **more: Any,
+) -> np.ndarray:
+    """Make the rounds ``held = one_round(t, chosen, held)``, and record each; return the last.
+
+    `held` is what the server holds. All that lasts from round to round must be in it, or in the
+    clients' states as arrays that all clients have: a run that is killed goes on with these.
+    ``networks(held)`` are what the clients use; `more` is recorded with them.
+    """
+    done, held = record.resume(federation, held)
+    if not done:
+        record(0, classifiers=networks(held), **more)
+    for t in record.rounds(params.rounds, done):
+        held = one_round(t, params.participants(federation.shape.n_clients, rng), held)
+        record(t, classifiers=networks(held), **more)
+        record.keep(federation, held)
+    return held
+
+
 def average(
     federation: Federation,
     params: Params,
@@ -60,17 +86,13 @@ def average(
     networks: Callable[[np.ndarray], Any],
     **more: Any,
 ) -> np.ndarray:
-    """Replace what the server holds by the mean of ``update``'s replies to it, round by round.
+    """Replace what the server holds by the mean of ``update``'s replies to it, in every `loop`."""
 
-    ``networks(held)`` are what the clients use then; `more` is recorded with them.
-    """
-    record(0, classifiers=networks(held), **more)
-    for t in record.rounds(params.rounds):
-        chosen = params.participants(federation.shape.n_clients, rng)
+    def one_round(t: int, chosen: Any, held: np.ndarray) -> np.ndarray:
         federation.broadcast(held, to=chosen)
-        held = federation.mean(update, of=chosen)
-        record(t, classifiers=networks(held), **more)
-    return held
+        return federation.mean(update, of=chosen)
+
+    return loop(federation, params, rng, record, one_round, held, networks, **more)
 
 
 def own(data: Labelled, state: Any, message: Any) -> np.ndarray:
@@ -78,9 +100,28 @@ def own(data: Labelled, state: Any, message: Any) -> np.ndarray:
     return state.own
 
 
-def own_networks(federation: Federation, learner: Learner) -> Any:
-    """Return the clients' own networks for the recorder; the server holds nothing."""
-    return learner.personal(NOTHING, federation.client_state("own"))
+def alone(
+    federation: Federation,
+    learner: Learner,
+    params: Params,
+    rng: np.random.Generator,
+    record: Any,
+    one_round: Callable[[int, Any], None],
+) -> dict[str, Any]:
+    """Make the rounds ``one_round(t, chosen)``, in which clients keep networks of their own.
+
+    They are in ``state.own``; the server holds nothing.
+    """
+
+    def networks(held: np.ndarray) -> Any:
+        return learner.personal(held, federation.client_state("own"))
+
+    def nothing_held(t: int, chosen: Any, held: np.ndarray) -> np.ndarray:
+        one_round(t, chosen)
+        return held
+
+    loop(federation, params, rng, record, nothing_held, NOTHING, networks)
+    return {"models": list(federation.client_state("own"))}
 
 
 def average_networks(

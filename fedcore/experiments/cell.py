@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import json
 import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import tuning, twins
+from fedcore.experiments.checkpoint import Checkpoint
 from fedcore.experiments.stopping import Stop
 from fedcore.federation import lockstep
 from fedcore.history import History, save_seconds
@@ -57,16 +59,27 @@ def run_cell(
     problem_file: str | os.PathLike[str],
     history_file: str | os.PathLike[str],
     seconds_file: str | os.PathLike[str] | None = None,
+    *,
+    checkpoints: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> History:
     """Run a cell on the problem in a file, as `run_repeats`; write its history and return it.
 
     CPU seconds go to a file of their own, so that the same run gives the same history.
+    `checkpoints` is the path, without an ending, of files from which a killed run goes on; they are
+    removed at its end.
     """
-    history = run_repeats(cell, storage.load_draws(problem_file), **options)
+    draws, kept = storage.load_draws(problem_file), []
+    if checkpoints is not None:
+        text = json.dumps([dict(cell), options.get("code", ""), checksum(draws)], sort_keys=True)
+        key = hashlib.sha256(text.encode()).hexdigest()
+        kept = [Checkpoint(f"{checkpoints}.{i}.h5", key) for i in range(cell["repeats"])]
+    history = run_repeats(cell, draws, checkpoints=kept, **options)
     if seconds_file is not None:
         save_seconds(history, seconds_file)
     history.save(history_file)
+    for checkpoint in kept:
+        checkpoint.remove()
     return history
 
 
@@ -77,6 +90,7 @@ def run_repeats(
     code: str = "",
     progress: Callable[[Any], Any] = iter,
     simulate: bool = True,
+    checkpoints: Sequence[Checkpoint] = (),
 ) -> History:
     """Run all repeats of a cell.
 
@@ -95,6 +109,8 @@ def run_repeats(
     simulate : bool, default=True
         Draw privacy noise from the seed, so that the cell can be repeated, and not from the
         operating system's entropy.
+    checkpoints : sequence of Checkpoint, optional
+        One for each repeat.
 
     Returns
     -------
@@ -124,6 +140,7 @@ def run_repeats(
             cell, draws, params, repeat, measure,
             iterates=cell["iterates"], measured=cell.get("measured"), stop=stop(),
             transcript=transcript, watch=partial(pairs[repeat].see, False) if twinned else None,
+            checkpoint=checkpoints[repeat] if checkpoints else None,
         )  # fmt: skip
         if audit:
             own = draws[repeat % len(draws)]
@@ -166,7 +183,7 @@ def run_repeats(
             "status": problem.status,
             "note": problem.note,
             "settings": [draw.setting for draw in draws],
-            "sha256": _checksum(draws),
+            "sha256": checksum(draws),
             "n_clients": len(problem.clients),
             "n_samples": problem.n_samples,
             "n_features": problem.n_features,
@@ -273,7 +290,7 @@ def _truth(problem: Problem) -> Truth:
     return problem.truth
 
 
-def _checksum(draws: Sequence[Problem]) -> str:
+def checksum(draws: Sequence[Problem]) -> str:
     """Return a problem's checksum; for several draws, the sha256 of their checksums."""
     sums = [draw.checksum for draw in draws]
     return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()

@@ -26,6 +26,7 @@ from fedcore.federation.execution import ClientSide
 from fedcore.federation.execution import Step as Step
 from fedcore.federation.execution import stacked as stacked
 from fedcore.federation.ledger import Ledger, Shape, payload
+from fedcore.federation.state import State
 from fedcore.federation.transcript import Transcript
 from fedcore.privacy.bounded_rows import clip_rows, require_norm, require_rows
 from fedcore.privacy.mechanisms import Mechanisms, Privacy
@@ -302,6 +303,10 @@ class Federation:
         One item per client. Do not write into them.
         """
         return self._side.held(name, self._positions(of))
+
+    def client_states(self) -> Sequence[State]:
+        """Return all clients' states outside the protocol, for checkpoints only."""
+        return self._side.states
 
     def _positions(self, of: Any) -> Any:
         """Return `of`, an array as a list (its comparisons give arrays); None is everyone."""

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fedcore.datasets import partition, reading
-from fedcore.datasets.formats import archive, letters, tweets
+from fedcore.datasets import archive, partition, reading
+from fedcore.datasets.formats import letters, tweets
 from fedcore.errors import ConfigError, DataError
 from fedcore.experiments import build
 

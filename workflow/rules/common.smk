@@ -102,6 +102,15 @@ def cell_of(wildcards):
     return CELLS["{paper}/{experiment}/{algorithm}/{cell}".format(**wildcards)]
 
 
+def beside(wildcards):
+    """Files of a job of a cell that are no outputs."""
+    path = cell_of(wildcards).path
+    return {
+        "benchmark": f"{RESULTS}/benchmarks/{path}.tsv",
+        "checkpoints": f"{RESULTS}/checkpoints/{path}",
+    }
+
+
 def histories_of(wildcards):
     return [f"{RESULTS}/histories/{cell.path}.h5" for cell in PLAN.cells_of(wildcards.paper)]
 

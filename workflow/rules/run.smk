@@ -32,6 +32,6 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
                 code=params.code,
                 progress=tqdm,
                 log=log[0],
-                benchmark=f"{RESULTS}/benchmarks/{cell_of(wildcards).path}.tsv",
                 threads=threads,
+                **beside(wildcards),
             )

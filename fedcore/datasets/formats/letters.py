@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.datasets.formats import archive, idx
+from fedcore.datasets import archive
+from fedcore.datasets.formats import idx
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import ConfigError, DataError, FedcoreError
 from fedcore.validation import Count

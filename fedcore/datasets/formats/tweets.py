@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.datasets.formats import archive
+from fedcore.datasets import archive
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import DataError
 from fedcore.validation import Count, CountOrZero

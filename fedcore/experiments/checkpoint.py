@@ -1,0 +1,116 @@
+"""Checkpoints: a run that is killed goes on, and ends with the bytes of one that was not.
+
+A checkpoint holds what a run depends on after a round: what the server holds, the clients' states,
+all random streams, the ledger and the records. `fedcore.deep.rounds` offers it after every round,
+through the recorder, and it is written when the last one is old enough. It belongs to one cell with
+its data and code; any other is passed over, and so is a damaged one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcore.federation.federation import Federation
+from fedcore.files import hdf5
+from fedcore.recorder import Recorder
+
+TOTALS = ("rounds", "scalars_up", "scalars_down", "bytes_up", "bytes_down")
+DERIVED = ("kept", "rng", "_root", "_id")  # of a client's state: from its data, or saved apart
+EVERY = 60.0  # seconds; a write takes a tenth of a second per 100 MB
+
+
+class Checkpoint:
+    """The checkpoint of one run; a `Recorder` gets it.
+
+    Parameters
+    ----------
+    path : path-like
+    key : str
+        Fingerprint of all that the run depends on.
+    every : float
+        Seconds from one write to the next.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], key: str, every: float = EVERY) -> None:
+        self.path, self._key, self._every = Path(path), key, every
+        self._written = time.monotonic()
+
+    def keep(self, record: Recorder, federation: Federation, held: np.ndarray) -> None:
+        """Write a checkpoint if the last one is old enough."""
+        if time.monotonic() - self._written >= self._every:
+            self._write(record, federation, held)
+            self._written = time.monotonic()
+
+    def resume(
+        self, record: Recorder, federation: Federation, held: np.ndarray
+    ) -> tuple[int, np.ndarray]:
+        """Put recorder and federation where the checkpoint was; return round and what was held.
+
+        Without a checkpoint, or with one of another run, these are 0 and `held`.
+        """
+        try:
+            with hdf5.read(self.path) as file:
+                about = json.loads(file["about"][()].tobytes())
+                if about["key"] != self._key:
+                    print(f"{self.path} is of another run: this one begins anew.", file=sys.stderr)
+                    return 0, held
+                states = {name: data[()] for name, data in file["clients"].items()}
+                by_client = {name: list(data[()]) for name, data in file["by_client"].items()}
+                held = file["held"][()]
+        except FileNotFoundError:
+            return 0, held
+        except (OSError, KeyError, ValueError) as error:
+            print(f"{self.path} is damaged ({error}): this run begins anew.", file=sys.stderr)
+            return 0, held
+        federation.rng.bit_generator.state = about["server"]
+        for i, state in enumerate(federation.client_states()):
+            for name, values in states.items():
+                setattr(state, name, values[i].copy())
+            if (stream := about["streams"][i]) is not None:
+                state.rng.bit_generator.state = stream
+        for name in TOTALS:
+            setattr(federation.ledger, name, about["ledger"][name])
+        record.restore(about["record"], by_client)
+        print(f"Goes on after round {about['round']}, from {self.path}.", file=sys.stderr)
+        return about["round"], held
+
+    def remove(self) -> None:
+        """Remove the checkpoint, as the run has ended."""
+        self.path.unlink(missing_ok=True)
+
+    def _write(self, record: Recorder, federation: Federation, held: np.ndarray) -> None:
+        states = federation.client_states()
+        streams = [
+            state.rng.bit_generator.state if "rng" in vars(state) else None for state in states
+        ]
+        about: dict[str, Any] = {
+            "key": self._key,
+            "round": record.rows[-1]["iteration"],
+            "server": federation.rng.bit_generator.state,
+            "streams": streams,
+            "ledger": {name: getattr(federation.ledger, name) for name in TOTALS},
+            "record": record.progress(),
+        }
+        names = sorted(vars(states[0]).keys() - set(DERIVED))
+        with hdf5.create(self.path) as file:
+            text = json.dumps(about, default=_plain).encode()
+            file.create_dataset("about", data=np.frombuffer(text, np.uint8))
+            file.create_dataset("held", data=held)
+            for group in ("clients", "by_client"):
+                file.create_group(group)
+            for name in names:
+                file[f"clients/{name}"] = np.stack([vars(state)[name] for state in states])
+            for name, values in record.by_client.items():
+                file[f"by_client/{name}"] = np.array(values)
+
+
+def _plain(number: Any) -> Any:
+    """Return a number of NumPy as one of Python."""
+    return number.item()

@@ -1,0 +1,118 @@
+"""A run that is killed goes on from its checkpoint and ends with the bytes of one that was not."""
+
+from __future__ import annotations
+
+import pytest
+from contract.networks import CASES, PARAMS, held_out, images
+
+from fedcore.experiments import checkpoint
+from fedcore.experiments.cell import run_cell
+from fedcore.experiments.plan import Cell
+from fedcore.history import History, read_seconds
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
+from fedcore.recorder import Recorder
+
+pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+ROUNDS = 6
+
+
+class Killed(BaseException):
+    """What ends the run in the middle."""
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A problem on disk; checkpoints are written after every round."""
+    monkeypatch.setattr(checkpoint.Checkpoint.__init__, "__defaults__", (0.0,))
+    storage.save(Problem("p", images(), held_out=held_out()), tmp_path / "problem.h5")
+    return tmp_path
+
+
+def cell(algorithm, **changes):
+    params = {**PARAMS, "rounds": ROUNDS, "participation": 0.5, **changes}
+    given = {"params": params, "metrics": ["test_accuracy"], "repeats": 2, "iterates": "none"}
+    return Cell("p", "e", algorithm, "p-x", "p", seed=3, **given).spec()
+
+
+def made(folder, spec, name, **options):
+    paths = folder / "problem.h5", folder / f"{name}.h5", folder / f"{name}.tsv"
+    run_cell(spec, *paths, checkpoints=folder / "checkpoints" / "x", **options)
+    return paths[1].read_bytes()
+
+
+def killed_after(monkeypatch, records):
+    """End the process's run at this number of records, in all repeats together."""
+    plain, count = Recorder.__call__, [0]
+
+    def call(self, *args, **shown):
+        count[0] += 1
+        if count[0] > records:
+            raise Killed
+        return plain(self, *args, **shown)
+
+    monkeypatch.setattr(Recorder, "__call__", call)
+    return lambda: monkeypatch.setattr(Recorder, "__call__", plain)
+
+
+@pytest.mark.parametrize("records", [1, 4, ROUNDS + 3])  # in the first or the second repeat
+@pytest.mark.parametrize("algorithm", sorted(CASES))
+def test_a_killed_run_ends_with_the_same_bytes(files, monkeypatch, capsys, algorithm, records):
+    tuned = {"fine_tune": 2} if algorithm in ("fedavg", "scaffold") else {}
+    spec = cell(algorithm, **tuned)
+    whole = made(files, spec, "whole")
+    again = killed_after(monkeypatch, records)
+    with pytest.raises(Killed):
+        made(files, spec, "killed")
+    assert not (files / "killed.h5").exists()
+    again()
+    capsys.readouterr()
+    counted = []
+    plain = Recorder.__call__
+    monkeypatch.setattr(
+        Recorder, "__call__", lambda self, *a, **k: counted.append(0) or plain(self, *a, **k)
+    )
+    assert made(files, spec, "killed") == whole
+    said = capsys.readouterr().err
+    assert ("Goes on after round" in said) == (records > 1)
+    each = ROUNDS + 1 + bool(tuned)
+    # A start that no round has followed is not kept, nor is what follows the last round.
+    done = [min(n, ROUNDS + 1) for n in (min(records, each), records - each) if n > 1]
+    assert len(counted) == 2 * each - sum(done)
+    assert not list((files / "checkpoints").iterdir())
+    seconds = read_seconds(files / "killed.tsv")
+    assert seconds.shape == (2, each) and (seconds[:, 1:] >= seconds[:, :-1]).all()
+
+
+@pytest.mark.parametrize("change", ["params", "code", "data"])
+def test_the_checkpoint_of_another_run_is_passed_over(files, monkeypatch, capsys, change):
+    again = killed_after(monkeypatch, 4)
+    with pytest.raises(Killed):
+        made(files, cell("fedrep"), "x", code="a")
+    again()
+    spec, code = cell("fedrep"), "a"
+    if change == "params":
+        spec = cell("fedrep", rate=0.3)
+    elif change == "code":
+        code = "b"
+    else:
+        other = Problem("p", images(seed=9), held_out=held_out())
+        storage.save(other, files / "problem.h5")
+    found = made(files, spec, "x", code=code)
+    assert "is of another run: this one begins anew" in capsys.readouterr().err
+    assert found == made(files, spec, "y", code=code)
+
+
+def test_a_damaged_checkpoint_is_passed_over(files, monkeypatch, capsys):
+    again = killed_after(monkeypatch, 4)
+    with pytest.raises(Killed):
+        made(files, cell("ditto"), "x")
+    again()
+    (path,) = (files / "checkpoints").iterdir()
+    content = bytearray(path.read_bytes())
+    content[-100] ^= 1
+    path.write_bytes(content)
+    found = made(files, cell("ditto"), "x")
+    assert "is damaged" in capsys.readouterr().err
+    assert found == made(files, cell("ditto"), "y")
+    assert History.load(files / "x.h5").repeats == 2
