@@ -29,15 +29,16 @@ ROOT = Path(__file__).parents[1]
 Run = dict[str, Any]
 
 
-def collect(results: Path, kept: Path, checked: Mapping[str, Collection[str]]) -> None:
+def collect(results: Path, kept: Path, checked: Mapping[str, Mapping[str, str]]) -> None:
     """Copy the tables of verdicts of a run, and note what else the pages say.
 
     Parameters
     ----------
     results, kept : path
         Folder of the run, and of what is kept.
-    checked : mapping of str to collection of str
-        Ids of the items that have a check, by paper. Of papers that are not here nothing is kept.
+    checked : mapping of str to mapping of str to str
+        Fingerprints of how items are checked, by paper and id. Of papers that are not here nothing
+        is kept.
 
     Raises
     ------
@@ -53,10 +54,18 @@ def collect(results: Path, kept: Path, checked: Mapping[str, Collection[str]]) -
     tables_of: dict[str, list[Verdict]] = {}
     for file in files:  # all are read, and a damaged one is refused, before anything is written
         paper, notes = file.stem, noted(results, file.stem) | made
-        could = checked[paper] if notes["missing"] else ()
+        last = earlier_runs.get(paper, {})
+        rules = last.get("rules", {})
+        could = {i for i, rule in checked[paper].items() if rules.get(i, rule) == rule}
+        could = could if notes["missing"] else set()
         found, stayed = with_earlier(verdict_pages.read(file), before.get(paper, []), could)
         tables_of[paper] = found
-        run[paper] = notes | {"earlier": runs_of(stayed, earlier_runs.get(paper, {}))}
+        stayed_data = {p: d for p, d in last.get("data", {}).items() if p in notes["missing"]}
+        run[paper] = notes | {
+            "data": dict(sorted((stayed_data | notes["data"]).items())),
+            "earlier": runs_of(stayed, last),
+            "rules": dict(sorted(checked[paper].items())),
+        }
     kept.mkdir(exist_ok=True)
     for paper, verdicts in tables_of.items():
         lines = tables.text([asdict(verdict) for verdict in verdicts], paper)
@@ -78,7 +87,7 @@ def with_earlier(
     verdicts, before : sequence of Verdict
         Of a run, and of those before it.
     could : collection of str
-        Ids of the items that a run of the whole paper judges.
+        Ids of the items that a run of the whole paper judges, and judges as the run before did.
     """
     judged = {(v.id, v.printed): v for v in before if v.verdict != "not run" and v.id in could}
     found = [judged.get((v.id, v.printed), v) if v.verdict == "not run" else v for v in verdicts]

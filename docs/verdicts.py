@@ -7,6 +7,8 @@ which says what README tells of them; a test remakes them.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import sys
 import textwrap
@@ -242,10 +244,17 @@ def every_paper() -> dict[str, Any]:
     return {path.stem: claims.read(path) for path in files}
 
 
-def checked(claimed: Mapping[str, Any]) -> set[str]:
-    """Return the ids of the items that have a check."""
+def checked(claimed: Mapping[str, Any]) -> dict[str, str]:
+    """Return a fingerprint of how an item is checked, for every item that has a check."""
     items = (*claimed["claims"], *claimed["software"])
-    return {item["id"] for item in items if "unchecked" not in item}
+    how = ("select", "test", "departures", "readings")
+    return {
+        item["id"]: hashlib.sha256(
+            json.dumps([item[key] for key in how], sort_keys=True).encode()
+        ).hexdigest()[:12]
+        for item in items
+        if "unchecked" not in item
+    }
 
 
 def inventory() -> Rows:

@@ -109,7 +109,7 @@ def results(tmp_path):
     return folder
 
 
-PAPERS = {"mf": {"a", "b", "c", "d", "e"}, "none": set()}
+PAPERS = {"mf": dict.fromkeys("abcde", "a rule"), "none": {}}
 
 
 def test_a_run_becomes_a_certificate(certificate, results, tmp_path):
@@ -199,7 +199,7 @@ def test_papers_of_earlier_runs_stay_and_those_that_are_gone_are_dropped(
     certificate.collect(results, kept, PAPERS)
     assert [path.name for path in sorted(kept.glob("*.tsv"))] == ["mf.tsv", "none.tsv"]
     assert verdict_pages.read_all(kept) == FOUND[:1]
-    certificate.collect(results, kept, {"mf": set()})
+    certificate.collect(results, kept, {"mf": {}})
     assert [path.name for path in kept.glob("*.tsv")] == ["mf.tsv"]
     assert list(certificate.pages(kept)) == ["verdicts.md", "verdicts/mf.md"]
 
@@ -221,7 +221,7 @@ def test_items_that_a_run_leaves_out_keep_their_verdicts(certificate, results, t
     assert [part["items"] for part in notes["earlier"]] == [["c"], ["a"]]
     page = certificate.pages(kept)["verdicts/mf.md"]
     assert "The last run left these items out: `c`." in " ".join(page.split())
-    certificate.collect(results, kept, PAPERS | {"mf": {"a"}})
+    certificate.collect(results, kept, PAPERS | {"mf": {"a": "a rule"}})
     found = verdict_pages.read(kept / "mf.tsv")
     assert [v.verdict for v in found] == ["reproduced", "reproduced", "not run"]
     for path in (results / "plans").iterdir():  # a run of the whole paper says what it says
@@ -256,3 +256,26 @@ def test_nothing_kept_is_said(certificate, tmp_path):
     assert {row["paper"] for row in rows} == claimed
     assert re.findall(r"^\| `(\w+)` \|", between, re.MULTILINE) == [row["paper"] for row in rows]
     assert f"| total | {sum(row['printed items'] for row in rows)} |" in between
+
+
+def test_a_verdict_by_another_rule_is_not_kept(certificate, results, tmp_path):
+    kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
+    first = [made(name, "reproduced") for name in "ab"]
+    verdict_pages.write(first, file)
+    certificate.collect(results, kept, PAPERS)
+    verdict_pages.write([replace(v, verdict="not run", measured="") for v in first], file)
+    rules = PAPERS["mf"] | {"b": "another rule"}
+    certificate.collect(results, kept, PAPERS | {"mf": rules})
+    found = verdict_pages.read(kept / "mf.tsv")
+    assert [v.verdict for v in found] == ["reproduced", "not run"]
+
+
+def test_the_data_of_items_that_stay_are_listed(certificate, results, tmp_path):
+    kept, plans = tmp_path / "kept", results / "plans" / "mf.json"
+    certificate.collect(results, kept, PAPERS)
+    plan = json.loads(plans.read_text())
+    plan["cells"] = {cell: v for cell, v in plan["cells"].items() if v["problem"] == "w8a"}
+    plans.write_text(json.dumps(plan | {"missing": {"mnist": "left out"}}))
+    certificate.collect(results, kept, PAPERS)
+    run = json.loads((kept / "run.json").read_text())["mf"]
+    assert list(run["data"]) == ["mnist", "w8a"]
