@@ -54,6 +54,7 @@ class Network:
         self.output = shape
         self._sizes = [math.prod(s) for shapes in self._shapes for s in shapes]
         self.size = sum(self._sizes)
+        self._linear = [type(layer) for layer in layers] == [kinds.Dense]
         self.random = any(isinstance(layer, kinds.Dropout) for layer in layers)
 
     def inputs(self, X: np.ndarray) -> Tensor:
@@ -68,9 +69,12 @@ class Network:
     def gradient(self, w: Tensor, batch: Batch) -> Tensor:
         """Return the gradient in `w` of the mean cross-entropy of a batch, and the decay."""
         tensors = [part.detach().requires_grad_() for part in self._tensors(w)]
-        noise = None if batch.noise is None else torch.Generator().manual_seed(batch.noise)
-        loss = F.cross_entropy(self._outputs(tensors, batch.x, noise), batch.y)
-        found = torch.autograd.grad(loss, tensors)
+        if self._linear:
+            found = _linear_gradient(*tensors, batch)
+        else:
+            noise = None if batch.noise is None else torch.Generator().manual_seed(batch.noise)
+            loss = F.cross_entropy(self._outputs(tensors, batch.x, noise), batch.y)
+            found = torch.autograd.grad(loss, tensors)
         if self._decay:
             pairs = zip(found, tensors, strict=True)
             found = [g + self._decay * p.detach() if p.ndim > 1 else g for g, p in pairs]
@@ -103,6 +107,19 @@ def augmented(x: Tensor, rng: np.random.Generator) -> Tensor:
     each, channel = torch.arange(m)[:, None, None, None], torch.arange(channels)[:, None, None]
     wide = F.pad(x, [MOVED] * 4)
     return wide[each, channel, rows[:, None, :, None], across[:, None, None, :]]
+
+
+@torch.no_grad()
+def _linear_gradient(weight: Tensor, constant: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Gradient of one fully connected layer in closed form, half the time of PyTorch's own.
+
+    Heads are trained with it, in thousands of steps on a few numbers.
+    """
+    x = batch.x.flatten(1)
+    error = F.softmax(torch.addmm(constant, x, weight.t()), dim=1)
+    error[torch.arange(len(x)), batch.y] -= 1
+    error /= len(x)
+    return error.t() @ x, error.sum(0)
 
 
 def _dropped(layer: kinds.Dropout, x: Tensor, noise: torch.Generator | None) -> Tensor:

@@ -1,0 +1,145 @@
+"""CPU time of a client's round with a network, against a plain loop in PyTorch's own modules.
+
+A client has 500 images and the network for CIFAR-10. Ours is the library (`fedcore.api.execute`),
+with one client and one round; plain is the loop that the authors of FedRep wrote: a module, an
+optimiser, and for every batch a pass through all layers, of which those that do not move only lose
+their gradients. Beside them stands the time in which the machine's best rate of products would do
+the arithmetic. The exit status is 1 when the two end with other networks. See README.md.
+"""
+
+# ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
+
+from __future__ import annotations
+
+import os
+
+for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
+    os.environ[f"{_library}_THREADS"] = "1"
+
+import sys
+from collections.abc import Callable
+
+import click
+import numpy as np
+from timing import seconds
+
+try:
+    import torch
+    from torch import nn
+except ModuleNotFoundError:
+    print("Networks need PyTorch: make deep.")
+    sys.exit(0)
+
+from fedcore import algorithms
+from fedcore.api import execute
+from fedcore.deep import models
+from fedcore.problems.clients import Clients
+from fedcore.problems.problem import Problem
+from fedcore.seeds import CLIENT, SERVER, child, root_of
+
+MODEL, SEED, BATCH = "cifar10_cnn", 3, 10
+FAR = 1e-3  # of single precision after 50 to 550 steps
+# Multiplications and additions of a forward pass, per image: two convolutions, three layers.
+FORWARD = 2 * (28**2 * 64 * 75 + 10**2 * 64 * 1600 + 1600 * 120 + 120 * 64 + 64 * 10)
+
+
+def module(w: np.ndarray) -> nn.Sequential:
+    """The network of PyTorch's modules at the parameters `w`."""
+    net = nn.Sequential(
+        nn.Conv2d(3, 64, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(64, 64, 5), nn.ReLU(),
+        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(1600, 120), nn.ReLU(), nn.Linear(120, 64),
+        nn.ReLU(), nn.Linear(64, 10),
+    )  # fmt: skip
+    parts = torch.tensor(w).split([p.numel() for p in net.parameters()])
+    for p, values in zip(net.parameters(), parts, strict=True):
+        kernels = p.dim() == 4  # channels come last in our vector
+        shape = (p.shape[0], *p.shape[2:], p.shape[1]) if kernels else p.shape
+        p.data.copy_(values.view(shape).permute(0, 3, 1, 2) if kernels else values.view(shape))
+    return net
+
+
+def vector(net: nn.Sequential) -> np.ndarray:
+    """Return the parameters in the order of our vector."""
+    ordered = (p.permute(0, 2, 3, 1) if p.dim() == 4 else p for p in net.parameters())
+    return np.concatenate([p.detach().numpy().ravel() for p in ordered])
+
+
+def plain(data: Clients, head_epochs: int, all_at_once: bool) -> Callable[[], np.ndarray]:
+    """Return a round of the plain loop: epochs on the head, then one on the body or on all."""
+    root = root_of(SEED)
+    x = torch.from_numpy(data[0]).view(-1, 3, 32, 32)
+    y = torch.from_numpy(data.labelled(0).y).long()
+
+    def run() -> np.ndarray:
+        first = int(np.random.default_rng(child(root, SERVER)).integers(2**63))
+        rng = np.random.default_rng(child(root, CLIENT, 0))
+        net = module(models.start(MODEL, 3072, first, np.dtype(np.float32)))
+        head = list(net[-1].parameters())
+        body = [p for p in net.parameters() if not any(p is q for q in head)]
+        phases = [
+            (head, body, head_epochs),
+            (body + head * all_at_once, [] if all_at_once else head, 1),
+        ]
+        for moving, still, epochs in phases:
+            for p in moving + still:
+                p.requires_grad_(any(p is q for q in moving))
+            optimiser = torch.optim.SGD(moving, lr=0.01, momentum=0.5)
+            for _ in range(epochs):
+                order = torch.from_numpy(rng.permutation(len(y)))
+                for rows in order.split(BATCH):
+                    optimiser.zero_grad()
+                    nn.functional.cross_entropy(net(x[rows]), y[rows]).backward()
+                    optimiser.step()
+        return vector(net)
+
+    return run
+
+
+def ours(data: Clients, name: str, **more: int) -> Callable[[], np.ndarray]:
+    """Return a round of the library, from which the client's network comes."""
+    algorithm, problem = algorithms.get(name), Problem("one", data)
+    settings = algorithm.params({"model": MODEL, "rounds": 1, "participation": 1.0, **more})
+
+    def run() -> np.ndarray:
+        _, output = execute(algorithm, problem, settings, SEED, [])
+        if name == "fedrep":
+            return np.concatenate([output["body"], output["heads"][0]])
+        return np.asarray(output["parameters"])
+
+    return run
+
+
+@click.command(help=__doc__.partition("\n\n")[0])
+@click.option("--samples", default=500, show_default=True, help="Images of the client.")
+@click.option("--repeats", default=3, show_default=True)
+def main(samples: int, repeats: int) -> None:
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(0)
+    images = rng.standard_normal((samples, 3072)).astype(np.float32)
+    data = Clients([images], labels=[rng.integers(2, size=samples).astype(np.float32)])
+    square = torch.randn(1000, 1000)
+    rate = 2e9 / seconds(lambda: square @ square)
+    click.echo(f"rate of a square product in single precision: {rate / 1e9:.3g} GFlop/s")
+    click.echo(
+        f"{'a client round':32}{'ours s':>9}{'plain s':>9}{'ratio':>7}{'limit s':>9}{'share':>7}"
+    )
+    good = True
+    cases = (
+        ("fedrep, 10 head epochs and 1", "fedrep", {"head_epochs": 10}, 10, False, 1 + 3),
+        ("fedavg, 1 epoch", "fedavg", {}, 0, True, 3),
+    )
+    for title, name, more, head_epochs, at_once, passes in cases:
+        mine, theirs = ours(data, name, **more), plain(data, head_epochs, at_once)
+        apart = float(np.abs(mine() - theirs()).max())
+        good = good and apart < FAR
+        a, b = (seconds(run, repeats) for run in (mine, theirs))
+        limit = passes * FORWARD * samples / rate
+        click.echo(f"{title:32}{a:9.3f}{b:9.3f}{b / a:7.2f}{limit:9.3f}{limit / a:7.0%}")
+        click.echo(
+            f"  the networks differ by at most {apart:.1e}" + ("" if apart < FAR else ": TOO FAR")
+        )
+    sys.exit(not good)
+
+
+if __name__ == "__main__":
+    main()
