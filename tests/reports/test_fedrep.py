@@ -46,7 +46,7 @@ class Made(Folder):
                  tags={"setting": setting, "seed": seed} | (tags or {}))  # fmt: skip
 
     def results(self):
-        return super().results("table1", "fig5")
+        return super().results("table1", "code", "fig5")
 
 
 @pytest.fixture

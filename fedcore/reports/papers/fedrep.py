@@ -117,7 +117,7 @@ def row(run: Run, **columns: object) -> Row:
 
 
 def accuracy(results: Results) -> Rows:
-    """Table 1: mean over the clients of their test accuracy, a row per method and seed."""
+    """Table 1: mean over the clients of their test accuracy, a row per method, variant and seed."""
     return [
         row(
             run,
@@ -126,7 +126,8 @@ def accuracy(results: Results) -> Rows:
             diverged=bool(run.last("diverged")[0]),
             rounds=int(run["iteration"][0][trained(run)].max()),
         )
-        for run in results.runs("table1")
+        for experiment in ("table1", "code")
+        for run in results.runs(experiment)
         for name, each in ends(run).items()
     ]
 
