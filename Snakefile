@@ -40,6 +40,7 @@ for paper in PLAN.papers:
 
 
 onstart:
+    say_what_it_takes(workflow.dag)
     remove_left_overs(Path(".snakemake"), [Path(RESULTS), Path(CLIENTS)], [Path(RAW)])
 
 

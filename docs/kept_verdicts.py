@@ -22,6 +22,7 @@ import h5py
 import numpy as np
 
 from fedcore.errors import DataError
+from fedcore.experiments.expectation import measured
 from fedcore.reports import tables, verdict_pages
 from fedcore.reports.verdicts import Verdict
 
@@ -152,7 +153,7 @@ def noted(results: Path, paper: str) -> Run:
         data[settings["problem"]] = {"status": problem["status"], **sizes, "note": problem["note"]}
         for name, version in about["versions"].items():
             versions.setdefault(name, set()).add(version)
-        seconds, memory = measured(results / "benchmarks" / f"{cell}.tsv")
+        seconds, memory = measured(results / "benchmarks" / f"{cell}.tsv") or (0.0, 0.0)
         time = times.setdefault(settings["experiment"], {"cells": 0, "seconds": 0.0, "MB": 0})
         time["cells"] += 1
         time["seconds"] = round(time["seconds"] + seconds, 1)
@@ -167,17 +168,6 @@ def noted(results: Path, paper: str) -> Run:
         "versions": {name: ", ".join(sorted(versions[name])) for name in sorted(versions)},
         "times": times,
     }
-
-
-def measured(path: Path) -> tuple[float, float]:
-    """Return seconds and largest memory in MB of a job, 0 where they are not known."""
-    if not path.is_file():
-        return 0.0, 0.0
-    head, line = path.read_text(encoding="utf-8").splitlines()[:2]
-    values = dict(zip(head.split("\t"), line.split("\t"), strict=True))
-    found = [tables.parse(values.get(name, "")) for name in ("s", "max_rss")]
-    seconds, memory = (float(x) if isinstance(x, int | float) else 0.0 for x in found)
-    return seconds, memory
 
 
 def read_notes(kept: Path) -> Run:

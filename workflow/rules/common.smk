@@ -8,7 +8,7 @@ from snakemake.exceptions import WorkflowError
 from tqdm import tqdm
 
 from fedcore import datasets
-from fedcore.experiments import build, forking
+from fedcore.experiments import build, expectation, forking
 from fedcore.experiments.cell import run_cell
 from fedcore.experiments.plan import load_plan
 from fedcore.files import checksums
@@ -96,6 +96,16 @@ def checksums_of(dataset):
     """Checksums against which `fetch` checks the files of a data set."""
     entry, _ = registry.find(dataset)
     return [registry.sums(source) for source in (entry or {"sources": []})["sources"]]
+
+
+def say_what_it_takes(dag):
+    """Print how many cells will run, and for how long, by the times of earlier runs."""
+    outputs = [output for job in dag.needrun_jobs() for output in job.output]
+    cells = expectation.cells_of(outputs, Path(RESULTS, "histories"))
+    usual = {} if PLAN.config["quick"] else expectation.kept(Path("docs/verdicts/run.json"))
+    found = expectation.expected(cells, Path(RESULTS, "benchmarks"), usual)
+    if found.unknown < found.cells:
+        print(expectation.sentence(found, workflow.cores or 1), file=sys.stderr)
 
 
 def cell_of(wildcards):
