@@ -33,7 +33,7 @@ quickstart: $(READY) ## every experiment at small size, on stand-in data, withou
 	@echo
 	@echo "Results of the quick run are in results/quick/:"
 	@ls -1 results/quick 2>/dev/null | sed 's/^/  /'
-	@echo "Look at results/quick/figures/ and results/quick/verdicts.md; 'make reproduce' is the papers' size."
+	@echo "Open results/quick/report/index.html in a browser; 'make reproduce' is the papers' size."
 
 reproduce: $(READY) ## every experiment of the five papers at the papers' size
 	$(IN_ENV) snakemake --cores $(CORES) $(SNAKEMAKE_ARGS)
@@ -59,8 +59,8 @@ bench: $(READY) ## speed against reference implementations and the machine's lim
 	  echo "== $$script"; $(IN_ENV) python "$$script"; \
 	done
 
-report: $(READY) ## results/report.html from the results of `make reproduce`
-	$(IN_ENV) snakemake --report results/report.html $(SNAKEMAKE_ARGS)
+report: $(READY) ## results/report/index.html: all verdicts, tables and figures as pages to look at
+	$(IN_ENV) snakemake --cores $(CORES) $(SNAKEMAKE_ARGS) -- results/report/index.html
 
 verdicts: $(READY) ## docs/verdicts/ and README's table from the results of `make reproduce`
 	$(IN_ENV) python docs/verdicts.py

@@ -18,6 +18,7 @@ include: "workflow/rules/run.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/verdicts.smk"
+include: "workflow/rules/report.smk"
 
 
 rule all:
@@ -25,6 +26,7 @@ rule all:
     input:
         [products(paper) for paper in PLAN.papers],
         f"{RESULTS}/verdicts.tsv",
+        f"{RESULTS}/report/index.html",
     localrule: True
 
 

@@ -27,6 +27,13 @@ def code_of_report(paper):
     return fingerprint("fedcore.reports.report", f"fedcore.reports.papers.{paper}")
 
 
+def code_of_site():
+    """Fingerprint of its code, and of the templates and assets beside it."""
+    folder = Path("fedcore/reports/site")
+    files = sorted([*folder.glob("templates/*"), *folder.glob("assets/*")])
+    return [fingerprint("fedcore.reports.site.build"), *map(checksums.of, files)]
+
+
 def code_of_notebook(paper):
     return fingerprint(*imported_by_notebook(f"notebooks/{paper}.ipynb"))
 

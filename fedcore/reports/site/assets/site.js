@@ -1,0 +1,51 @@
+"use strict";
+
+// Tables of the class `sortable` are sorted by a click, or Enter, on a column's head.
+const value = (row, column) => {
+  const text = row.cells[column].textContent.trim();
+  const number = Number.parseFloat(text.replace("−", "-"));
+  return Number.isNaN(number) ? text.toLowerCase() : number;
+};
+
+const compare = (a, b) =>
+  typeof a === typeof b ? (a < b ? -1 : a > b ? 1 : 0) : typeof a === "number" ? -1 : 1;
+
+for (const table of document.querySelectorAll("table.sortable")) {
+  table.querySelectorAll("thead th").forEach((head, column) => {
+    head.tabIndex = 0;
+    const sort = () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      for (const other of table.querySelectorAll("thead th")) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const rows = [...table.tBodies[0].rows];
+      rows.sort((a, b) => compare(value(a, column), value(b, column)) * (down ? -1 : 1));
+      table.tBodies[0].append(...rows);
+    };
+    head.addEventListener("click", sort);
+    head.addEventListener("keydown", (event) => event.key === "Enter" && sort());
+  });
+}
+
+// A list of verdicts hides the rows of all others, and headings without rows.
+for (const list of document.querySelectorAll("select[data-filter]")) {
+  list.addEventListener("change", () => {
+    for (const table of document.querySelectorAll(`table.${list.dataset.filter}`)) {
+      let left = 0;
+      for (const row of table.tBodies[0].rows) {
+        row.hidden = Boolean(list.value) && row.dataset.verdict !== list.value;
+        left += !row.hidden;
+      }
+      const part = table.closest(".wide");
+      part.hidden = !left;
+      if (part.previousElementSibling?.tagName === "H3") part.previousElementSibling.hidden = !left;
+    }
+  });
+}
+
+// The address of a table opens it.
+const open = () => {
+  const target = location.hash && document.getElementById(location.hash.slice(1));
+  if (target instanceof HTMLDetailsElement) target.open = true;
+};
+addEventListener("hashchange", open);
+open();

@@ -1,0 +1,133 @@
+"""Writes the site: pages from templates, and the files that they show."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from fedcore.errors import DataError
+from fedcore.reports.site import model, notebooks
+from fedcore.reports.verdicts import CHECKS, VERDICTS
+
+ASSETS = Path(__file__).parent / "assets"
+MEANINGS = {**{name: "a check of this software." for name in CHECKS.values()}, **VERDICTS}
+
+
+def environment() -> Environment:
+    """Return the templates; every value is escaped, and a missing one is an error."""
+    made = Environment(
+        loader=PackageLoader("fedcore.reports.site"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "slug": model.slug, "number": number, "markdown": notebooks.rendered,
+        "readings": model.readings,
+    }  # fmt: skip
+    return made
+
+
+def number(value: Any) -> str:
+    """Return a number with four digits, as the verdicts have them; nothing for None."""
+    return "" if value is None else f"{value:.4g}"
+
+
+def write(results: Path, folder: Path, *, claims: Path, command: str, surrogates: bool) -> Path:
+    """Write the site of a run; what was there before is replaced when all pages are made.
+
+    Parameters
+    ----------
+    results : path
+        Folder of the run.
+    folder : path
+        Where the site goes.
+    claims : path
+        Folder of the claims files.
+    command : str
+        Command of the run, to which the name of a file is added to make that file alone.
+    surrogates : bool
+        Whether the run uses stand-ins for data.
+
+    Returns
+    -------
+    path
+        The first page.
+
+    Raises
+    ------
+    DataError
+        When the run has no verdicts, or a file of it is damaged.
+    """
+    found = model.papers(results, claims)
+    if not found:
+        raise DataError(f"there are no verdicts in {results}: run the workflow first")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as name:
+        made = Path(name) / "site"
+        shutil.copytree(ASSETS, made / "assets")
+        common = {
+            "papers": found,
+            "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            "version": version("fedcore"),
+            "surrogates": surrogates,
+            "command": command,
+            "results": results.as_posix(),
+            "meanings": MEANINGS,
+        }
+        _pages(environment(), made, found, common)
+        old = Path(name) / "old"
+        if folder.exists():
+            folder.rename(old)
+        made.rename(folder)
+    return folder / "index.html"
+
+
+def _pages(
+    templates: Environment, folder: Path, papers: list[model.Paper], common: Mapping[str, Any]
+) -> None:
+    def page(template: str, path: str, **values: Any) -> None:
+        up = "../" * path.count("/")
+        text = templates.get_template(template).render(**common, **values, up=up)
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8", newline="\n")
+
+    page("index.html.j2", "index.html")
+    for paper in papers:
+        own = folder / paper.name
+        own.mkdir()
+        for figure in paper.figures:
+            shutil.copyfile(figure.file, own / figure.file.name)
+        page("paper.html.j2", f"{paper.name}/index.html", paper=paper)
+        page("runs.html.j2", f"{paper.name}/runs.html", paper=paper)
+        for verdict in paper.verdicts:
+            item = paper.item(verdict)
+            departures = paper.departures(item.get("departures", []))
+            page(
+                "claim.html.j2", f"{paper.name}/{verdict.id}.html", paper=paper, verdict=verdict,
+                item=item, departures=departures,
+            )  # fmt: skip
+        if paper.notebook is not None:
+            _notebook(page, folder, paper, paper.notebook)
+
+
+def _notebook(page: Any, folder: Path, paper: model.Paper, notebook: Path) -> None:
+    """Write the page of a notebook; its pictures become files."""
+    shown, parts = 0, []
+    for part in notebooks.parts(notebook):
+        names = []
+        for picture in part.pictures:
+            shown += 1
+            names.append(f"notebook-{shown}.png")
+            (folder / paper.name / names[-1]).write_bytes(picture)
+        parts.append((part, names))
+    page("notebook.html.j2", f"{paper.name}/notebook.html", paper=paper, parts=parts)

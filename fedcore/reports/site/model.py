@@ -1,0 +1,225 @@
+"""What the pages of the site show, gathered from results and claims files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from fedcore.config import claims as claims_files
+from fedcore.experiments.expectation import measured
+from fedcore.reports import verdict_pages
+from fedcore.reports.verdicts import SOFTWARE, VERDICTS, Verdict
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a printed table: what is printed, and the verdict on it if it has one."""
+
+    printed: str
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True)
+class PrintedTable:
+    """A table as the paper has it; a row is a label and its cells."""
+
+    source: str
+    caption: str
+    columns: list[str]
+    rows: list[tuple[str, list[Cell]]]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure or a table of ours: its name, its caption and its file."""
+
+    name: str
+    caption: str
+    file: Path
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell of an experiment, with where its history comes from and what it took."""
+
+    path: str
+    experiment: str
+    algorithm: str
+    problem: str
+    label: str
+    status: str
+    repeats: int
+    params: dict[str, Any]
+    about: dict[str, Any]
+    seconds: float | None
+    memory: float | None
+
+
+class Paper:
+    """One paper's part of the site.
+
+    Parameters
+    ----------
+    results : path
+        Folder of the run.
+    name : str
+    claims : path
+        Folder of the claims files.
+
+    Attributes
+    ----------
+    verdicts : list of Verdict
+    plan : dict or None
+        None for a paper of which nothing was run.
+    """
+
+    def __init__(self, results: Path, name: str, claims: Path) -> None:
+        self.name, self._results = name, results
+        self.verdicts = verdict_pages.read(results / "verdicts" / f"{name}.tsv")
+        self.claimed = claims_files.read(claims / f"{name}.yaml")
+        plan = results / "plans" / f"{name}.json"
+        text = plan.read_text(encoding="utf-8") if plan.is_file() else None
+        self.plan: dict[str, Any] | None = None if text is None else json.loads(text)
+        self._by_id = {verdict.id: verdict for verdict in self.verdicts}
+
+    @property
+    def title(self) -> str:
+        """Title of the paper; its name where nothing was run."""
+        return self.name if self.plan is None else str(self.plan["title"])
+
+    @property
+    def citation(self) -> str:
+        """Authors, venue and year."""
+        return "" if self.plan is None else str(self.plan["citation"])
+
+    @property
+    def printed_items(self) -> list[Verdict]:
+        """Verdicts on what is printed."""
+        return verdict_pages.printed_items(self.verdicts)
+
+    @property
+    def checks(self) -> list[Verdict]:
+        """Checks of this software."""
+        return [verdict for verdict in self.verdicts if verdict.section == SOFTWARE]
+
+    @property
+    def counts(self) -> list[tuple[str, int]]:
+        """Verdicts that occur, in their usual order, with their numbers."""
+        found = Counter(verdict.verdict for verdict in self.printed_items)
+        return [(name, found[name]) for name in VERDICTS if found[name]]
+
+    @property
+    def groups(self) -> list[tuple[str, list[Verdict]]]:
+        """Verdicts by the place in the paper, in the order of the claims file."""
+        found: dict[str, list[Verdict]] = {}
+        for verdict in self.printed_items:
+            found.setdefault(verdict.source, []).append(verdict)
+        return list(found.items())
+
+    @property
+    def tables(self) -> Iterator[PrintedTable]:
+        """Printed tables, each cell with its verdict."""
+        for name, table in self.claimed["tables"].items():
+            labels, columns = table["labels"], table["columns"]
+            rows = [
+                (
+                    labels.get(row, row),
+                    [
+                        Cell(printed or "", self._by_id.get(f"{name}-{row}-{column}"))
+                        for column, printed in zip(columns, values, strict=True)
+                    ],
+                )
+                for row, values in table["rows"].items()
+            ]
+            heads = [labels.get(column, column) for column in columns]
+            yield PrintedTable(table["source"], table.get("caption", ""), heads, rows)
+
+    @property
+    def figures(self) -> list[Shown]:
+        """Figures of ours that have been drawn."""
+        return self._shown("figures", ".png")
+
+    @property
+    def own_tables(self) -> list[Shown]:
+        """Tables of ours, for people to read."""
+        return self._shown("tables", ".md")
+
+    @property
+    def notebook(self) -> Path | None:
+        """The executed notebook, if there is one."""
+        path = self._results / "notebooks" / f"{self.name}.ipynb"
+        return path if path.is_file() else None
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Problems without data, with the reason."""
+        return {} if self.plan is None else dict(self.plan["missing"])
+
+    @cached_property
+    def jobs(self) -> list[Job]:
+        """Cells that were run."""
+        found = []
+        for path, cell in ({} if self.plan is None else self.plan["cells"]).items():
+            file = self._results / "histories" / f"{path}.h5"
+            if not file.is_file():
+                continue
+            with h5py.File(file) as history:
+                about = json.loads(history.attrs["about"])
+            took = measured(self._results / "benchmarks" / f"{path}.tsv") or (None, None)
+            assert self.plan is not None
+            label = self.plan["problems"][cell["problem"]].get("label") or cell["problem"]
+            job = Job(
+                path, cell["experiment"], cell["algorithm"], cell["name"], str(label),
+                about["problem"]["status"], cell["repeats"], about["params"], about, *took,
+            )  # fmt: skip
+            found.append(job)
+        return found
+
+    @property
+    def data(self) -> list[dict[str, Any]]:
+        """Facts on the data of the problems that were run."""
+        known = {job.about["problem"]["name"]: job.about["problem"] for job in self.jobs}
+        return [known[name] for name in sorted(known)]
+
+    def item(self, verdict: Verdict) -> Mapping[str, Any]:
+        """Return what the claims file says of an item."""
+        items = (*self.claimed["claims"], *self.claimed["software"])
+        return next(item for item in items if item["id"] == verdict.id)
+
+    def departures(self, names: Sequence[str]) -> list[Mapping[str, Any]]:
+        """Return departures with their grounds and passages."""
+        return [self.claimed["departures"][name] for name in names]
+
+    def _shown(self, kind: str, ending: str) -> list[Shown]:
+        named = {} if self.plan is None else self.plan[kind]
+        found = [
+            Shown(name, caption, self._results / kind / self.name / f"{name}{ending}")
+            for name, caption in named.items()
+        ]
+        return [one for one in found if one.file.is_file()]
+
+
+def slug(text: str) -> str:
+    """Return a text as part of a name in HTML."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def readings(reason: str) -> list[str]:
+    """Return the parts of a verdict's reason: each reading that was tried, with its outcome."""
+    ends = r", (?:fails|holds|undecided(?: \([^()]*\))?)"
+    parts = re.findall(rf".*?{ends}(?=; |$)|.+$", reason)
+    return [part.removeprefix("; ") for part in parts]
+
+
+def papers(results: Path, claims: Path) -> list[Paper]:
+    """Return all papers that have verdicts in a folder of results."""
+    files = verdict_pages.files_in(results / "verdicts")
+    return [Paper(results, file.stem, claims) for file in files]

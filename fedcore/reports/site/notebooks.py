@@ -1,0 +1,53 @@
+"""Executed notebooks as parts of a page: text, code and what it shows."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+TEXT = MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A cell: rendered text, or code with rendered text and pictures below it.
+
+    `pictures` are bytes of PNG files.
+    """
+
+    text: Markup
+    code: str
+    pictures: tuple[bytes, ...]
+
+
+def rendered(markdown: str) -> Markup:
+    """Return Markdown as HTML; HTML inside it is shown, not obeyed."""
+    return Markup(TEXT.render(markdown))
+
+
+def parts(path: Path) -> list[Part]:
+    """Return the cells of a notebook that show something."""
+    found = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = _joined(cell["source"])
+        if cell["cell_type"] == "markdown":
+            found.append(Part(rendered(source), "", ()))
+            continue
+        outputs = [output.get("data", {}) for output in cell.get("outputs", [])]
+        pictures = tuple(
+            base64.b64decode(_joined(data["image/png"])) for data in outputs if "image/png" in data
+        )
+        texts = [_joined(data["text/markdown"]) for data in outputs if "text/markdown" in data]
+        if source.strip():
+            found.append(Part(rendered("\n\n".join(texts)), source, pictures))
+    return found
+
+
+def _joined(text: Any) -> str:
+    return text if isinstance(text, str) else "".join(text)

@@ -1,0 +1,148 @@
+"""A site of static pages as tests see it: its links, and what a browser says of it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+VOID = {"meta", "link", "img", "br", "hr", "input", "col"}
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+
+class Page(HTMLParser):
+    """Links, ids, images and tags of a page; a tag that is not closed is an error."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+        self.images: list[dict[str, Any]] = []
+        self.scripts = 0
+        self._open: list[str] = []
+        self.text = path.read_text(encoding="utf-8")
+        self.feed(self.text)
+        assert not self._open, f"{path} leaves {self._open} open"
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        if tag not in VOID:
+            self._open.append(tag)
+        if "id" in found:
+            assert found["id"] not in self.ids, f"two elements have the id {found['id']}"
+            self.ids.add(found["id"])
+        self.links += [found[name] for name in ("href", "src") if name in found]
+        self.scripts += tag == "script"
+        if tag == "img":
+            self.images.append(found)
+
+    def handle_endtag(self, tag):
+        assert self._open and self._open[-1] == tag, f"</{tag}> closes {self._open[-1:]}"
+        self._open.pop()
+
+
+def dead_links(folder: Path) -> list[str]:
+    """Links of all pages that lead to no file, or to no id in it."""
+    pages = {path: Page(path) for path in folder.rglob("*.html")}
+    dead = []
+    for path, page in pages.items():
+        for link in page.links:
+            name, _, anchor = unquote(link).partition("#")
+            if re.match(r"[a-z]+:", link):
+                assert not link.startswith(("http:", "https:")), f"{path} needs a network: {link}"
+                continue
+            target = (path.parent / name).resolve() if name else path.resolve()
+            known = next((p for q, p in pages.items() if q.resolve() == target), None)
+            if not target.is_file() or (anchor and known and anchor not in known.ids):
+                dead.append(f"{path.relative_to(folder)}: {link}")
+    return dead
+
+
+VISIT = """<!doctype html><meta charset="utf-8"><pre id="found"></pre><script>
+const found = {}, pages = PAGES, width = WIDTH;
+const frame = document.createElement("iframe");
+frame.style.width = width + "px"; frame.style.height = "800px"; frame.style.border = "0";
+document.body.append(frame);
+const visit = (page) => new Promise((done) => {
+  frame.onload = async () => {
+    const inner = frame.contentDocument, errors = [];
+    frame.contentWindow.addEventListener("error", (event) => errors.push(event.message));
+    for (const image of inner.images) {
+      image.loading = "eager";
+      try { await image.decode(); } catch (error) { errors.push(image.src); }
+    }
+    const head = inner.querySelector("table.sortable th:nth-child(2)");
+    let sorted = null;
+    if (head) {
+      head.click();
+      const rows = [...head.closest("table").tBodies[0].rows];
+      const cells = rows.map((row) => row.cells[1].textContent.trim());
+      sorted = [head.getAttribute("aria-sort"), cells];
+    }
+    const list = inner.querySelector("select[data-filter]");
+    let left = null;
+    if (list && list.options.length > 1) {
+      list.value = list.options[1].value; list.dispatchEvent(new Event("change"));
+      const rows = [...inner.querySelectorAll("table.items tbody tr[data-verdict]")];
+      const seen = rows.filter((row) => row.getClientRects().length);
+      left = [list.value, seen.map((row) => row.dataset.verdict)];
+    }
+    found[page] = { wide: inner.documentElement.scrollWidth, errors, sorted, left };
+    done();
+  };
+  frame.src = page;
+});
+(async () => { for (const page of pages) await visit(page);
+  document.getElementById("found").textContent = JSON.stringify(found); })();
+</script>"""
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder on this machine; yields the address."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    handler = functools.partial(Quiet, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def visited(folder: Path, pages: list[str], width: int) -> dict[str, Any]:
+    """What a browser finds on pages at a width: their own widths, errors, and what tables do."""
+    script = VISIT.replace("PAGES", json.dumps(pages)).replace("WIDTH", str(width))
+    visitor = folder / "visit.html"
+    visitor.write_text(script, encoding="utf-8")
+    try:
+        with served(folder) as address, tempfile.TemporaryDirectory() as profile:
+            done = subprocess.run(
+                [BROWSER, *FLAGS, f"--user-data-dir={profile}", "--virtual-time-budget=600000",
+                 "--timeout=300000", "--dump-dom", f"{address}/visit.html"],
+                capture_output=True, text=True, timeout=400, check=True,
+            )  # fmt: skip
+    finally:
+        visitor.unlink()
+    text = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert text and text[1], done.stdout[-500:] + done.stderr[-500:]
+    return json.loads(text[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))

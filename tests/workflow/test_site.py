@@ -1,0 +1,116 @@
+"""The site of a run: every item has a page, links lead somewhere, a browser shows it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from site_pages import BROWSER, Page, dead_links, visited
+
+from fedcore.errors import DataError
+from fedcore.reports import verdict_pages
+from fedcore.reports.site import build, model, notebooks
+
+CLAIM = 'say "<b>x</b>" & more'
+
+
+@pytest.fixture(scope="module")
+def site(first_run):
+    return first_run[0].root / "results/tiny/report"
+
+
+def test_a_run_ends_with_its_site(first_run, site):
+    root = first_run[0].root
+    verdicts = verdict_pages.read(root / "results/tiny/verdicts/tiny.tsv")
+    front = (site / "index.html").read_text(encoding="utf-8")
+    assert "A small paper" in front and "What came out" in front
+    for verdict in verdicts:
+        text = (site / f"tiny/{verdict.id}.html").read_text(encoding="utf-8")
+        assert verdict.verdict in text and "<h1>" in text
+    for figure in (root / "results/tiny/figures/tiny").glob("*.png"):
+        assert (site / "tiny" / figure.name).read_bytes() == figure.read_bytes()
+    runs = (site / "tiny/runs.html").read_text(encoding="utf-8")
+    assert "tiny/first/wk2023/easy-default" in runs and "CelebA" in runs
+    assert not list(site.parent.glob(".report*"))
+
+
+def test_no_link_is_dead_and_every_picture_has_words(site):
+    assert dead_links(site) == []
+    for path in site.rglob("*.html"):
+        page = Page(path)
+        assert all(image.get("alt") for image in page.images), path
+        assert "main" in page.ids and page.scripts == 1
+
+
+def test_a_template_makes_the_site_again_and_nothing_else(done):
+    assert done.planned() == {}
+    done.append("fedcore/reports/site/assets/site.css", "/* edited */\n")
+    assert set(done.planned().values()) == {"report"}
+    done.edit("fedcore/reports/site/templates/index.html.j2", "What came out</h1>", "Out</h1>")
+    assert done.snakemake().status == 0
+    assert "<h1>Out</h1>" in (done.root / "results/tiny/report/index.html").read_text()
+
+
+def test_what_papers_and_people_write_is_shown_and_not_obeyed(done, tmp_path):
+    results = done.root / "results/tiny"
+    table = results / "verdicts/tiny.tsv"
+    found = verdict_pages.read(table)
+    changed = [verdict.__class__(**{**vars(verdict), "reason": CLAIM}) for verdict in found]
+    verdict_pages.write(changed, table)
+    claims = done.root / "config/claims"
+    made = build.write(
+        results, tmp_path / "site", claims=claims, command="c", surrogates=True
+    ).parent
+    text = (made / f"tiny/{found[0].id}.html").read_text(encoding="utf-8")
+    assert "<b>x</b>" not in text and "&lt;b&gt;x&lt;/b&gt;" in text
+    assert "stand-in data" in text
+    assert dead_links(made) == []
+    shown = notebooks.rendered("a | b\n--|--\n<script>x</script> | 2")
+    assert "<table>" in shown and "<script>" not in shown
+
+
+def test_a_damaged_table_leaves_the_old_site(done):
+    site = done.root / "results/tiny/report"
+    before = {path.name: path.read_bytes() for path in site.iterdir() if path.is_file()}
+    table = done.root / "results/tiny/verdicts/tiny.tsv"
+    table.write_text("nothing\n")
+    claims = done.root / "config/claims"
+    with pytest.raises(DataError):
+        build.write(done.root / "results/tiny", site, claims=claims, command="c", surrogates=False)
+    assert {path.name: path.read_bytes() for path in site.iterdir() if path.is_file()} == before
+    with pytest.raises(DataError, match="there are no verdicts"):
+        build.write(site, site, claims=claims, command="c", surrogates=False)
+
+
+def test_readings_are_told_apart():
+    reason = (
+        "as printed: 3 (a; b), fails; took x; made y: 4, undecided (too few; about 2); z: 5, holds"
+    )
+    assert model.readings(reason) == [
+        "as printed: 3 (a; b), fails",
+        "took x; made y: 4, undecided (too few; about 2)",
+        "z, holds",
+    ]
+    assert model.readings("one; and more") == ["one; and more"]
+
+
+@pytest.mark.skipif(
+    BROWSER is None, reason="there is no Chromium; Debian's package chromium has it"
+)
+@pytest.mark.parametrize("width", [360, 1200])
+def test_a_browser_shows_every_page(site, width):
+    pages = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
+    found = visited(site, pages, width)
+    assert sorted(found) == pages
+    for page, seen in found.items():
+        assert seen["errors"] == [], page
+        assert seen["wide"] <= width, f"{page} is {seen['wide']} pixels wide"
+        if seen["sorted"]:
+            direction, cells = seen["sorted"]
+            numbers = [float(c) for c in cells if re.fullmatch(r"-?[\d.e-]+", c)]
+            assert direction == "ascending" and numbers == sorted(numbers)
+        if seen["left"]:
+            chosen, verdicts = seen["left"]
+            assert verdicts and set(verdicts) == {chosen}
+    assert any(seen["sorted"] for seen in found.values())
+    assert any(seen["left"] for seen in found.values())

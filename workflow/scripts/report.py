@@ -1,0 +1,15 @@
+"""Write the site of a run."""
+
+from pathlib import Path
+
+from fedcore.experiments.job import logged
+from fedcore.reports.site import build
+
+with logged(snakemake.log[0]):
+    build.write(
+        Path(snakemake.params.results),
+        Path(snakemake.output[0]).parent,
+        claims=Path(snakemake.params.claims),
+        command=snakemake.params.command,
+        surrogates=snakemake.params.surrogates,
+    )
