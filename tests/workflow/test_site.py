@@ -89,14 +89,31 @@ def test_readings_are_told_apart():
     assert model.readings(reason) == [
         "as printed: 3 (a; b), fails",
         "took x; made y: 4, undecided (too few; about 2)",
-        "z, holds",
+        "z: 5, holds",
     ]
     assert model.readings("one; and more") == ["one; and more"]
 
 
-@pytest.mark.skipif(
+in_a_browser = pytest.mark.skipif(
     BROWSER is None, reason="there is no Chromium; Debian's package chromium has it"
 )
+
+
+@in_a_browser
+def test_a_page_that_is_too_wide_or_has_an_error_is_noticed(tmp_path):
+    broken = '<img src="none.png"><div style="width: 900px">wide</div>'
+    (tmp_path / "a.html").write_text(f"<!doctype html><body>{broken}</body>")
+    found = visited(tmp_path, ["a.html"], 360)["a.html"]
+    assert found["wide"] >= 900
+    assert any("none.png" in error for error in found["errors"])
+
+
+def test_a_dead_link_is_noticed(tmp_path):
+    (tmp_path / "a.html").write_text('<p id="x"><a href="b.html">b</a><a href="#y">y</a></p>')
+    assert dead_links(tmp_path) == ["a.html: b.html", "a.html: #y"]
+
+
+@in_a_browser
 @pytest.mark.parametrize("width", [360, 1200])
 def test_a_browser_shows_every_page(site, width):
     pages = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
