@@ -104,7 +104,16 @@ const visit = (page) => new Promise((done) => {
       const seen = rows.filter((row) => row.getClientRects().length);
       left = [list.value, seen.map((row) => row.dataset.verdict)];
     }
-    found[page] = { wide: inner.documentElement.scrollWidth, errors, sorted, left };
+    const drawn = [];
+    const choices = inner.getElementById("choices");
+    if (choices) {
+      for (const axis of [...choices.axis.options].map((option) => option.value)) {
+        choices.axis.value = axis;
+        choices.dispatchEvent(new Event("change"));
+        drawn.push([axis, inner.querySelectorAll("#plot .scatterlayer .trace").length]);
+      }
+    }
+    found[page] = { drawn, wide: inner.documentElement.scrollWidth, errors, sorted, left };
     done();
   };
   frame.src = page;

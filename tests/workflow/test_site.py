@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from site_pages import BROWSER, Page, dead_links, visited
 
 from fedcore.errors import DataError
+from fedcore.history import History
 from fedcore.reports import verdict_pages
-from fedcore.reports.site import build, model, notebooks
+from fedcore.reports.site import build, curves, model, notebooks
 
 CLAIM = 'say "<b>x</b>" & more'
 
@@ -39,7 +41,7 @@ def test_no_link_is_dead_and_every_picture_has_words(site):
     for path in site.rglob("*.html"):
         page = Page(path)
         assert all(image.get("alt") for image in page.images), path
-        assert "main" in page.ids and page.scripts == 1
+        assert "main" in page.ids and page.scripts >= 1
 
 
 def test_a_template_makes_the_site_again_and_nothing_else(done):
@@ -80,6 +82,27 @@ def test_a_damaged_table_leaves_the_old_site(done):
     assert {path.name: path.read_bytes() for path in site.iterdir() if path.is_file()} == before
     with pytest.raises(DataError, match="there are no verdicts"):
         build.write(site, site, claims=claims, command="c", surrogates=False)
+
+
+def test_curves_are_medians_with_all_repeats_between_the_bands(first_run):
+    root = first_run[0].root
+    groups = curves.groups(root / "results/tiny/plans/tiny.json")
+    names = [(group["experiment"], group["label"]) for group in groups]
+    assert len(names) == len(set(names)) > 1
+    shown = {run["cell"]: run for group in groups for run in group["runs"]}
+    histories = root / "results/tiny/histories/tiny"
+    for cell, run in shown.items():
+        history = History.load(histories / f"{cell}.h5")
+        assert run["x"]["rounds"][0] == history["round"][0, 0]
+        assert None not in run["x"]["seconds"]
+        for measure, y in run["y"].items():
+            expected = [float(f"{x:.5g}") for x in np.nanmedian(history[measure], axis=0)]
+            assert y["median"] == expected, measure
+            if history.repeats > 1:
+                assert y["high"][-1] == float(f"{np.nanmax(history[measure][:, -1]):.5g}")
+    assert any("low" in y for run in shown.values() for y in run["y"].values())
+    long = curves._kept(10_000)
+    assert len(long) <= curves.POINTS and long[0] == 0 and long[-1] == 9_999
 
 
 def test_readings_are_told_apart():
@@ -129,5 +152,8 @@ def test_a_browser_shows_every_page(site, width):
         if seen["left"]:
             chosen, verdicts = seen["left"]
             assert verdicts and set(verdicts) == {chosen}
+    drawn = dict(found["tiny/curves.html"]["drawn"])
+    assert drawn.keys() == {"rounds", "up", "bytes", "seconds"}
+    assert all(count >= 2 for count in drawn.values())  # two methods on the first problem
     assert any(seen["sorted"] for seen in found.values())
     assert any(seen["left"] for seen in found.values())

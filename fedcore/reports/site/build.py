@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fedcore.errors import DataError
-from fedcore.reports.site import model, notebooks
+from fedcore.reports.site import curves, model, notebooks
 from fedcore.reports.verdicts import CHECKS, VERDICTS
 
 ASSETS = Path(__file__).parent / "assets"
@@ -74,6 +75,8 @@ def write(results: Path, folder: Path, *, claims: Path, command: str, surrogates
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as name:
         made = Path(name) / "site"
         shutil.copytree(ASSETS, made / "assets")
+        with resources.as_file(resources.files("plotly") / "package_data/plotly.min.js") as library:
+            shutil.copyfile(library, made / "assets" / library.name)
         common = {
             "papers": found,
             "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -116,6 +119,10 @@ def _pages(
                 "claim.html.j2", f"{paper.name}/{verdict.id}.html", paper=paper, verdict=verdict,
                 item=item, departures=departures,
             )  # fmt: skip
+        if paper.jobs:
+            data = curves.script(curves.groups(paper.plan_file))
+            (own / "curves.js").write_text(data, encoding="utf-8")
+            page("curves.html.j2", f"{paper.name}/curves.html", paper=paper, axes=curves.AXES)
         if paper.notebook is not None:
             _notebook(page, folder, paper, paper.notebook)
 

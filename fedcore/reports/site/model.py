@@ -79,14 +79,16 @@ class Paper:
     verdicts : list of Verdict
     plan : dict or None
         None for a paper of which nothing was run.
+    plan_file : path
     """
 
     def __init__(self, results: Path, name: str, claims: Path) -> None:
         self.name, self._results = name, results
         self.verdicts = verdict_pages.read(results / "verdicts" / f"{name}.tsv")
         self.claimed = claims_files.read(claims / f"{name}.yaml")
-        plan = results / "plans" / f"{name}.json"
-        text = plan.read_text(encoding="utf-8") if plan.is_file() else None
+        self.plan_file = results / "plans" / f"{name}.json"
+        there = self.plan_file.is_file()
+        text = self.plan_file.read_text(encoding="utf-8") if there else None
         self.plan: dict[str, Any] | None = None if text is None else json.loads(text)
         self._by_id = {verdict.id: verdict for verdict in self.verdicts}
 

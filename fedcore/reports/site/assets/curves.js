@@ -1,0 +1,68 @@
+"use strict";
+
+// Draws window.CURVES, the runs of one paper; see fedcore/reports/site/curves.py.
+const form = document.getElementById("choices");
+const plot = document.getElementById("plot");
+const groups = window.CURVES;
+
+const fill = (list, options) => {
+  const before = list.value;
+  list.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
+  if (options.some(([value]) => value === before)) list.value = before;
+};
+
+const rgba = (hex, alpha) =>
+  `rgba(${[1, 3, 5].map((i) => Number.parseInt(hex.slice(i, i + 2), 16)).join(",")},${alpha})`;
+
+const traces = (group, measure, axis) =>
+  group.runs.flatMap((run) => {
+    const x = run.x[axis];
+    const y = run.y[measure];
+    if (!x || !y) return [];
+    const line = { color: run.colour, width: 2, dash: run.dash ? "dash" : "solid" };
+    const shared = { legendgroup: run.cell, connectgaps: true, x };
+    const band = y.low && [
+      { ...shared, y: y.low, mode: "lines", line: { width: 0 }, showlegend: false, hoverinfo: "skip" },
+      {
+        ...shared, y: y.high, mode: "lines", line: { width: 0 }, showlegend: false,
+        hoverinfo: "skip", fill: "tonexty", fillcolor: rgba(run.colour, 0.15),
+      },
+    ];
+    const mode = y.median.filter((v) => v !== null).length > 1 ? "lines" : "markers";
+    const curve = { ...shared, y: y.median, mode, line, marker: { color: run.colour }, name: run.name };
+    return [...(band || []), curve];
+  });
+
+const draw = () => {
+  const group = groups[form.group.value];
+  fill(form.measure, Object.entries(group.measures));
+  const there = Object.keys(window.AXES).filter((axis) => group.runs.some((run) => run.x[axis]));
+  fill(form.axis, there.map((axis) => [axis, window.AXES[axis]]));
+  const ink = getComputedStyle(document.body).color;
+  const faint = getComputedStyle(document.documentElement).getPropertyValue("--line");
+  const axis = (title, log) => ({
+    title: { text: title }, type: log ? "log" : "linear", gridcolor: faint, zeroline: false,
+    exponentformat: "power", automargin: true,
+  });
+  const surrogate = group.status === "surrogate" ? " (surrogate data)" : "";
+  const narrow = plot.clientWidth < 600;
+  Plotly.react(
+    plot,
+    traces(group, form.measure.value, form.axis.value),
+    {
+      title: { text: `${group.label}${surrogate}`, font: { size: 15 } },
+      xaxis: axis(window.AXES[form.axis.value], form.logx.checked),
+      yaxis: axis(form.measure.value, form.logy.checked),
+      paper_bgcolor: "transparent", plot_bgcolor: "transparent", font: { color: ink },
+      height: narrow ? 520 : 560, margin: { t: 50, r: 10 },
+      legend: narrow ? { orientation: "h", y: -0.25 } : {},
+    },
+    { responsive: true, displaylogo: false },
+  );
+};
+
+fill(form.group, groups.map((group, i) => [String(i), `${group.experiment}: ${group.label}`]));
+form.addEventListener("change", draw);
+form.addEventListener("submit", (event) => event.preventDefault());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+draw();

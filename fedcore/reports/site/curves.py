@@ -1,0 +1,117 @@
+"""Data of the interactive curves: what every run recorded, thinned to what a screen shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcore.errors import HistoryError
+from fedcore.reports.results import Results, Run
+from fedcore.reports.style import look
+
+POINTS = 90  # of a curve, at most; denser at its start
+AXES = {
+    "rounds": "communication rounds",
+    "up": "bytes sent up, all clients",
+    "bytes": "bytes sent up and down, all clients",
+    "seconds": "CPU seconds of all clients and the server",
+    "epsilon": "ε spent",
+}
+
+
+def groups(plan: Path) -> list[dict[str, Any]]:
+    """Return the runs of a paper by experiment and problem.
+
+    Each has its measures, and its runs: name, cell, looks, the values on every axis, and for every
+    measure the median, the smallest and the largest of the repeats.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    results = Results(plan)
+    for run in results.runs():
+        entry = found.setdefault(
+            (run.experiment, run.problem),
+            {"experiment": run.experiment, "label": run.label, "status": run.status, "runs": []},
+        )
+        entry["runs"].append(_curves(run))
+    return [{**entry, "measures": _measures(entry["runs"])} for entry in found.values()]
+
+
+def script(groups: list[dict[str, Any]]) -> str:
+    """Return a script that gives a page the data, as pages from a file system cannot read files."""
+    return f"window.CURVES = {json.dumps(groups, separators=(',', ':'), allow_nan=False)};\n"
+
+
+def _curves(run: Run) -> dict[str, Any]:
+    kept = _kept(run["iteration"].shape[1])
+    metrics = [name for name in run.history.units if name in run.history.columns]
+    measures = [n for n in metrics if run[n].dtype.kind == "f" and n not in ("epsilon", "diverged")]
+    paint = look(run.algorithm)
+    name = run.algorithm + ("" if run.variant == "default" else f", {run.variant}")
+    return {
+        "name": name,
+        "cell": f"{run.experiment}/{run.algorithm}/{run.problem}-{run.variant}",
+        "colour": paint["colour"],
+        "dash": run.variant != "default",
+        "x": {axis: _numbers(x[kept]) for axis, x in _axes(run).items()},
+        "y": {measure: _spread(run[measure][:, kept]) for measure in measures},
+        "units": {measure: list(run.history.units[measure]) for measure in measures},
+    }
+
+
+def _axes(run: Run) -> dict[str, np.ndarray]:
+    """Return the axes that a run has, as medians of its repeats."""
+    there = np.where(run["iteration"] >= 0, 1.0, np.nan)
+    columns: Mapping[str, np.ndarray] = {
+        "rounds": run["round"],
+        "up": run["bytes_up"],
+        "bytes": run["bytes_up"] + run["bytes_down"],
+    }
+    found = {axis: _median(there * column) for axis, column in columns.items()}
+    try:
+        found["seconds"] = _median(run.seconds)
+    except HistoryError:  # a history from elsewhere
+        pass
+    if "epsilon" in run.history.columns:
+        found["epsilon"] = _median(there * run["epsilon"])
+    return found
+
+
+def _kept(records: int) -> np.ndarray:
+    """Return the records that are shown: the first ones, and fewer and fewer of the later."""
+    return np.unique(np.geomspace(1, records, POINTS).astype(int) - 1)
+
+
+def _spread(values: np.ndarray) -> dict[str, list[float | None]]:
+    found = {"median": _numbers(_median(values))}
+    if len(values) > 1:
+        with np.errstate(invalid="ignore"):
+            found["low"] = _numbers(np.fmin.reduce(values))
+            found["high"] = _numbers(np.fmax.reduce(values))
+    return found
+
+
+def _median(values: np.ndarray) -> np.ndarray:
+    """Return the median over the repeats that have a value; NaN where none has."""
+    some = ~np.isnan(values).all(axis=0)
+    found = np.full(values.shape[1], np.nan)
+    found[some] = np.nanmedian(values[:, some], axis=0)
+    return found
+
+
+def _numbers(values: np.ndarray) -> list[float | None]:
+    """Return five digits of every number; None for what is not finite."""
+    return [float(f"{x:.5g}") if np.isfinite(x) else None for x in values.tolist()]
+
+
+def _measures(runs: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the measures of some run that has a value, with their units."""
+    found = {}
+    for run in runs:
+        for name, (units, text) in run.pop("units").items():
+            if any(value is not None for value in run["y"][name]["median"]):
+                found[name] = f"{name}: {text} ({units})"
+    return found
