@@ -34,6 +34,7 @@ def environment() -> Environment:
         "slug": model.slug, "number": number, "markdown": notebooks.rendered,
         "readings": model.readings,
     }  # fmt: skip
+    made.policies["json.dumps_kwargs"] = {"sort_keys": False}
     return made
 
 

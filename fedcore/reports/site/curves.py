@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,14 @@ from fedcore.reports.results import Results, Run
 from fedcore.reports.style import look
 
 POINTS = 90  # of a curve, at most; denser at its start
+DASHES = (
+    "solid",
+    "dash",
+    "dot",
+    "dashdot",
+    "longdash",
+    "longdashdot",
+)  # of an algorithm's variants
 AXES = {
     "rounds": "communication rounds",
     "up": "bytes sent up, all clients",
@@ -36,8 +44,13 @@ def groups(plan: Path) -> list[dict[str, Any]]:
             (run.experiment, run.problem),
             {"experiment": run.experiment, "label": run.label, "status": run.status, "runs": []},
         )
-        entry["runs"].append(_curves(run))
-    return [{**entry, "measures": _measures(entry["runs"])} for entry in found.values()]
+        alike = [other for other in entry["runs"] if other["algorithm"] == run.algorithm]
+        entry["runs"].append(_curves(run) | {"dash": DASHES[len(alike) % len(DASHES)]})
+    experiments = results.plan["experiments"]
+    return [
+        {**entry, "measures": _measures(entry["runs"], experiments[entry["experiment"]]["metrics"])}
+        for entry in found.values()
+    ]
 
 
 def script(groups: list[dict[str, Any]]) -> str:
@@ -52,10 +65,10 @@ def _curves(run: Run) -> dict[str, Any]:
     paint = look(run.algorithm)
     name = run.algorithm + ("" if run.variant == "default" else f", {run.variant}")
     return {
+        "algorithm": run.algorithm,
         "name": name,
         "cell": f"{run.experiment}/{run.algorithm}/{run.problem}-{run.variant}",
         "colour": paint["colour"],
-        "dash": run.variant != "default",
         "x": {axis: _numbers(x[kept]) for axis, x in _axes(run).items()},
         "y": {measure: _spread(run[measure][:, kept]) for measure in measures},
         "units": {measure: list(run.history.units[measure]) for measure in measures},
@@ -107,11 +120,12 @@ def _numbers(values: np.ndarray) -> list[float | None]:
     return [float(f"{x:.5g}") if np.isfinite(x) else None for x in values.tolist()]
 
 
-def _measures(runs: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the measures of some run that has a value, with their units."""
-    found = {}
+def _measures(runs: list[dict[str, Any]], first: Sequence[str]) -> dict[str, str]:
+    """Return the measures of which some run has a value, with their units, these first."""
+    found: dict[str, str] = {}
     for run in runs:
         for name, (units, text) in run.pop("units").items():
             if any(value is not None for value in run["y"][name]["median"]):
                 found[name] = f"{name}: {text} ({units})"
-    return found
+    order = [name for name in first if name in found]
+    return {name: found[name] for name in [*order, *sorted(found.keys() - set(order))]}

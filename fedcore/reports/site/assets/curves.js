@@ -19,7 +19,7 @@ const traces = (group, measure, axis) =>
     const x = run.x[axis];
     const y = run.y[measure];
     if (!x || !y) return [];
-    const line = { color: run.colour, width: 2, dash: run.dash ? "dash" : "solid" };
+    const line = { color: run.colour, width: 2, dash: run.dash };
     const shared = { legendgroup: run.cell, connectgaps: true, x };
     const band = y.low && [
       { ...shared, y: y.low, mode: "lines", line: { width: 0 }, showlegend: false, hoverinfo: "skip" },
@@ -33,9 +33,18 @@ const traces = (group, measure, axis) =>
     return [...(band || []), curve];
   });
 
-const draw = () => {
+// A measure that falls by orders of magnitude is shown on a logarithmic axis.
+const steep = (group, measure) => {
+  const values = group.runs.flatMap((run) => run.y[measure]?.median ?? []).filter((v) => v > 0);
+  return Math.max(...values) > 30 * Math.min(...values);
+};
+
+const draw = (event) => {
   const group = groups[form.group.value];
   fill(form.measure, Object.entries(group.measures));
+  if (!["axis", "logx", "logy"].includes(event?.target.name)) {
+    form.logy.checked = steep(group, form.measure.value);
+  }
   const there = Object.keys(window.AXES).filter((axis) => group.runs.some((run) => run.x[axis]));
   fill(form.axis, there.map((axis) => [axis, window.AXES[axis]]));
   const ink = getComputedStyle(document.body).color;
@@ -64,5 +73,5 @@ const draw = () => {
 fill(form.group, groups.map((group, i) => [String(i), `${group.experiment}: ${group.label}`]));
 form.addEventListener("change", draw);
 form.addEventListener("submit", (event) => event.preventDefault());
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
 draw();
