@@ -21,6 +21,9 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+# A bar in the place of Snakemake's thousands of lines, which are in .snakemake/log/. QUIET= shows all.
+QUIET ?= $(if $(filter -n --dry-run --dryrun,$(SNAKEMAKE_ARGS)),,--quiet all)
+
 .PHONY: help env deep quickstart reproduce test test-kernels lint bench report verdicts restore architecture lock clean distclean
 
 help: ## list the targets and variables
@@ -29,14 +32,14 @@ help: ## list the targets and variables
 	@echo "  CORES=$(CORES)  PYTHON=a Python 3.11 or later  SNAKEMAKE_ARGS='--dry-run'  PYTEST_ARGS='-k faps'"
 
 quickstart: $(READY) ## every experiment at small size, on stand-in data, without a network
-	$(IN_ENV) snakemake --cores $(CORES) --configfile config/quick.yaml $(SNAKEMAKE_ARGS)
+	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) --configfile config/quick.yaml $(SNAKEMAKE_ARGS)
 	@echo
 	@echo "Results of the quick run are in results/quick/:"
 	@ls -1 results/quick 2>/dev/null | sed 's/^/  /'
 	@echo "Open results/quick/report/index.html in a browser; 'make reproduce' is the papers' size."
 
 reproduce: $(READY) ## every experiment of the five papers at the papers' size
-	$(IN_ENV) snakemake --cores $(CORES) $(SNAKEMAKE_ARGS)
+	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) $(SNAKEMAKE_ARGS)
 
 test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the numerical ones twice
 	$(IN_ENV) $(ONE_THREAD) pytest -n $(CORES) $(PYTEST_ARGS)

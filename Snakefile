@@ -43,12 +43,15 @@ for paper in PLAN.papers:
 
 onstart:
     say_what_it_takes(workflow.dag)
+    show_progress(workflow.dag)
     remove_left_overs(Path(".snakemake"), [Path(RESULTS), Path(CLIENTS)], [Path(RAW)])
 
 
 onsuccess:
+    end_progress()
     summarise_verdicts()
 
 
 onerror:
+    end_progress(workflow.dag)
     summarise_verdicts()

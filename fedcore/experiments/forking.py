@@ -39,6 +39,12 @@ THREADS = (
 # Snakemake runs jobs from several threads. A process that starts asks for the status of all others,
 # which only one thread can read.
 LOCK = threading.Lock()
+_RUNNING: set[str] = set()  # logs of the jobs that run now
+
+
+def running() -> list[str]:
+    """Return names of the jobs that run now: the last parts of their logs' paths."""
+    return ["/".join(log.removesuffix(".log").split("/")[-2:]) for log in list(_RUNNING)]
 
 
 class JobError(FedcoreError):
@@ -76,8 +82,10 @@ def run(
             target=_job, args=(os.getcwd(), log, benchmark, threads, task, args, options)
         )
         process.start()
+        _RUNNING.add(log)
     connection.wait([process.sentinel])
     with LOCK:
+        _RUNNING.discard(log)
         process.join()
     code = process.exitcode or 0
     if code:

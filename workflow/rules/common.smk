@@ -2,13 +2,15 @@
 
 import os
 import sys
+import time
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.settings.enums import Quietness
 from tqdm import tqdm
 
 from fedcore import datasets
-from fedcore.experiments import build, expectation, forking
+from fedcore.experiments import build, expectation, forking, progress
 from fedcore.experiments.cell import run_cell
 from fedcore.experiments.plan import load_plan
 from fedcore.files import checksums
@@ -115,6 +117,24 @@ def say_what_it_takes(dag):
         print(expectation.sentence(found, workflow.cores or 1), file=sys.stderr)
 
 
+BARS = []  # of a run with --quiet all
+
+
+def show_progress(dag):
+    """Show a bar where Snakemake has been asked to be quiet."""
+    if Quietness.ALL in (workflow.output_settings.quiet or ()):
+        BARS.append((time.time(), progress.Bar(lambda: len(list(dag.needrun_jobs())))))
+        BARS[0][1].start()
+
+
+def end_progress(dag=None):
+    """End the bar; with the jobs of a run that failed, print the ends of their logs."""
+    for since, bar in BARS:
+        bar.end()
+        logs = [log for job in dag.needrun_jobs() for log in job.log] if dag else []
+        print(progress.failures(logs, since), end="\n" if dag else "", file=sys.stderr)
+
+
 def cell_of(wildcards):
     return CELLS["{paper}/{experiment}/{algorithm}/{cell}".format(**wildcards)]
 
@@ -187,5 +207,7 @@ def summarise_verdicts():
             before = min(files[paper].stat().st_mtime for paper in papers) - 1
             os.utime(table, (before, before))
         print(verdict_pages.summary(verdict_pages.read(table)))
+        if (page := Path(RESULTS, "report", "index.html")).is_file() and not behind:
+            print(f"To look at: {page.absolute()}")
     except FedcoreError as error:
         print(f"Error: {error}", file=sys.stderr)

@@ -18,7 +18,8 @@ from fedcore.reports.site import curves, model, notebooks
 from fedcore.reports.verdicts import CHECKS, VERDICTS
 
 ASSETS = Path(__file__).parent / "assets"
-MEANINGS = {**{name: "a check of this software." for name in CHECKS.values()}, **VERDICTS}
+OF_CHECKS = {name: "a check of this software." for name in CHECKS.values() if name not in VERDICTS}
+MEANINGS = VERDICTS | OF_CHECKS
 
 
 def environment() -> Environment:
