@@ -145,13 +145,25 @@ def last(column: str) -> Callable[[Run], np.ndarray]:
     return lambda run: run.last(column)
 
 
+def _found(plan: Path) -> Path:
+    """Return where a plan is: as given, or from the folder above, or that of the quick run."""
+    quick = Path(*("results/quick" if part == "results" else part for part in plan.parts))
+    for path in (plan, quick):
+        for found in (path, Path("..") / path):
+            if found.is_file():
+                return found
+    return plan
+
+
 class Results:
     """Histories of one paper; each is read when it is first used.
 
     Parameters
     ----------
     plan : path-like
-        File ``<results>/plans/<paper>.json``; the histories lie in ``<results>/histories``.
+        File ``<results>/plans/<paper>.json``; the histories lie in ``<results>/histories``. For a
+        notebook that is opened by hand, a relative path is also looked for in the folder above, and
+        in ``results/quick`` where ``results`` has none.
 
     Attributes
     ----------
@@ -160,6 +172,7 @@ class Results:
     """
 
     def __init__(self, plan: str | os.PathLike[str]) -> None:
+        plan = _found(Path(plan))
         checksums.require(plan, "plan")
         try:
             self.plan: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))

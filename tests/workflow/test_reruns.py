@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 
 import pytest
 
@@ -218,3 +219,24 @@ def test_two_runs_from_scratch_give_the_same_bytes(first_run, fresh):
     assert set(once) == set(again)
     assert [name for name in once if once[name] != again[name]] == []
     assert {name.rpartition(".")[2] for name in once} == {"h5", "tsv", "md", "png", "pdf", "json"}
+
+
+@pytest.mark.parametrize("folder", ["results", "results/quick"])
+@pytest.mark.parametrize("start", [".", "notebooks"])
+def test_a_notebook_opened_by_hand_finds_the_results(done, folder, start):
+    """From the checkout or from notebooks/, on the full run or else on the quick one."""
+    made = done.root / "results/tiny"
+    for part in ("plans", "histories", "seconds", "tables"):
+        shutil.copytree(made / part, done.root / folder / part, dirs_exist_ok=True)
+    shutil.rmtree(made)
+    code = (
+        f"import os; os.chdir({start!r})\n"
+        "from fedcore.reports.results import Results\n"
+        "results = Results('results/plans/tiny.json')\n"
+        "name = next(iter(results.plan['tables']))\n"
+        "print(len(list(results.runs())), results.tables, len(results.rows(name)))"
+    )
+    found = done.python("-c", code)
+    assert found.returncode == 0, found.stderr
+    count, tables, _ = found.stdout.split()
+    assert count == "6" and tables.endswith(f"{folder}/tables/tiny")
