@@ -65,7 +65,7 @@ def dead_links(folder: Path) -> list[str]:
     for path, page in pages.items():
         for link in page.links:
             name, _, anchor = unquote(link).partition("#")
-            if re.match(r"[a-z]+:", link):
+            if re.match(r"[a-z]+:", link):  # pictures that stand in the page themselves
                 assert not link.startswith(("http:", "https:")), f"{path} needs a network: {link}"
                 continue
             target = (path.parent / name).resolve() if name else path.resolve()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from fedcore.history import History
 from fedcore.reports import verdict_pages
 from fedcore.reports.site import build, curves, model, notebooks
 
+ROOT = Path(__file__).parents[2]
 CLAIM = 'say "<b>x</b>" & more'
 
 
@@ -103,6 +105,20 @@ def test_curves_are_medians_with_all_repeats_between_the_bands(first_run):
     assert any("low" in y for run in shown.values() for y in run["y"].values())
     long = curves._kept(10_000)
     assert len(long) <= curves.POINTS and long[0] == 0 and long[-1] == 9_999
+
+
+def test_formulas_are_pictures_with_their_source():
+    shown = notebooks.rendered(r"*a* $\|x_i\|_2 < \sigma_k$ 5 $, 6 $ and $\nosuchthing{$ b_i")
+    assert shown.count('<img class="tex"') == 1 and "<em>a</em>" in shown
+    assert r'alt="\|x_i\|_2 &lt; \sigma_k"' in shown and "vertical-align:-" in shown
+    assert r"<code>\nosuchthing{</code>" in shown and "5 $, 6 $ and" in shown
+
+
+def test_the_formulas_of_all_notebooks_can_be_drawn():
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for part in notebooks.parts(path):
+            for source in re.findall(r"<code>(.*?)</code>", part.text):
+                assert "\\" not in source and "^" not in source, f"{path.name}: {source}"
 
 
 def test_readings_are_told_apart():

@@ -11,6 +11,8 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from fedcore.reports.site import formulas
+
 TEXT = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
@@ -27,8 +29,8 @@ class Part:
 
 
 def rendered(markdown: str) -> Markup:
-    """Return Markdown as HTML; HTML inside it is shown, not obeyed."""
-    return Markup(TEXT.render(markdown))
+    """Return Markdown as HTML with its formulas; HTML inside it is shown, not obeyed."""
+    return Markup(formulas.drawn(markdown, TEXT.render))
 
 
 def parts(path: Path) -> list[Part]:
