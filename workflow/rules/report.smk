@@ -10,7 +10,6 @@ rule report:
     log:
         f"{RESULTS}/logs/report.log",
     params:
-        results=RESULTS,
         claims="config/claims",
         surrogates=PLAN.config["surrogates"],
         command="snakemake --cores 1" + " --configfile config/quick.yaml" * PLAN.config["quick"],
