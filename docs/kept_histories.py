@@ -140,6 +140,8 @@ def main() -> None:
             print(f"{len(restored)} histories restored")
     except FedcoreError as error:
         raise SystemExit(str(error)) from None
+    except subprocess.CalledProcessError:
+        raise SystemExit("Snakemake has failed; it says why above") from None
 
 
 if __name__ == "__main__":
