@@ -34,7 +34,7 @@ CLAIMS = "claims"  # folder beside that of the papers
 # Columns that name the runs in tables; `reports.results.Run.rows` gives them beside the tags.
 NAMED = {"experiment", "problem", "status", "algorithm", "variant", "repeat"}
 # Names of rules: a paper of this name could not be a target of Snakemake.
-TARGETS = ("all", "fetch", "problem", "plan", "verdicts", "summary")
+TARGETS = ("all", "fetch", "problem", "plan", "verdicts", "summary", "report")
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ BUGS = {
     "notebook_tiny": ("notebooks/tiny.ipynb", ""),
     "verdicts": ("fedcore/reports/verdicts.py", "def judge(*args, **options):"),
     "summary": ("workflow/scripts/summary.py", ""),
+    "report": ("workflow/scripts/report.py", ""),
 }
 
 
@@ -111,12 +112,12 @@ def test_whatever_is_damaged_is_made_again_though_its_time_says_nothing(first_ru
 
 def test_one_deleted_figure(done):
     (done.root / "results/tiny/figures/tiny/ends.png").unlink()
-    assert set(done.planned().values()) == {"notebook_tiny"}
+    assert set(done.planned().values()) == {"notebook_tiny", "report"}
 
 
 def test_a_combined_table_that_a_killed_run_did_not_write(done):
     (done.root / "results/tiny/verdicts.tsv").unlink()
-    assert done.planned() == {"verdicts.tsv": "summary"}
+    assert done.planned() == {"verdicts.tsv": "summary", "report/index.html": "report"}
 
 
 def test_one_file_of_a_fresh_checkout(fresh):
@@ -168,7 +169,7 @@ def test_a_paper_of_which_nothing_can_run_has_verdicts_alone(fresh):
     assert "Not run: tiny/easy, tiny/other, tiny/little, tiny/faces. it is left out" in run.text
     results = fresh.root / "results/tiny"
     made = {str(file.relative_to(results)) for file in results.glob("*/tiny*")}
-    assert made == {"verdicts/tiny.tsv", "verdicts/tiny.md", "plans/tiny.json"}
+    assert made == {"verdicts/tiny.tsv", "verdicts/tiny.md", "plans/tiny.json", "report/tiny"}
     lines = (results / "verdicts/tiny.tsv").read_text().splitlines()[1:]
     assert lines and all("not run" in line or "not comparable" in line for line in lines)
 
@@ -204,6 +205,7 @@ def test_two_papers_of_which_one_fails(done):
         ("2024smith", "take letters, digits and underscores, a letter first"),
         ("class", "take letters, digits and underscores, a letter first"),
         ("verdicts", "is a rule of the workflow: take another name"),
+        ("report", "is a rule of the workflow: take another name"),
         ("run_local", "is a rule of the workflow: take another name"),
     ],
 )

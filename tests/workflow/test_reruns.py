@@ -96,7 +96,7 @@ def test_code_that_the_paper_does_not_use(done):
     assert done.planned() == {}
 
 
-TABLES = {"tables_tiny", "notebook_tiny", "verdicts", "summary"}
+TABLES = {"tables_tiny", "notebook_tiny", "verdicts", "summary", "report"}
 
 
 @pytest.mark.parametrize("module", ["papers/tiny", "report", "results", "tables"])
@@ -110,7 +110,7 @@ def test_what_only_draws_is_no_part_of_tables_and_verdicts(done):
     done.append("fedcore/reports/plotting.py", "\nEDITED = True\n")
     done.edit("fedcore/reports/style.py", '"black": "#000000"', '"black": "#111111"')
     done.edit("notebooks/tiny.ipynb", '\\"o\\"', '\\"s\\"')
-    assert set(done.planned().values()) == {"notebook_tiny"}
+    assert set(done.planned().values()) == {"notebook_tiny", "report"}
 
 
 def test_comments_and_docstrings_run_nothing(done):
@@ -185,7 +185,7 @@ def test_words_run_no_cell(done):
 
 def test_what_a_paper_prints_is_part_of_its_verdicts_alone(done):
     done.edit("config/claims/tiny.yaml", "noise of 1e-3", "noise of 0.001")
-    assert set(done.planned().values()) == {"verdicts", "summary"}
+    assert set(done.planned().values()) == {"verdicts", "summary", "report"}
 
 
 def test_defaults_of_a_problem_leave_its_data_alone(done):
