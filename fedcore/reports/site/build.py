@@ -116,7 +116,7 @@ def _pages(
         page("runs.html.j2", f"{paper.name}/runs.html", paper=paper)
         for verdict in paper.verdicts:
             item = paper.item(verdict)
-            departures = paper.departures(item.get("departures", []))
+            departures = paper.departures(item)
             page(
                 "claim.html.j2", f"{paper.name}/{verdict.id}.html", paper=paper, verdict=verdict,
                 item=item, departures=departures,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -196,9 +196,10 @@ class Paper:
         items = (*self.claimed["claims"], *self.claimed["software"])
         return next(item for item in items if item["id"] == verdict.id)
 
-    def departures(self, names: Sequence[str]) -> list[Mapping[str, Any]]:
-        """Return departures with their grounds and passages."""
-        return [self.claimed["departures"][name] for name in names]
+    def departures(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return the departures of all readings of an item, with their grounds and passages."""
+        names = [n for reading in (item, *item["readings"]) for n in reading["departures"]]
+        return [self.claimed["departures"][name] for name in dict.fromkeys(names)]
 
     def _shown(self, kind: str, ending: str) -> list[Shown]:
         named = {} if self.plan is None else self.plan[kind]
