@@ -44,7 +44,8 @@ def build(
         Either ``generator`` and its ``params``, or ``dataset``, ``options``, ``first`` (number of
         leading samples), ``scale``, ``standardise``, ``precision``, ``partition`` and, for
         classification, ``held_out``. With ``gram``, the sum of the clients' Gram matrices is
-        computed, too.
+        computed, too. With ``lost``, that many of the last clients take no part, and the exact
+        answer stays that of all.
     raw : str
         Folder of the raw data files.
     seed : int
@@ -66,6 +67,8 @@ def build(
     key = (name_key(name),) if draw is None else (name_key(name), draw)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
     problem: Problem = _kind(spec).make(name, spec, rng, raw=raw, surrogate=surrogate)
+    if spec.get("lost"):
+        problem = problem.without_last(spec["lost"])
     if spec.get("gram"):
         problem.clients.gram = gram_matrix(problem.clients)
     return problem

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcore import algorithms, metrics
-from fedcore.config import claims
+from fedcore.config import arena, claims
 from fedcore.config.schemas import check
 from fedcore.config.short_forms import merge, require_written_out, written_out
 from fedcore.config.strict_yaml import read_yaml
@@ -137,6 +137,11 @@ class Plan:
             if f"{cell.paper}/{cell.problem}" not in self.unavailable
             and cell.experiment not in self.left_out_of(cell.paper)
         }
+
+    @property
+    def judged(self) -> list[str]:
+        """Papers whose printed items get verdicts; the others are studies of one's own."""
+        return [paper for paper, settings in self.papers.items() if settings["judged"]]
 
     def cells_of(self, paper: str) -> list[Cell]:
         """Return the cells of one paper."""
@@ -290,14 +295,15 @@ def load_plan(
     """
     checked = check(config, "config", "the configuration")
     plan = Plan(checked, {}, printed=papers.parent / CLAIMS)
-    known = sorted(file.stem for file in papers.glob("*.yaml"))
+    files = _files(papers)
+    known = list(files)
     _check_names(checked["overrides"], known, "overrides of an unknown paper")
     for paper in checked.get("papers", known):
         _check_name(paper)
         _check_names([paper], known, "papers: unknown paper")
         changes = checked["overrides"].get(paper, {})
-        plan.papers[paper] = _read_paper(papers / f"{paper}.yaml", changes, checked["quick"])
-        if check_claims:
+        plan.papers[paper] = _read_paper(files[paper], changes, checked["quick"])
+        if check_claims and plan.papers[paper]["judged"]:
             plan.claims_of(paper)
     plan.unavailable.update(_left_out(plan, known))
     plan.unavailable.update(_without_package(plan))
@@ -306,9 +312,19 @@ def load_plan(
     return plan
 
 
+def _files(papers: Path) -> dict[str, Path]:
+    """Return the papers' files by name, and last the arena's, which stands beside their folder."""
+    files = {file.stem: file for file in sorted(papers.glob("*.yaml"))}
+    contest = papers.parent / f"{arena.NAME}.yaml"
+    return files | ({arena.NAME: contest} if contest.is_file() else {})
+
+
 def _read_paper(path: Path, changes: Mapping[str, Any], quick: bool) -> dict[str, Any]:
     """Read and check a paper file, and merge the configuration's overrides into it."""
-    short = check(read_yaml(path), "paper", str(path))
+    short = read_yaml(path)
+    if path.stem == arena.NAME:
+        short = arena.written_as_paper(check(short, "arena", str(path)), str(path))
+    short = check(short, "paper", str(path))
     settings = written_out(short, str(path), quick=quick)
     # The other size is checked, too, so that a mistake in it is found before it is run.
     _check_paper(written_out(short, str(path), quick=not quick), str(path))

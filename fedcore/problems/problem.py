@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
 
+from fedcore.errors import InputError
 from fedcore.linalg import column_space, triangular_factor
 from fedcore.problems.clients import Clients, require_alike
 from fedcore.problems.regression import Truth
@@ -111,6 +113,33 @@ class Problem:
     def n_features(self) -> int:
         """Columns of every client's matrix."""
         return self.clients.n_features
+
+    def without_last(self, number: int) -> Problem:
+        """Return the problem of the other clients, whose exact answer stays that of all.
+
+        Parameters
+        ----------
+        number : int
+            Of the last clients that are left out.
+
+        Raises
+        ------
+        InputError
+            When no client would be left, or clients learn from labels.
+        """
+        if self.truth is not None or self.held_out is not None:
+            raise InputError(f"problem {self.name}: only unlabelled clients can be lost")
+        if not 0 < number < len(self.clients):
+            raise InputError(
+                f"problem {self.name}: {number} clients cannot be lost of {len(self.clients)}"
+            )
+        reduction = self.clients.reduction
+        if reduction is not None:
+            reduction = replace(reduction, samples=reduction.samples[:-number])
+        clients = Clients(list(self.clients)[:-number], reduction=reduction)
+        left = Problem(self.name, clients, self.status, self.note)
+        left.reference = self.reference
+        return left
 
     def exact_loss(self, v: np.ndarray) -> float:
         """Return ``min_U ½‖S − U Vᵀ‖²_F = ½‖S (I − Q Qᵀ)‖²_F``, Q a basis of range(V).

@@ -172,17 +172,18 @@ def tables_of(wildcards):
 def products(paper):
     """Every file of a paper, for its target. If a failed job has removed an intermediate file whose
     products exist, Snakemake makes the file again only if a target names it."""
-    judged = [f"{RESULTS}/verdicts/{paper}.{kind}" for kind in ("tsv", "md")]
-    judged.append(f"{RESULTS}/plans/{paper}.json")
+    files = [f"{RESULTS}/plans/{paper}.json"]
+    if paper in PLAN.judged:
+        files += [f"{RESULTS}/verdicts/{paper}.{kind}" for kind in ("tsv", "md")]
     if paper not in DRAWN:
-        return judged
+        return files
     cells = PLAN.cells_of(paper)
     return [
         *sorted({f"{CLIENTS}/{paper}/{cell.problem}.h5" for cell in cells}),
         *(f"{RESULTS}/histories/{cell.path}.h5" for cell in cells),
         f"{RESULTS}/notebooks/{paper}.ipynb",
-        *(file for files in drawn(paper, PLAN.papers[paper]).values() for file in files),
-        *judged,
+        *(file for kind in drawn(paper, PLAN.papers[paper]).values() for file in kind),
+        *files,
     ]
 
 
@@ -193,7 +194,7 @@ def summarise_verdicts():
     unfinished = list(workflow.dag.needrun_jobs())
     behind = [job.wildcards.paper for job in unfinished if job.rule.name == "verdicts"]
     table = Path(RESULTS, "verdicts.tsv")
-    files = {paper: Path(RESULTS, "verdicts", f"{paper}.tsv") for paper in PLAN.papers}
+    files = {paper: Path(RESULTS, "verdicts", f"{paper}.tsv") for paper in PLAN.judged}
     papers = [p for p, file in files.items() if file.is_file() and p not in behind]
     made = {job.rule.name for job in workflow.dag.jobs} - {job.rule.name for job in unfinished}
     if behind:

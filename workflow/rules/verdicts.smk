@@ -25,7 +25,7 @@ rule verdicts:
 
 rule summary:
     input:
-        expand(f"{RESULTS}/verdicts/{{paper}}.tsv", paper=PLAN.papers),
+        expand(f"{RESULTS}/verdicts/{{paper}}.tsv", paper=PLAN.judged),
     output:
         tsv=f"{RESULTS}/verdicts.tsv",
         markdown=f"{RESULTS}/verdicts.md",
@@ -33,7 +33,7 @@ rule summary:
         f"{RESULTS}/logs/summary.log",
     localrule: True
     params:
-        papers=list(PLAN.papers),
+        papers=PLAN.judged,
         code=fingerprint("fedcore.reports.verdict_pages"),
     script:
         "../scripts/summary.py"

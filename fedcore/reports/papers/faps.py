@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.algorithms import faps, local_power
+from fedcore.algorithms import faps
 from fedcore.history import History
 from fedcore.reports.papers.faps_claims import (
     FROM_Z,
@@ -42,6 +42,7 @@ from fedcore.reports.summaries import (
     summarise,
     without,
 )
+from fedcore.reports.work import products
 
 # ``kkt``, ‖P⊥ AAᵀZ‖_F ≤ 1e−4 ‖A‖₂², explains the printed errors of the synthetic problems.
 # ``scaled``, ‖P⊥ AAᵀZ‖_F ≤ 5e−6 ‖A‖_F², explains those of the images. ``rule27`` is the paper's
@@ -177,29 +178,6 @@ def amplification(results: Results) -> Rows:
             )
         )
     return rows
-
-
-def products(run: Run, history: History) -> np.ndarray:
-    """Return the number of products of AᵢAᵢᵀ with a block per client so far.
-
-    Parameters
-    ----------
-    run : Run
-    history : History
-        Of the run, or of its twins.
-
-    Returns
-    -------
-    ndarray of shape (repeats, records)
-    """
-    rounds = history["round"]
-    if "inner_products" in history.columns:  # FAPS counts them itself, over all clients
-        return history["inner_products"] / run.data["n_clients"]
-    if run.algorithm == "local_power":
-        steps = [local_power.steps_of(run.params, k) for k in range(1, int(np.nanmax(rounds)) + 1)]
-        made = np.cumsum([0.0, *steps])
-        return np.interp(rounds, np.arange(len(made)), made)
-    return rounds
 
 
 def rates(results: Results) -> Rows:

@@ -125,6 +125,8 @@ def _pages(
             data = curves.script(curves.groups(paper.plan_file))
             (own / "curves.js").write_text(data, encoding="utf-8")
             page("curves.html.j2", f"{paper.name}/curves.html", paper=paper, axes=curves.AXES)
+            if not paper.judged:
+                page("compare.html.j2", f"{paper.name}/compare.html", paper=paper, axes=curves.AXES)
         if paper.notebook is not None:
             _notebook(page, folder, paper, paper.notebook)
 

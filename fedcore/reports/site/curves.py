@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from fedcore import algorithms
 from fedcore.errors import HistoryError
 from fedcore.reports.results import Results, Run
 from fedcore.reports.style import look
+from fedcore.reports.work import products
 
 POINTS = 90  # of a curve, at most; denser at its start
 DASHES = (
@@ -26,6 +28,7 @@ AXES = {
     "rounds": "communication rounds",
     "up": "bytes sent up, all clients",
     "bytes": "bytes sent up and down, all clients",
+    "steps": "products of a client with its data",
     "seconds": "CPU seconds of all clients and the server",
     "epsilon": "ε spent",
 }
@@ -66,7 +69,8 @@ def _curves(run: Run) -> dict[str, Any]:
     name = run.algorithm + ("" if run.variant == "default" else f", {run.variant}")
     return {
         "algorithm": run.algorithm,
-        "name": name,
+        "name": run.tags.get("method") or name,
+        "epsilon": getattr(run.params, "epsilon", None),
         "cell": f"{run.experiment}/{run.algorithm}/{run.problem}-{run.variant}",
         "colour": paint["colour"],
         "x": {axis: _numbers(x[kept]) for axis, x in _axes(run).items()},
@@ -83,6 +87,8 @@ def _axes(run: Run) -> dict[str, np.ndarray]:
         "up": run["bytes_up"],
         "bytes": run["bytes_up"] + run["bytes_down"],
     }
+    if not algorithms.get(run.algorithm).task.labelled:  # a step of a network is no product
+        columns = {**columns, "steps": products(run, run.history)}
     found = {axis: _median(there * column) for axis, column in columns.items()}
     try:
         found["seconds"] = _median(run.seconds)

@@ -76,6 +76,8 @@ class Paper:
 
     Attributes
     ----------
+    judged : bool
+        False for a study of one's own, of which nothing is printed.
     verdicts : list of Verdict
     plan : dict or None
         None for a paper of which nothing was run.
@@ -84,8 +86,12 @@ class Paper:
 
     def __init__(self, results: Path, name: str, claims: Path) -> None:
         self.name, self._results = name, results
-        self.verdicts = verdict_pages.read(results / "verdicts" / f"{name}.tsv")
-        self.claimed = claims_files.read(claims / f"{name}.yaml")
+        judged = results / "verdicts" / f"{name}.tsv"
+        self.judged = judged.is_file()
+        self.verdicts = verdict_pages.read(judged) if self.judged else []
+        self.claimed: dict[str, Any] = (
+            claims_files.read(claims / f"{name}.yaml") if self.judged else {"tables": {}}
+        )
         self.plan_file = results / "plans" / f"{name}.json"
         there = self.plan_file.is_file()
         text = self.plan_file.read_text(encoding="utf-8") if there else None
@@ -223,6 +229,8 @@ def readings(reason: str) -> list[str]:
 
 
 def papers(results: Path, claims: Path) -> list[Paper]:
-    """Return all papers that have verdicts in a folder of results."""
-    files = verdict_pages.files_in(results / "verdicts")
-    return [Paper(results, file.stem, claims) for file in files]
+    """Return all papers that have verdicts in a folder of results, then studies that have none."""
+    names = [file.stem for file in verdict_pages.files_in(results / "verdicts")]
+    plans = [file.stem for file in sorted((results / "plans").glob("*.json"))]
+    found = [Paper(results, name, claims) for name in dict.fromkeys([*names, *plans])]
+    return [paper for paper in found if paper.judged or not (paper.plan or {}).get("judged", True)]

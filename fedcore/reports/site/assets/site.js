@@ -10,7 +10,7 @@ const value = (row, column) => {
 const compare = (a, b) =>
   typeof a === typeof b ? (a < b ? -1 : a > b ? 1 : 0) : typeof a === "number" ? -1 : 1;
 
-for (const table of document.querySelectorAll("table.sortable")) {
+const makeSortable = (table) => {
   table.querySelectorAll("thead th").forEach((head, column) => {
     head.tabIndex = 0;
     const sort = () => {
@@ -24,7 +24,9 @@ for (const table of document.querySelectorAll("table.sortable")) {
     head.addEventListener("click", sort);
     head.addEventListener("keydown", (event) => event.key === "Enter" && sort());
   });
-}
+};
+window.makeSortable = makeSortable; // for tables whose columns a script makes
+document.querySelectorAll("table.sortable").forEach(makeSortable);
 
 // A list of verdicts hides the rows of all others, and headings without rows.
 for (const list of document.querySelectorAll("select[data-filter]")) {

@@ -1,0 +1,35 @@
+"""What a run costs its clients: their products with the data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedcore.algorithms import local_power
+from fedcore.history import History
+from fedcore.reports.results import Run
+
+
+def products(run: Run, history: History) -> np.ndarray:
+    """Return the number of products of AᵢAᵢᵀ with a block per client so far.
+
+    A direct method, which sends its own answer, counts as one product. The other methods make one
+    in each of their iterations and at least one in a round.
+
+    Parameters
+    ----------
+    run : Run
+    history : History
+        Of the run, or of its twins.
+
+    Returns
+    -------
+    ndarray of shape (repeats, records)
+    """
+    rounds = history["round"]
+    if "inner_products" in history.columns:  # FAPS counts them itself, over all clients
+        return np.asarray(history["inner_products"] / run.data["n_clients"])
+    if run.algorithm == "local_power":  # its iterations are rounds
+        steps = [local_power.steps_of(run.params, k) for k in range(1, int(np.nanmax(rounds)) + 1)]
+        made = np.cumsum([0.0, *steps])
+        return np.asarray(np.interp(rounds, np.arange(len(made)), made))
+    return np.maximum(rounds, history["iteration"])
