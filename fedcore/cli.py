@@ -338,6 +338,38 @@ def verdicts(
     click.echo(f"{columns(rows)}\n\n{pages.summary(found)}")
 
 
+@main.command()
+@click.argument("file", type=click.Path())
+@click.option("--configfile", metavar="FILE", help="As for Snakemake.  [default: that of FILE]")
+def why(file: str, configfile: str | None) -> None:
+    """Say why Snakemake would make a history again: the function or parameter that has changed.
+
+    \b
+    Example:
+      fedcore why results/quick/histories/faps/table4/ssi/uneven-default.h5
+    """
+    from fedcore.config.short_forms import merge
+    from fedcore.config.strict_yaml import read_yaml
+    from fedcore.errors import require_known
+    from fedcore.experiments.plan import load_plan
+    from fedcore.experiments.reasons import reasons
+
+    quick = Path("config/quick.yaml")
+    settings = read_yaml(Path("config/config.yaml"))
+    if configfile is None and quick.is_file():
+        folder = read_yaml(quick)["paths"]["results"]
+        configfile = str(quick) if Path(file).is_relative_to(folder) else None
+    plan = load_plan(merge(settings, read_yaml(Path(configfile))) if configfile else settings)
+    results = Path(plan.config["paths"]["results"])
+    path = Path(file)
+    if not path.is_relative_to(results / "histories") or path.suffix != ".h5":
+        raise InputError(f"{file} is no history of a cell: those are {results}/histories/**/*.h5")
+    name = path.relative_to(results / "histories").with_suffix("").as_posix()
+    require_known(name, plan.cells, f"{file} is of no cell that is planned", InputError)
+    found = reasons(plan.cells[name], results)
+    click.echo("\n".join(found) or "nothing has changed since it was made")
+
+
 def _short(text: str, width: int = 40) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 

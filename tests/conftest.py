@@ -46,7 +46,7 @@ def matrix_with() -> Callable[..., np.ndarray]:
     return spectrum_matrix
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def installed() -> Callable[[Path, str, str], None]:
     """Return a function that leaves in a folder what an installer does: name and entry points."""
 

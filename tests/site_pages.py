@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import queue
 import re
 import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -75,7 +77,7 @@ def dead_links(folder: Path) -> list[str]:
     return dead
 
 
-VISIT = """<!doctype html><meta charset="utf-8"><pre id="found"></pre><script>
+VISIT = """<!doctype html><meta charset="utf-8"><body><script>
 const found = {}, pages = PAGES, width = WIDTH;
 const frame = document.createElement("iframe");
 frame.style.width = width + "px"; frame.style.height = "800px"; frame.style.border = "0";
@@ -88,7 +90,7 @@ const visit = (page) => new Promise((done) => {
       image.loading = "eager";
       try { await image.decode(); } catch (error) { errors.push(image.src); }
     }
-    const head = inner.querySelector("table.sortable th:nth-child(2)");
+    const head = inner.querySelector("table.sortable:not(#ranking) th:nth-child(2)");
     let sorted = null;
     if (head) {
       head.click();
@@ -113,28 +115,51 @@ const visit = (page) => new Promise((done) => {
         drawn.push([axis, inner.querySelectorAll("#plot .scatterlayer .trace").length]);
       }
     }
-    found[page] = { drawn, wide: inner.documentElement.scrollWidth, errors, sorted, left };
+    const ranked = {}, budget = inner.getElementById("budget");
+    if (budget) {
+      const rows = () => [...inner.querySelectorAll("#ranking tbody tr")].map((row) =>
+        [...row.cells].map((cell) => cell.textContent.trim()));
+      const set = (name, value) => {
+        budget[name].value = value;
+        budget.dispatchEvent(new Event("input"));
+      };
+      ranked.all = rows();
+      inner.querySelector("#ranking th:nth-child(5)").click();
+      ranked.sorted = rows();
+      set("rounds", "2"); ranked.short = rows(); set("rounds", "");
+      set("privacy", "ε = 1"); ranked.private = rows(); set("privacy", "");
+      set("name", "joi"); ranked.named = rows(); set("name", "");
+      set("problem", "1"); ranked.one = rows();
+    }
+    found[page] = { ranked, drawn, wide: inner.documentElement.scrollWidth, errors, sorted, left };
     done();
   };
   frame.src = page;
 });
-(async () => { for (const page of pages) await visit(page);
-  document.getElementById("found").textContent = JSON.stringify(found); })();
+(async () => { for (const page of pages) await visit(page); })()
+  .catch((error) => { found.failed = String(error.stack); })
+  .then(() => fetch("/found", { method: "POST", body: JSON.stringify(found) }));
 </script>"""
 
 
 @contextlib.contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve a folder on this machine; yields the address."""
+def served(folder: Path) -> Iterator[tuple[str, queue.Queue[str]]]:
+    """Serve a folder on this machine; yields the address, and what a page sends back."""
+    sent: queue.Queue[str] = queue.Queue()
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_: Any) -> None:
             pass
 
+        def do_POST(self) -> None:
+            sent.put(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(204)
+            self.end_headers()
+
     handler = functools.partial(Quiet, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http://127.0.0.1:{server.server_port}", sent
         server.shutdown()
 
 
@@ -144,14 +169,21 @@ def visited(folder: Path, pages: list[str], width: int) -> dict[str, Any]:
     visitor = folder / "visit.html"
     visitor.write_text(script, encoding="utf-8")
     try:
-        with served(folder) as address, tempfile.TemporaryDirectory() as profile:
-            done = subprocess.run(
-                [BROWSER, *FLAGS, f"--user-data-dir={profile}", "--virtual-time-budget=600000",
-                 "--timeout=300000", "--dump-dom", f"{address}/visit.html"],
-                capture_output=True, text=True, timeout=400, check=True,
+        with (
+            served(folder) as (address, sent),
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile,
+        ):
+            browser = subprocess.Popen(
+                [BROWSER, *FLAGS, f"--user-data-dir={profile}", f"{address}/visit.html"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
+            try:
+                found = json.loads(sent.get(timeout=300))
+            finally:
+                browser.kill()
+                browser.wait()
+                time.sleep(0.5)  # its own processes still write to the profile
     finally:
         visitor.unlink()
-    text = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert text and text[1], done.stdout[-500:] + done.stderr[-500:]
-    return json.loads(text[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    assert "failed" not in found, found["failed"]
+    return found

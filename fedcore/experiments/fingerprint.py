@@ -24,6 +24,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 from fedcore.experiments import sources
@@ -72,6 +73,27 @@ def closure(code: Iterable[str]) -> set[str]:
     return seen
 
 
+def parts(*code: str) -> dict[str, str]:
+    """Return a short hash of every function, class and value that a fingerprint covers.
+
+    Parameters
+    ----------
+    *code : str
+        As for `fingerprint`.
+
+    Returns
+    -------
+    dict of str to str
+        By ``module:name``; ``module`` alone stands for statements that bind nothing.
+    """
+    found: dict[str, str] = {}
+    for one in sorted(closure(code)):
+        module = one.partition(":")[0]
+        for name, text in _statements(one).items():
+            found[f"{module}:{name}" if name else module] = text
+    return found
+
+
 def notebook(path: str | os.PathLike[str]) -> list[str]:
     """Return the modules of fedcore that the code cells of a notebook import."""
     tree = sources.notebook(path)
@@ -108,12 +130,28 @@ class Imported(NamedTuple):
 @cache
 def _tree(code: str) -> tuple[str, frozenset[Imported]]:
     """Return the canonical dump of a module's or function's syntax tree, and its own imports."""
-    module, _, function = code.partition(":")
+    source = _source(code)
+    if source.suffix != ".py":  # a compiled module
+        return checksums.of(source), frozenset()
+    tree = _read(code)
+    module = code.partition(":")[0]
+    imported = _take_imports(tree, module, is_package=source.name == "__init__.py")
+    return _canonical(tree), frozenset(imported)
+
+
+def _source(code: str) -> Path:
+    """Return the file of a module or function; ModuleNotFoundError when there is none."""
+    module = code.partition(":")[0]
     source = sources.find(module)
     if source is None:
         raise ModuleNotFoundError(f"no Python source for module {module}")
-    if source.suffix != ".py":  # a compiled module
-        return checksums.of(source), frozenset()
+    return source
+
+
+def _read(code: str) -> ast.Module:
+    """Return the syntax tree of a module, or of what a function uses of it, without docstrings."""
+    module, _, function = code.partition(":")
+    source = _source(code)
     tree = sources.parsed(source.read_bytes(), source)
     if function:
         tree.body = _used(tree.body, function)
@@ -121,8 +159,22 @@ def _tree(code: str) -> tuple[str, frozenset[Imported]]:
             raise ModuleNotFoundError(f"no function {function} in module {module}")
     for node in ast.walk(tree):
         _drop_docstring(node)
-    imported = _take_imports(tree, module, is_package=source.name == "__init__.py")
-    return _canonical(tree), frozenset(imported)
+    return tree
+
+
+@cache
+def _statements(code: str) -> dict[str, str]:
+    """Return a short hash of what a module or function binds, by name; "" is the rest."""
+    source = _source(code)
+    if source.suffix != ".py":
+        return {"": checksums.of(source)[:12]}
+    found: dict[str, str] = {}
+    for statement in _read(code).body:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            continue
+        for name in list(_bound(statement)) or [""]:
+            found[name] = _digest(found.get(name, "") + _canonical(statement))[:12]
+    return found
 
 
 def _texts(codes: Iterable[str]) -> list[str]:

@@ -26,6 +26,7 @@ from fedcore.experiments.cell import AUDITS, REFERENCES
 from fedcore.experiments.combinations import combinations
 from fedcore.experiments.fingerprint import fingerprint
 from fedcore.experiments.stopping import Stop
+from fedcore.metrics import Metric
 from fedcore.privacy.noise import WEAKENED
 from fedcore.recorder import COLUMNS, released_columns, require_released
 
@@ -69,16 +70,28 @@ class Cell:
     @property
     def code(self) -> str:
         """Fingerprint of all code that its history depends on."""
-        names = [*self.metrics, *([self.tune["by"]] if self.tune else [])]
-        measured = [metrics.get(name) for name in names]
-        functions = {metric.code for metric in measured}
-        words = sorted(
-            f"{m.name} {m.units} {m.description} {m.code.rpartition('.')[2]} {m.finite}"
-            for m in set(measured)
-        )
+        return fingerprint(*self.modules, words=self._words)
+
+    @property
+    def modules(self) -> list[str]:
+        """Modules and functions whose code its history depends on."""
+        functions = {metric.code for metric in self._measured}
         algorithm = algorithms.REGISTRY.module_name(self.algorithm)
         audit = [AUDITS[self.audit]] if self.audit else []
-        return fingerprint("fedcore.experiments.cell", algorithm, *functions, *audit, words=words)
+        return ["fedcore.experiments.cell", algorithm, *functions, *audit]
+
+    @property
+    def _measured(self) -> list[Metric]:
+        names = [*self.metrics, *([self.tune["by"]] if self.tune else [])]
+        return [metrics.get(name) for name in names]
+
+    @property
+    def _words(self) -> list[str]:
+        """What a history says of its measures."""
+        return sorted(
+            f"{m.name} {m.units} {m.description} {m.code.rpartition('.')[2]} {m.finite}"
+            for m in set(self._measured)
+        )
 
     def spec(self) -> dict[str, Any]:
         """Return as a plain dictionary what its history depends on: not its tags and memory."""
@@ -129,7 +142,7 @@ class Plan:
         for paper in self.papers:
             for cell in self.all_cells_of(paper):
                 if cell.path in cells:
-                    raise ConfigError(f"{PAPERS}/{paper}.yaml: two cells are called {cell.path}")
+                    raise ConfigError(f"{_file(paper)}: two cells are called {cell.path}")
                 cells[cell.path] = cell
         return {
             path: cell
@@ -219,7 +232,7 @@ class Plan:
         """
         settings = self.papers[paper]
         for experiment, spec in settings["experiments"].items():
-            where = f"{PAPERS}/{paper}.yaml, experiment {experiment}"
+            where = f"{_file(paper)}, experiment {experiment}"
             for i, run in enumerate(spec["runs"]):
                 if not run.get("problems", spec.get("problems")):
                     raise ConfigError(f"{where}: runs.{i} has no problems")
@@ -310,6 +323,11 @@ def load_plan(
     for name, reason in _unavailable(plan, answers).items():
         (plan.kept if _has_results(checked["paths"], name) else plan.unavailable)[name] = reason
     return plan
+
+
+def _file(paper: str) -> Path:
+    """Return the file that messages name."""
+    return PAPERS.parent / f"{paper}.yaml" if paper == arena.NAME else PAPERS / f"{paper}.yaml"
 
 
 def _files(papers: Path) -> dict[str, Path]:

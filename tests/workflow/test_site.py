@@ -82,7 +82,7 @@ def test_a_damaged_table_leaves_the_old_site(done):
     with pytest.raises(DataError):
         build.write(done.root / "results/tiny", site, claims=claims, command="c", surrogates=False)
     assert {path.name: path.read_bytes() for path in site.iterdir() if path.is_file()} == before
-    with pytest.raises(DataError, match="there are no verdicts"):
+    with pytest.raises(DataError, match="there are no verdicts and no plans"):
         build.write(site, site, claims=claims, command="c", surrogates=False)
 
 
@@ -169,7 +169,7 @@ def test_a_browser_shows_every_page(site, width):
             chosen, verdicts = seen["left"]
             assert verdicts and set(verdicts) == {chosen}
     drawn = dict(found["tiny/curves.html"]["drawn"])
-    assert drawn.keys() == {"rounds", "up", "bytes", "seconds"}
+    assert drawn.keys() == {"rounds", "up", "bytes", "steps", "seconds"}
     assert all(count >= 2 for count in drawn.values())  # two methods on the first problem
     assert any(seen["sorted"] for seen in found.values())
     assert any(seen["left"] for seen in found.values())

@@ -10,7 +10,7 @@ from snakemake.settings.enums import Quietness
 from tqdm import tqdm
 
 from fedcore import datasets
-from fedcore.experiments import build, expectation, forking, progress
+from fedcore.experiments import build, expectation, forking, progress, reasons
 from fedcore.experiments.cell import run_cell
 from fedcore.experiments.plan import load_plan
 from fedcore.files import checksums
@@ -108,9 +108,13 @@ def checksums_of(dataset):
 
 
 def say_what_it_takes(dag):
-    """Print how many cells will run, and for how long, by the times of earlier runs."""
+    """Print how many cells will run, why again, and for how long, by the times of earlier runs."""
     outputs = [output for job in dag.needrun_jobs() for output in job.output]
     cells = expectation.cells_of(outputs, Path(RESULTS, "histories"))
+    planned = [CELLS[name] for name in cells if name in CELLS]
+    if again := reasons.counted(planned, Path(RESULTS)):
+        print(again, file=sys.stderr)
+    reasons.keep(planned, Path(RESULTS))
     usual = {} if PLAN.config["quick"] else expectation.kept(Path("docs/verdicts/run.json"))
     found = expectation.expected(cells, Path(RESULTS, "benchmarks"), usual)
     if found.unknown < found.cells:
@@ -199,15 +203,14 @@ def summarise_verdicts():
     made = {job.rule.name for job in workflow.dag.jobs} - {job.rule.name for job in unfinished}
     if behind:
         print(f"Not finished, so not in {table}: {', '.join(behind)}.", file=sys.stderr)
-    if not papers:
-        return
     try:
-        if "summary" not in made:
+        if papers and "summary" not in made:
             verdict_pages.combine(table.with_suffix(""), table, papers)
             # Older than its parts, so that `summary` makes it again when it is asked for.
             before = min(files[paper].stat().st_mtime for paper in papers) - 1
             os.utime(table, (before, before))
-        print(verdict_pages.summary(verdict_pages.read(table)))
+        if papers:
+            print(verdict_pages.summary(verdict_pages.read(table)))
         if (page := Path(RESULTS, "report", "index.html")).is_file() and not behind:
             print(f"To look at: {page.absolute()}")
     except FedcoreError as error:

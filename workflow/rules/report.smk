@@ -3,7 +3,7 @@
 
 rule report:
     input:
-        f"{RESULTS}/verdicts.tsv",
+        [f"{RESULTS}/verdicts.tsv"] if PLAN.judged else [],
         *[products(paper) for paper in PLAN.papers],
     output:
         f"{RESULTS}/report/index.html",

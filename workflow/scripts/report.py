@@ -7,7 +7,7 @@ from fedcore.reports.site import build
 
 with logged(snakemake.log[0]):
     build.write(
-        Path(snakemake.input[0]).parent,
+        Path(snakemake.output[0]).parents[1],
         Path(snakemake.output[0]).parent,
         claims=Path(snakemake.params.claims),
         command=snakemake.params.command,

@@ -72,7 +72,7 @@ def write(results: Path, folder: Path, *, claims: Path, command: str, surrogates
     """
     found = model.papers(results, claims)
     if not found:
-        raise DataError(f"there are no verdicts in {results}: run the workflow first")
+        raise DataError(f"there are no verdicts and no plans in {results}: run the workflow first")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as name:
         made = Path(name) / "site"

@@ -1,0 +1,142 @@
+"""The arena in the workflow: a method of another package joins by a line, and pages show it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from site_pages import BROWSER, dead_links, visited
+
+from fedcore.config.strict_yaml import read_yaml
+from fedcore.reports import tables
+
+METHOD = '''
+"""A method of another package: the top singular vectors of the last client."""
+
+import numpy as np
+
+from fedcore.algorithms.centralized_svd import Params
+from fedcore.federation.ledger import Cost
+
+PAPER = "elsewhere"
+
+
+def run(federation, params, rng, record):
+    k = params.n_components
+
+    def right(data, state, message):
+        return np.linalg.svd(data, full_matrices=False)[2][:k].T
+
+    basis = federation.gather(right)[-1]
+    record(0, basis=basis)
+    return {"basis": basis}
+
+
+def communication(params, shape):
+    return Cost(1, shape.n_clients * shape.n_features * params.n_components, 0)
+'''
+ARENA = """
+title: A small arena
+components: 2
+repeats: 2
+methods:
+  ssi: {algorithm: ssi, params: {rounds: 6}}
+  one_shot: {algorithm: one_shot}
+  joined: {algorithm: outside}
+  analyze_gauss_1: {algorithm: analyze_gauss, params: {epsilon: 1.0, clip: true}}
+  noisy_power_1: {algorithm: noisy_power, params: {epsilon: 1.0, clip: true, rounds: 2}}
+data:
+  little: {label: little, dataset: little, scale: unit_rows}
+  drawn:
+    label: drawn
+    generator: spectrum
+    params: {n_features: 9, n_samples: 60, n_clients: 3, xi: 1.5}
+partitions:
+  even: {partition: {by: shuffled, clients: 3}}
+  label: {partition: {by: label}}
+lost: [label]
+leakage:
+  problem: {generator: spectrum, params: {n_features: 9, n_samples: 60, n_clients: 3, xi: 1.5}}
+  methods: [ssi]
+"""
+
+
+@pytest.fixture(scope="module")
+def arena(pristine, tmp_path_factory, installed):
+    """Copy in which a small arena has run, with a method of another package."""
+    checkout = pristine.copy(tmp_path_factory.mktemp("arena") / "checkout")
+    (checkout.root / "elsewhere.py").write_text(METHOD)
+    installed(checkout.root, "elsewhere", "[fedcore.algorithms]\noutside = elsewhere\n")
+    shipped = read_yaml(checkout.root / "config/arena.yaml")
+    ends = {key: shipped[key] for key in ("tables", "figures")}
+    (checkout.root / "config/arena.yaml").write_text(ARENA + json.dumps(ends)[1:-1] + "\n")
+    checkout.edit("config/arena.yaml", '"tables"', "tables")
+    checkout.edit("config/arena.yaml", ', "figures"', "\nfigures")
+    checkout.edit("tiny.yaml", "papers: [tiny]", "papers: [arena]")
+    return checkout, checkout.snakemake()
+
+
+def test_it_runs_and_a_method_of_another_package_joins(arena):
+    checkout, run = arena
+    assert run.status == 0, run.text
+    rows = tables.read(checkout.root / "results/tiny/tables/arena/results.tsv")
+    assert {row["method"] for row in rows} >= {"ssi", "joined"}
+    assert {row["problem"] for row in rows} == {"little_even", "little_label", "drawn"}
+    assert "To look at:" in run.text
+
+
+def test_its_tables_agree_with_numpy(arena):
+    root = arena[0].root
+    rows = tables.read(root / "results/tiny/tables/arena/results.tsv")
+    for row in rows:
+        assert 0 <= row["error"] <= 1 + 1e-12
+        assert row["explained"] + row["reconstruction"] == pytest.approx(1.0)
+    ssi = [r for r in rows if r["method"] == "ssi" and r["problem"] == "drawn"]
+    for row in ssi:  # a round costs 3 clients 9 x 2 numbers of 8 bytes, and a product each
+        assert row["bytes"] == 6 * 3 * 9 * 2 * 8 and row["steps"] == row["rounds"] == 6
+        # the error falls as (σ₃/σ₂)^(2 rounds) = 1.5^(-2 rounds)
+        assert row["error_5"] / row["error"] == pytest.approx(1.5**2, rel=0.5)
+        assert np.isnan(row["error_1"]) or row["error_1"] > row["error_5"]
+    ranks = tables.read(root / "results/tiny/tables/arena/ranks.tsv")
+    for privacy, most in (("none", 3), ("ε = 1", 2)):
+        places = [r["rank"] for r in ranks if r["privacy"] == privacy]
+        assert min(places) == 1 and max(places) <= most
+    lost = tables.read(root / "results/tiny/tables/arena/lost.tsv")
+    assert {row["problem"] for row in lost} == {"little_label_lost"}
+    joined = [r for r in lost if r["method"] == "ssi"]
+    assert all(row["error"] > row["error_of_all"] for row in joined)
+    found = (root / "results/tiny/tables/arena/findings.tsv").read_text()
+    assert "contest/" in found
+
+
+def test_its_pages_show_it_and_no_link_is_dead(arena):
+    site = arena[0].root / "results/tiny/report"
+    assert dead_links(site) == []
+    assert "A small arena" in (site / "index.html").read_text()
+    data = (site / "arena/curves.js").read_text()
+    groups = json.loads(data.removeprefix("window.CURVES = ").rstrip(";\n"))
+    assert {run["name"] for run in groups[0]["runs"]} >= {"joined", "ssi"}
+    assert {run["epsilon"] for run in groups[0]["runs"]} == {None, 1.0}
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
+@pytest.mark.parametrize("width", [360, 1200])
+def test_a_budget_and_a_click_order_the_methods(arena, width):
+    site = arena[0].root / "results/tiny/report"
+    pages = ["arena/index.html", "arena/compare.html"]
+    found = visited(site, pages, width)
+    for page in pages:
+        assert found[page]["errors"] == [] and found[page]["wide"] <= width
+    ranked = found["arena/compare.html"]["ranked"]
+    assert ranked["all"][0][0] in ("ssi", "one_shot")
+    assert len(ranked["all"]) == 5
+    assert {row[0] for row in ranked["private"]} == {"analyze_gauss_1", "noisy_power_1"}
+    whole, short = ({row[0]: row for row in ranked[name]} for name in ("all", "short"))
+    assert float(short["ssi"][4]) <= 2 < float(whole["ssi"][4])
+    assert float(short["ssi"][2]) > float(whole["ssi"][2])
+    assert len(ranked["one"]) == 5 and " to " in ranked["one"][0][3]
+    assert [row[0] for row in ranked["named"]] == ["joined"]
+    sorted_ = [float(row[4]) for row in ranked["sorted"] if re.fullmatch(r"[\d.]+", row[4])]
+    assert sorted_ == sorted(sorted_) and len(sorted_) > 2
