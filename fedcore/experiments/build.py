@@ -51,7 +51,7 @@ def build(
     seed : int
         Master seed; the problem's random stream depends on this seed, the name and the draw only.
     surrogate : bool
-        Take the data set's offline stand-in; a generated problem then has the status 'surrogate'.
+        Take the data set's offline stand-in; a generated problem is what it is.
     draw : int, optional
         Number of the draw, for a problem with several.
 

@@ -31,8 +31,6 @@ def make(
             f"generator {spec['generator']} returned a {type(known).__name__} beside the matrices: "
             "return a Reference or a Truth, and a Reduction within Clients"
         )
-    if surrogate:  # the sizes are not the paper's, so results must not pass for the paper's
-        problem.status, problem.note = "surrogate", "drawn at the sizes of this configuration"
     return problem
 
 

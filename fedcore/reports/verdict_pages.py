@@ -11,12 +11,12 @@ from typing import Any
 
 from fedcore.errors import DataError
 from fedcore.reports import tables
-from fedcore.reports.verdicts import CHECKS, SOFTWARE, VERDICTS, Verdict
+from fedcore.reports.verdicts import CHECKS, SMALL, SOFTWARE, VERDICTS, Verdict
 
 # From the worst to the best; `worse` compares by it.
 RANK = (
-    "fails", "not run", "not comparable", "surrogate data", "deviates", "undecided",
-    "contradicts itself", "holds with a departure", "reproduced", "passes",
+    "fails", "not run", "not comparable", "surrogate data", *SMALL.values(), "deviates",
+    "undecided", "contradicts itself", "holds with a departure", "reproduced", "passes",
 )  # fmt: skip
 
 
@@ -246,6 +246,8 @@ def _counted(verdict: str, count: int) -> str:
         "holds with a departure": "hold with a departure",
         "deviates": "deviate",
         "contradicts itself": "contradict themselves",
+        "holds at small size": "hold at small size",
+        "fails at small size": "fail at small size",
     }
     words = {"surrogate data": "on surrogate data"} | (many if count != 1 else {})
     return words.get(verdict, verdict)

@@ -36,7 +36,13 @@ VERDICTS = {
     "not run": "the data cannot be had, something is not built, or the run left it out; the reason "
     "is given.",
     "surrogate data": "measured on stand-ins for the data, so not compared.",
+    "holds at small size": "agrees in a run smaller than the paper's: no verdict on the paper.",
+    "fails at small size": "does not agree in a run smaller than the paper's: no verdict on the "
+    "paper.",
+    "undecided at small size": "a run smaller than the paper's cannot decide: no verdict on the "
+    "paper.",
 }
+SMALL = {state: f"{state} at small size" for state in (HOLDS, FAILS, UNDECIDED)}
 # The same for checks of this software, which are counted apart.
 CHECKS = {HOLDS: "passes", FAILS: "fails", UNDECIDED: "undecided"}
 SOFTWARE = "software"  # `section` of these checks
@@ -98,6 +104,7 @@ def judge(
     *,
     unavailable: Mapping[str, str],
     surrogate: bool,
+    small: bool = False,
 ) -> list[Verdict]:
     """Hold what a paper prints against what was measured.
 
@@ -113,6 +120,9 @@ def judge(
     surrogate : bool
         Whether the run may have used stand-ins for data. Rows then count as made with stand-ins
         unless their column ``status`` says ``official``, ``rebuilt`` or ``synthetic``.
+    small : bool, default=False
+        Whether the run is smaller than the paper's. What it shows is then said, and is no verdict
+        on the paper.
 
     Returns
     -------
@@ -143,7 +153,8 @@ def judge(
                 place="", low=None, high=None, count=0, missing=0, verdict="not run",
                 reason=reasons[0] if reasons else "", counterfactual="", turned=None,
             )  # fmt: skip
-            found.append(_verdict(start, item, readings, claims["departures"]))
+            verdict = _verdict(start, item, readings, claims["departures"])
+            found.append(_at_small_size(verdict, readings) if small else verdict)
     return found
 
 
@@ -184,6 +195,15 @@ def _verdict(
     reasons = [_because(item, decided), decided.obstacle]
     reasons += [_tried(r, departures) for r in (first, *others) if r is not decided]
     return _filled(start, decided, departures, verdict, "; ".join(filter(None, reasons)))
+
+
+def _at_small_size(verdict: Verdict, readings: Sequence[Reading]) -> Verdict:
+    """Return what a small run shows of an item in the place of a verdict on the paper."""
+    decided = {"reproduced": HOLDS, "holds with a departure": HOLDS, "contradicts itself": HOLDS}
+    decided |= {"deviates": FAILS, "undecided": UNDECIDED}
+    if verdict.section == SOFTWARE or verdict.verdict not in decided or not readings:
+        return verdict
+    return replace(verdict, verdict=SMALL[decided[verdict.verdict]])
 
 
 def _decided(

@@ -17,6 +17,7 @@ rule verdicts:
         claims=lambda wildcards: PLAN.claims_of(wildcards.paper),
         unavailable=PLAN.unavailable,
         surrogate=PLAN.config["surrogates"],
+        small=PLAN.config["quick"],
         tables=f"{RESULTS}/tables",
         code=fingerprint("fedcore.reports.verdict_pages"),
     script:

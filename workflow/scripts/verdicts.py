@@ -10,5 +10,6 @@ with logged(snakemake.log[0]):
         snakemake.params.tables,
         unavailable=snakemake.params.unavailable,
         surrogate=snakemake.params.surrogate,
+        small=snakemake.params.small,
     )
     verdict_pages.write(judged, snakemake.output.tsv)
