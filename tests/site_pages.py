@@ -115,6 +115,21 @@ const visit = (page) => new Promise((done) => {
         drawn.push([axis, inner.querySelectorAll("#plot .scatterlayer .trace").length]);
       }
     }
+    const slid = [];
+    if (choices) {
+      for (const [i, option] of [...choices.group.options].entries()) {
+        choices.group.value = option.value;
+        choices.dispatchEvent(new Event("change"));
+        const names = [...choices.parameter.options].map((one) => one.value).filter(Boolean);
+        if (!names.length) continue;
+        const count = () => inner.querySelectorAll("#plot .scatterlayer .trace").length;
+        const all = count();
+        choices.parameter.value = names[0];
+        choices.dispatchEvent(new Event("change"));
+        slid.push([names[0], all, count(), choices.shown.value]);
+        choices.parameter.value = "";
+      }
+    }
     const ranked = {}, budget = inner.getElementById("budget");
     if (budget) {
       const rows = () => [...inner.querySelectorAll("#ranking tbody tr")].map((row) =>
@@ -131,7 +146,8 @@ const visit = (page) => new Promise((done) => {
       set("name", "joi"); ranked.named = rows(); set("name", "");
       set("problem", "1"); ranked.one = rows();
     }
-    found[page] = { ranked, drawn, wide: inner.documentElement.scrollWidth, errors, sorted, left };
+    const wide = inner.documentElement.scrollWidth;
+    found[page] = { ranked, slid, drawn, wide, errors, sorted, left };
     done();
   };
   frame.src = page;
@@ -161,6 +177,22 @@ def served(folder: Path) -> Iterator[tuple[str, queue.Queue[str]]]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}", sent
         server.shutdown()
+
+
+def pictures(folder: Path, pages: list[str], to: Path, *, dark: bool) -> list[Path]:
+    """Take pictures of pages at 1200 x 900, in the light or the dark theme."""
+    made = []
+    for page in pages:
+        name = page.replace("/", "-").removesuffix(".html")
+        made.append(to / f"{name}-{'dark' if dark else 'light'}.png")
+        with served(folder) as (address, _), tempfile.TemporaryDirectory() as profile:
+            subprocess.run(
+                [BROWSER, *FLAGS, *(["--force-dark-mode"] if dark else []), "--hide-scrollbars",
+                 f"--user-data-dir={profile}", "--window-size=1200,900",
+                 "--virtual-time-budget=5000", f"--screenshot={made[-1]}", f"{address}/{page}"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120, check=True,
+            )  # fmt: skip
+    return made
 
 
 def visited(folder: Path, pages: list[str], width: int) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from site_pages import BROWSER, Page, dead_links, visited
+from matplotlib import image
+from site_pages import BROWSER, Page, dead_links, pictures, visited
 
 from fedcore.errors import DataError
 from fedcore.history import History
@@ -67,7 +69,7 @@ def test_what_papers_and_people_write_is_shown_and_not_obeyed(done, tmp_path):
     ).parent
     text = (made / f"tiny/{found[0].id}.html").read_text(encoding="utf-8")
     assert "<b>x</b>" not in text and "&lt;b&gt;x&lt;/b&gt;" in text
-    assert "stand-in data" in text
+    assert "stand-ins for data sets" in text
     assert dead_links(made) == []
     shown = notebooks.rendered("a | b\n--|--\n<script>x</script> | 2")
     assert "<table>" in shown and "<script>" not in shown
@@ -171,5 +173,22 @@ def test_a_browser_shows_every_page(site, width):
     drawn = dict(found["tiny/curves.html"]["drawn"])
     assert drawn.keys() == {"rounds", "up", "bytes", "steps", "seconds"}
     assert all(count >= 2 for count in drawn.values())  # two methods on the first problem
+    ((name, everything, fewer, shown),) = found["tiny/curves.html"]["slid"]
+    assert (name, shown) == ("momentum", "momentum = false") and 0 < fewer < everything
     assert any(seen["sorted"] for seen in found.values())
     assert any(seen["left"] for seen in found.values())
+
+
+@in_a_browser
+def test_six_pages_have_a_picture_in_both_themes(site, tmp_path):
+    claim = next(path.name for path in sorted((site / "tiny").glob("table*.html")))
+    names = ["index", f"tiny/{claim[:-5]}", *(f"tiny/{n}" for n in ("index", "curves", "runs"))]
+    pages = [f"{name}.html" for name in (*names, "tiny/notebook")]
+    folder = Path(os.environ.get("FEDCORE_PICTURES", tmp_path))  # to look at them
+    folder.mkdir(parents=True, exist_ok=True)
+    light, dark = (pictures(site, pages, folder, dark=theme) for theme in (False, True))
+    assert len(light) == 6
+    for bright, dim in zip(light, dark, strict=True):
+        corners = [image.imread(file)[-1, 0, :3].mean() for file in (bright, dim)]
+        assert corners[0] > 0.9 > 0.3 > corners[1], bright.name
+        assert image.imread(bright).std() > 0.02, f"{bright.name} is empty"

@@ -37,8 +37,8 @@ AXES = {
 def groups(plan: Path) -> list[dict[str, Any]]:
     """Return the runs of a paper by experiment and problem.
 
-    Each has its measures, and its runs: name, cell, looks, the values on every axis, and for every
-    measure the median, the smallest and the largest of the repeats.
+    Each has its measures, the parameters that vary, and its runs: name, cell, looks, the values on
+    every axis, and for every measure the median, the smallest and the largest of the repeats.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     results = Results(plan)
@@ -49,6 +49,8 @@ def groups(plan: Path) -> list[dict[str, Any]]:
         )
         alike = [other for other in entry["runs"] if other["algorithm"] == run.algorithm]
         entry["runs"].append(_curves(run) | {"dash": DASHES[len(alike) % len(DASHES)]})
+    for entry in found.values():
+        entry["varied"] = _varied(entry["runs"])
     experiments = results.plan["experiments"]
     return [
         {**entry, "measures": _measures(entry["runs"], experiments[entry["experiment"]]["metrics"])}
@@ -71,12 +73,30 @@ def _curves(run: Run) -> dict[str, Any]:
         "algorithm": run.algorithm,
         "name": run.tags.get("method") or name,
         "epsilon": getattr(run.params, "epsilon", None),
+        "params": {k: v for k, v in vars(run.params).items() if isinstance(v, int | float)},
         "cell": f"{run.experiment}/{run.algorithm}/{run.problem}-{run.variant}",
         "colour": paint["colour"],
         "x": {axis: _numbers(x[kept]) for axis, x in _axes(run).items()},
         "y": {measure: _spread(run[measure][:, kept]) for measure in measures},
         "units": {measure: list(run.history.units[measure]) for measure in measures},
     }
+
+
+def _varied(runs: list[dict[str, Any]]) -> dict[str, list[float]]:
+    """Return numeric parameters with several values among the runs of one method, with these.
+
+    Of the runs' parameters only these are kept.
+    """
+    values: dict[str, set[float]] = {}
+    for first in runs:
+        alike = [run for run in runs if run["algorithm"] == first["algorithm"]]
+        for name in first["params"]:
+            of_method = {run["params"].get(name) for run in alike} - {None}
+            if len(of_method) > 1:
+                values.setdefault(name, set()).update(of_method)
+    for run in runs:
+        run["params"] = {name: value for name, value in run["params"].items() if name in values}
+    return {name: sorted(found) for name, found in values.items()}
 
 
 def _axes(run: Run) -> dict[str, np.ndarray]:

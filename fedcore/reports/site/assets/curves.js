@@ -14,8 +14,22 @@ const fill = (list, options) => {
 const rgba = (hex, alpha) =>
   `rgba(${[1, 3, 5].map((i) => Number.parseInt(hex.slice(i, i + 2), 16)).join(",")},${alpha})`;
 
-const traces = (group, measure, axis) =>
-  group.runs.flatMap((run) => {
+// A slider shows the runs with one value of a parameter, and those of methods without it.
+const slide = (group) => {
+  fill(form.parameter, [["", "any parameters"], ...Object.keys(group.varied).map((name) => [name, name])]);
+  const values = group.varied[form.parameter.value];
+  form.value.parentElement.hidden = !values;
+  form.parameter.parentElement.hidden = !Object.keys(group.varied).length;
+  if (!values) return () => true;
+  form.value.max = String(values.length - 1);
+  const value = values[Math.min(Number(form.value.value), values.length - 1)];
+  form.shown.value = `${form.parameter.value} = ${value}`;
+  form.value.setAttribute("aria-valuetext", form.shown.value);
+  return (run) => (run.params[form.parameter.value] ?? value) === value;
+};
+
+const traces = (group, measure, axis, shown) =>
+  group.runs.filter(shown).flatMap((run) => {
     const x = run.x[axis];
     const y = run.y[measure];
     if (!x || !y) return [];
@@ -42,7 +56,8 @@ const steep = (group, measure) => {
 const draw = (event) => {
   const group = groups[form.group.value];
   fill(form.measure, Object.entries(group.measures));
-  if (!["axis", "logx", "logy"].includes(event?.target.name)) {
+  const shown = slide(group);
+  if (!["axis", "logx", "logy", "parameter", "value"].includes(event?.target.name)) {
     form.logy.checked = steep(group, form.measure.value);
   }
   const there = Object.keys(window.AXES).filter((axis) => group.runs.some((run) => run.x[axis]));
@@ -57,7 +72,7 @@ const draw = (event) => {
   const narrow = plot.clientWidth < 600;
   Plotly.react(
     plot,
-    traces(group, form.measure.value, form.axis.value),
+    traces(group, form.measure.value, form.axis.value, shown),
     {
       title: { text: `${group.label}${surrogate}`, font: { size: 15 } },
       xaxis: axis(window.AXES[form.axis.value], form.logx.checked),
@@ -72,6 +87,7 @@ const draw = (event) => {
 
 fill(form.group, groups.map((group, i) => [String(i), `${group.experiment}: ${group.label}`]));
 form.addEventListener("change", draw);
+form.value.addEventListener("input", draw);
 form.addEventListener("submit", (event) => event.preventDefault());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
 draw();
