@@ -24,7 +24,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
 # A bar in the place of Snakemake's thousands of lines, which are in .snakemake/log/. QUIET= shows all.
 QUIET ?= $(if $(filter -n --dry-run --dryrun,$(SNAKEMAKE_ARGS)),,--quiet all)
 
-.PHONY: help env deep quickstart reproduce test test-kernels lint bench report verdicts restore architecture lock clean distclean
+.PHONY: help env deep quickstart reproduce test test-kernels lint bench arena report verdicts restore architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -61,6 +61,10 @@ bench: $(READY) ## speed against reference implementations and the machine's lim
 	  [ -e "$$script" ] || { echo "no benchmarks/bench_*.py"; exit 1; }; \
 	  echo "== $$script"; $(IN_ENV) python "$$script"; \
 	done
+
+arena: $(READY) ## every method on the same data, half an hour on two cores, and docs/arena.md
+	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) $(SNAKEMAKE_ARGS) -- arena
+	$(IN_ENV) python docs/arena.py
 
 report: $(READY) ## results/report/index.html: all verdicts, tables and figures as pages to look at
 	$(IN_ENV) snakemake --cores $(CORES) $(SNAKEMAKE_ARGS) -- results/report/index.html

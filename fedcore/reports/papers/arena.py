@@ -133,16 +133,26 @@ def leaks(results: Results) -> Rows:
 
 
 def findings(results_: Results) -> Rows:
-    """Return what a practitioner should take, a sentence a row, with the cells that say so."""
-    table = results(results_)
-    sentences = (
+    """Return what a practitioner should take, see `sentences`."""
+    return sentences(results(results_))
+
+
+def sentences(table: Rows) -> Rows:
+    """Return what a practitioner should take, a sentence a row, with the cells that say so.
+
+    Parameters
+    ----------
+    table : list of dict
+        Rows of `results`.
+    """
+    found = (
         *_within(table, 1, "One shot"),
         *_within(table, 5, "Few rounds"),
         *_private(table),
         *_cheap(table),
         *_divided(table),
     )
-    return [{"for": topic, "finding": text, "cells": cells} for topic, text, cells in sentences]
+    return [{"for": topic, "finding": text, "cells": cells} for topic, text, cells in found]
 
 
 Sentence = tuple[str, str, str]

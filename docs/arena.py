@@ -1,0 +1,98 @@
+"""Writes docs/arena.md from the tables of the arena's last full run; `make arena` runs it.
+
+The tables are kept in docs/arena/. The page is a function of them, and a test remakes it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from kept_verdicts import commit, machine
+
+from fedcore.errors import DataError
+from fedcore.reports import tables
+from fedcore.reports.papers import arena
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "docs" / "arena"
+NAMES = ("results", "ranks", "lost", "leaks")
+
+
+def keep(results: Path, kept: Path) -> None:
+    """Copy the tables of a full run, and note the run.
+
+    Raises
+    ------
+    DataError
+        When a table is missing, damaged, or made on stand-ins.
+    """
+    folder = results / "tables" / "arena"
+    for name in NAMES:
+        if any(row["status"] == "surrogate" for row in tables.read(folder / f"{name}.tsv")):
+            raise DataError(f"{folder / name}.tsv was made on stand-ins for data")
+    kept.mkdir(exist_ok=True)
+    for name in NAMES:
+        shutil.copyfile(folder / f"{name}.tsv", kept / f"{name}.tsv")
+    took = [
+        tables.read(file)[0] for file in (results / "benchmarks" / "arena").rglob("*/*/*.tsv")
+    ]  # a row of seconds, CPU seconds and MB
+    notes = {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+        "commit": commit(),
+        **machine(),
+        "cells": len(took),
+        "CPU minutes": round(sum(float(row["cpu_time"] or 0) for row in took) / 60),
+    }
+    (kept / "run.json").write_text(json.dumps(notes, indent=1) + "\n", encoding="utf-8")
+
+
+def page(kept: Path) -> str:
+    """Return docs/arena.md."""
+    notes = json.loads((kept / "run.json").read_text(encoding="utf-8"))
+    found = {name: tables.read(kept / f"{name}.tsv") for name in NAMES}
+    ran = "; ".join(f"{name}: {value}" for name, value in notes.items())
+    leaks, lost = (arena.TABLES[name].shown for name in ("leaks", "lost"))
+    assert leaks is not None and lost is not None
+    return "\n".join(
+        [
+            "# The arena: every method on the same data\n",
+            "`make arena` runs [config/arena.yaml](../config/arena.yaml) and writes this page; a "
+            "test fails when it\nis stale. The pages of a run rank the methods within a budget that "
+            "the reader sets.\n",
+            f"{ran}.\n",
+            "An error is the sine of the largest angle to the exact subspace of all clients "
+            "together. Methods with\na privacy budget are compared with each other only. Cells are "
+            "histories below `results/histories/arena/`.\n",
+            "## What to take\n",
+            tables.markdown(arena.sentences(found["results"])),
+            "## Ranks\n",
+            "1 is the least error within `budget` rounds; `deviation` is over problems and "
+            "repeats.\n",
+            tables.markdown(arena.mean_ranks(found["ranks"])),
+            "## What the server learns\n",
+            "Relative error of a client's Gram matrix that the server rebuilds from what the client "
+            "sends; 0 is\nall of it, 1 no better than a guess of zero. A large number says that "
+            "this attack fails.\n",
+            tables.markdown(leaks(found["leaks"])),
+            "## Without one client\n",
+            "Medians over the repeats of the error against the exact answer of all clients.\n",
+            tables.markdown([r for r in lost(found["lost"]) if r["column"] == "error"]),
+        ]
+    )
+
+
+def main() -> None:
+    """Keep the tables of results/, and write the page."""
+    keep(ROOT / "results", KEPT)
+    (ROOT / "docs" / "arena.md").write_text(page(KEPT), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except DataError as error:
+        sys.exit(f"Error: {error}")
