@@ -61,8 +61,8 @@ def page(kept: Path) -> str:
         [
             "# The arena: every method on the same data\n",
             "`make arena` runs [config/arena.yaml](../config/arena.yaml) and writes this page; a "
-            "test fails when it\nis stale. The pages of a run rank the methods within a budget that "
-            "the reader sets.\n",
+            "test fails when it\nis stale. The pages of a run rank the methods within a budget "
+            "that the reader sets.\n",
             f"{ran}.\n",
             "An error is the sine of the largest angle to the exact subspace of all clients "
             "together. Methods with\na privacy budget are compared with each other only. Cells are "
@@ -74,8 +74,8 @@ def page(kept: Path) -> str:
             "repeats.\n",
             tables.markdown(arena.mean_ranks(found["ranks"])),
             "## What the server learns\n",
-            "Relative error of a client's Gram matrix that the server rebuilds from what the client "
-            "sends; 0 is\nall of it, 1 no better than a guess of zero. A large number says that "
+            "Relative error of a client's Gram matrix that the server rebuilds from what the "
+            "client sends; 0 is\nall of it, 1 no better than a guess of zero. A large number says that "
             "this attack fails.\n",
             tables.markdown(leaks(found["leaks"])),
             "## Without one client\n",
