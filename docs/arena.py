@@ -75,8 +75,8 @@ def page(kept: Path) -> str:
             tables.markdown(arena.mean_ranks(found["ranks"])),
             "## What the server learns\n",
             "Relative error of a client's Gram matrix that the server rebuilds from what the "
-            "client sends; 0 is\nall of it, 1 no better than a guess of zero. A large number says that "
-            "this attack fails.\n",
+            "client sends; 0 is\nall of it, 1 no better than a guess of zero. A large number says "
+            "that this attack fails.\n",
             tables.markdown(leaks(found["leaks"])),
             "## Without one client\n",
             "Medians over the repeats of the error against the exact answer of all clients.\n",
