@@ -130,7 +130,7 @@ def calibrate(
         spent = epsilon(events(math.exp(log_noise)), delta, accounting=accounting)
         return min(math.log(spent / target), FAR) if spent > 0.0 else -FAR
 
-    # ln ε is nearly linear in ln noise, so that Brent's method needs a third of a bisection's steps.
+    # ln ε is nearly linear in ln noise: Brent's method needs a third of a bisection's steps.
     root = brentq(excess, math.log(low), math.log(high), xtol=relative / 4.0, rtol=1e-14)
     above = math.exp(root) * (1.0 + relative / 2.0)
     low, high = (above, above) if enough(above) else (above, high)

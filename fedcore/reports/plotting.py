@@ -20,6 +20,8 @@ from typing import Any, Literal, TypeVar
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -41,10 +43,6 @@ Item = TypeVar("Item")
 ZERO = 1e-16  # height of a curve without positive values on a logarithmic axis
 DPI = 150
 NOTHING = "Nothing of this figure was run."
-METADATA: dict[str, dict[str, None]] = {
-    "png": {"Software": None},
-    "pdf": {"CreationDate": None},
-}
 
 Band = Literal[True, False, "range", "95%", "mean"]
 
@@ -319,10 +317,13 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
     with style():  # the layout is the slowest part: compute it once for both files
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
-    png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in METADATA)
-    for final, (kind, metadata) in zip((png, pdf), METADATA.items(), strict=True):
-        with style(), atomic.replace(final, summed=True) as temporary:
-            figure.savefig(temporary, format=kind, dpi=DPI, metadata=metadata)
+    png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in ("png", "pdf"))
+    figure.set_dpi(DPI)
+    # `Figure.savefig` would draw once more for each file, to find a layout.
+    with style(), atomic.replace(png, summed=True) as temporary:
+        FigureCanvasAgg(figure).print_png(temporary, metadata={"Software": None})
+    with style(), atomic.replace(pdf, summed=True) as temporary:
+        FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
     _show(png)
     return png, pdf
 
