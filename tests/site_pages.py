@@ -130,6 +130,13 @@ const visit = (page) => new Promise((done) => {
         choices.parameter.value = "";
       }
     }
+    let origin = null;
+    if (choices) {
+      const curve = inner.getElementById("plot").data.find((trace) => trace.meta);
+      inner.getElementById("plot").emit("plotly_click", { points: [{ data: curve }] });
+      const said = inner.getElementById("origin");
+      origin = [said.textContent, said.querySelector("a").getAttribute("href")];
+    }
     const ranked = {}, budget = inner.getElementById("budget");
     if (budget) {
       const rows = () => [...inner.querySelectorAll("#ranking tbody tr")].map((row) =>
@@ -138,7 +145,8 @@ const visit = (page) => new Promise((done) => {
         budget[name].value = value;
         budget.dispatchEvent(new Event("input"));
       };
-      ranked.all = rows();
+      ranked.first = rows();
+      set("privacy", ""); ranked.all = rows();
       inner.querySelector("#ranking th:nth-child(5)").click();
       ranked.sorted = rows();
       set("rounds", "2"); ranked.short = rows(); set("rounds", "");
@@ -147,7 +155,7 @@ const visit = (page) => new Promise((done) => {
       set("problem", "1"); ranked.one = rows();
     }
     const wide = inner.documentElement.scrollWidth;
-    found[page] = { ranked, slid, drawn, wide, errors, sorted, left };
+    found[page] = { origin, ranked, slid, drawn, wide, errors, sorted, left };
     done();
   };
   frame.src = page;

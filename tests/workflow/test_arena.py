@@ -131,7 +131,7 @@ def test_a_budget_and_a_click_order_the_methods(arena, width):
         assert found[page]["errors"] == [] and found[page]["wide"] <= width
     ranked = found["arena/compare.html"]["ranked"]
     assert ranked["all"][0][0] in ("ssi", "one_shot")
-    assert len(ranked["all"]) == 5
+    assert len(ranked["all"]) == 5 and len(ranked["first"]) == 3  # without noise
     assert {row[0] for row in ranked["private"]} == {"analyze_gauss_1", "noisy_power_1"}
     whole, short = ({row[0]: row for row in ranked[name]} for name in ("all", "short"))
     assert float(short["ssi"][4]) <= 2 < float(whole["ssi"][4])

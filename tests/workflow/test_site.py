@@ -173,6 +173,9 @@ def test_a_browser_shows_every_page(site, width):
     drawn = dict(found["tiny/curves.html"]["drawn"])
     assert drawn.keys() == {"rounds", "up", "bytes", "steps", "seconds"}
     assert all(count >= 2 for count in drawn.values())  # two methods on the first problem
+    says, link = found["tiny/curves.html"]["origin"]
+    assert "snakemake" in says and "/histories/tiny/" in says
+    assert link.removeprefix("runs.html#") in Page(site / "tiny/runs.html").ids
     ((name, everything, fewer, shown),) = found["tiny/curves.html"]["slid"]
     assert (name, shown) == ("momentum", "momentum = false") and 0 < fewer < everything
     assert any(seen["sorted"] for seen in found.values())

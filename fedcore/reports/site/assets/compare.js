@@ -28,13 +28,11 @@ const within = (used) => LIMITS.every((name) => used[name] === null || used[name
 // Records of a run that have sent something and keep all limits; a share is better when it is large.
 const allowed = (run) => run.x.rounds.map((_, i) => i).filter((i) => run.x.rounds[i] > 0 && within(spent(run, i)));
 const larger = (measure) => measure === "captured";
-const best = (run, measure) => {
+// The last result counts: which one is best, nobody knows while a method runs.
+const latest = (run, measure) => {
   const y = run.y[measure];
-  if (!y) return null;
-  const known = allowed(run).filter((i) => y.median[i] !== null);
-  if (!known.length) return null;
-  const sign = larger(measure) ? -1 : 1;
-  const at = known.reduce((a, b) => (sign * y.median[b] < sign * y.median[a] ? b : a));
+  const at = y && allowed(run).filter((i) => y.median[i] !== null).at(-1);
+  if (at === undefined) return null;
   return { value: y.median[at], low: y.low?.[at], high: y.high?.[at], ...spent(run, at) };
 };
 
@@ -49,7 +47,7 @@ const median = (values) => {
 
 const rowsOfOne = (group, measure) =>
   group.runs.filter(chosen).map((run) => {
-    const found = best(run, measure);
+    const found = latest(run, measure);
     const range = found && found.low !== undefined ? `${digits(found.low)} to ${digits(found.high)}` : "–";
     return [
       run.name, level(run), found?.value, range, found?.rounds, found?.megabytes, found?.steps,
@@ -61,7 +59,7 @@ const rowsOfOne = (group, measure) =>
 const rowsOfAll = (measure) => {
   const methods = new Map();
   for (const group of groups) {
-    const runs = group.runs.filter(chosen).map((run) => [run, best(run, measure)]);
+    const runs = group.runs.filter(chosen).map((run) => [run, latest(run, measure)]);
     const sign = larger(measure) ? -1 : 1;
     const values = runs.map(([, found]) => (found ? sign * found.value : Infinity));
     for (const [i, [run, found]] of runs.entries()) {
@@ -165,6 +163,7 @@ fill(budget.problem, [["", ALL], ...groups.map((group, i) => [String(i), group.l
 fill(budget.measure, Object.entries(groups[0].measures));
 const levels = [...new Set(groups.flatMap((group) => group.runs.map(level)))];
 fill(budget.privacy, [["", "any"], ...levels.map((name) => [name, name === "none" ? "none" : `${name} for a row`])]);
+if (levels.includes("none")) budget.privacy.value = "none"; // like is compared with like
 fill(cost, Object.entries(window.AXES).filter(([axis]) => axis !== "epsilon" && groups[0].runs.some((run) => run.x[axis])));
 budget.addEventListener("input", show);
 budget.addEventListener("submit", (event) => event.preventDefault());

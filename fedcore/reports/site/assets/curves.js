@@ -43,7 +43,9 @@ const traces = (group, measure, axis, shown) =>
       },
     ];
     const mode = y.median.filter((v) => v !== null).length > 1 ? "lines" : "markers";
-    const curve = { ...shared, y: y.median, mode, line, marker: { color: run.colour }, name: run.name };
+    const curve = {
+      ...shared, y: y.median, mode, line, marker: { color: run.colour }, name: run.name, meta: run.cell,
+    };
     return [...(band || []), curve];
   });
 
@@ -86,8 +88,21 @@ const draw = (event) => {
 };
 
 fill(form.group, groups.map((group, i) => [String(i), `${group.experiment}: ${group.label}`]));
+// Where a run comes from: its file, the command that makes it alone, and its parameters.
+const tell = (cell) => {
+  const file = `${window.ORIGIN.histories}/${cell}.h5`;
+  const slug = `${window.ORIGIN.histories.split("/").at(-1)}/${cell}`.toLowerCase();
+  const link = document.createElement("a");
+  link.href = `runs.html#${slug.replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "")}`;
+  link.textContent = cell;
+  const code = document.createElement("code");
+  code.textContent = `${window.ORIGIN.command} -- ${file}`;
+  document.getElementById("origin").replaceChildren(link, ": parameters and provenance. It is made alone by ", code);
+};
+
 form.addEventListener("change", draw);
 form.value.addEventListener("input", draw);
 form.addEventListener("submit", (event) => event.preventDefault());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
 draw();
+plot.on("plotly_click", (event) => event.points[0].data.meta && tell(event.points[0].data.meta));

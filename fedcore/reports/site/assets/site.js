@@ -44,10 +44,11 @@ for (const list of document.querySelectorAll("select[data-filter]")) {
   });
 }
 
-// The address of a table opens it.
+// The address of a table or a cell opens it.
 const open = () => {
   const target = location.hash && document.getElementById(location.hash.slice(1));
-  if (target instanceof HTMLDetailsElement) target.open = true;
+  const details = target instanceof HTMLDetailsElement ? target : target && target.querySelector("details");
+  if (details) details.open = true;
 };
 addEventListener("hashchange", open);
 open();
