@@ -65,18 +65,21 @@ def page(kept: Path) -> str:
             "that the reader sets.\n",
             f"{ran}.\n",
             "An error is the sine of the largest angle to the exact subspace of all clients "
-            "together. Methods with\na privacy budget are compared with each other only. Cells are "
-            "histories below `results/histories/arena/`.\n",
+            "together. Methods are\ncompared with those that give the same guarantee; of a private "
+            "run only the end counts. Errors are\ncompared to three digits, and those below 1e-10 "
+            "are equal. The four partitions of a data set are one\nproblem to methods that need "
+            "sums over the clients only. Cells are histories below\n`results/histories/arena/`.\n",
             "## What to take\n",
             tables.markdown(arena.sentences(found["results"])),
             "## Ranks\n",
-            "1 is the least error within `budget` rounds; `deviation` is over problems and "
-            "repeats.\n",
+            "1 is the least error within `budget` rounds, and equal errors share a rank; "
+            "`deviation` is over the `of`\nproblems and repeats with a result.\n",
             tables.markdown(arena.mean_ranks(found["ranks"])),
             "## What the server learns\n",
             "Relative error of a client's Gram matrix that the server rebuilds from what the "
-            "client sends; 0 is\nall of it, 1 no better than a guess of zero. A large number says "
-            "that this attack fails.\n",
+            "client sends, the least\nof two attacks: 0 is all of it; 1, the error of a guess of "
+            "zero, says that both attacks fail, and not that\nnothing leaks. Another attack may "
+            "know more, as one that uses the second message of aligned methods.\n",
             tables.markdown(leaks(found["leaks"])),
             "## Without one client\n",
             "Medians over the repeats of the error against the exact answer of all clients.\n",

@@ -26,6 +26,10 @@ from fedcore.errors import ConfigError, DataError, FedcoreError, InputError, nea
 
 RAW = "data/raw"
 DEFAULT_CLIENTS = 10
+UNCHANGED = (
+    "parameters, repeats, seed and code are those of the history; its data, and what else is "
+    "recorded, were not looked at"
+)
 
 
 class Sentences(click.Group):
@@ -367,7 +371,7 @@ def why(file: str, configfile: str | None) -> None:
     name = path.relative_to(results / "histories").with_suffix("").as_posix()
     require_known(name, plan.cells, f"{file} is of no cell that is planned", InputError)
     found = reasons(plan.cells[name], results)
-    click.echo("\n".join(found) or "nothing has changed since it was made")
+    click.echo("\n".join(found) or UNCHANGED)
 
 
 def _short(text: str, width: int = 40) -> str:

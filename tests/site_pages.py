@@ -150,7 +150,10 @@ const visit = (page) => new Promise((done) => {
       inner.querySelector("#ranking th:nth-child(5)").click();
       ranked.sorted = rows();
       set("rounds", "2"); ranked.short = rows(); set("rounds", "");
-      set("privacy", "ε = 1"); ranked.private = rows(); set("privacy", "");
+      const levels = [...budget.privacy.options].map((one) => one.value);
+      const level = levels.find((one) => one.includes("ε"));
+      set("privacy", level); ranked.private = rows(); set("privacy", "");
+      set("rounds", "0"); ranked.none = rows(); set("rounds", "");
       set("name", "joi"); ranked.named = rows(); set("name", "");
       set("problem", "1"); ranked.one = rows();
     }

@@ -11,7 +11,7 @@ from typing import Any
 from fedcore.errors import ConfigError, require_known
 
 NAME = "arena"
-MAIN, LOST, LEAKAGE = "contest", "lost", "leakage"  # experiments
+MAIN, LOST, LEAKAGE, LATE = "contest", "lost", "leakage", "late_leakage"  # experiments
 ALONE = "own"  # partition of a generator's clients
 
 
@@ -56,14 +56,15 @@ def written_as_paper(arena: Mapping[str, Any], where: str) -> dict[str, Any]:
     if leakage:
         problems[LEAKAGE] = {**leakage["problem"], "tags": _tags(LEAKAGE, ALONE, lost=False)}
         chosen = {name: arena["methods"][name] for name in leakage["methods"]}
-        experiments[LEAKAGE] = {
-            "reproduces": "what the server learns of a client from what the client sends",
-            "problems": [LEAKAGE],
-            "metrics": ["subspace_distance"],
-            "audit": "leakage",
-            "runs": list(_runs(chosen)),
-            **shared,
-        }
+        for attack in (LEAKAGE, LATE):
+            experiments[attack] = {
+                "reproduces": "what the server learns of a client from what the client sends",
+                "problems": [LEAKAGE],
+                "metrics": ["subspace_distance"],
+                "audit": attack,
+                "runs": list(_runs(chosen)),
+                **shared,
+            }
     for spec in problems.values():
         spec["defaults"] = components | spec.get("defaults", {})
     return {
@@ -96,7 +97,7 @@ def _problems(arena: Mapping[str, Any], *, lost: bool) -> Iterator[tuple[str, di
             if division.get("quick") is False:
                 merged["quick"] = False
             if lost:
-                merged["lost"] = 1
+                merged |= {"lost": 1, "like": f"{data}_{name}"}
             yield f"{data}_{name}" + ("_lost" if lost else ""), merged
 
 

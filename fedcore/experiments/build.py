@@ -44,8 +44,10 @@ def build(
         Either ``generator`` and its ``params``, or ``dataset``, ``options``, ``first`` (number of
         leading samples), ``scale``, ``standardise``, ``precision``, ``partition`` and, for
         classification, ``held_out``. With ``gram``, the sum of the clients' Gram matrices is
-        computed, too. With ``lost``, that many of the last clients take no part, and the exact
-        answer stays that of all.
+        computed, too. With ``largest_row``, all rows are multiplied by one number, so that the
+        longest has this norm. With ``lost``, that many of the last clients take no part, and the
+        exact answer stays that of all. With ``like``, the random numbers are those of the problem
+        of this name.
     raw : str
         Folder of the raw data files.
     seed : int
@@ -64,9 +66,12 @@ def build(
     ConfigError, DataError, InputError
         When the specification is wrong or the data cannot be obtained.
     """
-    key = (name_key(name),) if draw is None else (name_key(name), draw)
+    stream = name_key(spec.get("like", name))
+    key = (stream,) if draw is None else (stream, draw)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
     problem: Problem = _kind(spec).make(name, spec, rng, raw=raw, surrogate=surrogate)
+    if spec.get("largest_row"):
+        problem = problem.with_largest_row(spec["largest_row"])
     if spec.get("lost"):
         problem = problem.without_last(spec["lost"])
     if spec.get("gram"):

@@ -168,8 +168,10 @@ def _statements(code: str) -> dict[str, str]:
     source = _source(code)
     if source.suffix != ".py":
         return {"": checksums.of(source)[:12]}
+    tree = _read(code)
+    _take_imports(tree, code.partition(":")[0], is_package=source.name == "__init__.py")
     found: dict[str, str] = {}
-    for statement in _read(code).body:
+    for statement in tree.body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             continue
         for name in list(_bound(statement)) or [""]:

@@ -62,7 +62,10 @@ def counted(cells: Iterable[Cell], results: Path, most: int = 5) -> str:
     found: Counter[str] = Counter()
     for cell in cells:
         if (results / "histories" / f"{cell.path}.h5").is_file():
-            found.update(reasons(cell, results))
+            try:
+                found.update(reasons(cell, results))
+            except (DataError, KeyError):  # damaged, or of an older version
+                found.update(["the history cannot be read"])
     if not found:
         return ""
     named = [f"{why} ({count} cell{'s' * (count > 1)})" for why, count in found.most_common(most)]

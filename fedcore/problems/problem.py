@@ -114,6 +114,22 @@ class Problem:
         """Columns of every client's matrix."""
         return self.clients.n_features
 
+    def with_largest_row(self, norm: float) -> Problem:
+        """Return the problem with its rows multiplied by a number, so that the longest has `norm`.
+
+        Raises
+        ------
+        InputError
+            When clients learn from labels, or hold factors in the place of their rows.
+        """
+        if self.truth is not None or self.held_out is not None or self.clients.reduction:
+            raise InputError(f"problem {self.name}: only unlabelled single rows can be scaled")
+        factor = norm / max(float(np.linalg.norm(c, axis=1).max()) for c in self.clients)
+        scaled = Problem(self.name, [c * factor for c in self.clients], self.status, self.note)
+        sigma, right = self.reference
+        scaled.reference = Reference(sigma * factor, right)
+        return scaled
+
     def without_last(self, number: int) -> Problem:
         """Return the problem of the other clients, whose exact answer stays that of all.
 

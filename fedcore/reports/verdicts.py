@@ -199,8 +199,8 @@ def _verdict(
 
 def _at_small_size(verdict: Verdict, readings: Sequence[Reading]) -> Verdict:
     """Return what a small run shows of an item in the place of a verdict on the paper."""
-    decided = {"reproduced": HOLDS, "holds with a departure": HOLDS, "contradicts itself": HOLDS}
-    decided |= {"deviates": FAILS, "undecided": UNDECIDED}
+    decided = {"reproduced": HOLDS, "holds with a departure": HOLDS, "deviates": FAILS}
+    decided |= dict.fromkeys(("contradicts itself", "undecided"), UNDECIDED)
     if verdict.section == SOFTWARE or verdict.verdict not in decided or not readings:
         return verdict
     return replace(verdict, verdict=SMALL[decided[verdict.verdict]])

@@ -1,4 +1,4 @@
-"""What a run costs its clients: their products with the data."""
+"""What a run costs its clients, and what it protects."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ import numpy as np
 from fedcore.algorithms import local_power
 from fedcore.history import History
 from fedcore.reports.results import Run
+
+PLAIN = "none"
+CHANGES = {
+    "add_or_remove_one": "a row added or removed",
+    "replace_one": "a row replaced",
+    "change_entry": "an entry changed",
+    "zero_out_one": "a row set to zero",
+}
 
 
 def products(run: Run, history: History) -> np.ndarray:
@@ -33,3 +41,12 @@ def products(run: Run, history: History) -> np.ndarray:
         made = np.cumsum([0.0, *steps])
         return np.asarray(np.interp(rounds, np.arange(len(made)), made))
     return np.maximum(rounds, history["iteration"])
+
+
+def privacy(run: Run) -> str:
+    """Return what a run protects: "none", or ε and δ and the change of the data that they hide."""
+    claim = run.history.about.get("privacy")
+    if claim is None:
+        return PLAIN
+    change = CHANGES.get(claim["neighbours"], claim["neighbours"])
+    return f"ε = {run.params.epsilon:g}, δ = {claim['delta']:g}, {change}"

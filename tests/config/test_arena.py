@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from fedcore.config.arena import LEAKAGE, LOST, MAIN, written_as_paper
+from fedcore.config.arena import LATE, LEAKAGE, LOST, MAIN, written_as_paper
 from fedcore.config.schemas import check
 from fedcore.errors import ConfigError
 from fedcore.experiments.plan import load_plan
@@ -56,7 +56,7 @@ def test_every_method_meets_every_problem():
 
 def test_parts_that_are_not_given_are_left_out():
     paper = written(lost=[], leakage={**ARENA["leakage"], "methods": ["b"]})
-    assert set(paper["experiments"]) == {MAIN, LEAKAGE}
+    assert set(paper["experiments"]) == {MAIN, LEAKAGE, LATE}
     without = {key: value for key, value in ARENA.items() if key not in ("lost", "leakage")}
     arena = check(copy.deepcopy(without), "arena", "a")
     assert set(written_as_paper(arena, "a")["experiments"]) == {MAIN}

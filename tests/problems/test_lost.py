@@ -38,6 +38,29 @@ def test_some_client_stays(lost):
         build.build("p", {**SPEC, "lost": lost}, **OPTIONS)
 
 
+def test_the_others_are_those_of_the_whole_problem():
+    whole = build.build("p", SPEC, **OPTIONS)
+    left = build.build("p_lost", {**SPEC, "lost": 1, "like": "p"}, **OPTIONS)
+    assert left.name == "p_lost"
+    np.testing.assert_array_equal(left.clients[0], whole.clients[0])
+    other = build.build("p_lost", {**SPEC, "lost": 1}, **OPTIONS)
+    assert np.abs(other.clients[0] - whole.clients[0]).max() > 0.1
+
+
+def test_the_longest_row_gets_its_norm():
+    spec = {"generator": "spectrum", "params": {"n_features": 6, "n_samples": 50, "n_clients": 2}}
+    plain = build.build("p", spec, **OPTIONS)
+    scaled = build.build("p", {**spec, "largest_row": 2.0}, **OPTIONS)
+    rows = np.vstack([np.asarray(c) for c in scaled.clients])
+    assert np.linalg.norm(rows, axis=1).max() == pytest.approx(2.0)
+    sigma = np.linalg.svd(rows, compute_uv=False)
+    np.testing.assert_allclose(scaled.singular_values, sigma, rtol=1e-10)
+    ratio = sigma[0] / plain.singular_values[0]
+    np.testing.assert_allclose(scaled.singular_values, ratio * plain.singular_values, rtol=1e-10)
+    with pytest.raises(InputError, match="only unlabelled single rows"):
+        build.build("p", {**SPEC, "largest_row": 1.0}, **OPTIONS)
+
+
 def test_labelled_clients_are_not_lost():
     spec = {"generator": "shared_heads", "params": {"n_clients": 3}, "lost": 1}
     with pytest.raises(InputError, match="only unlabelled"):

@@ -13,13 +13,13 @@ from fedcore.reports.papers import arena
 class MadeUp:
     """A run of columns."""
 
-    algorithm, params = "ssi", SimpleNamespace(epsilon=None)
+    algorithm, params = "ssi", SimpleNamespace(epsilon=2.0)
 
-    def __init__(self, rounds, errors):
+    def __init__(self, rounds, errors, private=None):
         self.columns = {"round": rounds, "iteration": rounds, "subspace_distance": errors}
         self.columns["bytes_up"] = 8 * np.asarray(rounds)
         self.columns = {name: np.asarray(value) for name, value in self.columns.items()}
-        self.history = History(self.columns)
+        self.history = History(self.columns, about={"privacy": private} if private else {})
         self.seconds = np.asarray(rounds) / 2
 
     def __getitem__(self, name):
@@ -57,52 +57,99 @@ def rows(errors):
     """Rows of two methods on problems: method -> errors by problem, one repeat."""
     return [
         {"problem": str(i), "status": "synthetic", "privacy": "none", "repeat": 0, "data": str(i),
-         "method": method, "algorithm": method, "partition": "even", "steps_to_target": error,
-         "error": error, **{f"error_{b}": error for b in arena.BUDGETS}}
+         "method": method, "algorithm": method, "partition": "even", "clients": 10,
+         "steps_to_target": error, "error": error, **{f"error_{b}": error for b in arena.BUDGETS}}
         for method, found in errors.items()
         for i, error in enumerate(found)
     ]  # fmt: skip
 
 
-def test_the_first_of_the_winners_has_most_problems():
+def test_of_a_private_run_only_the_end_is_a_result():
+    claim = {"delta": 1e-6, "neighbours": "replace_one"}
+    run = MadeUp([[0, 1, 2, 3], [0, 1, 2, -1]], RUN["subspace_distance"], private=claim)
+    assert arena.privacy(run) == "ε = 2, δ = 1e-06, a row replaced"
+    assert np.isnan(arena.least_error(run, 1)).all()
+    assert arena.least_error(run, 2).tolist()[1] == 0.3 and np.isnan(arena.least_error(run, 2)[0])
+    assert arena.least_error(run, 3).tolist() == [0.02, 0.3]
+    assert np.isnan(arena.solved(run)["rounds"]).all()  # 0.01 was not its last
+    assert arena.privacy(RUN) == "none"
+
+
+def test_a_direct_method_makes_no_products():
+    direct = MadeUp([[1]], [[0.1]])
+    direct.columns["iteration"] = direct.history.columns["iteration"] = np.array([[0]])
+    assert np.isnan(arena.costs(direct)["steps"]).all()
+    assert arena.costs(RUN)["steps"].tolist()[0] == [0, 1, 2, 3]
+
+
+def test_the_first_are_those_with_most_problems_and_equal_ones_share():
     table = rows({"a": [0.1, 0.5, 0.3], "b": [0.2, 0.4, 0.1], "c": [np.nan] * 3})
-    assert list(arena._winners(table, "error").items()) == [("b", 2), ("a", 1), ("c", 0)]
+    assert list(arena._winners(table, "error").items()) == [("b", 2), ("a", 1)]
     swapped = rows({"b": [0.1, 0.5, 0.3], "a": [0.2, 0.4, 0.1]})
     assert list(arena._winners(swapped, "error")) == ["a", "b"]
+    alike = rows({"a": [0.1, 3e-15], "b": [0.1 + 1e-9, 1e-16], "c": [0.2, 1e-9]})
+    assert arena._winners(alike, "error") == {"a": 2, "b": 2, "c": 0}
     ((topic, text, cells),) = arena._within(table, 1, "One shot")
     assert topic == "One shot" and cells == "contest/b/*-b, contest/a/*-a"
-    assert text.startswith("After 1 round, b has the least error on 2 of 3 problems, 0.2 in the")
+    assert text == (
+        "After 1 round the least error of 3 problems is that of b on 2 (median error over all "
+        "problems 0.2), and then of a on 1 (median error over all problems 0.3)."
+    )
 
 
-def test_ranks_share_places_and_put_missing_results_last(monkeypatch):
+def test_repeats_that_fail_are_the_worst():
+    bad, good = rows({"bad": [np.nan] * 2, "good": [0.02] * 2}), []
+    for repeat, error in enumerate([np.nan, np.nan, 0.01]):
+        good += [{**row, "repeat": repeat, "error_1": error} for row in rows({"bad": [0.0]})]
+        good += [{**row, "repeat": repeat} for row in rows({"good": [0.02]})]
+    assert next(iter(arena._winners(good, "error_1").items())) == ("good", 1)
+    assert list(arena._winners(bad, "error")) == ["good"]
+
+
+def test_ranks_share_places_and_a_missing_result_has_none(monkeypatch):
     table = rows({"a": [0.1], "b": [0.1], "c": [np.nan], "d": [0.4]})
     monkeypatch.setattr(arena, "results", lambda results: table)
     found = {row["method"]: row["rank"] for row in arena.ranks(None) if row["budget"] == 5}
-    assert found == {"a": 1, "b": 1, "d": 3, "c": 4}
+    assert found == {"a": 1, "b": 1, "d": 3}
     shown = arena.mean_ranks(arena.ranks(None))
-    assert [row["method"] for row in shown[:4]] == ["a", "b", "d", "c"]
+    assert [row["method"] for row in shown[:3]] == ["a", "b", "d"]
     assert shown[0]["first"] == 1 and shown[0]["of"] == 1
+    nothing = rows({"a": [np.nan], "b": [np.nan]})
+    monkeypatch.setattr(arena, "results", lambda results: nothing)
+    assert arena.ranks(None) == [] and arena.mean_ranks([]) == []
 
 
-def test_unlike_clients_are_held_against_even_ones():
-    even = rows({"a": [0.1], "b": [0.1]})
-    label = [{**row, "partition": "label"} for row in rows({"a": [0.4], "b": [0.1]})]
-    ((_, text, _),) = arena._divided([*even, *label])
-    assert "4 times as large for a and 1 times for b" in text
+def test_unlike_clients_are_compared_where_the_subspace_was_found():
+    even = rows({"a": [0.01], "b": [0.01], "lost": [0.99]})
+    label = [
+        {**row, "partition": "label"} for row in rows({"a": [0.4], "b": [0.02], "lost": [0.99]})
+    ]
+    ((_, text, cells),) = arena._divided([*even, *label])
+    assert "most from 0.01 to 0.4 for a on 0, and least from 0.01 to 0.02 for b on 0" in text
+    assert "lost" not in text and cells == "contest/a/*-a, contest/b/*-b"
     assert list(arena._divided(even)) == []
+    fewer = [{**row, "clients": 2} for row in label]
+    assert list(arena._divided([*even, *fewer])) == []
 
 
-def test_privacy_has_a_sentence_for_every_level_that_methods_share():
+def test_privacy_has_a_sentence_for_every_guarantee_that_methods_share():
     table = [{**row, "privacy": "ε = 1"} for row in rows({"a": [0.4, 0.9], "b": [0.5, 0.95]})]
-    ((_, text, _),) = arena._private(table)
-    assert "a has the least error on 2 of 2 problems; its error is below 0.5 on 1 of them" in text
+    ((_, text, cells),) = arena._private(table)
+    assert text == (
+        "With ε = 1, some method has an error below 0.5 on 1 of 2 problems; a has the least on 2, "
+        "0.4 at best and 0.65 in the median."
+    )
+    assert cells == "contest/a/*-a"
+    hopeless = [{**row, "error": 0.99} for row in table]
+    ((_, text, cells),) = arena._private(hopeless)
+    assert text == "With ε = 1, some method has an error below 0.5 on 0 of 2 problems."
+    assert cells == ""
     assert list(arena._private([{**row, "privacy": "ε = 10"} for row in rows({"a": [0.1]})])) == []
+
+
+def test_the_fewest_products():
     assert list(arena._cheap(rows({"a": [np.nan]}))) == []
-    assert "a needs the fewest products" in next(arena._cheap(rows({"a": [3.0]})))[1]
-
-
-def test_level_of_privacy():
-    assert arena.privacy(RUN) == "none"
-    run = SimpleNamespace(params=SimpleNamespace(epsilon=1.0))
-    assert arena.privacy(run) == "ε = 1"
-    assert arena.privacy(SimpleNamespace(params=SimpleNamespace())) == "none"
+    ((_, text, _),) = arena._cheap(rows({"a": [3.0, np.nan], "b": [4.0, np.nan]}))
+    assert (
+        "on 1 of 2 problems; a does on 1, and needs the fewest products with the data on 1" in text
+    )

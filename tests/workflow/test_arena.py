@@ -10,6 +10,8 @@ import pytest
 from site_pages import BROWSER, dead_links, visited
 
 from fedcore.config.strict_yaml import read_yaml
+from fedcore.history import History
+from fedcore.problems import storage
 from fedcore.reports import tables
 
 METHOD = '''
@@ -99,10 +101,29 @@ def test_its_tables_agree_with_numpy(arena):
         # the error falls as (σ₃/σ₂)^(2 rounds) = 1.5^(-2 rounds)
         assert row["error_5"] / row["error"] == pytest.approx(1.5**2, rel=0.5)
         assert np.isnan(row["error_1"]) or row["error_1"] > row["error_5"]
+    # The error is that of the kept basis against NumPy's answer from the problem's own file.
+    history = History.load(root / "results/tiny/histories/arena/contest/ssi/drawn-ssi.h5")
+    problem = storage.load(root / "data/clients/tiny/arena/drawn.h5")
+    stacked = np.vstack([np.asarray(c) for c in problem.clients])
+    exact = np.linalg.svd(stacked)[2][:2].T
+    for row in ssi:
+        basis = np.linalg.qr(history.final["basis"][row["repeat"]])[0]
+        cosines = np.linalg.svd(exact.T @ basis, compute_uv=False)
+        assert row["error"] == pytest.approx(np.sqrt(1 - cosines.min() ** 2), rel=1e-6)
+        share = np.linalg.norm(stacked @ basis) ** 2 / np.linalg.norm(stacked) ** 2
+        assert row["explained"] == pytest.approx(share, rel=1e-10)
     ranks = tables.read(root / "results/tiny/tables/arena/ranks.tsv")
-    for privacy, most in (("none", 3), ("ε = 1", 2)):
-        places = [r["rank"] for r in ranks if r["privacy"] == privacy]
-        assert min(places) == 1 and max(places) <= most
+    levels = {
+        row["privacy"]: {r["method"] for r in rows if r["privacy"] == row["privacy"]}
+        for row in rows
+    }
+    assert sorted(map(len, levels.values())) == [2, 3]
+    for row in ranks:
+        column = f"error_{row['budget']}"
+        alike = [r for r in rows if all(r[k] == row[k] for k in ("problem", "privacy", "repeat"))]
+        mine = next(r for r in alike if r["method"] == row["method"])
+        better = [r for r in alike if r[column] < mine[column] * 0.99]
+        assert row["rank"] >= 1 + len(better) and row["of"] <= len(alike)
     lost = tables.read(root / "results/tiny/tables/arena/lost.tsv")
     assert {row["problem"] for row in lost} == {"little_label_lost"}
     joined = [r for r in lost if r["method"] == "ssi"]
@@ -118,7 +139,7 @@ def test_its_pages_show_it_and_no_link_is_dead(arena):
     data = (site / "arena/curves.js").read_text()
     groups = json.loads(data.removeprefix("window.CURVES = ").rstrip(";\n"))
     assert {run["name"] for run in groups[0]["runs"]} >= {"joined", "ssi"}
-    assert {run["epsilon"] for run in groups[0]["runs"]} == {None, 1.0}
+    assert {run["privacy"][:5] for run in groups[0]["runs"]} == {"none", "ε = 1"}
 
 
 @pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
@@ -130,7 +151,9 @@ def test_a_budget_and_a_click_order_the_methods(arena, width):
     for page in pages:
         assert found[page]["errors"] == [] and found[page]["wide"] <= width
     ranked = found["arena/compare.html"]["ranked"]
-    assert ranked["all"][0][0] in ("ssi", "one_shot")
+    values = [float(row[2]) for row in ranked["all"] if row[2] != "–"]
+    assert values == sorted(values) and len(values) > 2
+    assert ranked["none"][0][3] == "results on 0 of 3"  # no limit is kept: nobody is first
     assert len(ranked["all"]) == 5 and len(ranked["first"]) == 3  # without noise
     assert {row[0] for row in ranked["private"]} == {"analyze_gauss_1", "noisy_power_1"}
     whole, short = ({row[0]: row for row in ranked[name]} for name in ("all", "short"))

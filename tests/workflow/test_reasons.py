@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fedcore.cli import UNCHANGED
+
 HISTORY = "results/tiny/histories/tiny/second/power_gd/other-plain.h5"
 WK2023 = "results/tiny/histories/tiny/first/wk2023/easy-default.h5"
 
@@ -14,7 +16,7 @@ def why(checkout, file, *options):
 
 
 def test_nothing_has_changed_after_a_run(done):
-    assert why(done, HISTORY) == (0, "nothing has changed since it was made")
+    assert why(done, HISTORY) == (0, UNCHANGED)
 
 
 def test_the_changed_function_is_named_and_a_comment_is_none(done):
@@ -37,7 +39,7 @@ def test_the_changed_function_is_named_and_a_comment_is_none(done):
 
 def test_a_function_far_away_is_named(done):
     done.edit("fedcore/linalg.py", "def orth(", "def orth(  # noqa\n    ")
-    assert why(done, HISTORY)[1] == "nothing has changed since it was made"  # the same tree
+    assert why(done, HISTORY)[1] == UNCHANGED  # the same tree
     done.append("fedcore/history.py", "\nSCHEMA_OF_A_TEST = 9\n")
     for file in (HISTORY, WK2023):
         assert why(done, file)[1] == "fedcore.history:SCHEMA_OF_A_TEST is new"
@@ -68,6 +70,29 @@ def test_changed_settings_are_named(done):
 def test_a_file_that_is_no_cell_gets_a_sentence(done, file, message):
     status, text = why(done, file)
     assert status == 1 and message in text
+
+
+def test_a_history_that_cannot_be_read_does_not_stop_the_run(done):
+    (done.root / HISTORY).write_bytes(b"no history")
+    status, text = why(done, HISTORY)
+    assert status == 1 and "Error: " in text
+    done.append("fedcore/algorithms/power_gd.py", "\nEDITED = True\n")
+    run = done.snakemake(HISTORY)
+    assert run.status == 0, run.text
+    assert "the history cannot be read (1 cell)" in run.text
+
+
+def test_a_new_entry_of_a_table_is_no_reason(done):
+    """What fingerprints leave out, reasons leave out, too."""
+    done.edit(
+        "fedcore/problems/clients.py",
+        "from __future__ import annotations\n",
+        "from __future__ import annotations\n\nTABLE = {}\n",
+    )
+    assert why(done, HISTORY)[1] == "fedcore.problems.clients:TABLE is new"
+    assert done.snakemake(HISTORY).status == 0
+    done.edit("fedcore/problems/clients.py", "TABLE = {}", 'TABLE = {"a": "fedcore.linalg:orth"}')
+    assert why(done, HISTORY)[1] == UNCHANGED
 
 
 def test_without_a_history_and_without_what_was_kept(done):

@@ -13,38 +13,52 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from fedcore.config.arena import LEAKAGE, LOST, MAIN
+from fedcore.config.arena import LATE, LEAKAGE, LOST, MAIN
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run, last
 from fedcore.reports.rows import Row, Rows, chosen, groups
 from fedcore.reports.summaries import by_group, statistic
-from fedcore.reports.work import products
+from fedcore.reports.work import PLAIN, privacy, products
 
 BUDGETS = (1, 5, 20)  # rounds
 TARGET = 0.01  # an error that counts as solved
-PLAIN = "none"
+FOUND = 0.5  # an error of a private method above which it says little
+APART = 0.1  # an error below which a method has found the subspace of even clients
 COSTS = {
     "rounds": "communication rounds",
     "bytes": "bytes sent up, all clients",
     "steps": "products with the data, a client",
-    "seconds": "CPU seconds",
+    "seconds": "CPU seconds of the simulation",
 }
 
 
-def privacy(run: Run) -> str:
-    """Return what a run protects: nothing, or ε of single rows."""
-    epsilon = getattr(run.params, "epsilon", None)
-    return PLAIN if epsilon is None else f"ε = {epsilon:g}"
-
-
 def costs(run: Run) -> dict[str, np.ndarray]:
-    """Return what a run has spent until every record, by the names of `COSTS`."""
+    """Return what a run has spent until every record, by the names of `COSTS`.
+
+    A method of one round that sends its own answer makes no products, but decompositions: its steps
+    are NaN. Norms that FAPS and WK2023 estimate first, and searches of private methods, are not
+    counted.
+    """
+    made = products(run, run.history).astype(float)
+    direct = run["iteration"].max() == 0 and run["round"].max() == 1
     return {
         "rounds": run["round"].astype(float),
         "bytes": run["bytes_up"].astype(float),
-        "steps": products(run, run.history).astype(float),
+        "steps": np.full_like(made, np.nan) if direct else made,
         "seconds": run.seconds,
     }
+
+
+def usable(run: Run) -> np.ndarray:
+    """Return the records that are a result, (repeats, records).
+
+    The start is none; and of a private run the last one is, for which its noise was calibrated.
+    """
+    there = (run["round"] > 0) & (run["iteration"] >= 0)
+    if privacy(run) == PLAIN:
+        return there
+    later = np.cumsum(there[:, ::-1], axis=1)[:, ::-1]
+    return there & (later == 1)
 
 
 def least_error(run: Run, rounds: int) -> np.ndarray:
@@ -52,7 +66,7 @@ def least_error(run: Run, rounds: int) -> np.ndarray:
 
     NaN for a method that has no result by then.
     """
-    there = (run["round"] > 0) & (run["round"] <= rounds) & (run["iteration"] >= 0)
+    there = usable(run) & (run["round"] <= rounds)
     latest = there.shape[1] - 1 - np.argmax(there[:, ::-1], axis=1)
     error = run["subspace_distance"][np.arange(len(latest)), latest]
     return np.where(there.any(axis=1), error, np.nan)
@@ -66,7 +80,7 @@ def explained(run: Run) -> np.ndarray:
 
 def solved(run: Run) -> dict[str, np.ndarray]:
     """Return what a run has spent when its error is first `TARGET`, (repeats,); NaN if never."""
-    holds = (run["subspace_distance"] <= TARGET) & (run["round"] > 0)
+    holds = usable(run) & (run["subspace_distance"] <= TARGET)
     here = np.arange(len(holds)), holds.argmax(axis=1)
     return {
         name: np.where(holds.any(axis=1), spent[here], np.nan) for name, spent in costs(run).items()
@@ -75,11 +89,15 @@ def solved(run: Run) -> dict[str, np.ndarray]:
 
 def results(results: Results) -> Rows:
     """Return errors, variances and costs at the end, and the costs until `TARGET`."""
-    columns: dict[str, Any] = {"privacy": privacy, "error": last("subspace_distance")}
+    columns: dict[str, Any] = {
+        "privacy": privacy,
+        "clients": lambda run: run.data["n_clients"],
+        "error": last("subspace_distance"),
+    }
     columns |= {f"error_{budget}": partial(least_error, rounds=budget) for budget in BUDGETS}
     columns |= {"explained": explained, "reconstruction": lambda run: 1.0 - explained(run)}
     for name in COSTS:
-        columns[name] = lambda run, name=name: costs(run)[name].max(axis=1)
+        columns[name] = lambda run, name=name: np.fmax.reduce(costs(run)[name], axis=1)
         columns[f"{name}_to_target"] = lambda run, name=name: solved(run)[name]
     columns["epsilon"] = _spent
     return results.table(MAIN, **columns)
@@ -92,23 +110,31 @@ def _spent(run: Run) -> np.ndarray | float:
 def ranks(results_: Results) -> Rows:
     """Return the rank of every method by its error within `BUDGETS`, 1 for the least.
 
-    A method without a result by then shares the last rank.
+    Equal errors share a rank, see `rounded`. A method without a result by then has none.
     """
     rows: Rows = []
     for named, mine in groups(results(results_), "problem", "status", "privacy", "repeat"):
         for rounds in BUDGETS:
-            errors = [row[f"error_{rounds}"] for row in mine]
-            places = rankdata([np.inf if np.isnan(e) else e for e in errors], method="min")
+            there = [row for row in mine if not np.isnan(row[f"error_{rounds}"])]
+            errors = [rounded(row[f"error_{rounds}"]) for row in there]
             rows += [
                 named
-                | {"budget": rounds, "method": row["method"], "rank": int(place), "error": error}
-                for row, place, error in zip(mine, places, errors, strict=True)
+                | {"budget": rounds, "method": row["method"], "rank": int(place), "of": len(there)}
+                for row, place in zip(there, rankdata(errors, method="min"), strict=True)
             ]
     return rows
 
 
+def rounded(error: float) -> float:
+    """Return an error as it is compared: three digits, and none below 1e−10, which is rounding."""
+    return float(f"{max(error, 1e-10):.3g}")
+
+
 def lost(results_: Results) -> Rows:
-    """Return errors without the last client beside those with all, a row per repeat."""
+    """Return errors without the last client beside those with all, a row per repeat.
+
+    The partition is the same one; the starts differ.
+    """
     if LOST not in results_.plan["experiments"]:
         return []
     whole = {(r["data"], r["partition"], r["method"], r["repeat"]): r for r in results(results_)}
@@ -120,16 +146,27 @@ def lost(results_: Results) -> Rows:
 
 
 def leaks(results: Results) -> Rows:
-    """Return the error of a client's Gram matrix as the server rebuilds it, 0 when it is known."""
+    """Return the least error of a client's Gram matrix as the server rebuilds it in two attacks.
+
+    0 when it is known; 1, which the guess of zero has, when both attacks fail. One attack reads all
+    rounds, the other leaves out the first three, in which LocalPower makes several local steps.
+    Another attack may know more.
+    """
     if LEAKAGE not in results.plan["experiments"]:
         return []
-    return results.table(
-        LEAKAGE,
-        privacy=privacy,
-        rounds=last("round"),
-        leakage=last("leakage"),
+    late = {
+        (run.tags["method"], repeat): error
+        for run in results.runs(LATE)
+        for repeat, error in enumerate(run.last("late_leakage"))
+    }
+    rows = results.table(
+        LEAKAGE, privacy=privacy, rounds=last("round"), leakage=last("leakage"),
         error=last("subspace_distance"),
-    )
+    )  # fmt: skip
+    for row in rows:
+        other = late[row["method"], row["repeat"]]
+        row["leakage"] = float(np.nanmin([row["leakage"], other, 1.0]))
+    return rows
 
 
 def findings(results_: Results) -> Rows:
@@ -163,16 +200,17 @@ def _median(rows: Rows, column: str) -> float:
 
 
 def _winners(table: Rows, column: str) -> dict[str, int]:
-    """Return on how many problems a method has the least median of a column.
+    """Return on how many problems a method has the least median of a column, alone or with others.
 
-    Methods with most come first, and of equal ones that with the least median over all problems.
+    Methods with most come first, and of equal ones that with the least median over all problems. A
+    method without any value is left out.
     """
-    wins = dict.fromkeys((row["method"] for row in table), 0)
+    wins = {row["method"]: 0 for row in table if np.isfinite(row[column])}
     for _, mine in groups(table, "problem"):
         medians = {key["method"]: _median(r, column) for key, r in groups(mine, "method")}
-        known = {name: value for name, value in medians.items() if np.isfinite(value)}
-        if known:
-            wins[min(known, key=lambda name: known[name])] += 1
+        known = {name: rounded(value) for name, value in medians.items() if np.isfinite(value)}
+        for name, value in known.items():
+            wins[name] += value == min(known.values())
 
     def place(name: str) -> tuple[int, float]:
         overall = _median(chosen(table, method=name), column)
@@ -187,92 +225,100 @@ def _cells(table: Rows, *methods: str) -> str:
     return ", ".join(f"{MAIN}/{algorithms[name]}/*-{name}" for name in named)
 
 
+def _count(table: Rows) -> int:
+    return len({row["problem"] for row in table})
+
+
 def _within(table: Rows, rounds: int, topic: str) -> Iterator[Sentence]:
     """Yield which method without noise has the least error within a number of rounds."""
     plain, column = chosen(table, privacy=PLAIN), f"error_{rounds}"
-    ready = [row for row in plain if np.isfinite(row[column])]
-    wins = list(_winners(ready, column).items())
+    wins = list(_winners(plain, column).items())[:2]
     if not wins:
         return
-    (best, won), rest = wins[0], wins[1:]
-    problems = len({row["problem"] for row in ready})
+    said = [
+        f"{name} on {won} (median error over all problems "
+        f"{_median(chosen(plain, method=name), column):.2g})"
+        for name, won in wins
+    ]
     text = (
-        f"After {rounds} round{'s' * (rounds > 1)}, {best} has the least error on {won} of "
-        f"{problems} problems, {_median(chosen(ready, method=best), column):.2g} in the median"
+        f"After {rounds} round{'s' * (rounds > 1)} the least error of {_count(plain)} problems is "
+        f"that of {', and then of '.join(said)}."
     )
-    if rest:
-        second = rest[0][0]
-        text += (
-            f"; {second} is first on {rest[0][1]}, with "
-            f"{_median(chosen(ready, method=second), column):.2g}"
-        )
-    yield topic, f"{text}.", _cells(table, best, *(name for name, _ in rest[:1]))
+    yield topic, text, _cells(table, *(name for name, _ in wins))
 
 
 def _private(table: Rows) -> Iterator[Sentence]:
-    """Yield which private method has the least error, for every ε that several methods have."""
+    """Yield which private method has the least error, for every guarantee that several give."""
     for key, mine in groups([r for r in table if r["privacy"] != PLAIN], "privacy"):
         wins = list(_winners(mine, "error").items())
-        if len(wins) < 2:
+        if len({row["method"] for row in mine}) < 2 or not wins:
             continue
+        found = {
+            (a["method"], a["problem"]): _median(rows, "error")
+            for a, rows in groups(mine, "method", "problem")
+        }
+        near = {problem for (_, problem), error in found.items() if error < FOUND}
         best, won = wins[0]
-        problems = len({row["problem"] for row in mine})
-        of_best = groups(chosen(mine, method=best), "problem")
-        errors = [_median(rows, "error") for _, rows in of_best]
-        near = sum(error < 0.5 for error in errors)
+        of_best = [error for (name, _), error in found.items() if name == best]
         text = (
-            f"With {key['privacy']} for a row, {best} has the least error on {won} of {problems} "
-            f"problems; its error is below 0.5 on {near} of them, {min(errors):.2g} at best."
+            f"With {key['privacy']}, some method has an error below {FOUND:g} on {len(near)} of "
+            f"{_count(mine)} problems"
         )
-        yield "Privacy", text, _cells(table, best)
+        if near:
+            text += (
+                f"; {best} has the least on {won}, {np.nanmin(of_best):.2g} at best and "
+                f"{_median(chosen(mine, method=best), 'error'):.2g} in the median"
+            )
+        yield "Privacy", f"{text}.", _cells(table, *((best,) if near else ()))
 
 
 def _cheap(table: Rows) -> Iterator[Sentence]:
     """Yield which method needs the fewest products with the data until `TARGET`."""
     plain = chosen(table, privacy=PLAIN)
     wins = list(_winners(plain, "steps_to_target").items())
-    reached = {
-        key["method"]: sum(
-            np.isfinite(_median(rows, "steps_to_target")) for _, rows in groups(mine, "problem")
-        )
-        for key, mine in groups(plain, "method")
-    }
-    best, won = wins[0]
-    if not won:
+    if not wins:
         return
-    most = max(reached, key=lambda name: reached[name])
-    problems = len({row["problem"] for row in plain})
-    text = (
-        f"{best} needs the fewest products with the data until an error of {TARGET:g} on {won} of "
-        f"{problems} problems"
-        + (f"; {most} reaches it on most" if most != best else ", and reaches it on most")
-        + f", {reached[most]}."
+    best, won = wins[0]
+    reached = sum(
+        np.isfinite(_median(rows, "steps_to_target"))
+        for _, rows in groups(chosen(plain, method=best), "problem")
     )
-    yield "Cheap clients", text, _cells(table, best, most)
+    someone = {row["problem"] for row in plain if np.isfinite(row["steps_to_target"])}
+    text = (
+        f"Within {BUDGETS[-1]} rounds some method reaches an error of {TARGET:g} on "
+        f"{len(someone)} of {_count(plain)} problems; {best} does on {reached}, and needs the "
+        f"fewest products with the data on {won}."
+    )
+    yield "Cheap clients", text, _cells(table, best)
 
 
 def _divided(table: Rows) -> Iterator[Sentence]:
-    """Yield which method loses least and which most when classes stand apart."""
-    plain = chosen(table, privacy=PLAIN)
-    ratios: dict[str, float] = {}
-    for key, mine in groups(plain, "method"):
-        found = []
-        for _, rows in groups(mine, "data"):
-            parts = [chosen(rows, partition=name) for name in ("even", "label")]
-            even, label = (_median(part, "error_5") if part else np.nan for part in parts)
-            if np.isfinite(even) and np.isfinite(label) and even > 0:
-                found.append(label / even)
-        if found:
-            ratios[key["method"]] = float(np.median(found))
+    """Yield for which methods it matters most and least that classes stand apart.
+
+    Compared are methods that have found the subspace where every client has a random share, on data
+    with as many clients in both partitions.
+    """
+    ratios: dict[tuple[str, str], tuple[float, float]] = {}
+    for key, mine in groups(chosen(table, privacy=PLAIN), "method", "data"):
+        even, label = (chosen(mine, partition=name) for name in ("even", "label"))
+        if not even or not label or even[0]["clients"] != label[0]["clients"]:
+            continue
+        before, after = _median(even, "error_5"), _median(label, "error_5")
+        if before < APART and np.isfinite(after):
+            ratios[key["method"], key["data"]] = before, after
     if not ratios:
         return
-    most, least = (pick(ratios, key=lambda name: ratios[name]) for pick in (max, min))
+    order = sorted(ratios, key=lambda pair: ratios[pair][1] / max(ratios[pair][0], 1e-10))
+    least, most = order[0], order[-1]
+    said = [
+        f"from {ratios[pair][0]:.2g} to {ratios[pair][1]:.2g} for {pair[0]} on {pair[1]}"
+        for pair in (most, least)
+    ]
     text = (
-        f"With one class a client in place of a random share, the error after 5 rounds is "
-        f"{ratios[most]:.2g} times as large for {most} and {ratios[least]:.2g} times for {least}, "
-        "in the median over the data sets."
+        "With one class a client in place of a random share, the error after 5 rounds changes most "
+        f"{said[0]}, and least {said[1]}."
     )
-    yield "Unlike clients", text, _cells(table, most, least)
+    yield "Unlike clients", text, _cells(table, most[0], least[0])
 
 
 def front(curves: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
@@ -301,7 +347,10 @@ def shown(rows: Rows) -> Rows:
 
 
 def mean_ranks(rows: Rows) -> Rows:
-    """Return mean ranks over problems and repeats, with their standard deviation."""
+    """Return mean ranks over problems and repeats, with their standard deviation.
+
+    ``of`` is the number of problems and repeats on which a method has a result.
+    """
     found: list[Row] = []
     for key, mine in groups(rows, "privacy", "budget", "method"):
         places = np.array([row["rank"] for row in mine], float)

@@ -13,7 +13,7 @@ from fedcore import algorithms
 from fedcore.errors import HistoryError
 from fedcore.reports.results import Results, Run
 from fedcore.reports.style import look
-from fedcore.reports.work import products
+from fedcore.reports.work import privacy, products
 
 POINTS = 90  # of a curve, at most; denser at its start
 DASHES = (
@@ -29,7 +29,7 @@ AXES = {
     "up": "bytes sent up, all clients",
     "bytes": "bytes sent up and down, all clients",
     "steps": "products of a client with its data",
-    "seconds": "CPU seconds of all clients and the server",
+    "seconds": "CPU seconds of the simulation, all clients and the server",
     "epsilon": "ε spent",
 }
 
@@ -67,18 +67,24 @@ def _curves(run: Run) -> dict[str, Any]:
     kept = _kept(run["iteration"].shape[1])
     metrics = [name for name in run.history.units if name in run.history.columns]
     measures = [n for n in metrics if run[n].dtype.kind == "f" and n not in ("epsilon", "diverged")]
+    values = {measure: run[measure] for measure in measures}
+    units = {measure: list(run.history.units[measure]) for measure in measures}
+    if "captured" in values and "singular_values" in run.history.reference:
+        total = np.sum(run.history.reference["singular_values"] ** 2)
+        values["unexplained"] = 1.0 - run["captured"] / total
+        units["unexplained"] = ["1", "share of the sum of squares outside of the subspace"]
     paint = look(run.algorithm)
     name = run.algorithm + ("" if run.variant == "default" else f", {run.variant}")
     return {
         "algorithm": run.algorithm,
         "name": run.tags.get("method") or name,
-        "epsilon": getattr(run.params, "epsilon", None),
+        "privacy": privacy(run),
         "params": {k: v for k, v in vars(run.params).items() if isinstance(v, int | float)},
         "cell": f"{run.experiment}/{run.algorithm}/{run.problem}-{run.variant}",
         "colour": paint["colour"],
         "x": {axis: _numbers(x[kept]) for axis, x in _axes(run).items()},
-        "y": {measure: _spread(run[measure][:, kept]) for measure in measures},
-        "units": {measure: list(run.history.units[measure]) for measure in measures},
+        "y": {measure: _spread(found[:, kept]) for measure, found in values.items()},
+        "units": units,
     }
 
 

@@ -11,7 +11,6 @@ const groups = window.CURVES.filter((group) => group.experiment === window.CURVE
 const fill = (list, options) =>
   list.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
 const digits = (value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(3))));
-const level = (run) => (run.epsilon === null ? "none" : `ε = ${run.epsilon}`);
 const number = (name) => (budget[name].value === "" ? Infinity : Number(budget[name].value));
 
 // What a run has spent at a record, by the names of the limits.
@@ -20,14 +19,22 @@ const spent = (run, i) => ({
   megabytes: run.x.up[i] / 1e6,
   steps: run.x.steps?.[i] ?? null,
   seconds: run.x.seconds?.[i] ?? null,
-  time: (run.x.seconds?.[i] ?? 0) + number("wait") * run.x.rounds[i],
+  time: run.x.seconds ? run.x.seconds[i] + (number("wait") || 0) * run.x.rounds[i] : null,
 });
 const LIMITS = ["rounds", "megabytes", "steps", "seconds", "time"];
-const within = (used) => LIMITS.every((name) => used[name] === null || used[name] <= number(name));
+// What is not known of a run keeps no limit.
+const within = (used) => LIMITS.every((name) => number(name) === Infinity || (used[name] ?? Infinity) <= number(name));
 
-// Records of a run that have sent something and keep all limits; a share is better when it is large.
-const allowed = (run) => run.x.rounds.map((_, i) => i).filter((i) => run.x.rounds[i] > 0 && within(spent(run, i)));
-const larger = (measure) => measure === "captured";
+// Records of a run that are results and keep all limits. The start is no result; and of a private run
+// the last record is the only one, for which its noise was calibrated.
+const allowed = (run) => {
+  const sent = run.x.rounds.map((_, i) => i).filter((i) => run.x.rounds[i] > 0);
+  const results = run.privacy === "none" ? sent : sent.slice(-1);
+  return results.filter((i) => within(spent(run, i)));
+};
+// Values are compared to three digits, and what is below 1e-10 is rounding.
+const rounded = (value) => Number(Math.max(value, 1e-10).toPrecision(3));
+
 // The last result counts: which one is best, nobody knows while a method runs.
 const latest = (run, measure) => {
   const y = run.y[measure];
@@ -37,7 +44,7 @@ const latest = (run, measure) => {
 };
 
 const chosen = (run) =>
-  (budget.privacy.value === "" || level(run) === budget.privacy.value) &&
+  (budget.privacy.value === "" || run.privacy === budget.privacy.value) &&
   run.name.toLowerCase().includes(budget.name.value.toLowerCase());
 
 const median = (values) => {
@@ -50,36 +57,45 @@ const rowsOfOne = (group, measure) =>
     const found = latest(run, measure);
     const range = found && found.low !== undefined ? `${digits(found.low)} to ${digits(found.high)}` : "–";
     return [
-      run.name, level(run), found?.value, range, found?.rounds, found?.megabytes, found?.steps,
+      run.name, run.privacy, found?.value, range, found?.rounds, found?.megabytes, found?.steps,
       found?.seconds, found?.time,
     ];
   });
 
-// Over all problems: how often a method is best, its mean rank, and medians.
+// Over all problems: how often a method is first, its mean rank among those with a result, medians.
+// A problem without a result counts as the worst value.
 const rowsOfAll = (measure) => {
   const methods = new Map();
   for (const group of groups) {
     const runs = group.runs.filter(chosen).map((run) => [run, latest(run, measure)]);
-    const sign = larger(measure) ? -1 : 1;
-    const values = runs.map(([, found]) => (found ? sign * found.value : Infinity));
-    for (const [i, [run, found]] of runs.entries()) {
-      const entry = methods.get(run.name) ?? { run, ranks: [], found: [] };
-      entry.ranks.push(1 + values.filter((value) => value < values[i]).length);
-      if (found) entry.found.push(found);
+    const values = runs.filter(([, found]) => found).map(([, found]) => rounded(found.value));
+    for (const [run, found] of runs) {
+      const entry = methods.get(run.name) ?? { run, ranks: [], found: [], problems: 0 };
+      entry.problems += 1;
+      if (found) {
+        entry.ranks.push(1 + values.filter((value) => value < rounded(found.value)).length);
+        entry.found.push(found);
+      }
       methods.set(run.name, entry);
     }
   }
-  return [...methods.values()].map(({ run, ranks, found }) => [
-    run.name, level(run), found.length ? median(found.map((f) => f.value)) : undefined,
-    `first on ${ranks.filter((rank, i) => rank === 1).length} of ${ranks.length}, mean rank ${digits(ranks.reduce((a, b) => a + b) / ranks.length)}`,
-    ...["rounds", "megabytes", "steps", "seconds", "time"].map((name) =>
-      found.length ? median(found.map((f) => f[name]).filter((v) => v !== null)) : undefined),
-  ]);
+  return [...methods.values()].map(({ run, ranks, found, problems }) => {
+    const worst = Array(problems - found.length).fill(Infinity);
+    const middle = median([...found.map((f) => f.value), ...worst]);
+    const mean = ranks.reduce((a, b) => a + b, 0) / ranks.length;
+    return [
+      run.name, run.privacy, Number.isFinite(middle) ? middle : undefined,
+      ranks.length
+        ? `results on ${ranks.length} of ${problems}: first on ${ranks.filter((rank) => rank === 1).length}, mean rank ${digits(mean)}`
+        : `results on 0 of ${problems}`,
+      ...LIMITS.map((name) => median(found.map((f) => f[name]).filter((v) => v !== null))),
+    ];
+  });
 };
 
 const table = (rows, one, measure) => {
   const heads = [
-    "method", "privacy of a row", `${measure}, median`, one ? "range of the repeats" : "against the others",
+    "method", "what is protected", `${measure}, median`, one ? "range of the repeats" : "against the others",
     "rounds", "MB up", "products", "CPU s", "time, s",
   ];
   const head = ranking.tHead.rows[0];
@@ -89,8 +105,7 @@ const table = (rows, one, measure) => {
   }
   heads.forEach((text, i) => { head.cells[i].textContent = text; });
   for (const cell of head.cells) cell.removeAttribute("aria-sort");
-  const sign = larger(measure) ? -1 : 1;
-  const place = (row) => (row[2] === undefined || row[2] === null ? Infinity : sign * row[2]);
+  const place = (row) => row[2] ?? Infinity;
   rows.sort((a, b) => place(a) - place(b));
   ranking.tBodies[0].replaceChildren(
     ...rows.map((row) => {
@@ -111,10 +126,10 @@ const table = (rows, one, measure) => {
     `${rows.length} methods${without ? `, ${without} of them without a result within these limits` : ""}.`;
 };
 
-const front = (points, sign) => {
-  const sorted = points.filter(([x, y]) => x > 0 && y !== null).sort((a, b) => a[0] - b[0] || sign * (a[1] - b[1]));
+const front = (points) => {
+  const sorted = points.filter(([x, y]) => x > 0 && y !== null).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   const kept = [];
-  for (const [x, y] of sorted) if (!kept.length || sign * y < sign * kept.at(-1)[1]) kept.push([x, y]);
+  for (const [x, y] of sorted) if (!kept.length || y < kept.at(-1)[1]) kept.push([x, y]);
   return kept;
 };
 
@@ -129,7 +144,7 @@ const draw = (group, measure) => {
     };
   });
   const points = traces.flatMap((trace) => trace.x.map((x, i) => [x, trace.y[i]]));
-  const kept = front(points, larger(measure) ? -1 : 1);
+  const kept = front(points);
   traces.unshift({
     x: kept.map(([x]) => x), y: kept.map(([, y]) => y), name: "front", mode: "lines",
     line: { shape: "hv", width: 9, color: "rgba(128,128,128,0.4)" }, hoverinfo: "skip",
@@ -144,7 +159,7 @@ const draw = (group, measure) => {
   const surrogate = group.status === "surrogate" ? " (surrogate data)" : "";
   Plotly.react(plot, traces, {
     title: { text: `${group.label}${surrogate}`, font: { size: 15 } },
-    xaxis: shape(window.AXES[axis], true), yaxis: shape(measure, !larger(measure)),
+    xaxis: shape(window.AXES[axis], true), yaxis: shape(measure, true),
     paper_bgcolor: "transparent", plot_bgcolor: "transparent", font: { color: ink },
     height: narrow ? 560 : 520, margin: { t: 50, r: 10 },
     legend: narrow ? { orientation: "h", y: -0.25 } : {},
@@ -157,12 +172,15 @@ const show = () => {
   const group = groups[one ? Number(budget.problem.value) : 0];
   table(one ? rowsOfOne(group, measure) : rowsOfAll(measure), one, measure);
   draw(group, measure);
+  document.getElementById("which").textContent = one ? "" : `Of ${ALL}, the plot shows ${group.label}.`;
 };
 
 fill(budget.problem, [["", ALL], ...groups.map((group, i) => [String(i), group.label])]);
-fill(budget.measure, Object.entries(groups[0].measures));
-const levels = [...new Set(groups.flatMap((group) => group.runs.map(level)))];
-fill(budget.privacy, [["", "any"], ...levels.map((name) => [name, name === "none" ? "none" : `${name} for a row`])]);
+// Measures without units, of which less is better: their values can be compared between problems.
+const measures = Object.entries(groups[0].measures).filter(([, text]) => text.endsWith("(1)"));
+fill(budget.measure, measures);
+const levels = [...new Set(groups.flatMap((group) => group.runs.map((run) => run.privacy)))];
+fill(budget.privacy, [["", "any"], ...levels.map((name) => [name, name])]);
 if (levels.includes("none")) budget.privacy.value = "none"; // like is compared with like
 fill(cost, Object.entries(window.AXES).filter(([axis]) => axis !== "epsilon" && groups[0].runs.some((run) => run.x[axis])));
 budget.addEventListener("input", show);
