@@ -9,6 +9,7 @@ import datetime
 import json
 import shutil
 import sys
+import textwrap
 from pathlib import Path
 
 from kept_verdicts import commit, machine
@@ -54,7 +55,7 @@ def page(kept: Path) -> str:
     """Return docs/arena.md."""
     notes = json.loads((kept / "run.json").read_text(encoding="utf-8"))
     found = {name: tables.read(kept / f"{name}.tsv") for name in NAMES}
-    ran = "; ".join(f"{name}: {value}" for name, value in notes.items())
+    ran = textwrap.fill("; ".join(f"{name}: {value}" for name, value in notes.items()), 99)
     leaks, lost = (arena.TABLES[name].shown for name in ("leaks", "lost"))
     assert leaks is not None and lost is not None
     return "\n".join(

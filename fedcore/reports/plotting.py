@@ -34,9 +34,9 @@ from fedcore.history import History
 from fedcore.problems import STATUSES
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports.results import Run
-from fedcore.reports.style import COLOURS, CYCLE, look, style
+from fedcore.reports.style import COLOURS, CYCLE, look, looks, style
 
-__all__ = ["COLOURS", "CYCLE", "look", "style"]
+__all__ = ["COLOURS", "CYCLE", "look", "looks", "style"]
 
 Item = TypeVar("Item")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import matplotlib
@@ -86,6 +86,18 @@ def style() -> Iterator[None]:
             }
         )
         yield
+
+
+def looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return ``color`` and ``linestyle`` of the names in a figure, as `Axes.plot` takes them.
+
+    Unlike `look`, names of one algorithm differ.
+    """
+    count = len(CYCLE)
+    return {
+        name: {"color": CYCLE[i % count], "linestyle": LINESTYLES[i // count % len(LINESTYLES)]}
+        for i, name in enumerate(names)
+    }
 
 
 def look(algorithm: str) -> dict[str, str]:

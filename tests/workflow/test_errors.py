@@ -142,7 +142,7 @@ def test_wrong_configuration(fresh, wrong):
     fresh.edit(path, old, new)
     families = map(metrics.REGISTRY.module, metrics.REGISTRY.names())
     known = {
-        "papers": [file.stem for file in (fresh.root / "config/papers").iterdir()],
+        "papers": ["arena", *(file.stem for file in (fresh.root / "config/papers").iterdir())],
         "algorithms": algorithms.names(),
         "metrics": [metric.name for family in families for metric in family.METRICS],
         "generators": generators.names(),
