@@ -21,6 +21,27 @@ from fedcore.reports.papers import arena
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "arena"
 NAMES = ("results", "ranks", "lost", "leaks")
+WRITTEN = (
+    "`make arena` runs [config/arena.yaml](../config/arena.yaml) and writes this page; a test fails "
+    "when it is stale."
+)
+ABOUT = (
+    "An error is the sine of the largest angle to the exact subspace of all clients together. "
+    "Methods are compared with those that give the same guarantee; of a private run only the end "
+    "counts. Errors are compared to three digits, and those below 1e-10 are equal. The four "
+    "partitions of a data set are one problem to methods that need sums over the clients only. "
+    "Cells are histories below `results/histories/arena/`."
+)
+RANKS = (
+    "1 is the least error within `budget` rounds, and equal errors share a rank; `deviation` is "
+    "over the `of` problems and repeats with a result."
+)
+LEAKS = (
+    "Relative error of a client's Gram matrix that the server rebuilds from what the client sends, "
+    "the least of two attacks: 0 is all of it; 1, the error of a guess of zero, says that both "
+    "attacks fail, and not that nothing leaks. Another attack may know more, as one that uses the "
+    "second message of aligned methods."
+)
 
 
 def keep(results: Path, kept: Path) -> None:
@@ -55,38 +76,27 @@ def page(kept: Path) -> str:
     """Return docs/arena.md."""
     notes = json.loads((kept / "run.json").read_text(encoding="utf-8"))
     found = {name: tables.read(kept / f"{name}.tsv") for name in NAMES}
-    ran = textwrap.fill("; ".join(f"{name}: {value}" for name, value in notes.items()), 99)
     leaks, lost = (arena.TABLES[name].shown for name in ("leaks", "lost"))
     assert leaks is not None and lost is not None
-    return "\n".join(
-        [
-            "# The arena: every method on the same data\n",
-            "`make arena` runs [config/arena.yaml](../config/arena.yaml) and writes this page; a "
-            "test fails when it\nis stale. The pages of a run rank the methods within a budget "
-            "that the reader sets.\n",
-            f"{ran}.\n",
-            "An error is the sine of the largest angle to the exact subspace of all clients "
-            "together. Methods are\ncompared with those that give the same guarantee; of a private "
-            "run only the end counts. Errors are\ncompared to three digits, and those below 1e-10 "
-            "are equal. The four partitions of a data set are one\nproblem to methods that need "
-            "sums over the clients only. Cells are histories below\n`results/histories/arena/`.\n",
-            "## What to take\n",
-            tables.markdown(arena.sentences(found["results"])),
-            "## Ranks\n",
-            "1 is the least error within `budget` rounds, and equal errors share a rank; "
-            "`deviation` is over the `of`\nproblems and repeats with a result.\n",
-            tables.markdown(arena.mean_ranks(found["ranks"])),
-            "## What the server learns\n",
-            "Relative error of a client's Gram matrix that the server rebuilds from what the "
-            "client sends, the least\nof two attacks: 0 is all of it; 1, the error of a guess of "
-            "zero, says that both attacks fail, and not that\nnothing leaks. Another attack may "
-            "know more, as one that uses the second message of aligned methods.\n",
-            tables.markdown(leaks(found["leaks"])),
-            "## Without one client\n",
-            "Medians over the repeats of the error against the exact answer of all clients.\n",
-            tables.markdown([r for r in lost(found["lost"]) if r["column"] == "error"]),
-        ]
-    )
+    parts = [
+        "# The arena: every method on the same data",
+        f"{WRITTEN} The pages of a run rank the methods within a budget that the reader sets.",
+        "; ".join(f"{name}: {value}" for name, value in notes.items()) + ".",
+        ABOUT,
+        "## What to take",
+        tables.markdown(arena.sentences(found["results"])),
+        "## Ranks",
+        RANKS,
+        tables.markdown(arena.mean_ranks(found["ranks"])),
+        "## What the server learns",
+        LEAKS,
+        tables.markdown(leaks(found["leaks"])),
+        "## Without one client",
+        "Medians over the repeats of the error against the exact answer of all clients.",
+        tables.markdown([row for row in lost(found["lost"]) if row["column"] == "error"]),
+    ]
+    filled = [part if part.startswith("|") else textwrap.fill(part, 99) for part in parts]
+    return "\n\n".join(part.rstrip() for part in filled) + "\n"
 
 
 def main() -> None:
