@@ -22,8 +22,8 @@ ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "arena"
 NAMES = ("results", "ranks", "lost", "leaks")
 WRITTEN = (
-    "`make arena` runs [config/arena.yaml](../config/arena.yaml) and writes this page; a test fails "
-    "when it is stale."
+    "`make arena` runs [config/arena.yaml](../config/arena.yaml) and writes this page; a test "
+    "fails when it is stale."
 )
 ABOUT = (
     "An error is the sine of the largest angle to the exact subspace of all clients together. "
