@@ -1,9 +1,10 @@
-"""CPU time of the workflow beside that of its cells, and what that means at the papers' size.
+"""Time of the workflow beside that of its cells, and what that means at the papers' size.
 
-The quick run of some papers goes to a temporary folder. Beside its whole CPU time stands that of
+The quick run of some papers goes to a temporary folder, on one core. Beside its time stands that of
 the same cells, one after the other in one process that has imported everything. The difference per
 job, times the cells of the last full runs, is the overhead at the papers' size, as a share of what
-these cells took. See README.md.
+these cells took. Seconds are those of the wall, as a job's process is not a child of Snakemake's,
+so that its CPU time cannot be added up: leave the machine alone meanwhile. See README.md.
 """
 
 # ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
@@ -16,7 +17,6 @@ for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
     os.environ[f"{_library}_THREADS"] = "1"
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -33,21 +33,20 @@ ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "verdicts" / "run.json"
 
 
-def workflow(folder: Path, papers: list[str], cores: int) -> tuple[float, float, int]:
-    """Run the histories of papers; return CPU seconds, wall seconds and the number of jobs."""
+def workflow(folder: Path, papers: list[str]) -> tuple[float, int]:
+    """Run the histories of papers on one core; return seconds and the number of jobs."""
     plan = planned(folder, papers)
     targets = [f"{folder}/results/histories/{path}.h5" for path in plan.cells]
     settings = folder / "bench.yaml"
     settings.write_text(json.dumps(configured(folder, papers)), encoding="utf-8")
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    start = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "snakemake", "--nolock", "--quiet", "all", "--cores", str(cores),
+        [sys.executable, "-m", "snakemake", "--nolock", "--quiet", "all", "--cores", "1",
          "--configfile", str(settings), "--", *targets],
         cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    after, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - start
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return cpu, wall, len(targets) + len({cell.problem for cell in plan.cells.values()})
+    jobs = len(targets) + len({cell.problem for cell in plan.cells.values()})
+    return time.perf_counter() - start, jobs
 
 
 def configured(folder: Path, papers: list[str]) -> dict[str, object]:
@@ -64,13 +63,13 @@ def planned(folder: Path, papers: list[str]) -> Plan:
 
 
 def alone(folder: Path, papers: list[str]) -> float:
-    """Return CPU seconds of the cells in this process, on the problems that a run has made."""
-    start = time.process_time()
+    """Return seconds of the cells in this process, on the problems that a run has made."""
+    start = time.perf_counter()
     for path, cell in planned(folder, papers).cells.items():
         problem = folder / "clients" / cell.paper / f"{cell.problem}.h5"
         outputs = (folder / "alone" / f"{path}{end}" for end in (".h5", ".tsv"))
         run_cell(cell.spec(), problem, *map(str, outputs), code=cell.code)
-    return time.process_time() - start
+    return time.perf_counter() - start
 
 
 def at_full_size() -> tuple[int, float]:
@@ -82,22 +81,21 @@ def at_full_size() -> tuple[int, float]:
 
 @click.command()
 @click.option("--papers", default="factorization,fedpower", show_default=True)
-@click.option("--cores", default=1, show_default=True)
-def main(papers: str, cores: int) -> None:
-    """Print CPU seconds, and the overhead of a job."""
+def main(papers: str) -> None:
+    """Print seconds, and the overhead of a job."""
     names = papers.split(",")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        cpu, wall, jobs = workflow(folder, names, cores)
+        whole, jobs = workflow(folder, names)
         own = alone(folder, names)
-    each = (cpu - own) / jobs
+    each = (whole - own) / jobs
     cells, seconds = at_full_size()
-    print(f"quick histories of {papers} on {cores} cores, {jobs} jobs: {wall:.1f} s")
-    print(f"CPU seconds of the workflow         {cpu:8.1f}")
-    print(f"CPU seconds of its cells alone      {own:8.1f}")
-    print(f"overhead of a job, problems' making included {each:8.3f}")
     share = each * cells / (seconds + each * cells)
-    print(f"at the papers' size, {cells} cells of {seconds:.0f} s: {share:.2%} of the CPU time")
+    print(f"quick histories of {papers}, one core, {jobs} jobs")
+    print(f"seconds of the workflow     {whole:8.1f}")
+    print(f"seconds of its cells alone  {own:8.1f}")
+    print(f"overhead of a job           {each:8.3f}  (start, and problems that are made, included)")
+    print(f"at the papers' size, {cells} cells of {seconds:.0f} s: {share:.2%} of the time")
 
 
 if __name__ == "__main__":
