@@ -19,9 +19,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pytest
+
 VOID = {"meta", "link", "img", "br", "hr", "input", "col"}
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+in_a_browser = pytest.mark.skipif(
+    BROWSER is None, reason="there is no Chromium; Debian's package chromium has it"
 )
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

@@ -55,6 +55,11 @@ def fingerprint(*code: str, words: Iterable[str] = ()) -> str:
     ConfigError
         When a source file is not Python.
     """
+    return _fingerprint(frozenset(code), tuple(words))
+
+
+@cache
+def _fingerprint(code: frozenset[str], words: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     for text in sorted(_texts(closure(code))):
         digest.update(f"{text}\n".encode())

@@ -325,15 +325,15 @@ def load_plan(
     return plan
 
 
-def _file(paper: str) -> Path:
-    """Return the file that messages name."""
-    return PAPERS.parent / f"{paper}.yaml" if paper == arena.NAME else PAPERS / f"{paper}.yaml"
+def _file(paper: str, papers: Path = PAPERS) -> Path:
+    """Return the file of a paper; the arena's stands beside the folder of the others."""
+    return (papers.parent if paper == arena.NAME else papers) / f"{paper}.yaml"
 
 
 def _files(papers: Path) -> dict[str, Path]:
-    """Return the papers' files by name, and last the arena's, which stands beside their folder."""
+    """Return the papers' files by name, and last the arena's if there is one."""
     files = {file.stem: file for file in sorted(papers.glob("*.yaml"))}
-    contest = papers.parent / f"{arena.NAME}.yaml"
+    contest = _file(arena.NAME, papers)
     return files | ({arena.NAME: contest} if contest.is_file() else {})
 
 

@@ -1,4 +1,4 @@
-"""What a run costs its clients, and what it protects."""
+"""What a run costs its clients, what it protects, and how much there is to find."""
 
 from __future__ import annotations
 
@@ -50,3 +50,12 @@ def privacy(run: Run) -> str:
         return PLAIN
     change = CHANGES.get(claim["neighbours"], claim["neighbours"])
     return f"ε = {run.params.epsilon:g}, δ = {claim['delta']:g}, {change}"
+
+
+def sum_of_squares(run: Run) -> float | None:
+    """Return ``‖S‖_F²`` of all clients' samples, of which ``captured`` is a part.
+
+    None for a run without an exact answer.
+    """
+    known = run.history.reference.get("singular_values")
+    return None if known is None else float(np.sum(known**2))

@@ -60,6 +60,8 @@ def forget() -> None:
     """Empty the caches, as a new process would start."""
     module._tree.cache_clear()
     module._content.cache_clear()
+    module._fingerprint.cache_clear()
+    module._statements.cache_clear()
     sources.find.cache_clear()
 
 

@@ -7,9 +7,9 @@ import re
 
 import numpy as np
 import pytest
-from site_pages import BROWSER, dead_links, visited
+import yaml
+from site_pages import dead_links, in_a_browser, visited
 
-from fedcore.config.strict_yaml import read_yaml
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.reports import tables
@@ -71,11 +71,10 @@ def arena(pristine, tmp_path_factory, installed):
     checkout = pristine.copy(tmp_path_factory.mktemp("arena") / "checkout")
     (checkout.root / "elsewhere.py").write_text(METHOD)
     installed(checkout.root, "elsewhere", "[fedcore.algorithms]\noutside = elsewhere\n")
-    shipped = read_yaml(checkout.root / "config/arena.yaml")
-    ends = {key: shipped[key] for key in ("tables", "figures")}
-    (checkout.root / "config/arena.yaml").write_text(ARENA + json.dumps(ends)[1:-1] + "\n")
-    checkout.edit("config/arena.yaml", '"tables"', "tables")
-    checkout.edit("config/arena.yaml", ', "figures"', "\nfigures")
+    file = checkout.root / "config/arena.yaml"
+    shipped = yaml.safe_load(file.read_text(encoding="utf-8"))
+    small = yaml.safe_load(ARENA) | {key: shipped[key] for key in ("tables", "figures")}
+    file.write_text(yaml.safe_dump(small, allow_unicode=True), encoding="utf-8")
     checkout.edit("tiny.yaml", "papers: [tiny]", "papers: [arena]")
     return checkout, checkout.snakemake()
 
@@ -142,7 +141,7 @@ def test_its_pages_show_it_and_no_link_is_dead(arena):
     assert {run["privacy"][:5] for run in groups[0]["runs"]} == {"none", "ε = 1"}
 
 
-@pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
+@in_a_browser
 @pytest.mark.parametrize("width", [360, 1200])
 def test_a_budget_and_a_click_order_the_methods(arena, width):
     site = arena[0].root / "results/tiny/report"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib import image
-from site_pages import BROWSER, Page, dead_links, pictures, visited
+from site_pages import Page, dead_links, in_a_browser, pictures, visited
 
 from fedcore.errors import DataError
 from fedcore.history import History
@@ -133,11 +133,6 @@ def test_readings_are_told_apart():
         "z: 5, holds",
     ]
     assert model.readings("one; and more") == ["one; and more"]
-
-
-in_a_browser = pytest.mark.skipif(
-    BROWSER is None, reason="there is no Chromium; Debian's package chromium has it"
-)
 
 
 @in_a_browser

@@ -7,7 +7,6 @@ angle between the method's subspace and the exact one of all clients together.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ from scipy.stats import rankdata
 from fedcore.config.arena import LATE, LEAKAGE, LOST, MAIN
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run, last
-from fedcore.reports.rows import Row, Rows, chosen, groups
+from fedcore.reports.rows import Row, Rows, chosen, groups, reached
 from fedcore.reports.summaries import by_group, statistic
-from fedcore.reports.work import PLAIN, privacy, products
+from fedcore.reports.work import PLAIN, privacy, products, sum_of_squares
 
 BUDGETS = (1, 5, 20)  # rounds
 TARGET = 0.01  # an error that counts as solved
@@ -72,39 +71,32 @@ def least_error(run: Run, rounds: int) -> np.ndarray:
     return np.where(there.any(axis=1), error, np.nan)
 
 
-def explained(run: Run) -> np.ndarray:
-    """Return the share of the sum of squares that the subspace holds at the end, (repeats,)."""
-    total = float(np.sum(run.history.reference["singular_values"] ** 2))
-    return run.last("captured") / total
-
-
 def solved(run: Run) -> dict[str, np.ndarray]:
     """Return what a run has spent when its error is first `TARGET`, (repeats,); NaN if never."""
     holds = usable(run) & (run["subspace_distance"] <= TARGET)
-    here = np.arange(len(holds)), holds.argmax(axis=1)
-    return {
-        name: np.where(holds.any(axis=1), spent[here], np.nan) for name, spent in costs(run).items()
-    }
+    return {name: reached(holds, spent) for name, spent in costs(run).items()}
 
 
 def results(results: Results) -> Rows:
     """Return errors, variances and costs at the end, and the costs until `TARGET`."""
+    return [row for run in results.runs(MAIN) for row in run.rows(**_columns(run))]
+
+
+def _columns(run: Run) -> dict[str, Any]:
+    spent, until = costs(run), solved(run)
+    explained = run.last("captured") / sum_of_squares(run)
     columns: dict[str, Any] = {
         "privacy": privacy,
-        "clients": lambda run: run.data["n_clients"],
+        "clients": run.data["n_clients"],
         "error": last("subspace_distance"),
     }
-    columns |= {f"error_{budget}": partial(least_error, rounds=budget) for budget in BUDGETS}
-    columns |= {"explained": explained, "reconstruction": lambda run: 1.0 - explained(run)}
+    columns |= {f"error_{budget}": least_error(run, budget) for budget in BUDGETS}
+    columns |= {"explained": explained, "reconstruction": 1.0 - explained}
     for name in COSTS:
-        columns[name] = lambda run, name=name: np.fmax.reduce(costs(run)[name], axis=1)
-        columns[f"{name}_to_target"] = lambda run, name=name: solved(run)[name]
-    columns["epsilon"] = _spent
-    return results.table(MAIN, **columns)
-
-
-def _spent(run: Run) -> np.ndarray | float:
-    return run.last("epsilon") if "epsilon" in run.history.columns else np.nan
+        columns[name] = np.fmax.reduce(spent[name], axis=1)
+        columns[f"{name}_to_target"] = until[name]
+    columns["epsilon"] = run.last("epsilon") if "epsilon" in run.history.columns else np.nan
+    return columns
 
 
 def ranks(results_: Results) -> Rows:
@@ -130,19 +122,20 @@ def rounded(error: float) -> float:
     return float(f"{max(error, 1e-10):.3g}")
 
 
-def lost(results_: Results) -> Rows:
+def lost(results: Results) -> Rows:
     """Return errors without the last client beside those with all, a row per repeat.
 
     The partition is the same one; the starts differ.
     """
-    if LOST not in results_.plan["experiments"]:
+    if LOST not in results.plan["experiments"]:
         return []
-    whole = {(r["data"], r["partition"], r["method"], r["repeat"]): r for r in results(results_)}
-    rows = results_.table(LOST, privacy=privacy, error=last("subspace_distance"))
-    for row in rows:
-        key = row["data"], row["partition"], row["method"], row["repeat"]
-        row["error_of_all"] = whole[key]["error"]
-    return rows
+    names = ("data", "partition", "method", "repeat")
+    of_all = {
+        tuple(row[name] for name in names): row["error"]
+        for row in results.table(MAIN, error=last("subspace_distance"))
+    }
+    rows = results.table(LOST, privacy=privacy, error=last("subspace_distance"))
+    return [row | {"error_of_all": of_all[tuple(row[name] for name in names)]} for row in rows]
 
 
 def leaks(results: Results) -> Rows:
@@ -339,7 +332,7 @@ def front(curves: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.n
 
 def shown(rows: Rows) -> Rows:
     """Return medians over the repeats, a row per problem and method."""
-    names = ("error_1", "error_5", "error_20", "explained", "rounds", "bytes", "steps", "seconds")
+    names = (*(f"error_{budget}" for budget in BUDGETS), "explained", *COSTS)
     return [
         key | {name: _median(mine, name) for name in names}
         for key, mine in groups(rows, "problem", "method", "privacy")

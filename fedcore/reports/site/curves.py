@@ -12,8 +12,9 @@ import numpy as np
 from fedcore import algorithms
 from fedcore.errors import HistoryError
 from fedcore.reports.results import Results, Run
+from fedcore.reports.site.model import slug
 from fedcore.reports.style import look
-from fedcore.reports.work import privacy, products
+from fedcore.reports.work import privacy, products, sum_of_squares
 
 POINTS = 90  # of a curve, at most; denser at its start
 DASHES = (
@@ -48,7 +49,9 @@ def groups(plan: Path) -> list[dict[str, Any]]:
             {"experiment": run.experiment, "label": run.label, "status": run.status, "runs": []},
         )
         alike = [other for other in entry["runs"] if other["algorithm"] == run.algorithm]
-        entry["runs"].append(_curves(run) | {"dash": DASHES[len(alike) % len(DASHES)]})
+        entry["runs"].append(
+            _curves(results.plan["paper"], run) | {"dash": DASHES[len(alike) % len(DASHES)]}
+        )
     for entry in found.values():
         entry["varied"] = _varied(entry["runs"])
     experiments = results.plan["experiments"]
@@ -63,15 +66,15 @@ def script(groups: list[dict[str, Any]]) -> str:
     return f"window.CURVES = {json.dumps(groups, separators=(',', ':'), allow_nan=False)};\n"
 
 
-def _curves(run: Run) -> dict[str, Any]:
+def _curves(paper: str, run: Run) -> dict[str, Any]:
+    cell = f"{run.experiment}/{run.algorithm}/{run.problem}-{run.variant}"
     kept = _kept(run["iteration"].shape[1])
     metrics = [name for name in run.history.units if name in run.history.columns]
     measures = [n for n in metrics if run[n].dtype.kind == "f" and n not in ("epsilon", "diverged")]
     values = {measure: run[measure] for measure in measures}
     units = {measure: list(run.history.units[measure]) for measure in measures}
-    if "captured" in values and "singular_values" in run.history.reference:
-        total = np.sum(run.history.reference["singular_values"] ** 2)
-        values["unexplained"] = 1.0 - run["captured"] / total
+    if "captured" in values and (squares := sum_of_squares(run)) is not None:
+        values["unexplained"] = 1.0 - run["captured"] / squares
         units["unexplained"] = ["1", "share of the sum of squares outside of the subspace"]
     paint = look(run.algorithm)
     name = run.algorithm + ("" if run.variant == "default" else f", {run.variant}")
@@ -80,7 +83,8 @@ def _curves(run: Run) -> dict[str, Any]:
         "name": run.tags.get("method") or name,
         "privacy": privacy(run),
         "params": {k: v for k, v in vars(run.params).items() if isinstance(v, int | float)},
-        "cell": f"{run.experiment}/{run.algorithm}/{run.problem}-{run.variant}",
+        "cell": cell,
+        "row": slug(f"{paper}/{cell}"),
         "colour": paint["colour"],
         "x": {axis: _numbers(x[kept]) for axis, x in _axes(run).items()},
         "y": {measure: _spread(found[:, kept]) for measure, found in values.items()},

@@ -8,8 +8,6 @@ const cost = document.getElementById("cost");
 const ALL = "all problems";
 const groups = window.CURVES.filter((group) => group.experiment === window.CURVES[0].experiment);
 
-const fill = (list, options) =>
-  list.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
 const digits = (value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(3))));
 const number = (name) => (budget[name].value === "" ? Infinity : Number(budget[name].value));
 
@@ -149,21 +147,7 @@ const draw = (group, measure) => {
     x: kept.map(([x]) => x), y: kept.map(([, y]) => y), name: "front", mode: "lines",
     line: { shape: "hv", width: 9, color: "rgba(128,128,128,0.4)" }, hoverinfo: "skip",
   });
-  const ink = getComputedStyle(document.body).color;
-  const faint = getComputedStyle(document.documentElement).getPropertyValue("--line");
-  const shape = (title, log) => ({
-    title: { text: title }, type: log ? "log" : "linear", gridcolor: faint, zeroline: false,
-    exponentformat: "power", automargin: true,
-  });
-  const narrow = plot.clientWidth < 600;
-  const surrogate = group.status === "surrogate" ? " (surrogate data)" : "";
-  Plotly.react(plot, traces, {
-    title: { text: `${group.label}${surrogate}`, font: { size: 15 } },
-    xaxis: shape(window.AXES[axis], true), yaxis: shape(measure, true),
-    paper_bgcolor: "transparent", plot_bgcolor: "transparent", font: { color: ink },
-    height: narrow ? 560 : 520, margin: { t: 50, r: 10 },
-    legend: narrow ? { orientation: "h", y: -0.25 } : {},
-  }, { responsive: true, displaylogo: false });
+  Plotly.react(plot, traces, layout(plot, group, [window.AXES[axis], true], [measure, true]), SETTINGS);
 };
 
 const show = () => {

@@ -5,12 +5,6 @@ const form = document.getElementById("choices");
 const plot = document.getElementById("plot");
 const groups = window.CURVES;
 
-const fill = (list, options) => {
-  const before = list.value;
-  list.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
-  if (options.some(([value]) => value === before)) list.value = before;
-};
-
 const rgba = (hex, alpha) =>
   `rgba(${[1, 3, 5].map((i) => Number.parseInt(hex.slice(i, i + 2), 16)).join(",")},${alpha})`;
 
@@ -44,7 +38,8 @@ const traces = (group, measure, axis, shown) =>
     ];
     const mode = y.median.filter((v) => v !== null).length > 1 ? "lines" : "markers";
     const curve = {
-      ...shared, y: y.median, mode, line, marker: { color: run.colour }, name: run.name, meta: run.cell,
+      ...shared, y: y.median, mode, line, marker: { color: run.colour }, name: run.name,
+      meta: { cell: run.cell, row: run.row },
     };
     return [...(band || []), curve];
   });
@@ -64,42 +59,25 @@ const draw = (event) => {
   }
   const there = Object.keys(window.AXES).filter((axis) => group.runs.some((run) => run.x[axis]));
   fill(form.axis, there.map((axis) => [axis, window.AXES[axis]]));
-  const ink = getComputedStyle(document.body).color;
-  const faint = getComputedStyle(document.documentElement).getPropertyValue("--line");
-  const axis = (title, log) => ({
-    title: { text: title }, type: log ? "log" : "linear", gridcolor: faint, zeroline: false,
-    exponentformat: "power", automargin: true,
-  });
-  const surrogate = group.status === "surrogate" ? " (surrogate data)" : "";
-  const narrow = plot.clientWidth < 600;
   Plotly.react(
     plot,
     traces(group, form.measure.value, form.axis.value, shown),
-    {
-      title: { text: `${group.label}${surrogate}`, font: { size: 15 } },
-      xaxis: axis(window.AXES[form.axis.value], form.logx.checked),
-      yaxis: axis(form.measure.value, form.logy.checked),
-      paper_bgcolor: "transparent", plot_bgcolor: "transparent", font: { color: ink },
-      height: narrow ? 520 : 560, margin: { t: 50, r: 10 },
-      legend: narrow ? { orientation: "h", y: -0.25 } : {},
-    },
-    { responsive: true, displaylogo: false },
+    layout(plot, group, [window.AXES[form.axis.value], form.logx.checked], [form.measure.value, form.logy.checked]),
+    SETTINGS,
   );
 };
 
-fill(form.group, groups.map((group, i) => [String(i), `${group.experiment}: ${group.label}`]));
 // Where a run comes from: its file, the command that makes it alone, and its parameters.
-const tell = (cell) => {
-  const file = `${window.ORIGIN.histories}/${cell}.h5`;
-  const slug = `${window.ORIGIN.histories.split("/").at(-1)}/${cell}`.toLowerCase();
+const tell = ({ cell, row }) => {
   const link = document.createElement("a");
-  link.href = `runs.html#${slug.replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "")}`;
+  link.href = `runs.html#${row}`;
   link.textContent = cell;
   const code = document.createElement("code");
-  code.textContent = `${window.ORIGIN.command} -- ${file}`;
+  code.textContent = `${window.ORIGIN.command} -- ${window.ORIGIN.histories}/${cell}.h5`;
   document.getElementById("origin").replaceChildren(link, ": parameters and provenance. It is made alone by ", code);
 };
 
+fill(form.group, groups.map((group, i) => [String(i), `${group.experiment}: ${group.label}`]));
 form.addEventListener("change", draw);
 form.value.addEventListener("input", draw);
 form.addEventListener("submit", (event) => event.preventDefault());

@@ -1,0 +1,30 @@
+"use strict";
+
+// What the pages with interactive plots share: lists of choices, and the frame of a plot.
+const SETTINGS = { responsive: true, displaylogo: false };
+
+// Fill a list with [value, text]; what was chosen stays chosen.
+const fill = (list, options) => {
+  const before = list.value;
+  list.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
+  if (options.some(([value]) => value === before)) list.value = before;
+};
+
+// The frame of a plot of one group of runs; each axis is [title, whether it is logarithmic].
+const layout = (plot, group, x, y) => {
+  const ink = getComputedStyle(document.body).color;
+  const faint = getComputedStyle(document.documentElement).getPropertyValue("--line");
+  const axis = ([title, log]) => ({
+    title: { text: title }, type: log ? "log" : "linear", gridcolor: faint, zeroline: false,
+    exponentformat: "power", automargin: true,
+  });
+  const surrogate = group.status === "surrogate" ? " (surrogate data)" : "";
+  const narrow = plot.clientWidth < 600;
+  return {
+    title: { text: `${group.label}${surrogate}`, font: { size: 15 } },
+    xaxis: axis(x), yaxis: axis(y),
+    paper_bgcolor: "transparent", plot_bgcolor: "transparent", font: { color: ink },
+    height: narrow ? 520 : 560, margin: { t: 50, r: 10 },
+    legend: narrow ? { orientation: "h", y: -0.25 } : {},
+  };
+};
