@@ -14,12 +14,13 @@ import pytest
 from click.testing import CliRunner
 
 import fedcore.algorithms
-from fedcore.cli import _partition, _value, main
+from fedcore.cli import main
+from fedcore.cli.options import parsed, partition
 from fedcore.errors import DataError
 from fedcore.history import History
 from fedcore.parts.residuals import TOL
 from fedcore.reports import verdict_pages, verdicts
-from fedcore.reports.terminal import _bytes
+from fedcore.reports.terminal import as_bytes
 
 RUN = ["run", "power_gd", "w8a", "--surrogate", "--components", "3", "--set", "local_steps=4"]
 
@@ -60,9 +61,13 @@ def test_the_runs_that_help_proposes_converge(command, tmp_path, monkeypatch):
     typed = [shlex.split(line) for line in text.splitlines() if " fedcore run " in f" {line} "]
     typed = [words for words in typed if words[:2] == ["fedcore", "run"]]
     typed = [words for words in typed if fedcore.algorithms.get(words[2]).takes("tol")]
-    assert len(typed) == (2 if command else 1)
+    assert len(typed) == (3 if command else 2)
+    for seed, word in enumerate(word for words in typed for word in words if ".csv" in word):
+        x = np.random.default_rng(seed).standard_normal((30, 4)) * [9, 5, 1, 0.5] + 7
+        np.savetxt(word, x, delimiter=",", header="a,b,c,d", comments="")
     for words in typed:
-        done = call(*words[1:], *([] if "--surrogate" in words else ["--surrogate"]))
+        alone = "--surrogate" in words or any(word.endswith(".csv") for word in words)
+        done = call(*words[1:], *([] if alone else ["--surrogate"]))
         assert done.exit_code == 0 and "\nconverged" in done.output, done.output
 
 
@@ -311,13 +316,6 @@ def test_run_refuses_names():
     assert "did you mean 'w8a'" in refused("run", "power_gd", "w8aa", "-r", "3")
 
 
-def test_data_of_ones_own_are_sent_to_python():
-    for flags in ((), ("--surrogate",)):
-        says = refused("run", "block_krylov", "own.csv", "-r", "3", *flags)
-        assert "unknown data set 'own.csv'" in says
-        assert says.endswith("own data go through Python: fedcore.run\n")
-
-
 def test_run_fetches_what_is_not_there(tmp_path, monkeypatch):
     asked = []
 
@@ -460,22 +458,22 @@ def test_a_program_of_its_own(tmp_path):
 
 
 def test_values_read_like_numbers():
-    assert [_value(text) for text in ("3", "1e-6", ".5", "true", "initial", "[1, 2]", "{")] == [
+    assert [parsed(text) for text in ("3", "1e-6", ".5", "true", "initial", "[1, 2]", "{")] == [
         3, 1e-6, 0.5, True, "initial", [1, 2], "{",
     ]  # fmt: skip
 
 
 def test_partition_words():
-    assert _partition(None, None) == {"by": "shuffled", "clients": 10}
-    assert _partition("by=label", None) == {"by": "label"}
-    assert _partition("by=sizes,sizes=[3,4]", None) == {"by": "sizes", "sizes": [3, 4]}
-    assert _partition("by=dirichlet,alpha=0.5", 3) == {
+    assert partition(None, None) == {"by": "shuffled", "clients": 10}
+    assert partition("by=label", None) == {"by": "label"}
+    assert partition("by=sizes,sizes=[3,4]", None) == {"by": "sizes", "sizes": [3, 4]}
+    assert partition("by=dirichlet,alpha=0.5", 3) == {
         "by": "dirichlet", "alpha": 0.5, "clients": 3,
     }  # fmt: skip
 
 
 def test_sizes_in_decimal_units():
-    assert [_bytes(size) for size in (0, 999, 999_600, 1.5e9, 2e20)] == [
+    assert [as_bytes(size) for size in (0, 999, 999_600, 1.5e9, 2e20)] == [
         "0 B", "999 B", "1 MB", "1.5 GB", "2e+05 PB",
     ]  # fmt: skip
 

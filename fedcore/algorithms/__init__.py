@@ -135,10 +135,20 @@ def get(name: str) -> Algorithm:
     ------
     InputError
         When there is no such algorithm (the message suggests the nearest name), or its module
-        cannot be imported or lacks a required name, or its ``Params`` lacks a required field, or
+        cannot be imported or is none, see `of`.
+    """
+    return of(name, REGISTRY.module(name))
+
+
+def of(name: str, module: ModuleType) -> Algorithm:
+    """Return the algorithm of a module, registered or not.
+
+    Raises
+    ------
+    InputError
+        When the module lacks a required name, or its ``Params`` lacks a required field, or
         ``PAPER`` is no text, or ``TASK`` is unknown.
     """
-    module = REGISTRY.module(name)
     lacking = [part for part in PARTS if not hasattr(module, part)]
     if lacking:
         raise InputError(

@@ -91,6 +91,8 @@ def run_repeats(
     progress: Callable[[Any], Any] = iter,
     simulate: bool = True,
     checkpoints: Sequence[Checkpoint] = (),
+    center: bool = False,
+    seen: Callable[[Mapping[str, float]], Any] | None = None,
 ) -> History:
     """Run all repeats of a cell.
 
@@ -111,6 +113,12 @@ def run_repeats(
         operating system's entropy.
     checkpoints : sequence of Checkpoint, optional
         One for each repeat.
+    center : bool, default=False
+        Subtract the mean first, as `fedcore.api.execute` does; the answer in the history is then
+        that of the centred data.
+    seen : callable, optional
+        Called with every recorded row, for instance to count rounds. In a private run the row has
+        released columns only.
 
     Returns
     -------
@@ -131,8 +139,9 @@ def run_repeats(
     twinned = cell.get("twin", "none") != "none"
     pairs = [twins.Pair() for _ in range(cell["repeats"])] if twinned else []
 
-    def stop() -> Stop | None:
-        return Stop(cell["stop"]) if cell.get("stop") else None
+    def stop() -> Callable[[Mapping[str, float]], bool] | None:
+        rule = Stop(cell["stop"]) if cell.get("stop") else None
+        return rule if seen is None else partial(_after, seen, rule)
 
     def run(repeat: int) -> tuple[Recorder, dict[str, Any]]:
         transcript = audit.watch() if audit else None
@@ -140,7 +149,7 @@ def run_repeats(
             cell, draws, params, repeat, measure,
             iterates=cell["iterates"], measured=cell.get("measured"), stop=stop(),
             transcript=transcript, watch=partial(pairs[repeat].see, False) if twinned else None,
-            checkpoint=checkpoints[repeat] if checkpoints else None,
+            checkpoint=checkpoints[repeat] if checkpoints else None, center=center,
         )  # fmt: skip
         if audit:
             own = draws[repeat % len(draws)]
@@ -178,6 +187,7 @@ def run_repeats(
         "params": params,
         **({"tuning": tuned} if tuned else {}),
         **({"twin": cell["twin"]} if twinned else {}),
+        **({"centred": True} if center else {}),
         "problem": {
             "name": problem.name,
             "status": problem.status,
@@ -207,11 +217,19 @@ def run_repeats(
         recorders,
         outputs,
         metrics=measure,
-        reference=_answers(draws),
+        reference=_answers([recorders[0].problem] if center else draws),
         about=about,
         counts=counts,
         twins=[recorder for recorder, _ in others],
     )
+
+
+def _after(
+    seen: Callable[[Mapping[str, float]], Any], rule: Stop | None, row: Mapping[str, float]
+) -> bool:
+    """Show a row, and then ask the stop rule whether the run ends."""
+    seen(row)
+    return rule is not None and rule(row)
 
 
 def trial(

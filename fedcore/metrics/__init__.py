@@ -86,6 +86,21 @@ def intermediate(
     return once
 
 
+def families() -> tuple[dict[str, tuple[Metric, ...]], list[str]]:
+    """Return the metrics of every family, and why families of other packages are left out."""
+    known: dict[str, tuple[Metric, ...]] = {}
+    broken: list[str] = []  # a broken family of another package leaves the others usable
+    for family in REGISTRY.names():
+        try:
+            metrics = tuple(REGISTRY.module(family).METRICS)
+            {metric.name for metric in metrics}
+        except (InputError, AttributeError, TypeError) as error:
+            broken.append(f"metrics '{family}': {error}")
+        else:
+            known[family] = metrics
+    return known, broken
+
+
 def get(name: str) -> Metric:
     """Return the metric `name`.
 
@@ -94,13 +109,8 @@ def get(name: str) -> Metric:
     ConfigError
         When there is no such metric (the message suggests the nearest name).
     """
-    known: dict[str, Metric] = {}
-    broken: list[str] = []  # a broken family of another package leaves the others usable
-    for family in REGISTRY.names():
-        try:
-            known.update({metric.name: metric for metric in REGISTRY.module(family).METRICS})
-        except (InputError, AttributeError) as error:
-            broken.append(str(error))
+    found, broken = families()
+    known = {metric.name: metric for family in found.values() for metric in family}
     if name not in known:
         raise ConfigError("; ".join([f"unknown metric '{name}': {nearest(name, known)}", *broken]))
     return known[name]

@@ -1,3 +1,3 @@
 """Problems: the clients' samples, the answers to compare with, and their files."""
 
-STATUSES = ("official", "rebuilt", "surrogate", "synthetic")  # origin of the samples
+STATUSES = ("official", "rebuilt", "surrogate", "synthetic", "own")  # origin of the samples

@@ -9,6 +9,7 @@ import numpy as np
 
 from fedcore.history import History
 from fedcore.recorder import COLUMNS, NOT_RELEASED
+from fedcore.reports.endings import bounds, ended, measured
 from fedcore.reports.tables import show
 
 
@@ -17,18 +18,19 @@ def outcome(history: History) -> str:
     problem = history.about.get("problem", {})
     several = history.repeats > 1
     relation = history.about.get("privacy", {}).get("neighbours")
+    centred = " less their mean" if history.about.get("centred") else ""
     hidden = f" ({NOT_RELEASED})" if relation == "add_or_remove_one" else ""
     head = (
         f"{history.about.get('algorithm', '?')} on {problem.get('name', '?')} "
         f"[{problem.get('status', 'unknown')} data]: {problem.get('n_clients', '?')} clients, "
         f"{problem.get('n_samples', '?')} samples{hidden}, "
-        f"{problem.get('n_features', '?')} features; "
+        f"{problem.get('n_features', '?')} features{centred}; "
         f"{history.repeats} repeat{'s' if several else ''}"
     )
     lines = [head, *([problem["note"]] if problem.get("note") else []), ""]
 
     rows = [("metric", "median" if several else "last", *(("min", "max") if several else ()), "")]
-    for name in sorted(set(history.columns) - set(COLUMNS)):
+    for name in measured(history):
         last = history.last(name)
         values = (np.median(last), last.min(), last.max()) if several else (last[0],)
         units = history.units.get(name, ("", ""))[0]
@@ -41,7 +43,7 @@ def outcome(history: History) -> str:
 
     total = {n: float(np.median(history.last(n))) for n in COLUMNS if n in history.columns}
     crossed = [
-        (f"  {way}", f"{total[f'scalars_{way}']:,.0f}", "scalars", _bytes(total[f"bytes_{way}"]))
+        (f"  {way}", f"{total[f'scalars_{way}']:,.0f}", "scalars", as_bytes(total[f"bytes_{way}"]))
         for way in ("up", "down")
     ]
     rows = [("  rounds", f"{total['round']:,.0f}", "", ""), *crossed]
@@ -105,33 +107,28 @@ def _unreleased(history: History, name: str | None = None) -> str:
 def _beside_bounds(
     history: History, rows: list[tuple[str, ...]]
 ) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Add the best possible objective and that of a zero model below the objective; add remarks."""
-    remarks = []
-    if "converged" in history.final:
-        met = int(np.sum(history.final["converged"]))
+    """Add the best possible values, and those of a zero model, below the metrics; add remarks."""
+    remarks, end = [], ended(history)
+    if (met := end.get("converged")) is not None:
         which = "converged" if met == history.repeats else "NOT converged: allow more rounds"
         remarks.append(f"{which} ({met} of {history.repeats} within the tolerance)")
-    if "diverged" in history.columns and (gone := int(np.sum(history.last("diverged")))):
+    if gone := end.get("diverged"):
         remarks.append(f"DIVERGED: not finite at the end ({gone} of {history.repeats})")
-    squares = np.atleast_2d(history.reference.get("singular_values", np.empty(0))) ** 2
-    rank = history.about.get("params", {}).get("n_components")
-    if not squares.size or not isinstance(rank, int):
-        return rows, remarks
-    bounds = {"  at best": squares[:, rank:].sum(axis=1) / 2, "  all zero": squares.sum(axis=1) / 2}
     below = []
     for row in rows:
         below.append(row)
-        if row[0] in ("objective", "exact_objective"):
-            for name, bound in bounds.items():
-                several = (np.median(bound), bound.min(), bound.max())
-                values = several[: 3 if len(row) == 5 else 1]
-                below.append((name, *(show(float(value)) for value in values), row[-1]))
-            if np.median(history.last(row[0])) > np.median(bounds["  all zero"]):
-                remarks.append(f"{row[0]} is above that of a model that is zero everywhere")
+        found = bounds(history, row[0])
+        for name, bound in found.items():
+            several = (np.median(bound), bound.min(), bound.max())
+            values = several[: 3 if len(row) == 5 else 1]
+            words = row[-1] if np.any(bound) else ""  # whoever knows the metric knows that it is 0
+            below.append((f"  {name}", *(show(float(value)) for value in values), words))
+        if "all zero" in found and np.median(history.last(row[0])) > np.median(found["all zero"]):
+            remarks.append(f"{row[0]} is above that of a model that is zero everywhere")
     return below, remarks
 
 
-def _bytes(size: float) -> str:
+def as_bytes(size: float) -> str:
     """Return a size in decimal units, such as ``'1.2 MB'``."""
     units = ["B", "kB", "MB", "GB", "TB", "PB"]
     while abs(size) >= 999.5 and len(units) > 1:

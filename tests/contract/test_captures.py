@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from contract.captures import captured_arrays, watch
 from contract.test_algorithms import LABELLED, every_setting, run, starting_basis, takes_a_start
 
 import fedcore
 from fedcore import algorithms
 from fedcore.federation.federation import Federation
+from fedcore.testing.captures import captured_arrays, watched
 
 
 @pytest.fixture
-def captured(monkeypatch) -> dict[str, Any]:
+def captured() -> Iterator[dict[str, Any]]:
     """Places where the steps of a run hold arrays, and the parameters of the run."""
-    return watch(monkeypatch)
+    with watched() as found:
+        yield found
 
 
 @every_setting

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.captures import watch
 from contract.cases import Draws
 from contract.networks import CASES, FEATURES, PARAMS, held_out, images
 from contract.test_algorithms import WRONG
@@ -31,6 +30,7 @@ from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 from fedcore.tasks import TASKS
+from fedcore.testing.captures import watched
 
 NAMES = [n for n in algorithms.names() if algorithms.get(n).task is TASKS["classifiers"]]
 WITHOUT_SEED = {"fedavg", "fedprox", "per_fedavg", "scaffold"}  # clients keep no network
@@ -219,9 +219,9 @@ def test_evaluation_is_free(name):
 
 
 @every_setting
-def test_no_step_holds_an_array_that_never_crossed(name, setting, monkeypatch):
-    captured = watch(monkeypatch)
-    run(name, **setting)
+def test_no_step_holds_an_array_that_never_crossed(name, setting):
+    with watched() as captured:
+        run(name, **setting)
     assert captured["places"] == set()
     assert captured["steps"] or not setting.get("rounds", 1)
 

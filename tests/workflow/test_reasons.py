@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedcore.cli import UNCHANGED
+from fedcore.cli.results import UNCHANGED
 
 HISTORY = "results/tiny/histories/tiny/second/power_gd/other-plain.h5"
 WK2023 = "results/tiny/histories/tiny/first/wk2023/easy-default.h5"

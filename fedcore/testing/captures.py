@@ -6,38 +6,59 @@ notice. Clients know the hyper-parameters; all other arrays must be broadcast.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
-import pytest
 
 from fedcore.federation.federation import Federation
 
 HOW = ("gather", "sum", "mean", "local")  # `observe` is outside the protocol
 
 
-def watch(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Watch the steps of a run; return where they hold arrays, their number, and the parameters.
+Change = Callable[[Any], Any]  # of a step
 
-    The parameters of the run, whose arrays clients know, are for the caller to set.
+
+@contextlib.contextmanager
+def steps_seen(change: Change) -> Iterator[None]:
+    """Let every step that a federation runs in this block pass through `change` first."""
+    real = {how: getattr(Federation, how) for how in HOW}
+
+    def seen(exchange: Any) -> Any:
+        @functools.wraps(exchange)
+        def changed(self: Federation, step: Any, **options: Any) -> Any:
+            return exchange(self, change(step), **options)
+
+        return changed
+
+    for how, exchange in real.items():
+        setattr(Federation, how, seen(exchange))
+    try:
+        yield
+    finally:
+        for how, exchange in real.items():
+            setattr(Federation, how, exchange)
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[dict[str, Any]]:
+    """Watch the steps in this block: where they hold arrays, and their number.
+
+    Clients know the parameters of the run; for these the caller sets the entry ``params``.
     """
     found: dict[str, Any] = {"places": set(), "steps": 0, "params": None}
 
-    def watched(real: Any) -> Any:
-        def exchange(self: Federation, step: Any, **options: Any) -> Any:
-            found["steps"] += 1
-            found["places"] |= set(captured_arrays(step, found["params"]))
-            return real(self, step, **options)
+    def note(step: Any) -> Any:
+        found["steps"] += 1
+        found["places"] |= set(captured_arrays(step, found["params"]))
+        return step
 
-        return exchange
-
-    for how in HOW:
-        monkeypatch.setattr(Federation, how, watched(getattr(Federation, how)))
-    return found
+    with steps_seen(note):
+        yield found
 
 
 def captured_arrays(step: Any, params: Any = None) -> list[str]:

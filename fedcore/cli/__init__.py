@@ -1,0 +1,69 @@
+"""The command line: look up, fetch, run, compare, show, check.
+
+Results go to standard output; progress, warnings and errors to standard error. A user's error ends
+in one sentence and status 1, or status 2 for a misspelt command or option. Each command imports
+what it needs, so that ``--help`` answers at once, and the number of BLAS threads can still be set.
+"""
+
+# ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import Any
+
+import click
+
+from fedcore import __version__
+from fedcore.cli import checking, health, lookup, results, running, showing
+from fedcore.errors import FedcoreError
+
+
+class Sentences(click.Group):
+    """Group whose commands report a user's error in one sentence, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; turn errors that a user can cause into ``Error: …`` and status 1."""
+        try:
+            return super().invoke(ctx)
+        except FedcoreError as error:
+            raise click.ClickException(" ".join(str(error).split())) from error
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise
+            _drop_unwritten_output()
+            where = "the output cannot be written" if error.filename is None else error.filename
+            raise click.ClickException(f"{where}: {error.strerror or error}") from error
+
+
+def _drop_unwritten_output() -> None:
+    """Drop output that standard output cannot take; Python would fail on it again at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@click.group(cls=Sentences, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="fedcore")
+def main() -> None:
+    """Federated PCA and factorisation under one ledger.
+
+    \b
+    Try it without any data:
+      fedcore run block_krylov w8a --components 5 --surrogate --set tol=1e-8
+    With files of your own, one client a file:
+      fedcore run block_krylov north.csv south.csv west.csv --components 2 --center
+    Let the shell complete names (bash; zsh and fish alike):
+      eval "$(_FEDCORE_COMPLETE=bash_source fedcore)"
+    """
+
+
+for command in (
+    lookup.algorithms, lookup.metrics, lookup.datasets, lookup.fetch,
+    running.run, running.compare, showing.show, showing.plot,
+    results.verdicts, results.why, checking.check, health.doctor,
+):  # fmt: skip
+    main.add_command(command)

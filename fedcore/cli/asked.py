@@ -1,0 +1,261 @@
+"""What `run` and `compare` are asked for: data, parameters, and how to run."""
+
+from __future__ import annotations
+
+import dataclasses
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from fedcore.cli import options
+from fedcore.cli.output import Rounds
+from fedcore.errors import ConfigError, DataError, FedcoreError, InputError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fedcore.algorithms import Algorithm
+    from fedcore.history import History
+    from fedcore.problems.problem import Problem
+    from fedcore.tasks import Task
+
+OF_FILES = {"by": "--by", "labels": "--labels", "without": "--without"}
+OF_DATA_SETS = {
+    "clients": "--clients", "partition": "--partition", "surrogate": "--surrogate",
+}  # fmt: skip
+
+
+def shared(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of `Asked` to a command."""
+    count = click.IntRange(min=1)
+    for option in reversed((
+        click.option("--components", "-r", type=count, help="Rank; for what learns a subspace."),
+        click.option("--center", is_flag=True,
+                     help="Subtract the mean of all samples first, in one more round."),
+        click.option("--by", metavar="COLUMN",
+                     help="Of files: whose each row is.  [default: one client a file]"),
+        click.option("--labels", metavar="COLUMN", help="Of files: what the clients learn from."),
+        click.option("--without", multiple=True, metavar="COLUMN", help="Of files: leave it out."),
+        click.option("--clients", type=count, help="Of a data set: number of clients.  "
+                     f"[default: {options.DEFAULT_CLIENTS}, unless the partition says]"),
+        click.option("--partition", metavar="by=KIND[,KEY=VALUE...]",
+                     help="Of a data set: how samples are dealt: by=label, by=even, "
+                     "by=dirichlet,alpha=0.5, …  [default: by=shuffled]"),
+        click.option("--held-out", metavar="test|SHARE",
+                     help="Samples to measure networks on: the data set's own, or a share of each "
+                     "client's.  [default: 0.2]"),
+        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
+        click.option("--repeats", type=count, default=1, show_default=True),
+        click.option("--surrogate", is_flag=True, help="Take the data set's offline stand-in."),
+        click.option("--metric", "measure", multiple=True, shell_complete=options.metric_names,
+                     help="What to record; may be given several times.  [default: objective, "
+                     "subspace_distance; of networks test_accuracy]"),
+        click.option("--simulate", is_flag=True,
+                     help="Draw privacy noise from the seed: nothing is guaranteed."),
+        click.option("--raw", default=options.RAW, show_default=True,
+                     help="Folder of the raw data files."),
+        click.option("--blas-threads", type=count, help="Threads of the linear algebra.  "
+                     "[default: OMP_NUM_THREADS, or else 1]"),
+    )):  # fmt: skip
+        command = option(command)
+    return command
+
+
+class Data(NamedTuple):
+    """Clients' data.
+
+    Attributes
+    ----------
+    seed_name : str
+        Names the random streams of the repeats.
+    name : str
+        Names the data in a history.
+    problem : Problem
+    """
+
+    seed_name: str
+    name: str
+    problem: Problem
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """The options of `shared`, by their names there."""
+
+    components: int | None
+    center: bool
+    by: str | None
+    labels: str | None
+    without: tuple[str, ...]
+    clients: int | None
+    partition: str | None
+    held_out: str | None
+    seed: int
+    repeats: int
+    surrogate: bool
+    measure: tuple[str, ...]
+    simulate: bool
+    raw: str
+
+    def params(self, algorithm: Algorithm, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a run, checked as far as can be without the data."""
+        from fedcore.parts import residuals
+        from fedcore.validation import require_flag
+
+        params = dict(given)
+        if self.components is not None:
+            params["n_components"] = self.components
+        elif algorithm.takes("n_components"):
+            raise click.UsageError("Missing option '--components' / '-r'.")
+        params = residuals.with_tolerance(algorithm, params)
+        algorithm.params(_without_references(params))
+        # A plug-in's own Params may check nothing.
+        for field in dataclasses.fields(algorithm.module.Params):
+            if isinstance(field.default, bool) and field.name in params:
+                require_flag(**{field.name: params[field.name]})
+        return params
+
+    def data(self, words: Sequence[str], chosen: Sequence[Algorithm]) -> Data:
+        """Return the clients' data: of a data set, or of files."""
+        from fedcore import datasets
+
+        if len(words) == 1 and words[0] in datasets.names():
+            return self._data_set(words[0], chosen)
+        self._refuse(OF_DATA_SETS, "files")
+        self._require_files(words)
+        return self._files(words, chosen)
+
+    def _refuse(self, options: Mapping[str, str], of: str) -> None:
+        for name, option in options.items():
+            if getattr(self, name):
+                raise InputError(f"{option} is not for {of}: drop it")
+
+    def _require_files(self, words: Sequence[str]) -> None:
+        from fedcore import datasets
+        from fedcore.datasets import own_files
+
+        for name in words:
+            if not own_files.readable(name) and not Path(name).is_file():
+                known = datasets.names()
+                raise ConfigError(
+                    f"unknown data set '{name}': {nearest(name, known)}; or name files: one table "
+                    f"({', '.join(sorted(own_files.READERS))}) for each client"
+                )
+
+    def _files(self, paths: Sequence[str], chosen: Sequence[Algorithm]) -> Data:
+        from fedcore.experiments import from_files
+
+        task = chosen[0].task
+        learners = [algorithm.name for algorithm in chosen if algorithm.labelled]
+        if learners and self.labels is None:
+            raise InputError(f"{learners[0]} learns from labels: name their column with --labels")
+        held_out = self._held_out(task, chosen[0].name)
+        if held_out == "test":
+            raise InputError("files have no test samples of their own: give a share to --held-out")
+        problem = from_files.make(
+            paths, by=self.by, labels=self.labels, without=self.without, held_out=held_out,
+            classes=task.packages != (), single=task.problem.get("precision") == "single",
+            seed=self.seed,
+        )  # fmt: skip
+        return Data(from_files.NAME, problem.name, problem)
+
+    def _data_set(self, name: str, chosen: Sequence[Algorithm]) -> Data:
+        from fedcore import datasets
+        from fedcore.datasets import registry
+        from fedcore.experiments import build
+
+        self._refuse(OF_FILES, "a data set of the registry")
+        task = chosen[0].task
+        for algorithm in chosen:
+            if algorithm.labelled and not task.labelled:
+                raise InputError(
+                    f"{algorithm.name} learns numbers, and the labels of data sets are classes: "
+                    "give files, and the column of the numbers with --labels"
+                )
+        parts = options.partition(self.partition, self.clients)
+        spec = {"dataset": name, "partition": parts, **task.problem}
+        held_out = self._held_out(task, chosen[0].name)
+        if held_out is not None:
+            spec["held_out"] = held_out
+        if not self.surrogate:
+            try:
+                datasets.fetch(name, self.raw)  # what is there is only checked
+            except DataError as error:
+                if datasets.missing(name, self.raw, surrogate=True):
+                    raise
+                raise DataError(f"{error}; or try it on a stand-in with --surrogate") from error
+        theirs = registry.find(name)[1]
+        with named_errors(f"data set '{name}'", theirs.value if theirs else None):
+            problem = build.build(
+                name, spec, raw=self.raw, seed=self.seed, surrogate=self.surrogate
+            )
+        words = [name, *(f"{key}={value}" for key, value in parts.items())]
+        return Data(name, " ".join(words), problem)
+
+    def _held_out(self, task: Task, name: str) -> Any:
+        if "held_out" not in task.problem:
+            if self.held_out is not None:
+                raise InputError(f"{name} learns no classifiers to measure: drop --held-out")
+            return None
+        return task.problem["held_out"] if self.held_out is None else options.share(self.held_out)
+
+    def history(self, algorithm: Algorithm, params: dict[str, Any], data: Data) -> History:
+        """Run all repeats of one algorithm."""
+        from fedcore import metrics
+        from fedcore.experiments.cell import run_repeats
+        from fedcore.experiments.plan import Cell
+
+        measure = list(self.measure or algorithm.task.printed)
+        for metric in measure:
+            metrics.get(metric)
+        cell = Cell(
+            "command line", "run", algorithm.name, data.name, data.seed_name,
+            params, self.repeats, measure, "last", self.seed,
+        )  # fmt: skip
+        bar = Rounds(algorithm.name, self._rounds(algorithm, params, data.problem), self.repeats)
+        module = algorithm.module.__name__
+        theirs = None if module.startswith("fedcore.") else module
+        with named_errors(f"algorithm '{algorithm.name}'", theirs):
+            return run_repeats(
+                cell.spec(), [data.problem],
+                code=cell.code, progress=bar.repeats, simulate=self.simulate, center=self.center,
+                seen=bar.seen,
+            )  # fmt: skip
+
+    def _rounds(
+        self, algorithm: Algorithm, params: Mapping[str, Any], problem: Problem
+    ) -> int | None:
+        """Return the rounds of a complete run; None if a plug-in's closed form fails."""
+        from fedcore.federation.ledger import Shape
+
+        shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
+        try:
+            settings = algorithm.params(_without_references(params))
+            return int(algorithm.communication(settings, shape).rounds) + self.center
+        except Exception:  # a bar without an end is all that is lost
+            return None
+
+
+def _without_references(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: 1.0 if value == "reference" else value for name, value in params.items()}
+
+
+@contextmanager
+def named_errors(what: str, module: str | None) -> Iterator[None]:
+    """Turn any error of another package's code into a sentence that names it and its line."""
+    try:
+        yield
+    except FedcoreError:
+        raise
+    except Exception as error:
+        if module is None:
+            raise
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        raise InputError(
+            f"{what} of another package ({module}) fails with {type(error).__name__}: {error}, "
+            f"at {at.filename}, line {at.lineno}"
+        ) from error

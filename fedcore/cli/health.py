@@ -1,0 +1,129 @@
+"""The command `doctor`: what of an installation works, and what to do about the rest."""
+
+# ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, entry_points, requires, version
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from fedcore.cli import blas, options
+from fedcore.cli.output import as_json, emit
+from fedcore.errors import FedcoreError
+
+Line = tuple[str, str, str]  # "ok", "note" or "broken"; what; what is said of it
+EXTRAS = {
+    "privacy": ("dp_accounting", "private methods: pip install '.[privacy]' in fedcore's checkout"),
+    "deep": ("torch", "methods for networks: pip install '.[deep]' in fedcore's checkout"),
+    "workflow": ("snakemake", "the papers: pip install '.[workflow]' in fedcore's checkout"),
+    "parquet": ("pyarrow", "Parquet files: pip install pyarrow"),
+}
+
+
+@click.command()
+@click.option("--raw", default=options.RAW, show_default=True, help="Folder of the raw data files.")
+@as_json
+@click.pass_context
+def doctor(ctx: click.Context, raw: str, as_json: bool) -> None:
+    """Say what of this installation works: packages, threads, plug-ins, data.
+
+    Status 1 if something is broken; a note is no fault.
+
+    \b
+    Example:
+      fedcore doctor
+    """
+    from fedcore.reports.terminal import columns
+
+    lines = [*_packages(), *_threads(), *_extras(), *_plugins(), *_data(raw)]
+    fields = ("state", "what", "said")
+    listed = [dict(zip(fields, line, strict=True)) for line in lines]
+    emit(listed, lambda: columns(lines), as_json)
+    if any(state == "broken" for state, *_ in lines):
+        ctx.exit(1)
+
+
+def _packages() -> Iterator[Line]:
+    from fedcore import __version__
+
+    here = Path(__file__).parents[1]
+    yield "ok", "fedcore", f"{__version__}, in {here}"
+    fine = sys.version_info >= (3, 11)
+    yield "ok" if fine else "broken", "Python", f"{platform.python_version()} (3.11 or later)"
+    try:
+        wanted = requires("fedcore") or []
+    except PackageNotFoundError:
+        yield "note", "installation", "fedcore is on the path, and not installed: pip install ."
+        wanted = []
+    for line in wanted:
+        if "extra ==" in line:
+            continue
+        name = next(iter(line.replace(">", " ").replace("=", " ").replace("<", " ").split()))
+        try:
+            yield "ok", name, f"{version(name)} (wanted: {line})"
+        except PackageNotFoundError:
+            yield "broken", name, f"is not installed: pip install '{line}'"
+
+
+def _threads() -> Iterator[Line]:
+    said = [f"{name}={os.environ[name]}" for name in blas.VARIABLES if os.environ.get(name)]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    told = ", ".join(said) or "run and compare take one unless --blas-threads or OMP_NUM_THREADS"
+    yield "ok", "BLAS threads", f"{told}; {cores} cores"
+
+
+def _extras() -> Iterator[Line]:
+    for extra, (module, use) in EXTRAS.items():
+        if find_spec(module) is None:
+            yield "note", extra, f"{module} is not there, for {use}"
+        else:
+            yield "ok", extra, module
+
+
+def _plugins() -> Iterator[Line]:
+    """Import every entry of another package, and say which packages name fedcore's groups."""
+    from fedcore import algorithms, generators, metrics
+    from fedcore.datasets import registry
+
+    def load_data(name: str) -> None:
+        point = registry.plugins()[name]
+        if not callable(point.load()):
+            raise TypeError(f"{point.value} is no function: write module:function")
+
+    readers = {
+        "fedcore.algorithms": algorithms.get,
+        "fedcore.metrics": lambda name: metrics.REGISTRY.module(name).METRICS,
+        "fedcore.generators": generators.REGISTRY.module,
+        "fedcore.datasets": load_data,
+    }
+    for group, read in readers.items():
+        for point in sorted(entry_points(group=group)):
+            package = point.dist.name if point.dist else "?"
+            what = f"{group.removeprefix('fedcore.').removesuffix('s')} {point.name}"
+            try:
+                read(point.name)
+            except (Exception, SystemExit) as error:  # another package's code can raise anything
+                said = str(error) if isinstance(error, FedcoreError) else repr(error)
+                yield "broken", what, f"of the package {package}: {' '.join(said.split())}"
+            else:
+                yield "ok", what, f"of the package {package}, {point.value}"
+
+
+def _data(raw: str) -> Iterator[Line]:
+    from fedcore import datasets
+
+    mirror = os.environ.get("FEDCORE_MIRROR", "")
+    if mirror and not Path(mirror).is_dir():
+        yield "broken", "FEDCORE_MIRROR", f"{mirror} is no folder"
+    for name in datasets.names():
+        reason = datasets.missing(name, raw)
+        fetched = Path(raw, name, "fetched.json").is_file()
+        there = f"in {Path(raw, name)}" if fetched else f"not fetched: fedcore fetch {name}"
+        yield "note" if reason or not fetched else "ok", f"data set {name}", reason or there

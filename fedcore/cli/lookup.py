@@ -1,0 +1,170 @@
+"""Commands that look up what there is: algorithms, metrics and data sets; and `fetch`."""
+
+# ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fedcore.cli import options
+from fedcore.cli.output import as_json, emit
+from fedcore.errors import FedcoreError
+
+if TYPE_CHECKING:
+    from fedcore.algorithms import Algorithm
+
+RAW = click.option(
+    "--raw", default=options.RAW, show_default=True, help="Folder of the raw data files."
+)
+
+
+def warn(sentences: list[str]) -> None:
+    """Say on standard error what is broken, mostly of another package."""
+    for sentence in sentences:
+        click.echo(f"Warning: {sentence}", err=True)
+
+
+@click.command()
+@click.argument("name", required=False, shell_complete=options.algorithm_names)
+@as_json
+def algorithms(name: str | None, as_json: bool) -> None:
+    """List the algorithms, or describe one and its parameters.
+
+    \b
+    Examples:
+      fedcore algorithms
+      fedcore algorithms block_krylov
+    """
+    from fedcore.algorithms import get, names
+    from fedcore.reports.terminal import columns
+
+    if name is None:
+        rows = [_row(known) for known in names()]
+        fields = ("name", "paper", "title")
+        listed = [dict(zip(fields, row, strict=True)) for row in rows]
+        emit(listed, lambda: columns(rows), as_json)
+        warn([f"{title} (fedcore doctor)" for _, paper, title in rows if paper == "broken"])
+        return
+    algorithm = get(name)
+    described = _described(algorithm)
+    emit(described, lambda: _text(algorithm, described), as_json)
+
+
+def _row(name: str) -> tuple[str, str, str]:
+    from fedcore.algorithms import get
+
+    try:
+        algorithm = get(name)
+        return name, algorithm.paper, algorithm.title
+    except FedcoreError as error:  # a missing extra, or another package's error
+        return name, "broken", " ".join(str(error).split())
+
+
+def _described(algorithm: Algorithm) -> dict[str, Any]:
+    """Return what an algorithm is, and meaning, range and default of its parameters."""
+    from fedcore.parts.params import describe
+    from fedcore.parts.residuals import with_tolerance
+
+    of_a_run = {k: f"default {v:g}" for k, v in with_tolerance(algorithm, {}).items()}
+    return {
+        "name": algorithm.name,
+        "paper": algorithm.paper,
+        "title": algorithm.title,
+        "labelled": algorithm.labelled,
+        "parameters": [
+            {"name": known, "meaning": sentence, "range": kind,
+             "default": of_a_run.get(known, default)}
+            for known, sentence, kind, default in describe(algorithm.module.Params)
+            if known != "start"
+        ],
+    }  # fmt: skip
+
+
+def _text(algorithm: Algorithm, described: dict[str, Any]) -> str:
+    text = click.HelpFormatter()
+    text.write(f"{algorithm.name}, of the paper '{algorithm.paper}'\n\n")
+    text.write(f"{algorithm.module.__doc__ or ''}\n")
+    with text.section("Parameters, with --set NAME=VALUE (n_components is --components)"):
+        text.write_dl(
+            (p["name"], f"{p['meaning']} [{p['range']}; {p['default']}]".lstrip())
+            for p in described["parameters"]
+        )
+    return text.getvalue().rstrip("\n")
+
+
+@click.command()
+@as_json
+def metrics(as_json: bool) -> None:
+    """List the metrics that a run can record, with their units.
+
+    \b
+    Example:
+      fedcore metrics
+    """
+    from fedcore.metrics import families
+    from fedcore.reports.terminal import columns
+
+    known, broken = families()
+    rows = [
+        (metric.name, "" if metric.units == "1" else metric.units, metric.description)
+        for family in known.values()
+        for metric in family
+    ]
+    listed = [
+        {"name": m.name, "units": m.units, "description": m.description, "family": family}
+        for family, found in known.items()
+        for m in found
+    ]
+    emit(listed, lambda: columns(sorted(rows)), as_json)
+    warn(broken)
+
+
+@click.command()
+@RAW
+@as_json
+def datasets(raw: str, as_json: bool) -> None:
+    """List the data sets: which can be fetched, and what must be provided by hand.
+
+    \b
+    Example:
+      fedcore datasets
+    """
+    from fedcore import datasets as registry
+    from fedcore.reports.terminal import columns
+
+    names = registry.names()
+    reasons = [registry.missing(name, raw) for name in names]
+    rows = [
+        (name, "to be provided" if reason else "obtainable", registry.describe(name)["title"])
+        for name, reason in zip(names, reasons, strict=True)
+    ]
+    listed = [
+        {"name": name, "state": state, "title": title, "to_do": reason}
+        for (name, state, title), reason in zip(rows, reasons, strict=True)
+    ]
+    lines = [columns(rows), *(f"\n{reason}" for reason in filter(None, reasons))]
+    emit(listed, lambda: "\n".join(lines), as_json)
+
+
+@click.command()
+@click.argument(
+    "names", metavar="NAME...", nargs=-1, required=True, shell_complete=options.dataset_names
+)
+@RAW
+@click.option("--mirror", help="Folder with one subfolder per data set.  [default: FEDCORE_MIRROR]")
+def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
+    """Fetch data sets and check them against the registry.
+
+    \b
+    Example:
+      fedcore fetch mnist w8a
+    """
+    from fedcore import datasets as registry
+
+    for name in names:
+        registry.describe(name)  # a misspelt name is refused before anything is fetched
+    for name in names:
+        for path in registry.fetch(name, raw, mirror=mirror):
+            click.echo(path)

@@ -1,0 +1,119 @@
+"""Reading of options: values, parameters, partitions; and names for a shell to complete."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import click
+
+from fedcore.errors import ConfigError, FedcoreError, InputError
+
+RAW = "data/raw"
+DEFAULT_CLIENTS = 10
+
+
+def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[str, dict]:
+    """Read the NAME=VALUE of --set: by algorithm, and under "" those of all.
+
+    ``ALGORITHM.NAME=VALUE`` is for one of several algorithms.
+    """
+    found: dict[str, dict[str, Any]] = {name: {} for name in ("", *algorithms)}
+    for text in settings:
+        name, equals, value = text.partition("=")
+        whose, dot, own = name.partition(".")
+        if dot:
+            name = own
+        if not equals or not name or (dot and whose not in algorithms):
+            raise click.BadParameter(f"'{text}' is not NAME=VALUE", param_hint="--set")
+        if name == "n_components":
+            raise click.BadParameter("give n_components as --components", param_hint="--set")
+        if name == "start":
+            raise InputError("--set takes no starting basis: give it to fedcore.run in Python")
+        found[whose if dot else ""][name] = parsed(value)
+    return found
+
+
+def partition(text: str | None, clients: int | None) -> dict[str, Any]:
+    """Read ``by=KIND,KEY=VALUE``, split at commas outside brackets, and add the client count."""
+    parts: dict[str, Any] = {}
+    for pair in re.split(r",(?![^\[]*\])", text) if text else []:
+        key, equals, value = pair.strip().partition("=")
+        if not equals or key in parts:
+            wrong = "is not KEY=VALUE" if not equals else f"gives the key {key} a second time"
+            raise click.BadParameter(f"'{pair}' {wrong}", param_hint="--partition")
+        parts[key] = parsed(value)
+    if clients is not None and "clients" in parts:
+        raise click.BadParameter(
+            "the number of clients is given twice: drop it here or drop --clients",
+            param_hint="--partition",
+        )
+    if clients is not None or not parts:
+        parts["clients"] = DEFAULT_CLIENTS if clients is None else clients
+    return {"by": "shuffled"} | parts
+
+
+def share(text: str) -> Any:
+    """Read the value of --held-out."""
+    value = parsed(text)
+    if value != "test" and not (isinstance(value, float) and 0 < value < 1):
+        raise click.BadParameter(
+            f"'{text}' is not test or a share below 1", param_hint="--held-out"
+        )
+    return value
+
+
+def parsed(text: str) -> Any:
+    """Read a value as YAML, and 1e-6, which YAML takes for a string, as a number."""
+    from fedcore.config.strict_yaml import parse_yaml
+
+    try:
+        value = parse_yaml(text, "a value")
+    except ConfigError:
+        return text
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _algorithms() -> Iterable[str]:
+    from fedcore.algorithms import names
+
+    return names()
+
+
+def _datasets() -> Iterable[str]:
+    from fedcore.datasets import names
+
+    return names()
+
+
+def _metrics() -> Iterable[str]:
+    from fedcore.metrics import families
+
+    return [metric.name for family in families()[0].values() for metric in family]
+
+
+def _completing(*sources: Callable[[], Iterable[str]], files: bool = False) -> Callable[..., Any]:
+    """Return what completes a word by the names of `sources`, and by files."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        try:
+            known = [name for source in sources for name in source()]
+        except FedcoreError:  # a shell that completes has no place for a sentence
+            known = []
+        found = [CompletionItem(name) for name in known if name.startswith(incomplete)]
+        return found + ([CompletionItem(incomplete, type="file")] if files else [])
+
+    return complete
+
+
+algorithm_names = _completing(_algorithms)
+dataset_names = _completing(_datasets)
+data_names = _completing(_datasets, files=True)
+words_of_compare = _completing(_algorithms, _datasets, files=True)
+metric_names = _completing(_metrics)

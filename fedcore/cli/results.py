@@ -1,0 +1,125 @@
+"""Commands on the workflow's results: `verdicts` and `why`."""
+
+# ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fedcore.errors import DataError, InputError
+
+UNCHANGED = (
+    "parameters, repeats, seed and code are those of the history; its data, and what else is "
+    "recorded, were not looked at"
+)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(), required=False)
+@click.option("--combine", is_flag=True, help="First merge FOLDER/verdicts/*.tsv anew.")
+@click.option("--paper", metavar="PAPER", help="Only items of this paper.")
+@click.option("--verdict", metavar="VERDICT", help="Only items with this verdict.")
+@click.option("--show", "shown", metavar="ID", help="Print all that is known of one item.")
+@click.option(
+    "--strict",
+    type=click.Path(),
+    metavar="KEPT",
+    help="Status 1 if a verdict is worse than in this table, or folder of tables.",
+)
+def verdicts(
+    folder: str | None,
+    combine: bool,
+    paper: str | None,
+    verdict: str | None,
+    shown: str | None,
+    strict: str | None,
+) -> None:
+    """Print what came out of each item that a paper prints, from the results in FOLDER.
+
+    FOLDER is by default results (from make reproduce), or else results/quick (from make
+    quickstart).
+
+    \b
+    Examples:
+      fedcore verdicts --paper faps --verdict deviates
+      fedcore verdicts --show faps/table4-ssi-iterations
+      fedcore verdicts --strict docs/verdicts
+    """
+    from fedcore.errors import require_known
+    from fedcore.reports import verdict_pages as pages
+    from fedcore.reports.terminal import columns
+
+    folder = _results() if folder is None else folder
+    table = Path(folder) / "verdicts.tsv"
+    found = pages.combine(table.with_suffix(""), table) if combine else pages.read(table)
+    if strict is not None and (worse := pages.worse(found, pages.read_all(strict))):
+        click.echo("\n".join(worse))
+        raise DataError(f"verdicts worse than in {strict}: {len(worse)}")
+    for name, kind in ((paper, "paper"), (verdict, "verdict")):
+        if name is not None:
+            require_known(name, {getattr(v, kind) for v in found}, f"no such {kind}", InputError)
+            found = [v for v in found if getattr(v, kind) == name]
+    if shown is not None:
+        names = {f"{v.paper}/{v.id}": v for v in found}
+        fitting = [v for name, v in names.items() if shown in (name, v.id)]
+        if not fitting:
+            require_known(shown, names, "there is no item", InputError)
+        click.echo("\n\n".join(map(pages.shown, fitting)))
+        return
+    rows = [("paper", "item", "printed", "measured", "verdict")]
+    rows += [
+        (v.paper, v.id, _short(v.printed), _short(v.measured) or "–", v.verdict) for v in found
+    ]
+    click.echo(f"{columns(rows)}\n\n{pages.summary(found)}")
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.option("--configfile", metavar="FILE", help="As for Snakemake.  [default: that of FILE]")
+def why(file: str, configfile: str | None) -> None:
+    """Say why Snakemake would make a history again: the function or parameter that has changed.
+
+    \b
+    Example:
+      fedcore why results/quick/histories/faps/table4/ssi/uneven-default.h5
+    """
+    from fedcore.config.short_forms import merge
+    from fedcore.config.strict_yaml import read_yaml
+    from fedcore.errors import require_known
+    from fedcore.experiments.plan import load_plan
+    from fedcore.experiments.reasons import reasons
+
+    quick = Path("config/quick.yaml")
+    settings = read_yaml(Path("config/config.yaml"))
+    if configfile is None and quick.is_file():
+        folder = read_yaml(quick)["paths"]["results"]
+        configfile = str(quick) if Path(file).is_relative_to(folder) else None
+    plan = load_plan(merge(settings, read_yaml(Path(configfile))) if configfile else settings)
+    results = Path(plan.config["paths"]["results"])
+    path = Path(file)
+    if not path.is_relative_to(results / "histories") or path.suffix != ".h5":
+        raise InputError(f"{file} is no history of a cell: those are {results}/histories/**/*.h5")
+    name = path.relative_to(results / "histories").with_suffix("").as_posix()
+    require_known(name, plan.cells, f"{file} is of no cell that is planned", InputError)
+    found = reasons(plan.cells[name], results)
+    click.echo("\n".join(found) or UNCHANGED)
+
+
+def _short(text: str, width: int = 40) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def _results() -> str:
+    """Return the folder with verdicts: of `make reproduce`, or else of `make quickstart`."""
+    full, quick = "results", "results/quick"
+    for folder in (full, quick):
+        if any((Path(folder) / name).exists() for name in ("verdicts.tsv", "verdicts")):
+            if folder == quick:
+                click.echo(f"verdicts of the quick run, in {quick}:", err=True)
+            return folder
+    raise InputError(
+        f"there are no verdicts in {full} or {quick}: run make quickstart or make reproduce, "
+        "or name the folder of the results"
+    )

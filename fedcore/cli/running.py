@@ -1,0 +1,155 @@
+"""Commands that run algorithms: `run` and `compare`."""
+
+# ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fedcore.cli import blas, options
+from fedcore.cli.asked import Asked, shared
+from fedcore.cli.output import as_json, emit
+from fedcore.errors import InputError, nearest
+
+setting = click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Parameter of the algorithm."
+)
+
+
+@click.command()
+@click.argument("algorithm", shell_complete=options.algorithm_names)
+@click.argument(
+    "data", metavar="DATA...", nargs=-1, required=True, shell_complete=options.data_names
+)
+@setting
+@shared
+@click.option("--out", type=click.Path(dir_okay=False), help="Keep the history in this HDF5 file.")
+@as_json
+def run(
+    algorithm: str,
+    data: tuple[str, ...],
+    settings: tuple[str, ...],
+    out: str | None,
+    as_json: bool,
+    blas_threads: int | None,
+    **asked: Any,
+) -> None:
+    """Run ALGORITHM on DATA and print where it ended and what it cost.
+
+    DATA is a data set of `fedcore datasets`, or files of your own, CSV, NPZ or Parquet: one client
+    a file, or one for each value of the column --by. Columns are matched by their names.
+
+    Two algorithms with the same data and seed get the same clients and the same random streams. The
+    same command writes the same bytes to --out if CPU type, BLAS, its number of threads and library
+    versions are the same. A private algorithm needs --simulate for this, as its noise comes from
+    the operating system otherwise. Files of a data set that are not in --raw are fetched first, as
+    by fedcore fetch.
+
+    \b
+    Examples:
+      fedcore run block_krylov w8a -r 5 --surrogate --set tol=1e-8 --repeats 5
+      fedcore run block_krylov north.csv south.csv west.csv -r 2 --center
+      fedcore run ssi mnist -r 20 --set tol=1e-6 --partition by=label --out mnist.h5
+      fedcore run fedrep mnist --surrogate --set model=femnist_mlp --set rounds=5
+    """
+    blas.limit(blas_threads)
+    _require_history_name(out)
+    from fedcore import algorithms
+    from fedcore.reports.endings import ending
+    from fedcore.reports.terminal import outcome
+
+    chosen, wanted = algorithms.get(algorithm), Asked(**asked)
+    params = wanted.params(chosen, options.parameters(settings)[""])
+    history = wanted.history(chosen, params, wanted.data(data, [chosen]))
+    if out:
+        history.save(out)
+    emit(ending(history), lambda: outcome(history), as_json)
+
+
+@click.command()
+@click.argument(
+    "words", metavar="ALGORITHM... DATA...", nargs=-1, required=True,
+    shell_complete=options.words_of_compare,
+)  # fmt: skip
+@setting
+@shared
+@click.option("--out", type=click.Path(file_okay=False), help="Keep the histories in this folder.")
+@click.option("--plot", metavar="PATH", help="Draw PATH.png and PATH.pdf.")
+@as_json
+def compare(
+    words: tuple[str, ...],
+    settings: tuple[str, ...],
+    out: str | None,
+    plot: str | None,
+    as_json: bool,
+    blas_threads: int | None,
+    **asked: Any,
+) -> None:
+    """Run several algorithms on the same DATA and print a table, the best possible values below.
+
+    DATA and options are those of fedcore run. --set NAME=VALUE is for every algorithm that has the
+    parameter, --set ALGORITHM.NAME=VALUE for one. --plot draws the measures against rounds and
+    bytes, up and down, and a private run's against ε.
+
+    \b
+    Examples:
+      fedcore compare ssi block_krylov local_power w8a -r 5 --surrogate --plot w8a
+      fedcore compare ssi one_shot north.csv south.csv -r 2 --center --json
+    """
+    blas.limit(blas_threads)
+    from fedcore import algorithms, datasets
+    from fedcore.reports import comparison
+    from fedcore.reports.endings import ending
+
+    known = algorithms.names()
+    names = list(dict.fromkeys(word for word in words if word in known))
+    data = [word for word in words if word not in known]
+    for word in data:
+        if word not in datasets.names() and not Path(word).suffix and not Path(word).exists():
+            every = [*known, *datasets.names()]
+            raise InputError(f"no algorithm and no data set '{word}': {nearest(word, every)}")
+    if not data or not names:
+        raise click.UsageError("Name one algorithm or more, and then the data.")
+    chosen, wanted = [algorithms.get(name) for name in names], Asked(**asked)
+    if len({algorithm.task for algorithm in chosen}) > 1:
+        raise InputError("networks and subspaces have no measure in common: compare them apart")
+    given = options.parameters(settings, names)
+    for name in given[""]:
+        if not any(algorithm.takes(name) for algorithm in chosen):
+            raise InputError(f"--set {name}: none of {', '.join(names)} has this parameter")
+    params = {
+        algorithm.name: wanted.params(
+            algorithm,
+            {k: v for k, v in given[""].items() if algorithm.takes(k)} | given[algorithm.name],
+        )
+        for algorithm in chosen
+    }
+    clients = wanted.data(data, chosen)
+    histories = {
+        algorithm.name: wanted.history(algorithm, params[algorithm.name], clients)
+        for algorithm in chosen
+    }
+    for name, history in histories.items():
+        if out:
+            history.save(Path(out) / f"{name}.h5")
+    if plot:
+        for file in comparison.draw(plot, histories, comparison.axes(histories)):
+            click.echo(file, err=True)
+    emit(
+        {name: ending(history) for name, history in histories.items()},
+        lambda: comparison.table(histories),
+        as_json,
+    )
+
+
+def _require_history_name(out: str | None) -> None:
+    """Refuse a name that says that the file is something else than HDF5, or a missing folder."""
+    if out is None:
+        return
+    if Path(out).suffix not in (".h5", ".hdf5"):
+        raise InputError(f"--out {out}: a history is an HDF5 file: let its name end in .h5")
+    if not Path(out).parent.exists():
+        raise InputError(f"--out {out}: there is no folder {Path(out).parent}: make it first")

@@ -1,0 +1,64 @@
+"""Commands that show what a history holds: `show` and `plot`."""
+
+# ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fedcore.cli import options
+from fedcore.cli.output import as_json, emit
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@as_json
+def show(file: str, as_json: bool) -> None:
+    """Show where a history FILE comes from, what it holds and how it ended.
+
+    \b
+    Example:
+      fedcore show results/histories/factorization/fig3/power_gd/w8a-alpha0-gd.h5
+    """
+    from fedcore.history import History
+    from fedcore.reports.endings import ending
+    from fedcore.reports.terminal import contents, outcome
+
+    history = History.load(file)
+    emit(ending(history), lambda: f"{outcome(history)}\n\n{contents(history)}", as_json)
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.option("--out", metavar="PATH",
+              help="Write PATH.png and PATH.pdf.  [default: beside the first FILE]")  # fmt: skip
+@click.option("--against", multiple=True, metavar="COLUMN",
+              help="round, bytes_up, bytes_down, epsilon or iteration; several may be given.  "
+              "[default: round]")  # fmt: skip
+@click.option("--metric", "metrics", multiple=True, shell_complete=options.metric_names,
+              help="What to draw; may be given several times.  [default: all]")  # fmt: skip
+def plot(
+    files: tuple[str, ...], out: str | None, against: tuple[str, ...], metrics: tuple[str, ...]
+) -> None:
+    """Draw the metrics of histories, a curve for each FILE.
+
+    \b
+    Examples:
+      fedcore plot results/run.h5
+      fedcore plot ssi.h5 faps.h5 --against bytes_up --metric subspace_distance --out both
+    """
+    from fedcore.history import History
+    from fedcore.reports import comparison
+
+    histories = {file: History.load(file) for file in dict.fromkeys(files)}
+    names = {file: str(history.about.get("algorithm", "?")) for file, history in histories.items()}
+    if len(set(names.values())) < len(names):
+        names = {file: f"{name}, {Path(file).stem}" for file, name in names.items()}
+    if len(set(names.values())) < len(names):
+        names = {file: file for file in names}
+    target = out or str(Path(files[0]).with_suffix(""))
+    drawn = {names[file]: history for file, history in histories.items()}
+    for path in comparison.draw(target, drawn, against, metrics):
+        click.echo(path)

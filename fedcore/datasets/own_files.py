@@ -1,0 +1,264 @@
+"""Tables of one's own: CSV, NPZ, NPY and, where pyarrow is installed, Parquet.
+
+A table is one matrix of numbers with a name for every column, and columns that are kept apart:
+whose each row is, or its label. Nothing is dropped or filled in silently.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import os
+import zipfile
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from fedcore.errors import DataError, FedcoreError, InputError, nearest
+
+SEPARATORS = ",;\t"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file's numbers.
+
+    Attributes
+    ----------
+    path : str
+    names : list of str
+        Names of the columns of `x`; their numbers from 0, if the file has no names.
+    x : ndarray of shape (rows, columns), float64 or float32
+    apart : dict of str to ndarray of shape (rows,)
+        The columns that were asked for apart; of a CSV file as text.
+    """
+
+    path: str
+    names: list[str]
+    x: np.ndarray
+    apart: dict[str, np.ndarray]
+
+
+def readable(path: str | os.PathLike[str]) -> bool:
+    """Whether the ending of a path is that of a table."""
+    return Path(path).suffix.lower() in READERS
+
+
+def read(
+    path: str | os.PathLike[str], *, apart: Collection[str] = (), without: Collection[str] = ()
+) -> Table:
+    """Read a table.
+
+    Parameters
+    ----------
+    path : path-like
+        A CSV file (separated by commas, semicolons or tabs, with or without a line of names), an
+        NPZ or NPY file with one matrix, or a Parquet file.
+    apart : collection of str
+        Columns to keep apart from the matrix. In an NPZ file these are vectors beside the matrix.
+    without : collection of str
+        Columns to leave out.
+
+    Raises
+    ------
+    DataError
+        When the file cannot be read or is no table, or a cell is no finite number; the message
+        names the cell.
+    InputError
+        When the ending is unknown, there is no such column, or Parquet's reader is not installed.
+    """
+    name = os.fspath(path)
+    reader = READERS.get(Path(path).suffix.lower())
+    if reader is None:
+        raise InputError(f"{name}: cannot tell its format: name it {', '.join(sorted(READERS))}")
+    if not Path(path).is_file():
+        raise DataError(f"there is no file {name}")
+    try:
+        table = reader(name, apart, without)
+    except FedcoreError:  # some are ValueErrors, too
+        raise
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name} is no text in UTF-8 ({error.reason}): save it as UTF-8") from error
+    except (OSError, ValueError, zipfile.BadZipFile, csv.Error, EOFError) as error:
+        raise DataError(f"{name} cannot be read: {error}") from error
+    if not table.x.size:
+        raise DataError(f"{name} has no numbers (shape {table.x.shape}): leave it out")
+    return table
+
+
+def aligned(tables: Sequence[Table]) -> list[Table]:
+    """Return the tables with their columns in the order of the first.
+
+    Raises
+    ------
+    InputError
+        When a table lacks a column of the first, or has one more; the message names both files.
+    """
+    first, found = tables[0], []
+    for table in tables:
+        for one, other in ((first, table), (table, first)):
+            lacking = [column for column in one.names if column not in other.names]
+            if lacking:
+                raise InputError(
+                    f"{other.path} has no column '{lacking[0]}', and {one.path} has: give the same "
+                    f"columns to all, or leave it out (--without {lacking[0]})"
+                )
+        order = [table.names.index(column) for column in first.names]
+        x = table.x if table.names == first.names else table.x[:, order]
+        found.append(Table(table.path, first.names, x, table.apart))
+    return found
+
+
+def _csv(path: str, apart: Collection[str], without: Collection[str]) -> Table:
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        line = file.readline()
+    separator = max(SEPARATORS, key=line.count)
+    rows = _rows(path, separator)
+    _, first = next(rows, (0, []))
+    named = not all(map(_is_number, first))
+    names = [cell.strip() for cell in first] if named else [str(i) for i in range(len(first))]
+    kept = _kept(path, names, apart, without)
+    if not first or (named and next(rows, None) is None):
+        raise DataError(f"{path} has no numbers: leave it out")
+    try:
+        x = np.loadtxt(
+            path, delimiter=separator, skiprows=int(named), usecols=kept, quotechar='"',
+            comments=None, ndmin=2, encoding="utf-8-sig",
+        )  # fmt: skip
+    except ValueError as error:
+        _find_wrong_cell(path, separator, named, names, kept, error)
+    if not np.isfinite(x).all():
+        _find_wrong_cell(path, separator, named, names, kept, ValueError("not finite"))
+    texts: dict[str, list[str]] = {name: [] for name in apart}
+    if apart:
+        for number, row in itertools.islice(_rows(path, separator), int(named), None):
+            if len(row) != len(names):
+                raise DataError(f"{path}, line {number}: {len(row)} cells, and {len(names)} names")
+            for name, cells in texts.items():
+                cells.append(row[names.index(name)].strip())
+    held = {name: np.array(cells) for name, cells in texts.items()}
+    return Table(path, [names[i] for i in kept], x, held)
+
+
+def _rows(path: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a CSV file that are not empty, with the numbers of their lines."""
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=separator)
+        for row in reader:
+            if row:
+                yield reader.line_num, row
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _find_wrong_cell(
+    path: str, separator: str, named: bool, names: list[str], kept: list[int], error: ValueError
+) -> NoReturn:
+    """Raise an error that names the first cell that is no finite number."""
+    for number, row in itertools.islice(_rows(path, separator), int(named), None):
+        if len(row) != len(names):
+            raise DataError(
+                f"{path}, line {number}: {len(row)} cells, and the first line has {len(names)}"
+            ) from error
+        for i in kept:
+            if not _is_number(row[i]) or not np.isfinite(float(row[i])):
+                what = f"'{row[i]}' is no finite number" if row[i].strip() else "the cell is empty"
+                raise DataError(
+                    f"{path}, line {number}, column '{names[i]}': {what}: fill it in, or leave the "
+                    f"column out (--without {names[i]})"
+                ) from error
+    raise DataError(f"{path} cannot be read: {error}") from error
+
+
+def _npz(path: str, apart: Collection[str], without: Collection[str]) -> Table:
+    loaded = np.load(path, allow_pickle=False)
+    arrays = {"x": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+    matrices = [name for name, array in arrays.items() if array.ndim == 2]
+    if len(matrices) != 1:
+        found = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise DataError(f"{path} holds {found or 'nothing'}: it needs one matrix, and vectors")
+    x = arrays[matrices[0]]
+    columns = arrays.get("columns", np.arange(x.shape[1]))
+    if columns.shape != (x.shape[1],):
+        raise DataError(f"{path}: 'columns' names {columns.size} of {x.shape[1]} columns")
+    vectors = {k: v for k, v in arrays.items() if v.shape == (len(x),) and k != "columns"}
+    return _of_arrays(path, [str(c) for c in columns], x, vectors, apart, without)
+
+
+def _parquet(path: str, apart: Collection[str], without: Collection[str]) -> Table:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise InputError(
+            f"{path}: Parquet is read by pyarrow, which is not installed: pip install pyarrow"
+        ) from error
+    table = pyarrow.parquet.read_table(path)
+    arrays = {name: table[name].to_numpy() for name in table.column_names}
+    matrix = [name for name in arrays if name not in {*apart, *without}]
+    _kept(path, list(arrays), apart, without)
+    for name in matrix:
+        if arrays[name].dtype.kind not in "biuf":
+            raise DataError(
+                f"{path}, column '{name}' holds no numbers ({arrays[name].dtype}): leave it out "
+                f"(--without {name})"
+            )
+    x = np.column_stack([arrays[name] for name in matrix]) if matrix else np.empty((0, 0))
+    vectors = {name: arrays[name] for name in apart}
+    return _of_arrays(path, matrix, x, vectors, apart, ())
+
+
+def _of_arrays(
+    path: str, names: list[str], x: np.ndarray, vectors: dict[str, np.ndarray],
+    apart: Collection[str], without: Collection[str],
+) -> Table:  # fmt: skip
+    """Return the table of a matrix with named columns and of vectors beside it."""
+    inside = [name for name in apart if name not in vectors]
+    kept = _kept(path, [*names, *vectors], [*inside], without)
+    kept = [i for i in kept if i < len(names)]
+    if x.dtype.kind not in "biuf":
+        raise DataError(f"{path}: its matrix holds no numbers ({x.dtype})")
+    held = {name: vectors.get(name) for name in apart}
+    apart_of = {
+        name: x[:, names.index(name)] if vector is None else vector for name, vector in held.items()
+    }
+    values = x[:, kept] if len(kept) < len(names) else x
+    values = values if values.dtype == np.float32 else values.astype(np.float64)
+    if not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        raise DataError(
+            f"{path}, row {row}, column '{names[kept[column]]}': {values[row, column]} is no "
+            f"finite number: fill it in, or leave the column out (--without {names[kept[column]]})"
+        )
+    return Table(path, [names[i] for i in kept], values, apart_of)
+
+
+def _kept(
+    path: str, names: list[str], apart: Collection[str], without: Collection[str]
+) -> list[int]:
+    """Return the numbers of the columns that make the matrix, once all names are known."""
+    double = {name for name in names if names.count(name) > 1}
+    if double:
+        raise DataError(f"{path} has two columns '{min(double)}': rename one")
+    for name in (*apart, *without):
+        if name not in names:
+            raise InputError(f"{path} has no column '{name}': {nearest(name, names)}")
+    return [i for i, name in enumerate(names) if name not in {*apart, *without}]
+
+
+READERS: dict[str, Callable[[str, Collection[str], Collection[str]], Table]] = {
+    ".csv": _csv,
+    ".tsv": _csv,
+    ".txt": _csv,
+    ".npz": _npz,
+    ".npy": _npz,
+    ".parquet": _parquet,
+}

@@ -1,0 +1,123 @@
+"""Problems of one's own files: one client a file, or one for each value of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from fedcore.datasets import own_files, partition
+from fedcore.errors import InputError
+from fedcore.problems.clients import Clients, check_clients, check_labels
+from fedcore.problems.problem import Problem
+from fedcore.seeds import name_key
+
+NAME = "files"  # names the random stream of the held-out samples
+
+
+def make(
+    paths: Sequence[str],
+    *,
+    by: str | None = None,
+    labels: str | None = None,
+    without: Sequence[str] = (),
+    held_out: float | None = None,
+    classes: bool = False,
+    single: bool = False,
+    seed: int = 0,
+) -> Problem:
+    """Read files as the clients of a federation.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Tables, see `fedcore.datasets.own_files.read`. Columns are matched by name.
+    by : str, optional
+        Column whose values say whose each row is, over all files; one client a file without it.
+        Clients are in the order of these values.
+    labels : str, optional
+        Column of the labels.
+    without : sequence of str
+        Columns to leave out.
+    held_out : float, optional
+        Share of each client's samples on which classifiers are measured.
+    classes : bool
+        Whether labels are classes: any values, numbered in their order.
+    single : bool
+        Whether to compute in single precision.
+    seed : int
+        Of the choice of held-out samples.
+
+    Raises
+    ------
+    DataError, InputError
+        For a file that is no table, columns that differ between files, and labels that are missing
+        or no numbers.
+    """
+    apart = [name for name in (by, labels) if name is not None]
+    tables = [own_files.read(path, apart=apart, without=without) for path in paths]
+    tables = own_files.aligned(tables)
+    matrices = [table.x for table in tables]
+    owners = [None if by is None else table.apart[by] for table in tables]
+    given = [None if labels is None else table.apart[labels] for table in tables]
+    known = None if labels is None else _labels(given, labels, paths, classes=classes)
+    if by is not None:
+        whose = np.concatenate([np.asarray(owner).astype(str) for owner in owners])
+        parts = [np.flatnonzero(whose == value) for value in np.unique(whose)]
+        pooled = np.concatenate(matrices)
+        matrices = [pooled[part] for part in parts]
+        if known is not None:
+            together = np.concatenate(known)
+            known = [together[part] for part in parts]
+    if single:
+        matrices = [x.astype(np.float32) for x in matrices]
+    name, note = _named(paths, by), f"{len(tables[0].names)} columns: {_list(tables[0].names)}"
+    checked = check_clients(matrices)
+    if known is None:
+        return Problem(name, checked, "own", note)
+    if held_out is None:
+        return Problem(name, Clients(checked, labels=check_labels(known, checked)), "own", note)
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(name_key(NAME),)))
+    sides = [partition.held_out(np.arange(len(x)), held_out, rng) for x in checked]
+    clients, apart_of = (_chosen(checked, known, [pair[side] for pair in sides]) for side in (0, 1))
+    return Problem(name, clients, "own", note, held_out=apart_of)
+
+
+def _labels(
+    given: Sequence[np.ndarray | None], column: str, paths: Sequence[str], *, classes: bool
+) -> list[np.ndarray]:
+    """Return labels as numbers; classes as their numbers in the order of all values."""
+    texts, numbers = [np.asarray(values) for values in given], []
+    for path, values in zip(paths, texts, strict=True):
+        try:
+            numbers.append(values.astype(np.float64))
+        except ValueError:
+            if not classes:
+                raise InputError(
+                    f"{path}: the labels in column '{column}' are no numbers: this method learns "
+                    "numbers"
+                ) from None
+    if not classes:
+        return numbers
+    every = numbers if len(numbers) == len(texts) else [text.astype(str) for text in texts]
+    codes = np.unique(np.concatenate(every), return_inverse=True)[1]
+    return np.split(codes, np.cumsum([len(part) for part in every])[:-1])
+
+
+def _chosen(
+    matrices: Sequence[np.ndarray], labels: Sequence[np.ndarray], rows: Sequence[np.ndarray]
+) -> Clients:
+    chosen = [x[part] for x, part in zip(matrices, rows, strict=True)]
+    values = [y[part] for y, part in zip(labels, rows, strict=True)]
+    return Clients(chosen, labels=check_labels(values, chosen))
+
+
+def _named(paths: Sequence[str], by: str | None) -> str:
+    names = [Path(path).name for path in paths]
+    shown = names if len(names) < 4 else [names[0], f"… {len(names) - 2} more …", names[-1]]
+    return " ".join([*shown, *([f"by {by}"] if by is not None else [])])
+
+
+def _list(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")

@@ -1,0 +1,230 @@
+"""Histories on the same data, side by side: a table, and curves against the ledger's columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from fedcore.errors import InputError, require_known
+from fedcore.history import History
+from fedcore.recorder import COLUMNS
+from fedcore.reports import plotting
+from fedcore.reports.endings import bounds, ended, measured
+from fedcore.reports.style import look, looks
+from fedcore.reports.tables import show
+from fedcore.reports.terminal import as_bytes, columns
+
+AXES = {
+    "iteration": "iterations",
+    "round": "communication rounds",
+    "bytes_up": "sent up, all clients together",
+    "bytes_down": "sent down, all clients together",
+    "epsilon": "ε spent",
+}
+LEDGER = ("round", "bytes_up", "bytes_down", "epsilon")
+ROUNDING = 1e-16  # values at or below are drawn there
+UNEVEN = 20  # times the shortest history
+LINEAR = ("test_accuracy", "training_accuracy", "captured")
+
+
+def table(histories: Mapping[str, History]) -> str:
+    """Return a line for each history: where it ended, and what it cost; then the best values.
+
+    Of several repeats these are medians.
+    """
+    names = _metrics(histories.values(), every=False)
+    private = any("epsilon" in history.columns for history in histories.values())
+    heads = ["method", *names, "rounds", "up", "down", *(["epsilon"] if private else []), "CPU s"]
+    rows = [(*heads, "")]
+    for name, history in histories.items():
+        total = {n: float(np.median(history.last(n))) for n in COLUMNS if n in history.columns}
+        seconds = history.seconds
+        rows.append((
+            name,
+            *(_last(history, metric) for metric in names),
+            f"{total['round']:,.0f}", as_bytes(total["bytes_up"]), as_bytes(total["bytes_down"]),
+            *([show(total["epsilon"]) if "epsilon" in total else "–"] if private else []),
+            "–" if seconds is None else f"{np.median(np.nanmax(seconds, axis=1)):.2g}",
+            _remark(history),
+        ))  # fmt: skip
+    best = [_best(list(histories.values()), metric) for metric in names]
+    if any(best):
+        rows.append(("at best", *(word or "–" for word in best), *[""] * (len(heads) - len(names))))
+    first = next(iter(histories.values()))
+    problem = first.about.get("problem", {})
+    head = (
+        f"{problem.get('name', '?')} [{problem.get('status', 'unknown')} data]: "
+        f"{problem.get('n_clients', '?')} clients, {problem.get('n_samples', '?')} samples, "
+        f"{problem.get('n_features', '?')} features"
+        f"{' less their mean' if first.about.get('centred') else ''}; "
+        f"{first.repeats} repeat{'s' * (first.repeats > 1)}"
+    )
+    note = [problem["note"]] if problem.get("note") else []
+    return "\n".join([head, *note, "", columns(rows, right=range(1, len(heads)))])
+
+
+def axes(histories: Mapping[str, History]) -> list[str]:
+    """Return the columns of the ledger in which the histories have more than one value."""
+    found = [name for name in LEDGER if any(_varies(h, name) for h in histories.values())]
+    return found or ["iteration"]
+
+
+def draw(
+    path: str | os.PathLike[str],
+    histories: Mapping[str, History],
+    against: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+) -> tuple[Path, Path]:
+    """Draw every metric against columns of the ledger, a curve for each history.
+
+    An objective whose best value is known and equal for all is drawn as its relative excess.
+
+    Parameters
+    ----------
+    path : path-like
+        Without the ending; PNG and PDF are written.
+    histories : mapping of str to History
+        By their names in the legend.
+    against : sequence of str, optional
+        ``round``, ``bytes_up``, ``bytes_down``, ``epsilon`` or ``iteration``; by default rounds, or
+        iterations where there is but one round.
+    metrics : sequence of str, optional
+        By default all that every history has.
+
+    Returns
+    -------
+    png, pdf : pathlib.Path
+
+    Raises
+    ------
+    InputError
+        For an unknown column or metric, or histories without a metric in common.
+    """
+    chosen = list(metrics) or _metrics(histories.values(), every=True)
+    if not chosen:
+        raise InputError(f"nothing to draw: {', '.join(histories)} have no metric in common")
+    for name in chosen:
+        for label, history in histories.items():
+            require_known(name, measured(history), f"{label} has no metric", InputError)
+    across = list(against) or [name for name in axes(histories) if name in ("round", "iteration")]
+    for name in across:
+        require_known(name, AXES, "unknown axis", InputError)
+    drawn = looks(list(histories))
+    if len({h.about.get("algorithm") for h in histories.values()}) == len(histories):
+        drawn = {
+            label: {"color": own["colour"], "linestyle": own["linestyle"]}
+            for label, history in histories.items()
+            for own in [look(str(history.about.get("algorithm")))]
+        }
+    items = [(metric, axis) for metric in chosen for axis in across]
+    for ax, (metric, axis) in plotting.panels(
+        path, items, columns=len(across), log="", keys="last"
+    ):
+        _panel(ax, histories, metric, axis, drawn)
+    return Path(f"{os.fspath(path)}.png"), Path(f"{os.fspath(path)}.pdf")
+
+
+def _panel(
+    ax: Axes,
+    histories: Mapping[str, History],
+    metric: str,
+    axis: str,
+    drawn: Mapping[str, Mapping[str, Any]],
+) -> None:
+    best = _common_best(histories.values(), metric)
+    excess = best is not None and best > 0 and "all zero" in bounds(_first(histories), metric)
+    linear = metric in LINEAR or any(np.nanmin(h[metric]) < 0 for h in histories.values())
+    if not linear:
+        plotting.log10_axis(ax, "y")
+    for label, history in histories.items():
+        if axis not in history.columns:  # ε of a run without privacy
+            continue
+        values = history[metric] / best - 1 if excess else history[metric]
+        held = history[axis].astype(float)
+        held[history["iteration"] < 0] = np.nan  # of a repeat that ended early
+        values = np.where(np.isnan(held), np.nan, values)
+        if np.isnan(values).all():
+            continue
+        alike = np.all(np.isnan(held) | (held == np.nanmax(held, axis=0)), axis=0).all()
+        every = [list(range(len(held)))] if alike else [[i] for i in range(len(held))]
+        for number, rows in enumerate(every):
+            plotting.curve(
+                ax, held[rows], values[rows],
+                label=label if number == 0 else f"_{label} {number}",
+                colour=drawn[label]["color"], linestyle=drawn[label]["linestyle"],
+                floor=None if linear else ROUNDING,
+            )  # fmt: skip
+    if linear and best is not None:
+        plotting.reference_line(ax, best, "at best")
+    _stretch(ax, histories, axis)
+    if axis.startswith("bytes"):
+        plotting.bytes_axis(ax, AXES[axis])
+    else:
+        ax.set_xlabel(AXES[axis])
+    units = _first(histories).units.get(metric, ("", ""))[0]
+    ax.set_ylabel(
+        f"{metric} over the best possible, less 1"
+        if excess
+        else metric + (f" ({units})" if units not in ("", "1") else "")
+    )
+    name = str(_first(histories).about.get("problem", {}).get("name", ""))
+    place = ax.get_subplotspec()
+    first = place is None or place.is_first_col()
+    plotting.title(ax, f"{metric}, {name}" if first else metric, *histories.values())
+
+
+def _stretch(ax: Axes, histories: Mapping[str, History], axis: str) -> None:
+    """Make the x-axis logarithmic above its first value if one history goes on for far longer."""
+    held = [h[axis][h["iteration"] >= 0] for h in histories.values() if axis in h.columns]
+    ends = [float(values.max()) for values in held if values.max() > 0]
+    if len(ends) > 1 and max(ends) > UNEVEN * min(ends):
+        first = min(float(values[values > 0].min()) for values in held if values.max() > 0)
+        ax.set_xscale("symlog", linthresh=first)
+        ax.set_xlim(left=0)
+
+
+def _first(histories: Mapping[str, History]) -> History:
+    return next(iter(histories.values()))
+
+
+def _varies(history: History, name: str) -> bool:
+    if name not in history.columns:
+        return False
+    kept = history[name][history["iteration"] >= 0]
+    return bool(np.ptp(kept) > 0) and len(np.unique(kept)) > 2
+
+
+def _metrics(histories: Collection[History], *, every: bool) -> list[str]:
+    """Return the metrics of all histories, or of any."""
+    sets = [set(measured(history)) for history in histories]
+    return sorted(set.intersection(*sets) if every else set.union(*sets))
+
+
+def _last(history: History, metric: str) -> str:
+    return show(float(np.median(history.last(metric)))) if metric in history.columns else "–"
+
+
+def _common_best(histories: Collection[History], metric: str) -> float | None:
+    """Return the best value of a metric, if it is known and the same for all repeats of all."""
+    found = [bounds(history, metric).get("at best") for history in histories]
+    known = [value for values in found if values is not None for value in values]
+    same = len(known) and None not in found and np.ptp(known) <= 1e-9 * abs(known[0])
+    return float(known[0]) if same else None
+
+
+def _best(histories: Collection[History], metric: str) -> str:
+    found = [bounds(h, metric)["at best"] for h in histories if "at best" in bounds(h, metric)]
+    return show(float(np.median(np.concatenate(found)))) if found else ""
+
+
+def _remark(history: History) -> str:
+    end = ended(history)
+    if end.get("diverged"):
+        return "diverged"
+    met = end.get("converged")
+    return "" if met is None else "converged" if met == history.repeats else "not converged"

@@ -1,0 +1,136 @@
+"""What the checks are told of an algorithm, and the random streams that its plain form draws from.
+
+A module says it itself as ``CASE``, a mapping with attributes of `Case` as keys, so that it need
+not import this package.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedcore.algorithms import Algorithm
+from fedcore.errors import InputError, require_known
+
+Found = tuple[np.ndarray, np.ndarray | None]  # V, and U of all clients stacked
+Oracle = Callable[..., Found]
+FEW_ROUNDS = 8  # of methods whose default are thousands
+
+
+class Draws:
+    """The documented random streams of a federation: one of the server, two per client id.
+
+    The second stream of a client is for privacy noise, in a simulation seeded by the run's seed.
+
+    Attributes
+    ----------
+    server : numpy.random.Generator
+    clients, noise : list of numpy.random.Generator
+    """
+
+    def __init__(self, seed: int, n_clients: int) -> None:
+        self.server = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+        self.clients, self.noise = (
+            [
+                np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(kind, i)))
+                for i in range(n_clients)
+            ]
+            for kind in (1, 2)
+        )
+
+    def gaussian(self, clients: list[np.ndarray], r: int) -> list[np.ndarray]:
+        """Return a Gaussian matrix of each client, one row per sample and r columns."""
+        return [g.standard_normal((len(s), r)) for g, s in zip(self.clients, clients, strict=True)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What the checks are told of an algorithm.
+
+    Attributes
+    ----------
+    oracle : callable, optional
+        ``(clients, draws, params) -> (V, U)``, the method in its plainest form, on the stacked
+        matrix with NumPy alone; U is None for a method without it. See also `amplifies_rounding`.
+    floor : callable, optional
+        ``(S, r) -> params`` with which the method must reach the Eckart–Young floor.
+    needs : callable
+        ``(S, r) -> params`` that have no default, or that make the result depend on S alone.
+    settings : tuple of mapping
+        Parameters with which communication and oracle are compared.
+    random : bool, optional
+        Whether another seed gives another result; None if that is not known.
+    clients_draw_start : bool
+        Whether V depends on draws of the clients even when `start` is given.
+    depends_on_split : bool
+        Whether the result depends on the split of the rows into clients.
+    needs_equal_clients : bool
+        Whether the method reaches the centralised answer only when all clients have equal data.
+    asymptotic : bool
+        Whether the method, even without noise, approaches the answer only as the rows grow in
+        number.
+    sequential : bool
+        Whether clients pass the iterate from one to the next, so that their order matters.
+    amplifies_rounding : bool
+        Whether the method amplifies rounding by an unknown factor. Its oracle takes ``qr=``; runs
+        with products perturbed by one rounding measure the factor.
+    refused : tuple of (str, value)
+        Parameters and values that must be refused, beside those that the declared type refuses.
+    """
+
+    oracle: Oracle | None = None
+    floor: Callable[[np.ndarray, int], dict[str, Any]] | None = None
+    needs: Callable[[np.ndarray, int], dict[str, Any]] = lambda S, r: {}
+    settings: tuple[Mapping[str, Any], ...] = ({},)
+    random: bool | None = True
+    clients_draw_start: bool = False
+    depends_on_split: bool = False
+    needs_equal_clients: bool = False
+    asymptotic: bool = False
+    sequential: bool = False
+    amplifies_rounding: bool = False
+    refused: tuple[tuple[str, Any], ...] = ()
+
+
+def case_of(algorithm: Algorithm) -> Case:
+    """Return what an algorithm's module says as ``CASE``.
+
+    What it does not say is as in `Case`, but whether the method is random is then not known, and a
+    method with a parameter ``rounds`` makes few of them.
+
+    Raises
+    ------
+    InputError
+        When ``CASE`` is no mapping, or has a key that `Case` has not.
+    """
+    told = getattr(algorithm.module, "CASE", {})
+    if isinstance(told, Case):
+        return told
+    where = f"CASE of {algorithm.module.__name__}"
+    if not isinstance(told, Mapping):
+        raise InputError(f"{where} is a {type(told).__name__}: make it a mapping")
+    for key in told:
+        require_known(key, [f.name for f in dataclasses.fields(Case)], f"{where}: key", InputError)
+    few = {"rounds": FEW_ROUNDS} if algorithm.takes("rounds") else {}
+    return Case(**{"random": None, "needs": lambda S, r: few, **told})
+
+
+def positive_qr(matrix: np.ndarray) -> np.ndarray:
+    """Q of the QR factorisation with a positive diagonal in R."""
+    q, r = np.linalg.qr(matrix)
+    return q * np.sign(np.diag(r))
+
+
+def rounded_once_more(seed: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Return `positive_qr` of products perturbed by one rounding of their norm."""
+    rng = np.random.default_rng(seed)
+
+    def factor(matrix: np.ndarray) -> np.ndarray:
+        rounding = np.finfo(float).eps * np.linalg.norm(matrix, 2)
+        return positive_qr(matrix + rounding * rng.uniform(-1, 1, matrix.shape))
+
+    return factor

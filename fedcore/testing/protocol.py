@@ -1,0 +1,141 @@
+"""The contract of an algorithm's messages: what they cost, and that nothing passes beside them."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from fedcore.testing.asserting import check, noted, require, settings_and_starts, with_start
+from fedcore.testing.captures import steps_seen, watched
+from fedcore.testing.subject import Found, Subject, shape_of
+
+
+@check
+def ends_when_told(subject: Subject) -> None:
+    """Nothing is done or charged after the recorder has said that the run ends."""
+    for setting in subject.case.settings:
+        whole = subject.run(iterates="all", **setting)
+        for last in (0, 1, 3):
+            with noted(setting, stopped_at=last):
+                cut = subject.run(
+                    iterates="all",
+                    stop=lambda row, last=last: row["iteration"] >= last,
+                    **setting,
+                )
+                _compare_cut(subject, whole, cut, last)
+
+
+def _compare_cut(subject: Subject, whole: Found, cut: Found, last: int) -> None:
+    reached = np.append(whole.columns["iteration"], last) >= last
+    records = min(int(np.argmax(reached)) + 1, len(whole.columns["iteration"]))
+    for name, values in cut.columns.items():
+        require(
+            np.array_equal(values, whole.columns[name][:records]),
+            f"{name} has {len(values)} records, not the {records} until the end, or other values: "
+            "use `for k in record.rounds(…)`",
+        )
+    ledger = {name: cut.columns[name][-1] for name in cut.ledger.snapshot()}
+    require(cut.ledger.snapshot() == ledger, "messages were sent after the last record")
+    if subject.subspace:
+        require(
+            np.array_equal(cut.shared, whole.recorder.kept[records - 1][1]),
+            "what it returns is not its last recorded iterate",
+        )
+
+
+@check
+def charges_what_it_says(subject: Subject) -> None:
+    """The ledger says what `communication` says, and counts eight bytes a number or four."""
+    clients = subject.clients
+    for setting, start in settings_and_starts(subject):
+        with noted(setting, start="given" if start is not None else "drawn"):
+            found = subject.run(clients, measure=[], **setting, **with_start(start))
+            cost = subject.algorithm.communication(found.settings, shape_of(clients))
+            require(
+                found.ledger.cost() == cost,
+                f"the ledger has {found.ledger.cost()}, communication() says {cost}",
+            )
+            require(
+                (found.ledger.privacy is not None) == subject.algorithm.private(found.settings),
+                "epsilon and protect() go together",
+            )
+            if not subject.subspace:
+                continue
+            _require_width(found.ledger, 8)
+            halves = [c.astype(np.float32) for c in clients]
+            single = subject.run(halves, measure=[], **setting, **with_start(start))
+            require(single.ledger.cost() == cost, "single precision changes what is sent")
+            _require_width(single.ledger, 4)
+
+
+def _require_width(ledger: Any, width: int) -> None:
+    for way in ("up", "down"):
+        scalars, size = getattr(ledger, f"scalars_{way}"), getattr(ledger, f"bytes_{way}")
+        require(
+            size == width * scalars,
+            f"{scalars} numbers {way} took {size} bytes, not {width} each: keep the data's dtype",
+        )
+
+
+@check
+def is_evaluated_for_free(subject: Subject) -> None:
+    """Metrics change neither the ledger nor the result."""
+    silent, measured = subject.run(measure=[]), subject.run(iterates="all")
+    require(silent.ledger == measured.ledger, "metrics change the ledger")
+    for name, value in silent.history.final.items():
+        require(np.array_equal(value, measured.history.final[name]), f"metrics change {name}")
+
+
+@check
+def shares_no_message(subject: Subject) -> None:
+    """Copies of all messages and replies give the same bytes: nothing passes beside them."""
+
+    def apart(step: Any) -> Any:
+        @functools.wraps(step)
+        def copied(data: Any, state: Any, message: Any) -> Any:
+            return copy.deepcopy(step(data, state, copy.deepcopy(message)))
+
+        return copied
+
+    plain = subject.run(iterates="all", stack=False).content
+    with steps_seen(apart):
+        copied = subject.run(iterates="all", stack=False).content
+    require(plain == copied, "a step keeps or changes a message that others hold, too")
+
+
+@check
+def reads_messages_only(subject: Subject) -> None:
+    """No client step holds an array that was not sent to it."""
+    module = subject.algorithm.module
+    for setting, start in settings_and_starts(subject):
+        with noted(setting), watched() as seen, _params_known(module, seen):
+            subject.run(measure=[], **setting, **with_start(start))
+        places = ", ".join(sorted(seen["places"]))
+        with noted(setting):
+            require(
+                not places,
+                f"a client step reads {places}, which was never sent: broadcast it, and read the "
+                "message",
+            )
+
+
+@contextmanager
+def _params_known(module: Any, seen: dict[str, Any]) -> Iterator[None]:
+    """Tell the watcher the parameters of a run, which clients know."""
+    real = module.run
+
+    @functools.wraps(real)
+    def run(federation: Any, params: Any, rng: Any, record: Any) -> Any:
+        seen["params"] = params
+        return real(federation, params, rng, record)
+
+    module.run = run
+    try:
+        yield
+    finally:
+        module.run = real

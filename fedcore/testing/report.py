@@ -1,0 +1,89 @@
+"""What the checks found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class CheckFailed(AssertionError):
+    """A check has failed; the message names all that have."""
+
+
+class Skipped(Exception):
+    """A check does not apply; the message says why."""
+
+
+class Finding(NamedTuple):
+    """Outcome of one check.
+
+    Attributes
+    ----------
+    check : str
+        Its sentence.
+    outcome : {"passed", "failed", "skipped"}
+    said : str
+        Why it failed or was skipped; else empty.
+    """
+
+    check: str
+    outcome: str
+    said: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """Outcomes of all checks.
+
+    Attributes
+    ----------
+    name : str
+        What was checked.
+    findings : list of Finding
+    """
+
+    name: str
+    findings: list[Finding]
+
+    @property
+    def failed(self) -> list[Finding]:
+        """The checks that have failed."""
+        return [finding for finding in self.findings if finding.outcome == "failed"]
+
+    def __str__(self) -> str:
+        """One line for each check, and a sum below."""
+        lines = [
+            f"{f.outcome:8}{f.check}" + "".join(f"\n        {line}" for line in f.said.splitlines())
+            for f in self.findings
+        ]
+        counts = [
+            f"{number} {word}"
+            for word in ("passed", "failed", "skipped")
+            if (number := sum(f.outcome == word for f in self.findings))
+        ]
+        return "\n".join([*lines, f"{self.name}: {', '.join(counts)}"])
+
+    def require(self) -> None:
+        """Raise `CheckFailed` if a check has failed."""
+        if self.failed:
+            said = "\n".join(f"- {finding.check}: {finding.said}" for finding in self.failed)
+            raise CheckFailed(f"{self.name}: {len(self.failed)} checks failed\n{said}")
+
+
+def examine(name: str, checks: Mapping[str, Callable[[Any], None]], subject: Any) -> Report:
+    """Run checks on a subject, every one whatever the others find."""
+    found = []
+    for check in checks.values():
+        outcome, said = "passed", ""
+        try:
+            check(subject)
+        except Skipped as reason:
+            outcome, said = "skipped", str(reason)
+        except Exception as error:  # whatever another package's code raises
+            plain = isinstance(error, AssertionError) and str(error)
+            said = str(error).strip() if plain else f"{type(error).__name__}: {error}"
+            said = "\n".join([said, *getattr(error, "__notes__", ())])
+            outcome = "failed"
+        found.append(Finding((check.__doc__ or "").partition("\n")[0], outcome, said))
+    return Report(name, found)

@@ -1,0 +1,67 @@
+"""Small problems on which the checks run; none is made with the code under test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fedcore.problems.clients import Clients
+
+SIZES = (3, 17, 8, 12)  # uneven, and one client with no more samples than components
+FEATURES = 9
+RANK = 3
+SPECTRUM = np.array([5.0, 4.0, 3.0, 0.4, 0.3, 0.25, 0.2, 0.1, 0.05])  # a clear gap after RANK
+CLASSES = 3
+
+
+def spectrum_matrix(n: int, d: int, sigma: np.ndarray, seed: int) -> np.ndarray:
+    """Matrix with exactly these singular values, from NumPy's own QR."""
+    rng = np.random.default_rng(seed)
+    left = np.linalg.qr(rng.standard_normal((n, len(sigma))))[0]
+    right = np.linalg.qr(rng.standard_normal((d, len(sigma))))[0]
+    return (left * sigma) @ right.T
+
+
+def cut(matrix: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
+    """Consecutive blocks of rows of these sizes."""
+    return np.split(matrix, np.cumsum(sizes)[:-1])
+
+
+def uneven_clients() -> list[np.ndarray]:
+    """Uneven clients, full rank with a gap after the third singular value."""
+    return cut(spectrum_matrix(sum(SIZES), FEATURES, SPECTRUM, seed=1), SIZES)
+
+
+def starting_basis(d: int = FEATURES, seed: int = 11) -> np.ndarray:
+    """Gaussian matrix of shape (d, RANK)."""
+    return np.random.default_rng(seed).standard_normal((d, RANK))
+
+
+def labels_of(clients: Sequence[np.ndarray], r: int = RANK) -> list[np.ndarray]:
+    """Labels by one head per client on a representation of rank r, a function of its own data."""
+    B = np.linalg.qr(np.random.default_rng(23).standard_normal((clients[0].shape[1], r)))[0]
+    heads = [np.ones(r) + s.sum(axis=0)[:r] for s in clients]
+    return [(s @ B @ w + 0.1 * np.sin(100 * s[:, 0])).astype(s.dtype)
+            for s, w in zip(clients, heads, strict=True)]  # fmt: skip
+
+
+def images(
+    sizes: Sequence[int] = (7, 12, 5, 12), *, seed: int = 7, draw: int = 0, dtype: Any = np.float64
+) -> Clients:
+    """Gaussian samples with the class of a linear form that differs from client to client."""
+    rng = np.random.default_rng(seed)
+    common = rng.standard_normal((FEATURES, CLASSES))
+    forms = [common + 0.5 * rng.standard_normal((FEATURES, CLASSES)) for _ in sizes]
+    rng = np.random.default_rng([seed, draw])
+    x = [rng.standard_normal((size, FEATURES)).astype(dtype) for size in sizes]
+    y = [(a @ form).argmax(axis=1).astype(dtype) for a, form in zip(x, forms, strict=True)]
+    return Clients(x, labels=y)
+
+
+def held_out(
+    sizes: Sequence[int] = (7, 12, 5, 12), *, seed: int = 7, dtype: Any = np.float64
+) -> Clients:
+    """Other draws with the same forms, to measure on."""
+    return images(sizes, seed=seed, draw=1, dtype=dtype)

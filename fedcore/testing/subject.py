@@ -1,0 +1,155 @@
+"""An algorithm under check, and a way to run it."""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcore import metrics
+from fedcore.algorithms import Algorithm
+from fedcore.api import execute
+from fedcore.federation.ledger import Ledger, Shape
+from fedcore.history import History
+from fedcore.problems.clients import Clients
+from fedcore.problems.problem import Problem
+from fedcore.recorder import Recorder
+from fedcore.tasks import shared_basis
+from fedcore.testing.cases import Case
+from fedcore.testing.samples import RANK, held_out, images, labels_of, uneven_clients
+
+# How `execute` can run an algorithm; all other options are parameters.
+WAYS = tuple(
+    name
+    for name, known in inspect.signature(execute).parameters.items()
+    if known.kind is inspect.Parameter.KEYWORD_ONLY
+)
+NETWORK = {"model": "tiny_mlp", "rounds": 3, "rate": 0.1, "batch": 4, "epochs": 2}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finished run.
+
+    Attributes
+    ----------
+    algorithm : Algorithm
+    settings : Params
+    recorder : Recorder
+    output : dict
+    history : History
+    """
+
+    algorithm: Algorithm
+    settings: Any
+    recorder: Recorder
+    output: dict[str, Any]
+    history: History
+
+    @property
+    def ledger(self) -> Ledger:
+        """The federation's."""
+        return self.recorder.ledger
+
+    @cached_property
+    def columns(self) -> dict[str, np.ndarray]:
+        """What was recorded."""
+        return self.recorder.columns()
+
+    @cached_property
+    def basis(self) -> np.ndarray:
+        """Orthonormal basis of the subspace, (d, r)."""
+        return shared_basis(self.output)
+
+    @property
+    def shared(self) -> np.ndarray:
+        """V, or the basis of a method without V."""
+        return self.output["V"] if "V" in self.output else self.output["basis"]
+
+    @cached_property
+    def content(self) -> bytes:
+        """The file of the history, with the final arrays."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.history.save(Path(folder, "history.h5"))
+            return Path(folder, "history.h5").read_bytes()
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An algorithm under check.
+
+    Attributes
+    ----------
+    algorithm : Algorithm
+    case : Case
+    """
+
+    algorithm: Algorithm
+    case: Case
+
+    @property
+    def subspace(self) -> bool:
+        """Whether it learns a subspace."""
+        return "n_components" in self.algorithm.task.fields
+
+    @property
+    def clients(self) -> Clients:
+        """Small uneven clients, with labels if it learns from them."""
+        return self.clients_of(uneven_clients()) if self.subspace else images()
+
+    def clients_of(self, matrices: Sequence[np.ndarray]) -> Clients:
+        """Return clients with these samples, and labels if it learns from them."""
+        labels = labels_of(matrices) if self.algorithm.labelled else None
+        return Clients(matrices, labels=labels)
+
+    def problem(self, clients: Clients, name: str = "contract") -> Problem:
+        """Return the problem of the clients."""
+        apart = (
+            None if self.subspace else held_out([len(c) for c in clients], dtype=clients.dtypes[0])
+        )
+        return Problem(name, clients, held_out=apart)
+
+    def settings(self, clients: Clients, options: Mapping[str, Any]) -> Any:
+        """Return parameters: `options` over what the case needs."""
+        if not self.subspace:
+            known = {k: v for k, v in NETWORK.items() if self.algorithm.takes(k)}
+            return self.algorithm.params({**known, **options})
+        needs = self.case.needs(np.vstack(clients[:]), RANK)
+        return self.algorithm.params({"n_components": RANK, **needs, **options})
+
+    def run(
+        self,
+        clients: Sequence[np.ndarray] | None = None,
+        seed: int = 5,
+        measure: Sequence[str] | None = None,
+        **options: Any,
+    ) -> Found:
+        """Run the algorithm by the function that library and workflow share.
+
+        Options that `fedcore.api.execute` takes are for it; the others are parameters.
+        """
+        data = self.clients if clients is None else clients
+        data = data if isinstance(data, Clients) else self.clients_of(data)
+        names = self.algorithm.task.printed if measure is None else measure
+        measured = [metrics.get(name) for name in names]
+        ways = {name: options.pop(name) for name in WAYS if name in options}
+        ways = {"noise": np.random.SeedSequence(seed)} | ways
+        settings = self.settings(data, options)
+        recorder, output = execute(
+            self.algorithm, self.problem(data), settings, seed, measured, **ways
+        )
+        history = History.from_runs(
+            [recorder], [output], metrics=measured, counts=self.algorithm.columns
+        )
+        return Found(self.algorithm, settings, recorder, output, history)
+
+
+def shape_of(clients: Sequence[np.ndarray]) -> Shape:
+    """Return the size of a federation of these clients."""
+    return Shape(len(clients), sum(map(len, clients)), clients[0].shape[1])

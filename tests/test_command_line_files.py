@@ -1,0 +1,289 @@
+"""`fedcore run`, `compare` and `plot` on files of one's own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from fedcore.cli import main
+from fedcore.datasets import own_files
+from fedcore.errors import DataError, InputError
+from fedcore.experiments import from_files
+from fedcore.history import History
+
+NAMES = ["age", "dose", "iron"]
+
+
+def call(*args):
+    return CliRunner().invoke(main, list(map(str, args)))
+
+
+def refused(*args):
+    result = call(*args)
+    assert result.exit_code == 1, result.output
+    assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def csv(path, x, names=NAMES, extra=None, separator=","):
+    lines = [separator.join([*names, *(["ward"] if extra else [])])]
+    for i, row in enumerate(x):
+        cells = [f"{value!r}" for value in row.tolist()] + ([extra[i]] if extra else [])
+        lines.append(separator.join(cells))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def tables():
+    rng = np.random.default_rng(1)
+    return [rng.standard_normal((n, 3)) * [9, 3, 1] + [50, 7, 3] for n in (20, 12, 8)]
+
+
+@pytest.fixture
+def files(tables, tmp_path):
+    return [csv(tmp_path / f"{i}.csv", x) for i, x in enumerate(tables)]
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_a_run_on_files_is_that_of_the_library_and_reaches_the_pooled_answer(
+    files, tables, center, tmp_path
+):
+    out = tmp_path / "h.h5"
+    flags = ["--center"] if center else []
+    done = call("run", "block_krylov", *files, "-r", 2, "--out", out, *flags)
+    assert done.exit_code == 0, done.output
+    S = np.vstack(tables)
+    S = S - S.mean(axis=0) if center else S
+    history = History.load(out)
+    sigma, right_t = np.linalg.svd(S)[1:]
+    np.testing.assert_allclose(history.reference["singular_values"], sigma, rtol=1e-12)
+    basis = history.final["basis" if "basis" in history.final else "V"][0]
+    np.testing.assert_allclose(
+        basis @ np.linalg.pinv(basis), right_t[:2].T @ right_t[:2], atol=1e-7
+    )
+    assert (
+        history.about["problem"]["n_clients"] == 3 and history.about["problem"]["status"] == "own"
+    )
+    assert ("less their mean" in done.output) == center
+    # The round of the mean: d + 1 numbers up and d down, at each client.
+    plain = History.load(out).last("scalars_down")[0]
+    assert plain % 3 == 0 and ((plain - 3 * 3) % (3 * 3 * 2) == 0) == center
+
+
+def test_the_same_rows_in_any_format_give_the_same_bytes(files, tables, tmp_path):
+    outs = []
+    frames = [csv(tmp_path / f"{i}.tsv", x, separator="\t") for i, x in enumerate(tables)]
+    packed = [tmp_path / f"{i}.npz" for i in range(3)]
+    for path, x in zip(packed, tables, strict=True):
+        np.savez(path, x=x, columns=NAMES)
+    bare = [tmp_path / f"{i}.npy" for i in range(3)]
+    for path, x in zip(bare, tables, strict=True):
+        np.save(path, x)
+    for kind in (files, frames, packed, bare):
+        out = tmp_path / "h.h5"
+        assert call("run", "ssi", *kind, "-r", 1, "--out", out).exit_code == 0
+        history = History.load(out)
+        outs.append((history.final["basis"].tobytes(), history.about["problem"]["sha256"]))
+    assert len(set(outs)) == 1
+
+
+def test_parquet_is_read_by_its_reader_and_else_refused(monkeypatch, tables, tmp_path):
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(InputError, match="pyarrow, which is not installed: pip install pyarrow"):
+        own_files.read(path)
+
+    class Column:
+        def __init__(self, values):
+            self.values = values
+
+        def to_numpy(self):
+            return self.values
+
+    x = tables[0]
+    columns = {name: Column(x[:, i]) for i, name in enumerate(NAMES)}
+    columns["ward"] = Column(np.array(["a", "b"] * 10))
+    table = type("Table", (dict,), {"column_names": list(columns)})(columns)
+    parquet = ModuleType("pyarrow.parquet")
+    parquet.read_table = lambda path: table
+    monkeypatch.setitem(sys.modules, "pyarrow", SimpleNamespace(parquet=parquet))
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", parquet)
+    read = own_files.read(path, apart=["ward"], without=["dose"])
+    np.testing.assert_array_equal(read.x, x[:, [0, 2]])
+    assert read.names == ["age", "iron"] and read.apart["ward"][1] == "b"
+    with pytest.raises(DataError, match="column 'ward' holds no numbers"):
+        own_files.read(path)
+
+
+def test_real_parquet_is_read(tables, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({name: tables[0][:, i] for i, name in enumerate(NAMES)})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    np.testing.assert_array_equal(own_files.read(tmp_path / "a.parquet").x, tables[0])
+
+
+def test_a_column_says_whose_the_rows_are(tables, tmp_path):
+    wards = [["b", "a"] * 10, ["a"] * 12, ["c"] * 8]
+    paths = [
+        csv(tmp_path / f"{i}.csv", x, extra=w)
+        for i, (x, w) in enumerate(zip(tables, wards, strict=True))
+    ]
+    problem = from_files.make([str(p) for p in paths], by="ward")
+    pooled, whose = np.vstack(tables), np.concatenate(wards)
+    assert len(problem.clients) == 3
+    for client, ward in zip(problem.clients, "abc", strict=True):
+        np.testing.assert_array_equal(client, pooled[whose == ward])
+    listed = json.loads(call("run", "ssi", *paths, "-r", 1, "--by", "ward", "--json").stdout)
+    assert listed["problem"]["n_clients"] == 3
+    assert listed["metrics"]["objective"]["at best"] == pytest.approx(
+        0.5 * np.sum(np.linalg.svd(pooled)[1][1:] ** 2)
+    )
+
+
+def test_columns_are_matched_by_name(tables, tmp_path):
+    paths = [csv(tmp_path / f"{i}.csv", x) for i, x in enumerate(tables)]
+    csv(paths[1], tables[1][:, ::-1], names=NAMES[::-1])
+    clients = from_files.make([str(p) for p in paths]).clients
+    for client, x in zip(clients, tables, strict=True):
+        np.testing.assert_array_equal(client, x)
+    csv(paths[1], tables[1], names=["age", "dose", "lead"])
+    says = refused("run", "ssi", *paths, "-r", 1)
+    assert f"{paths[1]} has no column 'iron', and {paths[0]} has" in says
+
+
+def test_labels_of_numbers_and_of_classes(tables, tmp_path):
+    numbers = from_files.make([str(csv(tmp_path / "a.csv", tables[0]))], labels="iron")
+    np.testing.assert_array_equal(numbers.clients.labels[0], tables[0][:, 2])
+    np.testing.assert_array_equal(numbers.clients[0], tables[0][:, :2])
+    wards = [["b", "a"] * 10, ["a", "c"] * 6]
+    paths = [
+        str(csv(tmp_path / f"{i}.csv", x, extra=w))
+        for i, (x, w) in enumerate(zip(tables, wards, strict=False))
+    ]
+    classes = from_files.make(paths, labels="ward", classes=True, held_out=0.25, single=True)
+    known = np.concatenate([*classes.clients.labels, *classes.held_out.labels])
+    assert sorted(np.bincount(known.astype(int))) == [6, 10, 16]
+    assert [len(c) for c in classes.clients] == [15, 9] and classes.clients[0].dtype == np.float32
+    rows = {
+        row.tobytes() for part in (classes.clients, classes.held_out) for x in part for row in x
+    }
+    assert len(rows) == 32  # every sample is on one side
+    with pytest.raises(InputError, match="the labels in column 'ward' are no numbers"):
+        from_files.make(paths, labels="ward")
+    assert "name their column with --labels" in refused("run", "fedrep_linear", *paths, "-r", 1)
+    done = call("run", "fedrep_linear", *paths, "-r", 1, "--labels", "iron", "--without", "ward",
+                "--set", "rounds=2", "--metric", "training_loss")  # fmt: skip
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("age,dose,iron\n1,2,3\n4,,6\n", "line 3, column 'dose': the cell is empty"),
+        ("age,dose,iron\n1,2,3\n4,n/a,6\n", "line 3, column 'dose': 'n/a' is no finite number"),
+        ("age,dose,iron\n1,2,3\n\n4,nan,6\n", "line 4, column 'dose': 'nan' is no finite number"),
+        ("age,dose,iron\n1,2,3\n4,5\n", "line 3: 2 cells, and the first line has 3"),
+        ("age,dose,dose\n1,2,3\n", "has two columns 'dose'"),
+        ("age,dose,iron\n", "has no numbers"),
+        ("", "has no numbers"),
+        ("age;dose;iron\n1,5;2;3\n", "line 2, column 'age': '1,5' is no finite number"),
+    ],
+)
+def test_a_wrong_cell_is_named(text, says, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(text, encoding="utf-8")
+    message = refused("run", "ssi", path, "-r", 1)
+    assert str(path) in message and says in message
+
+
+def test_other_wrong_files_are_named(files, tmp_path):
+    gone = tmp_path / "gone.csv"
+    assert f"there is no file {gone}" in refused("run", "ssi", gone, "-r", 1)
+    latin = tmp_path / "latin.csv"
+    latin.write_bytes("größe,b\n1,2\n".encode("latin-1"))
+    assert "no text in UTF-8" in refused("run", "ssi", latin, "-r", 1)
+    packed = tmp_path / "two.npz"
+    np.savez(packed, a=np.eye(3), b=np.eye(3))
+    assert "it needs one matrix" in refused("run", "ssi", packed, "-r", 1)
+    packed.write_bytes(b"PK nonsense")
+    assert f"{packed} cannot be read" in refused("run", "ssi", packed, "-r", 1)
+    objects = tmp_path / "o.npy"
+    np.save(objects, np.array([[None]]), allow_pickle=True)
+    assert f"{objects} cannot be read" in refused("run", "ssi", objects, "-r", 1)
+    other = tmp_path / "a.docx"
+    other.write_text("x")
+    assert "cannot tell its format" in refused("run", "ssi", other, "-r", 1)
+    assert "did you mean 'age'" in refused("run", "ssi", files[0], "-r", 1, "--by", "agee")
+    assert "--clients is not for files" in refused("run", "ssi", *files, "-r", 1, "--clients", 2)
+    assert "--by is not for a data set" in refused("run", "ssi", "w8a", "-r", 1, "--by", "age")
+    assert "unknown data set 'w8b': did you mean 'w8a'" in refused("run", "ssi", "w8b", "-r", 1)
+
+
+def test_out_is_a_history_in_a_folder_that_is_there(files, tmp_path):
+    says = refused("run", "ssi", *files, "-r", 1, "--out", tmp_path / "run.csv")
+    assert "let its name end in .h5" in says
+    says = refused("run", "ssi", *files, "-r", 1, "--out", tmp_path / "no" / "run.h5")
+    assert f"there is no folder {tmp_path / 'no'}" in says and not (tmp_path / "no").exists()
+
+
+def test_compare_prints_a_table_with_the_best_values_and_draws(files, tables, tmp_path):
+    command = ["compare", "ssi", "one_shot", "block_krylov", *files, "-r", 1, "--center"]
+    done = call(*command, "--plot", tmp_path / "p", "--out", tmp_path / "h", "--repeats", 2)
+    assert done.exit_code == 0, done.output
+    rows = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line.strip()}
+    assert set(rows) >= {"method", "ssi", "one_shot", "block_krylov", "at"}
+    S = np.vstack(tables)
+    floor = 0.5 * np.sum(np.linalg.svd(S - S.mean(axis=0))[1][1:] ** 2)
+    assert float(rows["at"][2]) == pytest.approx(floor, rel=1e-3)
+    assert float(rows["ssi"][1]) == pytest.approx(floor, rel=1e-3)
+    assert rows["ssi"][-1] == "converged" and rows["one_shot"][3] == "2"  # the mean, one upload
+    for name in ("ssi", "one_shot", "block_krylov"):
+        assert History.load(tmp_path / "h" / f"{name}.h5").repeats == 2
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    found = json.loads(call(*command, "--json").stdout)
+    assert list(found) == ["ssi", "one_shot", "block_krylov"]
+    assert found["ssi"]["ledger"]["round"] == float(rows["ssi"][3])
+    assert found["ssi"]["problem"] == found["one_shot"]["problem"]
+
+
+def test_compare_gives_parameters_to_all_that_have_them_or_to_one(files):
+    command = ["compare", "ssi", "local_power", *files, "-r", 1, "--json"]
+    found = json.loads(call(*command, "--set", "rounds=3", "--set", "ssi.rounds=2").stdout)
+    assert {name: f["params"]["rounds"] for name, f in found.items()} == {
+        "ssi": 2,
+        "local_power": 3,
+    }
+    tol = json.loads(call(*command, "--set", "tol=0.1", "--set", "rounds=2").stdout)
+    assert "tol" not in tol["local_power"]["params"] and tol["ssi"]["params"]["tol"] == 0.1
+    assert "none of ssi, local_power has this parameter" in refused(*command, "--set", "x=1")
+    assert "did you mean 'ssi'" in refused("compare", "ssj", "w8a", "-r", 1)
+    assert "did you mean 'faps'" in refused("compare", "ssi", "fapz", "w8a", "-r", 1)
+    assert call("compare", "ssi", "-r", 1).exit_code == 2
+    says = refused("compare", "ssi", "fedavg", *files, "-r", 1)
+    assert "networks and subspaces have no measure in common" in says
+
+
+def test_plot_draws_histories(files, tmp_path):
+    paths = []
+    for rounds in (2, 3):
+        paths.append(tmp_path / f"r{rounds}.h5")
+        call("run", "ssi", *files, "-r", 1, "--set", f"rounds={rounds}", "--set", "tol=0",
+             "--out", paths[-1])  # fmt: skip
+    assert call("plot", paths[0]).stdout.split() == [
+        str(tmp_path / f"r2.{k}") for k in ("png", "pdf")
+    ]
+    both = call("plot", *paths, "--out", tmp_path / "both", "--against", "bytes_up")
+    assert both.exit_code == 0 and (tmp_path / "both.pdf").is_file()
+    wrong = ("plot", paths[0], "--out", tmp_path / "x")
+    assert "unknown axis 'rond': did you mean 'round'" in refused(*wrong, "--against", "rond")
+    assert "did you mean 'objective'" in refused(*wrong, "--metric", "objectiv")
+    assert not (tmp_path / "x.png").exists()
