@@ -45,6 +45,8 @@ from fedcore.privacy.mechanisms import derived
 from fedcore.validation import Count, Positive
 
 PAPER = "dppower"
+# For `fedcore.testing`, whose clients are small.
+CASE = {"sequential": True, "needs": lambda S, r: {"batches": 2, "clip": True}}
 
 
 @dataclass(frozen=True)

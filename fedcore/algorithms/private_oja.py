@@ -43,6 +43,7 @@ from fedcore.privacy.mechanisms import derived
 from fedcore.validation import Count, Positive
 
 PAPER = "dppower"
+CASE = {"sequential": True}  # for `fedcore.testing`
 STEPS = 1024  # per block, for which rows are copied and noise is drawn at once
 ROUNDING = 1.0 + 1e-9
 

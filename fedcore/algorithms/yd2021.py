@@ -31,6 +31,14 @@ PAPER = "factorization"
 READINGS = ("aaai", "head")
 
 
+def _known_spectrum(S: np.ndarray, r: int) -> dict[str, float]:
+    sigma = np.linalg.svd(S, compute_uv=False)
+    return {"sigma_max": float(sigma[0]), "sigma_r": float(sigma[r - 1])}
+
+
+CASE = {"needs": _known_spectrum, "clients_draw_start": True}  # for `fedcore.testing`
+
+
 @dataclass(frozen=True)
 class Params(Parameters):
     """Hyper-parameters.

@@ -18,7 +18,8 @@ from fedcore.errors import InputError, require_known
 
 Found = tuple[np.ndarray, np.ndarray | None]  # V, and U of all clients stacked
 Oracle = Callable[..., Found]
-FEW_ROUNDS = 8  # of methods whose default are thousands
+# Methods may make thousands of rounds by default; private ones refuse rows that are too long.
+USUAL = {"rounds": 8, "clip": True}
 
 
 class Draws:
@@ -100,7 +101,7 @@ def case_of(algorithm: Algorithm) -> Case:
     """Return what an algorithm's module says as ``CASE``.
 
     What it does not say is as in `Case`, but whether the method is random is then not known, and a
-    method with a parameter ``rounds`` makes few of them.
+    method with a parameter ``rounds`` makes few of them, and one with ``clip`` clips the rows.
 
     Raises
     ------
@@ -115,7 +116,7 @@ def case_of(algorithm: Algorithm) -> Case:
         raise InputError(f"{where} is a {type(told).__name__}: make it a mapping")
     for key in told:
         require_known(key, [f.name for f in dataclasses.fields(Case)], f"{where}: key", InputError)
-    few = {"rounds": FEW_ROUNDS} if algorithm.takes("rounds") else {}
+    few = {name: value for name, value in USUAL.items() if algorithm.takes(name)}
     return Case(**{"random": None, "needs": lambda S, r: few, **told})
 
 
