@@ -24,7 +24,11 @@ rule problem:
     log:
         f"{RESULTS}/logs/problem/{{paper}}-{{problem}}.log",
     resources:
-        mem_mb=lambda wildcards: PLAN.problems["{paper}/{problem}".format(**wildcards)]["mem_mb"],
+        mem_mb=lambda wildcards, attempt: memory(
+            expectation.measured(Path(benchmark_of_problem(wildcards))),
+            PLAN.problems["{paper}/{problem}".format(**wildcards)]["mem_mb"],
+            attempt,
+        ),
     params:
         spec=lambda wildcards: PLAN.problem_data("{paper}/{problem}".format(**wildcards)),
         raw=RAW,
@@ -42,5 +46,6 @@ rule problem:
             seed=params.seed,
             surrogate=params.surrogate,
             log=log[0],
+            benchmark=benchmark_of_problem(wildcards),
             threads=threads,
         )
