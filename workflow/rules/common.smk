@@ -162,7 +162,9 @@ def beside(wildcards):
 
 # Of the papers' full runs, where this checkout has not run a cell itself.
 USUAL = {} if PLAN.config["quick"] else expectation.kept(Path("docs/verdicts/run.json"))
-MINUTES = dict(workflow.resource_settings.default_resources or {}).get("runtime", 60)
+DEFAULTS = workflow.resource_settings.default_resources  # of a profile
+MINUTES = DEFAULTS.get("runtime") if DEFAULTS else None
+MINUTES = getattr(MINUTES, "value", MINUTES) or 60
 
 
 def last_of(wildcards):
