@@ -86,4 +86,4 @@ def _jobs_of(runs: Sequence[str]) -> dict[str, str]:
     """Return number and state of the queued and running jobs of runs."""
     lines = (_ask("squeue", "--me", "--noheader", "--format=%A|%T|%j") or "").splitlines()
     rows = [line.split("|", 2) for line in lines if line.count("|") >= 2]
-    return {job: state for job, state, name in rows if name.startswith(tuple(runs)) and runs}
+    return {job: state for job, state, name in rows if name.startswith(tuple(runs))}

@@ -50,7 +50,7 @@ JobAcctGatherType=jobacct_gather/none
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_interval=5,bf_interval=5,defer_batch=no
 SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
+SelectTypeParameters=CR_CPU_Memory
 ReturnToService=2
 MinJobAge={min_job_age}
 KillWait=5

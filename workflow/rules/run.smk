@@ -17,6 +17,7 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
             algorithm=algorithm,
         group:
             group_of
+        localrule: workflow.remote_exec  # in a job of a cluster, which forks it as a local run does
         resources:
             # Some algorithms keep every client's Gram matrix beside its data.
             mem_mb=lambda wildcards, input, attempt: memory(
