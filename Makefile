@@ -6,6 +6,7 @@ VENV   ?= .venv
 PYTHON ?=
 UV     ?= uv
 TORCH  ?= torch==2.13.0
+SLURM  ?= snakemake-executor-plugin-slurm==2.8.0
 SNAKEMAKE_ARGS ?=
 PYTEST_ARGS    ?=
 LOCK_ARGS      ?=
@@ -24,7 +25,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
 # A bar in the place of Snakemake's thousands of lines, which are in .snakemake/log/. QUIET= shows all.
 QUIET ?= $(if $(filter -n --dry-run --dryrun,$(SNAKEMAKE_ARGS)),,--quiet all)
 
-.PHONY: help env deep quickstart reproduce test test-kernels lint bench arena report verdicts restore architecture lock clean distclean
+.PHONY: help env deep cluster quickstart reproduce test test-kernels test-cluster lint bench arena report verdicts restore architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -47,6 +48,10 @@ test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the n
 
 test-kernels: $(READY) ## the numerical tests under every OpenBLAS kernel of this machine
 	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py all -n $(CORES) $(PYTEST_ARGS)
+
+test-cluster: cluster ## on a SLURM of one node, which it sets up (Debian, as root): kill, resume, compare
+	$(IN_ENV) python tests/cluster/onenode.py --accounting
+	$(IN_ENV) $(ONE_THREAD) FEDCORE_TEST_CLUSTER=1 pytest tests/workflow/test_slurm.py $(PYTEST_ARGS)
 
 lint: $(READY) ## style, types, import layers and Snakemake's linter; changes nothing
 	$(IN_ENV) ruff check .
@@ -82,6 +87,11 @@ deep: $(READY) ## add PyTorch to the environment, for networks (paper fedrep)
 	@set -e; \
 	if $(UV) --version >/dev/null 2>&1; then $(UV) pip install --python "$(PY)" "$(TORCH)"; \
 	else "$(PY)" -m pip install --quiet --disable-pip-version-check "$(TORCH)"; fi
+
+cluster: $(READY) ## add Snakemake's plugin for SLURM to the environment
+	@set -e; \
+	if $(UV) --version >/dev/null 2>&1; then $(UV) pip install --python "$(PY)" "$(SLURM)"; \
+	else "$(PY)" -m pip install --quiet --disable-pip-version-check "$(SLURM)"; fi
 
 env: $(READY) ## the environment alone
 	@echo "$(VENV): $$($(PY) --version), fedcore and everything in requirements.lock"

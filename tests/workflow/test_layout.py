@@ -1,10 +1,9 @@
-"""Properties of the files themselves: sizes, schemas, notebooks, profiles, and the two plans."""
+"""Properties of the files themselves: sizes, schemas, notebooks, and the two plans."""
 
 from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
 import json
 import re
 import subprocess
@@ -118,34 +117,6 @@ def test_schemas_describe_and_close_everything(path):
         assert target.get("additionalProperties") is not True, place
     assert undescribed == []
     assert set(unclosed) == {place for place in OPEN if place.startswith(f"{name}: ")}
-
-
-PROFILE = ROOT / "workflow/profiles/slurm/profile.yaml"
-
-
-def test_slurm_profile(fresh):
-    """A dry run accepts the options; the plugin's own are tested only where it is installed."""
-    profile = fresh.root / PROFILE.relative_to(ROOT)
-    settings = yaml.safe_load(profile.read_text())
-    assert settings["executor"] == "slurm"
-    assert settings["rerun-incomplete"] is True
-    if importlib.util.find_spec("snakemake_executor_plugin_slurm") is None:
-        own = {key for key in settings if key == "executor" or key.startswith("slurm-")}
-        kept = {key: value for key, value in settings.items() if key not in own}
-        profile.write_text(yaml.safe_dump(kept))
-    run = fresh.snakemake("-n", "--workflow-profile", str(profile.parent.relative_to(fresh.root)))
-    assert run.status == 0, run.text
-    assert "Using workflow specific profile workflow/profiles/slurm" in run.text
-    assert f"runtime={settings['default-resources']['runtime']}" in run.text
-
-
-@pytest.mark.parametrize("name", ["executer", "retry"])
-def test_a_misspelt_option_in_the_profile_is_refused(fresh, name):
-    """A dry run detects a wrong option, so `test_slurm_profile` can fail."""
-    profile = fresh.root / PROFILE.relative_to(ROOT)
-    profile.write_text(f"{name}: 1\n")
-    run = fresh.snakemake("-n", "--workflow-profile", str(profile.parent.relative_to(fresh.root)))
-    assert run.status != 0
 
 
 @pytest.fixture(scope="module")

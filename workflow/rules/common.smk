@@ -10,7 +10,8 @@ from snakemake.settings.enums import Quietness
 from tqdm import tqdm
 
 from fedcore import datasets
-from fedcore.experiments import build, expectation, forking, progress, reasons
+from fedcore.experiments import build, controller, expectation, forking, needs, progress, reasons
+from fedcore.experiments import slurm
 from fedcore.experiments.cell import run_cell
 from fedcore.experiments.plan import load_plan
 from fedcore.files import checksums
@@ -41,6 +42,8 @@ def code_of_notebook(paper):
 
 
 try:
+    if not workflow.is_main_process:
+        controller.require_current()
     for path in [CONFIG, *workflow.configfiles]:  # Snakemake accepts a key given twice
         read_yaml(Path(path))
 except FedcoreError as error:
@@ -115,10 +118,15 @@ def say_what_it_takes(dag):
     if again := reasons.counted(planned, Path(RESULTS)):
         print(again, file=sys.stderr)
     reasons.keep(planned, Path(RESULTS))
-    usual = {} if PLAN.config["quick"] else expectation.kept(Path("docs/verdicts/run.json"))
-    found = expectation.expected(cells, Path(RESULTS, "benchmarks"), usual)
+    found = expectation.expected(cells, Path(RESULTS, "benchmarks"), USUAL)
     if found.unknown < found.cells:
         print(expectation.sentence(found, workflow.cores or 1), file=sys.stderr)
+
+
+def follow_killed_run():
+    """Begin a run: jobs that a killed one has left in a cluster's queue are cancelled first."""
+    if said := slurm.cancel_jobs_of(controller.begin(Path(".snakemake/runs"))):
+        print(said, file=sys.stderr)
 
 
 BARS = []  # of a run with --quiet all
@@ -150,6 +158,52 @@ def beside(wildcards):
         "benchmark": f"{RESULTS}/benchmarks/{path}.tsv",
         "checkpoints": f"{RESULTS}/checkpoints/{path}",
     }
+
+
+# Of the papers' full runs, where this checkout has not run a cell itself.
+USUAL = {} if PLAN.config["quick"] else expectation.kept(Path("docs/verdicts/run.json"))
+DEFAULTS = workflow.resource_settings.default_resources  # of a profile
+MINUTES = DEFAULTS.get("runtime") if DEFAULTS else None
+MINUTES = getattr(MINUTES, "value", MINUTES) or 60
+
+
+def last_of(wildcards):
+    """Seconds and MB of the last run of a cell, or else of its experiment."""
+    cell = cell_of(wildcards)
+    own = expectation.measured(Path(beside(wildcards)["benchmark"]))
+    return own or USUAL.get(f"{cell.paper}/{cell.experiment}")
+
+
+def benchmark_of_problem(wildcards):
+    return "{}/benchmarks/problems/{paper}/{problem}.tsv".format(RESULTS, **wildcards)
+
+
+def memory(last, declared, attempt):
+    return needs.memory(last, declared, attempt=attempt, remote=workflow.non_local_exec)
+
+
+def memory_as_measured(benchmark, declared=2000):
+    """A function for `resources` of a job that has a benchmark file."""
+    return lambda wildcards, attempt: memory(
+        expectation.measured(Path(benchmark.format(**wildcards))), declared, attempt
+    )
+
+
+def minutes_of(wildcards, attempt):
+    otherwise = 5 if PLAN.config["quick"] else MINUTES
+    return needs.minutes(last_of(wildcards), otherwise, attempt=attempt)
+
+
+def group_of(wildcards):
+    """Cells of one problem share jobs of a cluster if they take seconds; how many do is set by
+    `--group-components short=20`. One that did not end well is run by itself the next time."""
+    log = Path(f"{RESULTS}/logs/run/{cell_of(wildcards).path}.log")
+    failed = needs.ended_badly(log, Path(beside(wildcards)["benchmark"]))
+    if failed or not needs.is_short(last_of(wildcards), quick=PLAN.config["quick"]):
+        return None
+    group = "{paper}-{}".format(cell_of(wildcards).problem, **wildcards)
+    workflow.parent_groupids[group] = "short"  # as Snakemake does for a group with wildcards
+    return group
 
 
 def histories_of(wildcards):

@@ -23,8 +23,13 @@ rule problem:
         f"{CLIENTS}/{{paper}}/{{problem}}.h5",
     log:
         f"{RESULTS}/logs/problem/{{paper}}-{{problem}}.log",
+    localrule: workflow.remote_exec  # in a job of a cluster, which forks it as a local run does
     resources:
-        mem_mb=lambda wildcards: PLAN.problems["{paper}/{problem}".format(**wildcards)]["mem_mb"],
+        mem_mb=lambda wildcards, attempt: memory(
+            expectation.measured(Path(benchmark_of_problem(wildcards))),
+            PLAN.problems["{paper}/{problem}".format(**wildcards)]["mem_mb"],
+            attempt,
+        ),
     params:
         spec=lambda wildcards: PLAN.problem_data("{paper}/{problem}".format(**wildcards)),
         raw=RAW,
@@ -42,5 +47,6 @@ rule problem:
             seed=params.seed,
             surrogate=params.surrogate,
             log=log[0],
+            benchmark=benchmark_of_problem(wildcards),
             threads=threads,
         )

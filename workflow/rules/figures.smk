@@ -33,7 +33,7 @@ for paper in DRAWN:
         wildcard_constraints:
             paper=paper,
         resources:
-            mem_mb=2000,
+            mem_mb=memory_as_measured(f"{RESULTS}/benchmarks/{{paper}}/notebook.tsv"),
         params:
             # Lazy, because every job on a cluster reads these rules again. The path is spelled out,
             # because Snakemake ignores a change of a parameter that is a function of `input`.

@@ -15,11 +15,17 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
             f"{RESULTS}/logs/run/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.log",
         wildcard_constraints:
             algorithm=algorithm,
+        group:
+            group_of
+        localrule: workflow.remote_exec  # in a job of a cluster, which forks it as a local run does
         resources:
             # Some algorithms keep every client's Gram matrix beside its data.
-            mem_mb=lambda wildcards, input: (
-                cell_of(wildcards).mem_mb or 1000 + round(2.5 * input.size_mb)
+            mem_mb=lambda wildcards, input, attempt: memory(
+                last_of(wildcards),
+                cell_of(wildcards).mem_mb or 1000 + round(2.5 * input.size_mb),
+                attempt,
             ),
+            runtime=minutes_of,
         params:
             cell=lambda wildcards: cell_of(wildcards).spec(),
             code=lambda wildcards: cell_of(wildcards).code,

@@ -31,7 +31,7 @@ for paper in DRAWN:
         wildcard_constraints:
             paper=paper,
         resources:
-            mem_mb=2000,
+            mem_mb=memory_as_measured(f"{RESULTS}/benchmarks/{{paper}}/tables.tsv"),
         params:
             # Lazy, because every job on a cluster reads these rules again.
             code=lambda wildcards: code_of_report(wildcards.paper),

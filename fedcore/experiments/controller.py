@@ -1,0 +1,92 @@
+"""The run that a job belongs to: a job of a run that was killed must not touch a later one's files.
+
+A run has a name. While it lives it holds a lock on ``.snakemake/runs/<name>``, and its jobs have
+the path of this file in their environment, also in a cluster's queue. The next run finds the file
+without a lock, and puts a second one beside it, ``<name>.over``: a job that sees it does nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import time
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+from fedcore.errors import SupersededError
+
+RUN = "FEDCORE_RUN"  # environment variable: absolute path of the run's file
+OVER = ".over"
+DAYS = 30.0  # for which a job may wait in a queue
+
+_HELD: list[IO[bytes]] = []  # open, as the lock ends with the file
+
+
+@cache
+def name() -> str:
+    """Return the name of this process's run; the jobs of a cluster's queue begin with it."""
+    return f"fedcore-{secrets.token_hex(6)}"
+
+
+def begin(folder: Path) -> list[str]:
+    """Begin a run; return the names of those that were killed, whose jobs may still be queued.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the runs' files. Where the file system has no locks nobody can know which runs
+        are alive, and none is returned.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    own = (folder / name()).absolute()
+    killed = [path.name for path in sorted(folder.iterdir()) if path != own and _is_dead(path)]
+    for dead in killed:
+        (folder / f"{dead}{OVER}").touch()
+        (folder / dead).unlink(missing_ok=True)
+    for old in folder.glob(f"*{OVER}"):
+        if old.stat().st_mtime < time.time() - DAYS * 86400:
+            old.unlink(missing_ok=True)
+    _HELD.append(open(own, "ab"))
+    with contextlib.suppress(OSError):
+        fcntl.flock(_HELD[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.environ[RUN] = str(own)
+    return killed
+
+
+def end() -> None:
+    """End the run: no job of it is left."""
+    while _HELD:
+        file = _HELD.pop()
+        Path(file.name).unlink(missing_ok=True)
+        file.close()
+
+
+def require_current() -> None:
+    """Refuse a job whose run was killed and followed by another one.
+
+    Raises
+    ------
+    SupersededError
+        In such a job.
+    """
+    run = os.environ.get(RUN)
+    if run and Path(f"{run}{OVER}").exists():
+        raise SupersededError(
+            f"this job belongs to the run {Path(run).name}, which was killed, and a later run has "
+            "begun: the job does nothing"
+        )
+
+
+def _is_dead(path: Path) -> bool:
+    """Return whether nobody holds the lock of a run's file."""
+    if path.suffix == OVER:
+        return False
+    try:
+        with open(path, "ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # it is alive, or there are no locks here
+        return False
+    return True

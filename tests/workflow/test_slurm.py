@@ -1,0 +1,196 @@
+"""The workflow on a real SLURM of one node, which `make test-cluster` sets up: see onenode.py."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from cluster.onenode import OneNode
+
+from fedcore.history import History
+
+pytestmark = [
+    pytest.mark.skipif(
+        "FEDCORE_TEST_CLUSTER" not in os.environ,
+        reason="needs the daemons of SLURM, as root: `make test-cluster` sets them up",
+    ),
+    pytest.mark.slow,
+]
+
+PROFILE = ["--workflow-profile", "workflow/profiles/slurm"]
+SOON = [
+    *("--slurm-init-seconds-before-status-checks", "2", "--seconds-between-status-checks", "2"),
+    *("--latency-wait", "10"),
+]
+CELL = "results/tiny/histories/tiny/second/power_gd/other-plain.h5"
+PROBLEM = "data/clients/tiny/tiny/other.h5"
+PAPER = "factorization"  # the smallest one, 45 cells
+
+
+@pytest.fixture(params=[False], ids=["without accounting"])
+def node(request):
+    folder = Path(tempfile.mkdtemp(prefix="slurm-"))
+    try:
+        with OneNode(folder, accounting=request.param) as running:
+            yield running
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def ask(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def queue():
+    """State by number of the jobs that wait or run."""
+    return dict(line.split() for line in ask("squeue", "-h", "-o", "%A %T").splitlines())
+
+
+def submitted():
+    return set(ask("squeue", "-h", "--states=all", "-o", "%A").split())
+
+
+@contextlib.contextmanager
+def started(checkout, *args):
+    """A run in the background; killed at the end, without its jobs."""
+    log = open(checkout.root / "controller.log", "w")
+    run = subprocess.Popen(
+        [sys.executable, "-m", "snakemake", *PROFILE, *SOON, *args],
+        cwd=checkout.root, env=checkout.environment, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        yield run
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+        log.close()
+
+
+def wait_for(what, seconds=240):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if found := what():
+            return found
+        time.sleep(0.2)
+    raise AssertionError("it did not come to this")
+
+
+def snakemake(checkout, *args):
+    call = ["-m", "snakemake", *PROFILE, *SOON, *args]
+    return checkout.python(*call, stderr=subprocess.STDOUT)
+
+
+def tiny(checkout, *args, target=CELL):
+    return snakemake(checkout, "--configfile", "tiny.yaml", *args, "--", target)
+
+
+@pytest.mark.parametrize("node", [False, True], indirect=True, ids=["alone", "accounting"])
+def test_finished_jobs_are_noticed(node, fresh):
+    """With accounting and without; the profile finds out which."""
+    done = tiny(fresh)
+    assert done.returncode == 0, done.stdout
+    assert History.load(fresh.root / CELL).repeats == 3
+    without = "sacct does not answer here" in done.stdout
+    assert without == (not node.accounting)
+
+
+def test_the_old_profile_waits_for_ever_without_accounting(node, fresh):
+    args = ["--configfile", "tiny.yaml", "--slurm-status-command", "sacct", "--", CELL]
+    with started(fresh, *args) as run:
+        problem = fresh.root / PROBLEM
+        wait_for(problem.exists)
+        wait_for(lambda: not queue())
+        time.sleep(10)  # five looks
+        assert run.poll() is None and not queue() and not (fresh.root / CELL).exists()
+
+
+def test_killed_and_resumed_is_the_local_run(node, fresh, tmp_path):
+    config = ["--configfile", "config/quick.yaml", "--config", f"papers=[{PAPER}]"]
+    local = fresh.copy(tmp_path / "local")
+    done = local.python("-m", "snakemake", "--cores", "1", *config, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+
+    def histories(checkout):
+        return checkout.files("results/quick/histories/**/*.h5")
+
+    with started(fresh, *config) as run:
+        wait_for(lambda: len(histories(fresh)) >= 3 and "RUNNING" in queue().values())
+        run.kill()
+        run.wait()
+    left = queue()
+    assert left and len(histories(fresh)) < 45
+    assert snakemake(fresh, *config, "--unlock").returncode == 0
+    resumed = snakemake(fresh, *config)
+    assert resumed.returncode == 0, resumed.stdout
+    said = re.search(r"had left (\d+) jobs? in the queue .*: cancelled\.", resumed.stdout)
+    assert said and 1 <= int(said[1]) <= len(left)  # one may have ended meanwhile
+    whole = histories(local)
+    assert len(whole) == 45 and histories(fresh) == whole
+    tables = "results/quick/tables/**/*.tsv"
+    assert fresh.files(tables) == local.files(tables)
+    assert len(submitted()) <= 30  # 45 cells and 9 other jobs, and some again
+
+
+def test_a_job_of_a_killed_run_does_nothing_after_the_next(node, fresh):
+    """Even one that nobody could cancel: here its script is submitted once more, by hand."""
+    assert tiny(fresh, target=PROBLEM).returncode == 0
+    ask("scontrol", "update", "PartitionName=debug", "State=DOWN")  # jobs wait
+    old = ["--configfile", "tiny.yaml", "--config", "seed=7", "--", CELL]
+    with started(fresh, *old) as run:
+        (job,) = wait_for(queue)
+        run.kill()
+        run.wait()
+    script = fresh.root / "late.sh"
+    ask("scontrol", "write", "batch_script", job, str(script))
+    ask("scontrol", "hold", job)
+    ask("scontrol", "update", "PartitionName=debug", "State=UP")
+    (mark,) = (fresh.root / ".snakemake/runs").glob("fedcore-*")
+    assert tiny(fresh, "--unlock").returncode == 0
+    resumed = tiny(fresh)
+    assert resumed.returncode == 0, resumed.stdout
+    assert "left 1 job in the queue (0 running): cancelled" in resumed.stdout
+    made = (fresh.root / CELL).read_bytes()
+    assert History.load(fresh.root / CELL).about["seed"]["master"] == 2024
+
+    def late():
+        log = fresh.root / "late.log"
+        environment = fresh.environment | {"FEDCORE_RUN": str(mark)}
+        subprocess.run(
+            ["sbatch", "--wait", "--export=ALL", f"--output={log}", str(script)],
+            cwd=fresh.root, env=environment, capture_output=True,
+        )  # fmt: skip
+        return log.read_text()
+
+    assert "which was killed, and a later run has begun" in late()
+    assert (fresh.root / CELL).read_bytes() == made
+    mark.with_name(f"{mark.name}.over").unlink()  # without the guard it replaces the newer one
+    late()
+    assert History.load(fresh.root / CELL).about["seed"]["master"] == 7
+
+
+def test_users_errors_are_not_repeated(node, fresh):
+    fresh.edit(
+        "config/papers/tiny.yaml",
+        "rank: 3}\n    defaults: {n_components: 2}",
+        "rank: 3}\n    defaults: {n_components: 99}",
+    )
+    assert tiny(fresh, target=PROBLEM).returncode == 0
+    counts = []
+    for retries in ("0", "1"):  # as in the profile; as it was
+        before = submitted()
+        args = [] if retries == "0" else ["--retries", retries]
+        failed = tiny(fresh, *args)
+        assert failed.returncode == 1 and "n_components" in failed.stdout
+        counts.append(len(submitted() - before))
+    assert counts == [1, 2]
