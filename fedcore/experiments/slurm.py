@@ -28,7 +28,9 @@ def _ask(*command: str) -> str | None:
 @cache
 def has_accounting() -> bool:
     """Return whether `sacct` answers; the program is there without a data base behind it, too."""
-    return _ask("sacct", "-X", "--noheader", "--format=JobID", "--starttime=now-1minutes") is not None
+    return (
+        _ask("sacct", "-X", "--noheader", "--format=JobID", "--starttime=now-1minutes") is not None
+    )
 
 
 @cache

@@ -172,12 +172,10 @@ class OneNode:
 
     def _daemon(self, *command: str, **environment: str) -> None:
         log = open(self.folder / "log" / f"{command[0]}.out", "ab")
-        self._started.append(
-            subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
-                env=os.environ | environment,
-            )  # fmt: skip
-        )
+        streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+        daemon = subprocess.Popen(command, cwd="/", env=os.environ | environment, **streams)
+        log.close()
+        self._started.append(daemon)
 
     def _start(self) -> None:
         run, munge = self.folder / "run", self.folder / "munge"

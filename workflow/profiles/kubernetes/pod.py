@@ -55,5 +55,6 @@ if __name__ == "__main__":
         parser.add_argument(option, required=True, type=int)
     parser.add_argument("script")
     job = manifest(parser.parse_args(), os.getcwd(), os.environ.get("FEDCORE_RUN", ""))
-    done = subprocess.run(["kubectl", "create", "-f", "-"], input=json.dumps(job).encode(), stdout=2)
-    sys.exit(done.returncode)
+    text = json.dumps(job).encode()
+    # To standard error: what is printed would be taken for the job's number.
+    sys.exit(subprocess.run(["kubectl", "create", "-f", "-"], input=text, stdout=2).returncode)
