@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-# MB beside the job: on a cluster two Snakemakes, and the process of which jobs are forks.
-BESIDE = 700
+# MB beside the job: on a cluster Snakemake takes 200, and so does the process of which jobs fork.
+BESIDE = 500
 MARGIN = 1.25  # of memory, over what was measured
 STEP = 50  # MB, to which requests are rounded up
 SHORT = 60.0  # seconds; what takes longer gets a job of its own

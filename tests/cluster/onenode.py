@@ -132,6 +132,11 @@ class OneNode:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if len(self._started) > 1:  # jobs would outlive the daemons
+            self._run("scancel", "--me")
+            until = time.monotonic() + 20
+            while self._run("squeue", "-h") and time.monotonic() < until:
+                time.sleep(0.3)
         for daemon in reversed(self._started):
             daemon.send_signal(signal.SIGTERM)
             try:
@@ -142,6 +147,9 @@ class OneNode:
         for name in ("slurm.conf", "cgroup.conf"):
             if (ETC / name).is_symlink() and (ETC / name).readlink() == self.folder / name:
                 (ETC / name).unlink()
+
+    def _run(self, *command: str) -> str:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
 
     def _write(self) -> None:
         for name in ("state", "spool", "log", "run", "munge", "data"):

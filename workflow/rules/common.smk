@@ -53,6 +53,9 @@ except FedcoreError as error:
 configfile: CONFIG
 
 
+if workflow.remote_exec:  # a job of a cluster does not get it from the profile
+    workflow.register_resource("turn", 1)
+
 try:
     PLAN = load_plan(config, answers=datasets.answers, check_claims=workflow.is_main_process)
     CELLS = PLAN.cells
@@ -91,7 +94,20 @@ wildcard_constraints:
     cell="[a-zA-Z0-9_-]+",
 
 
+def fork_in_jobs():
+    """Let a job of a cluster fork its cells: `force-use-threads` of a profile does not reach it.
+    The settings are there when the first input is asked for, and not before."""
+    if workflow.remote_exec:
+        workflow.execution_settings.use_threads = True
+
+
+def problem_of(wildcards):
+    fork_in_jobs()
+    return f"{CLIENTS}/{wildcards.paper}/{cell_of(wildcards).problem}.h5"
+
+
 def raw_files(wildcards):
+    fork_in_jobs()
     dataset = PLAN.problems["{paper}/{problem}".format(**wildcards)].get("dataset")
     needed = dataset and not PLAN.config["surrogates"]
     return [f"{RAW}/{dataset}/fetched.json", *files_of_plugin(dataset)] if needed else []

@@ -23,7 +23,7 @@ rule problem:
         f"{CLIENTS}/{{paper}}/{{problem}}.h5",
     log:
         f"{RESULTS}/logs/problem/{{paper}}-{{problem}}.log",
-    localrule: workflow.remote_exec  # in a job of a cluster, which forks it as a local run does
+    localrule: workflow.remote_exec  # in a job of a cluster it is forked, as in a local run
     resources:
         mem_mb=lambda wildcards, attempt: memory(
             expectation.measured(Path(benchmark_of_problem(wildcards))),

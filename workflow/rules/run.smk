@@ -7,7 +7,7 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
         name:
             f"run_{algorithm}"
         input:
-            lambda wildcards: f"{CLIENTS}/{wildcards.paper}/{cell_of(wildcards).problem}.h5",
+            problem_of,
         output:
             history=f"{RESULTS}/histories/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.h5",
             seconds=f"{RESULTS}/seconds/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.tsv",
@@ -15,9 +15,10 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
             f"{RESULTS}/logs/run/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.log",
         wildcard_constraints:
             algorithm=algorithm,
+        # In a job of a cluster it is forked, as in a local run; there, a group would forbid that.
         group:
-            group_of
-        localrule: workflow.remote_exec  # in a job of a cluster, which forks it as a local run does
+            None if workflow.remote_exec else group_of
+        localrule: workflow.remote_exec
         resources:
             # Some algorithms keep every client's Gram matrix beside its data.
             mem_mb=lambda wildcards, input, attempt: memory(
