@@ -88,7 +88,12 @@ def test_of_a_metric_and_a_loader_the_function_counts(done, path):
 
 
 def test_code_that_the_paper_does_not_use(done):
-    unused = ["algorithms/yd2021", "cli", "reports/papers/factorization", "datasets/surrogates"]
+    unused = [
+        "algorithms/yd2021",
+        "cli/running",
+        "reports/papers/factorization",
+        "datasets/surrogates",
+    ]
     unused += ["datasets/fetching", "datasets/download"]  # the checksums say what came
     for name in [*unused, "datasets/formats/libsvm", "metrics/factorization"]:
         assert (done.root / f"fedcore/{name}.py").is_file()

@@ -213,6 +213,8 @@ def minutes_of(wildcards, attempt):
 def group_of(wildcards):
     """Cells of one problem share jobs of a cluster if they take seconds; how many do is set by
     `--group-components short=20`. One that did not end well is run by itself the next time."""
+    if not DEFAULTS or DEFAULTS.get("turn") is None:  # no profile of a cluster, also in a dry run
+        return None
     log = Path(f"{RESULTS}/logs/run/{cell_of(wildcards).path}.log")
     failed = needs.ended_badly(log, Path(beside(wildcards)["benchmark"]))
     if failed or not needs.is_short(last_of(wildcards), quick=PLAN.config["quick"]):
