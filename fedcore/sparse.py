@@ -30,7 +30,7 @@ def refuse(what: str) -> NoReturn:
     """
     raise InputError(
         f"{what} needs dense samples, and these clients are sparse: call .toarray() on every "
-        "client's matrix"
+        "client's matrix, or take a method that only multiplies by the samples (block_krylov)"
     )
 
 
@@ -181,7 +181,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
     def row_norms(self) -> np.ndarray:
         """Return the Euclidean norms of the rows, in double precision, shape (n,)."""
         if self.mean is not None:
-            refuse("the norms of centred rows")
+            refuse("the norm of a centred row")
         with np.errstate(over="ignore"):
             squares = self.matrix.astype(np.float64).power(2).sum(axis=1)
             return np.sqrt(np.asarray(squares))
