@@ -69,12 +69,14 @@ def built(tmp_path_factory) -> dict[str, Path]:
 def environment(built, tmp_path_factory) -> Path:
     """The programs of a new environment with the wheel; its dependencies are those of the tests.
 
-    They come by a path file, whose folder's own path files (this checkout's) Python does not read.
+    They are links to what is installed here, but for fedcore itself under any name.
     """
     folder = tmp_path_factory.mktemp("clean") / "venv"
     venv.create(folder, with_pip=False, symlinks=True)
     place = sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder)})
-    Path(place, "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    for installed in Path(sysconfig.get_path("purelib")).iterdir():
+        if not installed.name.strip("_").startswith("fedcore") and installed.suffix != ".pth":
+            Path(place, installed.name).symlink_to(installed)
     programs = Path(sysconfig.get_path("scripts", "venv", {"base": str(folder)}))
     command(
         sys.executable, "-m", "pip", "--python", programs / "python", "install", "--quiet",
@@ -125,6 +127,10 @@ def test_what_is_installed_is_the_wheel_and_works(environment, tmp_path):
         fedcore_, "run", "block_krylov", "w8a", "--components", "2", "--surrogate", cwd=tmp_path
     )
     assert "objective" in out
+    script = "import fedcore; print(fedcore.History.load('h.h5').about['versions']['fedcore'])"
+    command(fedcore_, "run", "one_shot", "w8a", "--components", "2", "--surrogate", "--out",
+            "h.h5", cwd=tmp_path)  # fmt: skip
+    assert command(environment / "python", "-c", script, cwd=tmp_path) == f"{version}\n"
     assert "one_shot: " in command(fedcore_, "check", "one_shot", cwd=tmp_path)
     said = command(fedcore_, "doctor", cwd=tmp_path)
     assert re.search(r"^ok +numpy +\S+ \(wanted: numpy>=2", said, re.MULTILINE), said
