@@ -10,7 +10,8 @@ from snakemake.utils import min_version
 min_version("9.20")
 
 
-container: "docker://python:3.12-slim"
+# Made by `apptainer build fedcore.sif fedcore.def`; used with `--sdm apptainer` alone.
+container: "fedcore.sif"
 
 
 include: "workflow/rules/common.smk"

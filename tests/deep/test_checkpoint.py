@@ -13,7 +13,7 @@ from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 
-pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 ROUNDS = 6
 
 
