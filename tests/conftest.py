@@ -21,6 +21,17 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("untimed")
 
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the mark of a test that injects a fault into its report, for docs/faults.py."""
+    for item in items:
+        if mark := item.get_closest_marker("fault"):
+            kind, fault = mark.args
+            words = {"kind": kind, "fault": fault, "told": mark.kwargs.get("told", "")}
+            properties = words | {"times": mark.kwargs.get("times", 1), "test": item.nodeid}
+            item.user_properties.append(("fault", properties))
+
+
 SIZES = (3, 17, 8, 12)  # uneven, and one client with no more samples than components
 FEATURES = 9
 RANK = 3

@@ -95,6 +95,11 @@ def tiny(checkout, *args, target=CELL):
     return snakemake(checkout, "--configfile", "tiny.yaml", *args, "--", target)
 
 
+@pytest.mark.fault(
+    "cluster",
+    "SLURM without accounting, and with it",
+    told="sacct does not answer here",
+)
 @pytest.mark.parametrize("node", [False, True], indirect=True, ids=["alone", "accounting"])
 def test_finished_jobs_are_noticed(node, fresh):
     """With accounting and without; the profile finds out which."""
@@ -115,6 +120,11 @@ def test_the_old_profile_waits_for_ever_without_accounting(node, fresh):
         assert run.poll() is None and not queue() and not (fresh.root / CELL).exists()
 
 
+@pytest.mark.fault(
+    "cluster",
+    "SLURM: kill −9 of Snakemake with jobs queued and running",
+    told="… had left … in the queue …: cancelled.",
+)
 def test_killed_and_resumed_is_the_local_run(node, fresh, tmp_path):
     config = ["--configfile", "config/quick.yaml", "--config", f"papers=[{PAPER}]"]
     local = fresh.copy(tmp_path / "local")
@@ -142,6 +152,11 @@ def test_killed_and_resumed_is_the_local_run(node, fresh, tmp_path):
     assert len(submitted()) <= 30  # 45 cells and 9 other jobs, and some again
 
 
+@pytest.mark.fault(
+    "cluster",
+    "SLURM: a job of a killed run that nobody could cancel",
+    told="…, which was killed, and a later run has begun",
+)
 def test_a_job_of_a_killed_run_does_nothing_after_the_next(node, fresh):
     """Even one that nobody could cancel: here its script is submitted once more, by hand."""
     assert tiny(fresh, target=PROBLEM).returncode == 0
@@ -179,6 +194,7 @@ def test_a_job_of_a_killed_run_does_nothing_after_the_next(node, fresh):
     assert History.load(fresh.root / CELL).about["seed"]["master"] == 7
 
 
+@pytest.mark.fault("cluster", "SLURM: an error in a configuration", told="n_components")
 def test_users_errors_are_not_repeated(node, fresh):
     fresh.edit(
         "config/papers/tiny.yaml",
