@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import pytest
 from contract.networks import CASES, PARAMS, held_out, images
 
@@ -13,7 +15,11 @@ from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 
-pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+# A mark and not `importorskip`, so that docs/faults.py finds these tests everywhere.
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None,
+    reason="networks need PyTorch, the extra fedcore[deep]",
+)
 ROUNDS = 6
 
 

@@ -123,6 +123,18 @@ def test_whatever_is_damaged_is_made_again_though_its_time_says_nothing(first_ru
     assert "Nothing to be done" in done.snakemake("-n").text
 
 
+@pytest.mark.fault("damaged", "Snakemake's notes of what it has run, cut in half or empty")
+def test_damaged_notes_of_snakemake(first_run, done):
+    notes = [path for path in (done.root / ".snakemake/metadata").rglob("*") if path.is_file()]
+    assert len(notes) > 10
+    for number, path in enumerate(sorted(notes)):
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2] if number % 2 else b"")
+    run = done.snakemake()
+    assert run.status == 0, run.text
+    assert done.payload() == first_run[0].payload()
+    assert "Nothing to be done" in done.snakemake("-n").text
+
+
 def test_one_deleted_figure(done):
     (done.root / "results/tiny/figures/tiny/ends.png").unlink()
     assert set(done.planned().values()) == {"notebook_tiny", "report"}

@@ -22,10 +22,16 @@ def run(checkout, **changes):
 
 
 @pytest.mark.fault(
-    "machine", "spaces, quotes, $, braces, globs, ; and a newline in the path of the checkout"
+    "machine",
+    "spaces, quotes, $, braces, globs, ; and a newline in the path of the checkout, whose folders of "
+    "results are links to elsewhere",
+    times=2,
 )
 def test_a_path_of_odd_characters(first_run, pristine, tmp_path):
     odd = pristine.copy(tmp_path / "-sp ace'\"{x}$HOME`;&\\%#ü*[?]\nend")
+    for name in ("results", "data/clients"):
+        (tmp_path / "else where" / name).mkdir(parents=True)
+        (odd.root / name).symlink_to(tmp_path / "else where" / name)
     done = run(odd)
     assert done.returncode == 0, done.stdout
     assert odd.payload() == first_run[0].payload()
@@ -55,12 +61,12 @@ def test_settings_of_the_user(first_run, fresh, tmp_path):
     assert fresh.payload() == first_run[0].payload()
 
 
-@pytest.mark.fault(
-    "machine", "no folder for caches that can be written", told="… cannot be made …: set …"
-)
-@pytest.mark.skipif(not os.path.isdir("/proc/1"), reason="/proc is a folder nobody can write to")
-def test_no_folder_for_caches(first_run, done):
+@pytest.mark.fault("machine", "a HOME and a folder of caches that cannot be made", told="/proc/x")
+@pytest.mark.skipif(not os.path.isdir("/proc/1"), reason="there is no /proc, where none can write")
+def test_no_folder_for_caches(done):
+    """Snakemake needs one, and says so before it touches anything."""
     (done.root / "results/tiny/tables/tiny/ends.tsv").unlink()
-    finished = run(done, HOME="/proc/x", XDG_CACHE_HOME="/proc/x/cache")
-    assert finished.returncode == 0, finished.stdout
-    assert done.payload() == first_run[0].payload()
+    before = done.payload()
+    refused = run(done, HOME="/proc/x", XDG_CACHE_HOME="/proc/x/cache")
+    assert refused.returncode != 0 and "/proc/x" in refused.stdout
+    assert done.payload() == before
