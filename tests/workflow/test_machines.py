@@ -23,8 +23,8 @@ def run(checkout, **changes):
 
 @pytest.mark.fault(
     "machine",
-    "spaces, quotes, $, braces, globs, ; and a newline in the path of the checkout, whose folders of "
-    "results are links to elsewhere",
+    "spaces, quotes, $, braces, globs, ; and a newline in the path of the checkout, whose results "
+    "are links to elsewhere",
     times=2,
 )
 def test_a_path_of_odd_characters(first_run, pristine, tmp_path):
