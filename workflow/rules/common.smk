@@ -1,5 +1,6 @@
 # The plan of the configuration and the paths of its files. This file has no rules.
 
+import contextlib
 import os
 import sys
 import time
@@ -133,7 +134,8 @@ def say_what_it_takes(dag):
     planned = [CELLS[name] for name in cells if name in CELLS]
     if again := reasons.counted(planned, Path(RESULTS)):
         print(again, file=sys.stderr)
-    reasons.keep(planned, Path(RESULTS))
+    with contextlib.suppress(OSError):  # a full disk: the jobs say it
+        reasons.keep(planned, Path(RESULTS))
     found = expectation.expected(cells, Path(RESULTS, "benchmarks"), USUAL)
     if found.unknown < found.cells:
         print(expectation.sentence(found, workflow.cores or 1), file=sys.stderr)
