@@ -12,7 +12,7 @@ from typing import Any
 from fedcore.config.short_forms import merge
 from fedcore.errors import ConfigError, DataError, nearest, require_known
 from fedcore.problems import STATUSES
-from fedcore.reports import outcomes, summaries, tables
+from fedcore.reports import counterfactuals, outcomes, summaries, tables
 from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED, Outcome
 from fedcore.reports.rows import groups
 
@@ -55,7 +55,7 @@ class Measurements:
         parts = [_averaged(part, select, f"{what}: {path}") for part in parts]
         for part in parts:
             _require_independent(part, item, f"{what}: {path}")
-        found = [self._outcome(item, part, what) for part in parts]
+        found = self._outcomes(item, parts, what)
         names = [tables.show(part[0][by]) for part in parts] if by else [""]
         outcome = _joined([outcome for outcome, _, _ in found], names, by)
         values = tuple(x for part in parts for x in _values(part, select["column"]))
@@ -97,32 +97,45 @@ class Measurements:
                     raise _Obstacle(f"no such row in {path} with {name} = {_listed(one)}")
         return rows
 
-    def _outcome(
-        self, item: Mapping[str, Any], rows: list[tables.Row], what: str
+    def _outcomes(
+        self, item: Mapping[str, Any], parts: Sequence[list[tables.Row]], what: str
+    ) -> list[tuple[Outcome, str, bool | None]]:
+        """Return the outcome for each group of rows, its counterfactual, and whether it turned."""
+        column, test, spread = item["select"]["column"], item["test"], item["spread"]
+
+        def judged(i: int, failing: float) -> Outcome:
+            values = _values(parts[i], column)
+            return outcomes.judge(test, values, spread=spread, failing=failing)
+
+        found = outcomes.joined(judged, len(parts))
+        return [self._turned(item, part, one, what) for part, one in zip(parts, found, strict=True)]
+
+    def _turned(
+        self, item: Mapping[str, Any], rows: list[tables.Row], outcome: Outcome, what: str
     ) -> tuple[Outcome, str, bool | None]:
-        """Return the outcome for one set of rows, its counterfactual, and whether that turned."""
+        """Return the outcome after rounding and counterfactuals, these, and whether they turned."""
         column, test, spread = item["select"]["column"], item["test"], item["spread"]
         values = _values(rows, column)
-        outcome = outcomes.judge(test, values, spread=spread)
         if outcome.state != UNDECIDED and (lack := _rounding(rows, column, test, spread)):
             outcome = replace(outcome, state=UNDECIDED, lack=lack)
         if outcome.state == UNDECIDED:
             return outcome, "", None
         given = item.get("counterfactual")
         if given is None or outcome.state == FAILS:
-            text, other = outcomes.turned(test, values, outcome.state, spread=spread)
+            others = counterfactuals.turned(test, values, outcome.state, spread=spread)
         elif "scale" in given:
-            text = given["what"]
-            other = outcomes.scaled(test, values, given["scale"], spread=spread)
+            scaled = counterfactuals.scaled(test, values, given["scale"], spread=spread)
+            others = [(given["what"], scaled)]
         else:
             try:
                 other = self._instead(item, rows[0], what)
             except _Obstacle as obstacle:
                 lack = f"its counterfactual could not be run: {given['what']}: {obstacle}"
                 return replace(outcome, state=UNDECIDED, lack=lack), "", None
-            text = f"{given['what']} ({other.measured})"
-        outcome = outcomes.with_power(outcome, text, other)
-        return outcome, f"{text}: {other.state}", other.state != outcome.state
+            others = [(f"{given['what']} ({other.measured})", other)]
+        kind = next(iter(test)) if given is None else "given"
+        outcome, turned = counterfactuals.with_power(kind, outcome, others)
+        return outcome, "; ".join(f"{text}: {other.state}" for text, other in others), turned
 
     def _instead(self, item: Mapping[str, Any], row: tables.Row, what: str) -> Outcome:
         """Return the outcome with the rows of the counterfactual, of the same group as `row`."""
