@@ -24,6 +24,7 @@ class Reading:
     """One way in which an item was run: its departures and what came out."""
 
     departures: tuple[str, ...]
+    where: str = ""  # the column and the rows that hold its values, in words
     obstacle: str = ""  # why nothing was measured
     outcome: Outcome = NOTHING
     values: tuple[float, ...] = ()
@@ -46,7 +47,7 @@ class Measurements:
         try:
             rows = self._rows(select, what)
         except _Obstacle as obstacle:
-            return Reading(departures, str(obstacle))
+            return Reading(departures, _place(select), str(obstacle))
         path = self._folder / f"{select['table']}.tsv"
         surrogate = any(self._is_surrogate(row, path) for row in rows)
         flags, by = "holds" in item["test"], select.get("each")
@@ -59,7 +60,7 @@ class Measurements:
         names = [tables.show(part[0][by]) for part in parts] if by else [""]
         outcome = _joined([outcome for outcome, _, _ in found], names, by)
         values = tuple(x for part in parts for x in _values(part, select["column"]))
-        reading = Reading(departures, "", outcome, values, flags, surrogate)
+        reading = Reading(departures, _place(select), "", outcome, values, flags, surrogate)
         if outcome.state == UNDECIDED:
             return reading
         decisive = [(text, turned) for one, text, turned in found if one.state == outcome.state]
@@ -160,12 +161,21 @@ class _Obstacle(Exception):
     """Why nothing was measured."""
 
 
-def _joined(found: Sequence[Outcome], names: Sequence[str], by: str | None) -> Outcome:
-    """Return one outcome for a claim that must hold in every group.
+def _place(select: Mapping[str, Any]) -> str:
+    """Return in words which values `select` takes."""
+    rows = [f"{name} = {_listed(value)}" for name, value in select["where"].items()]
+    more = [
+        f"{key.replace('_', ' ')} {select[key]}"
+        for key in ("each", "averaged_over")
+        if key in select
+    ]
+    return "; ".join(
+        filter(None, [f"{select['table']}.tsv, {select['column']}", ", ".join(rows), *more])
+    )
 
-    Each group has a test of its own at the full level: that all of k hold is then no likelier by
-    chance, but that one of them fails is, up to k times.
-    """
+
+def _joined(found: Sequence[Outcome], names: Sequence[str], by: str | None) -> Outcome:
+    """Return one outcome for a claim that must hold in every group."""
     if by is None:
         return found[0]
     states = [outcome.state for outcome in found]

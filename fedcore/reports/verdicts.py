@@ -58,6 +58,8 @@ class Verdict:
         As in the claims file; `section` is "claims" or "software".
     protocol : str
         "as printed", or the departures of the reading that the verdict rests on.
+    where : str
+        Table, column and rows that hold what was measured; empty if nothing is to be.
     accepted : str
         What would have agreed, and from where.
     measured, place : str
@@ -84,6 +86,7 @@ class Verdict:
     quantity: str
     printed: str
     protocol: str
+    where: str
     accepted: str
     measured: str
     place: str
@@ -149,7 +152,7 @@ def judge(
             readings = [] if reasons else list(_readings(item, measurements, what))
             known = {key: item[key] for key in ("id", "source", "kind", "quantity", "printed")}
             start = Verdict(
-                paper=paper, section=section, **known, protocol="", accepted="", measured="",
+                paper=paper, section=section, **known, protocol="", where="", accepted="", measured="",
                 place="", low=None, high=None, count=0, missing=0, verdict="not run",
                 reason=reasons[0] if reasons else "", counterfactual="", turned=None,
             )  # fmt: skip
@@ -184,7 +187,8 @@ def _verdict(
     made = [reading for reading in readings if not reading.obstacle]
     if not made:
         reason = "; ".join(filter(None, (item.get("because"), first.obstacle)))
-        return replace(start, reason=reason, protocol=_protocol(first, departures))
+        protocol = _protocol(first, departures)
+        return replace(start, reason=reason, protocol=protocol, where=first.where)
     if start.section != SOFTWARE and any(reading.surrogate for reading in made):
         on = next(reading for reading in made if reading.surrogate)
         return _filled(start, on, departures, "surrogate data", "measured on stand-ins")
@@ -270,6 +274,7 @@ def _filled(
     return replace(
         start,
         protocol=_protocol(reading, departures),
+        where=reading.where,
         accepted=outcome.accepted,
         measured=outcome.measured,
         place=outcome.place,
