@@ -40,7 +40,7 @@ def read(path: str | os.PathLike[str]) -> list[Verdict]:
     for row in rows:
         if {"where", *row} != names or row["verdict"] not in known:
             raise DataError(f"{path} is not a table of verdicts: run its rule again")
-    return [Verdict(**{"where": "", **row}) for row in rows]
+    return [Verdict(**row) for row in rows]
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -201,7 +201,6 @@ def shown(verdict: Verdict) -> str:
         "verdict": v.verdict,
         "reason": v.reason,
         "counterfactual": v.counterfactual,
-        "turned": {True: "yes", False: "no", None: ""}[v.turned],
     }
     body = "\n".join(f"  {name}: {text}" for name, text in lines.items() if text)
     return f"{v.paper}/{v.id}: {v.quantity}\n{body}"

@@ -58,8 +58,6 @@ class Verdict:
         As in the claims file; `section` is "claims" or "software".
     protocol : str
         "as printed", or the departures of the reading that the verdict rests on.
-    where : str
-        Table, column and rows that hold what was measured; empty if nothing is to be.
     accepted : str
         What would have agreed, and from where.
     measured, place : str
@@ -76,6 +74,8 @@ class Verdict:
         What turns the outcome, and the outcome then; empty if there is none to turn.
     turned : bool or None
         Whether it turned.
+    where : str, default=""
+        Table, column and rows that hold what was measured.
     """
 
     paper: str
@@ -86,7 +86,6 @@ class Verdict:
     quantity: str
     printed: str
     protocol: str
-    where: str
     accepted: str
     measured: str
     place: str
@@ -98,6 +97,7 @@ class Verdict:
     reason: str
     counterfactual: str
     turned: bool | None
+    where: str = ""
 
 
 def judge(
@@ -152,7 +152,7 @@ def judge(
             readings = [] if reasons else list(_readings(item, measurements, what))
             known = {key: item[key] for key in ("id", "source", "kind", "quantity", "printed")}
             start = Verdict(
-                paper=paper, section=section, **known, protocol="", where="", accepted="", measured="",
+                paper=paper, section=section, **known, protocol="", accepted="", measured="",
                 place="", low=None, high=None, count=0, missing=0, verdict="not run",
                 reason=reasons[0] if reasons else "", counterfactual="", turned=None,
             )  # fmt: skip

@@ -70,6 +70,7 @@ def test_reproduced(judge):
     assert (found.measured, found.low, found.high) == ("6", 5.0, 7.0)
     assert (found.count, found.missing, found.place) == (3, 0, "1 of 3 below")
     assert found.accepted == "within the range of 3 runs, 5 to 7"
+    assert found.where == "rounds.tsv, rounds; method = wk"
     assert (found.paper, found.id, found.printed) == ("mf", ITEM["id"], "6")
     assert found.counterfactual == "9 printed: undecided; 3 printed: undecided"
     assert found.turned is True
