@@ -18,23 +18,13 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from fedcore.errors import ConfigError, FedcoreError, SupersededError
+from fedcore.errors import FedcoreError, SupersededError
 from fedcore.files import atomic
 
 DAY = 86400.0  # seconds
 # Signals that by default end a process silently. Here they raise an exception, so that temporary
 # files are removed.
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU, signal.SIGUSR1, signal.SIGUSR2)
-
-
-def require_saved(figures: Iterable[str], notebook: str, paper: str) -> None:
-    """Refuse figures that a paper's file names and its notebook has not saved."""
-    for figure in map(Path, figures):
-        if not figure.is_file():
-            raise ConfigError(
-                f"{notebook} saved no figure '{figure.stem}', which config/papers/{paper}.yaml "
-                "names: draw it, or take its name out"
-            )
 
 
 @contextlib.contextmanager
