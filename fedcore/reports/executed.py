@@ -82,7 +82,7 @@ def require_saved(figures: Iterable[str], notebook: str, paper: str) -> None:
             )
 
 
-class InThisProcess(Engine):  # type: ignore[misc]
+class InThisProcess(Engine):
     """An engine of papermill whose cells run in a shell of this process."""
 
     @classmethod
@@ -133,27 +133,34 @@ def _shell() -> Iterator[_Shell]:
         sys.modules["__main__"] = main
 
 
-class _Publisher(DisplayPublisher):  # type: ignore[misc]
+class _Publisher(DisplayPublisher):
     """Keeps what a cell displays."""
 
-    def publish(self, data: Any, metadata: Any = None, **options: Any) -> None:
+    def publish(self, data: Any, metadata: Any = None, source: Any = None, **options: Any) -> None:
+        """Keep it."""
         shown = new_output("display_data", data=_texts(data), metadata=metadata or {})
-        self.shell.outputs.append(shown)
+        _outputs(self).append(shown)
 
 
-class _Result(DisplayHook):  # type: ignore[misc]
+class _Result(DisplayHook):
     """Keeps the value of a cell's last line."""
 
     def write_output_prompt(self) -> None:
         """Write nothing: an output has its number."""
 
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
-        self.shell.outputs.append(
-            new_output("execute_result", data=_texts(format_dict), metadata=md_dict or {})
-        )
+        """Keep it."""
+        value = new_output("execute_result", data=_texts(format_dict), metadata=md_dict or {})
+        _outputs(self).append(value)
 
 
-class _Shell(InteractiveShell):  # type: ignore[misc]
+def _outputs(part: DisplayPublisher | DisplayHook) -> list[NotebookNode]:
+    shell: Any = part.shell
+    found: list[NotebookNode] = shell.outputs
+    return found
+
+
+class _Shell(InteractiveShell):
     """A shell whose outputs go to a list."""
 
     displayhook_class = Type(_Result)

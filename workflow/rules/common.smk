@@ -140,11 +140,16 @@ def say_what_it_takes(dag):
         print(expectation.sentence(found, workflow.cores or 1), file=sys.stderr)
 
 
-def import_what_jobs_need(dag):
-    """Tell the process of which jobs fork what it imports: figures only if some are drawn."""
+def prepare(dag):
+    """Say what the run takes, and set how its jobs start."""
+    say_what_it_takes(dag)
     after = ("plan", "tables", "notebook", "verdicts", "summary", "report")
     if any(job.rule.name.split("_")[0] in after for job in dag.needrun_jobs()):
         forking.also_import(forking.REPORTS)
+    if workflow.local_exec:
+        # Of a limit on jobs a second, each round of the scheduler starts a timer for one more
+        # round: after n jobs there are n rounds a second, until the end.
+        workflow.scheduler.job_rate_limiter = None
 
 
 def follow_killed_run():
