@@ -44,7 +44,7 @@ for paper in PLAN.papers:
 
 
 onstart:
-    say_what_it_takes(workflow.dag)
+    prepare(workflow.dag)
     show_progress(workflow.dag)
     follow_killed_run()
     remove_left_overs(Path(".snakemake"), [Path(RESULTS), Path(CLIENTS)], [Path(RAW)])
