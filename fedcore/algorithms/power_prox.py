@@ -10,9 +10,8 @@ the loss without the penalty.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from types import SimpleNamespace
 from typing import Annotated, Any
 
@@ -112,12 +111,15 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
         return step_once
 
-    def total(U: Sequence[np.ndarray]) -> float:
-        return params.strength * sum(map(penalty, U))
+    def weight(data: np.ndarray, state: SimpleNamespace, message: Any) -> float:
+        return penalty(state.U)
+
+    def total() -> float:
+        return params.strength * sum(federation.observe(weight))
 
     def report(k: int) -> None:
-        U = federation.client_state("U")
-        record(k, factors=ExplicitFactors(V, U), penalty=partial(total, U), counts=counts)
+        factors = ExplicitFactors(V, federation.observe)
+        record(k, factors=factors, penalty=total, counts=counts)
 
     federation.local(start)
     report(0)

@@ -15,8 +15,8 @@ import fedcore
 from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.errors import InputError
-from fedcore.federation.execution import ClientSide
 from fedcore.federation.federation import Federation
+from fedcore.federation.in_process import InProcess
 from fedcore.federation.ledger import Shape
 from fedcore.history import History
 from fedcore.parts.params import describe
@@ -368,9 +368,9 @@ def test_the_stacked_form_gives_what_the_plain_form_gives(
     """For clients of equal size."""
     alike = [part.astype(dtype) for part in np.split(np.vstack(clients), 8)]
     calls = []
-    real = ClientSide._run_stacked
+    real = InProcess._run_stacked
     monkeypatch.setattr(
-        ClientSide, "_run_stacked", lambda self, *a: calls.append(1) or real(self, *a)
+        InProcess, "_run_stacked", lambda self, *a: calls.append(1) or real(self, *a)
     )
     plain = run(name, alike, iterates="all", stack=False, **setting)
     assert not calls
