@@ -44,14 +44,24 @@ def singular_value_threshold(U: np.ndarray, threshold: float) -> np.ndarray:
     return (left * np.maximum(sigma - threshold, 0.0)) @ right_t
 
 
+def half_square(U: np.ndarray) -> float:
+    """Half the sum of the squares of all entries."""
+    return 0.5 * float(np.vdot(U, U))
+
+
+def absolute_sum(U: np.ndarray) -> float:
+    """Sum of the absolute values of all entries."""
+    return float(np.abs(U).sum())
+
+
 def nuclear_norm(U: np.ndarray) -> float:
     """Sum of the singular values of `U`."""
     return float(scipy.linalg.svdvals(U, check_finite=False).sum())
 
 
 PENALTIES: dict[str, Callable[[np.ndarray], float]] = {
-    "l2": lambda U: 0.5 * float(np.vdot(U, U)),
-    "l1": lambda U: float(np.abs(U).sum()),
+    "l2": half_square,
+    "l1": absolute_sum,
     "nuclear": nuclear_norm,
 }
 PROXIMAL: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {

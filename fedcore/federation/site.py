@@ -82,6 +82,12 @@ class Site:
         The last one.
     account : Account or None
         What its records were charged; None without `Protect`.
+    delta : float
+        δ at which the account's ε is stated.
+    told : dict of Event to int
+        The part of the account that the server knows.
+    unprotected : list of str
+        Steps whose uploads had no noise and of which the server does not know yet.
     """
 
     def __init__(
@@ -97,13 +103,13 @@ class Site:
         policy: Policy = OPEN,
     ) -> None:
         self.position, self.policy = position, policy
-        self._id, self._noise, self._labelled = client_id, noise, labelled
+        self.noise, self._labelled = noise, labelled
         self.state = State(_root=root, _id=client_id)
         self.message: Any = None
         self.account: Account | None = None
-        self._told: dict[Any, int] = {}
-        self._unprotected: list[str] = []
-        self._delta = 0.0
+        self.told: dict[Any, int] = {}
+        self.unprotected: list[str] = []
+        self.delta = 0.0
         self.go_on_with(clients, at)
 
     def go_on_with(self, clients: Clients, at: int) -> None:
@@ -115,6 +121,15 @@ class Site:
     def data(self) -> Any:
         """What steps get: the samples, with labels where the run has them."""
         return self._clients.labelled(self._at) if self._labelled else self._clients[self._at]
+
+    @property
+    def samples(self) -> np.ndarray:
+        """Its current samples."""
+        return self._clients[self._at]
+
+    def follows(self, clients: Clients) -> bool:
+        """Return whether its samples are those of `clients`."""
+        return self._clients is clients
 
     def obey(self, order: Order) -> Any:
         """Do what an order says and return the reply, None if it has none.
@@ -135,8 +150,7 @@ class Site:
         elif isinstance(order, Protect):
             self.protect(order.delta)
         elif isinstance(order, Bound | Centre):
-            samples = self._clients[self._at]
-            new = changed(order, samples, self.position)
+            new = changed(order, self.samples, self.position)
             if new is not None:
                 labels = self._clients.labels
                 own = None if labels is None else [labels[self._at]]
@@ -166,8 +180,8 @@ class Site:
 
     def protect(self, delta: float) -> None:
         """Begin the account, and give steps ``state.privacy``."""
-        self.account, self._delta = Account(), delta
-        self.state.privacy = Mechanisms(stream(self._noise, self._id), self.account)
+        self.account, self.delta = Account(), delta
+        self.state.privacy = Mechanisms(stream(self.noise, self.state._id), self.account)
 
     def charged(self) -> int:
         """Forget earlier releases and return the number of events; before a step that may upload.
@@ -197,19 +211,19 @@ class Site:
                 "owner"
             )
         self.account.exposed = True
-        self._unprotected.append(name_of(step))
+        self.unprotected.append(name_of(step))
 
     def charges(self) -> Charges | None:
         """Return what was charged since the last call; None if nothing was."""
         if self.account is None:
             return None
-        told = self._told
+        told = self.told
         events = {e: n - told.get(e, 0) for e, n in self.account.events.items()}
         events = {e: n for e, n in events.items() if n}
-        if not events and not self._unprotected:
+        if not events and not self.unprotected:
             return None
-        self._told = dict(self.account.events)
-        found, self._unprotected = Charges(events, tuple(self._unprotected)), []
+        self.told = dict(self.account.events)
+        found, self.unprotected = Charges(events, tuple(self.unprotected)), []
         return found
 
     def _require_allowed(self, order: Do) -> None:
@@ -232,11 +246,11 @@ class Site:
 
     def _require_budget(self, most: float) -> None:
         assert self.account is not None
-        spent = accounting.epsilon(dict(self.account.events), self._delta)
+        spent = accounting.epsilon(dict(self.account.events), self.delta)
         if spent > most:
             raise RefusedError(
                 f"client {self.position} refuses to go on: its records would be charged ε = "
-                f"{spent:.4g} at δ = {self._delta:g}, and its policy allows {most:g}; take more "
+                f"{spent:.4g} at δ = {self.delta:g}, and its policy allows {most:g}; take more "
                 "noise or fewer rounds"
             )
 

@@ -86,6 +86,13 @@ class Charges(NamedTuple):
     events: Mapping[Event, int]
     unprotected: tuple[str, ...]
 
+    def and_then(self, later: Charges) -> Charges:
+        """Return these charges and later ones of the same client."""
+        events = dict(self.events)
+        for event, n in later.events.items():
+            events[event] = events.get(event, 0) + n
+        return Charges(events, self.unprotected + later.unprotected)
+
 
 class Answers(NamedTuple):
     """Replies in the order in which clients were asked; charges by client, in a private run."""

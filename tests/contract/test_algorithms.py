@@ -362,6 +362,7 @@ def test_an_algorithm_that_learns_from_labels_asks_for_them(name, clients):
     ],
 )
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.in_process
 def test_the_stacked_form_gives_what_the_plain_form_gives(
     name, setting, dtype, clients, monkeypatch
 ):
