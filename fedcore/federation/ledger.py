@@ -81,6 +81,12 @@ class Ledger:
             self.scalars_up += scalars
             self.bytes_up += size
 
+    def upload_total(self, scalars: int, size: int) -> None:
+        """Charge one round of replies whose numbers and bytes, over all clients, are known."""
+        self.rounds += 1
+        self.scalars_up += scalars
+        self.bytes_up += size
+
     def download(self, message: Any, n_clients: int) -> None:
         """Charge `message`, sent from the server to `n_clients` clients."""
         scalars, size = payload(message)
