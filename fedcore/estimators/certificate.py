@@ -72,9 +72,11 @@ class Products(Transcript):
         """Keep the sum of the replies if they are as many and as large as they should be."""
         if self._told is not None:
             self._told.on_upload(number + self._rounds, exchanges)
-        everyone = len(exchanges) == self._n_clients or exchanges and exchanges[0][0] is None
+        whole = [client for client, _, _ in exchanges] == [None]
+        if not whole and len(exchanges) != self._n_clients:
+            return
         block, replies = exchanges[0][1], [sent for _, _, sent in exchanges]
-        if not everyone or not all(isinstance(m, np.ndarray) for m in (block, *replies)):
+        if not all(isinstance(m, np.ndarray) for m in (block, *replies)):
             return
         if block.ndim == 2 and {m.shape for m in replies} == {block.shape}:
             total = np.sum([m.astype(np.float64) for m in replies], axis=0)

@@ -54,6 +54,8 @@ def prepare(
     d = federation.shape.n_features
     mean, scales = np.zeros(d), np.ones(d)
     if center:
+        if federation.shape.n_samples == 1:
+            raise InputError("n_samples = 1: one sample has no variance about its mean")
         mean = federation.center()
         if federation.clients.zero:
             raise InputError("all samples are equal: nothing is left of them but their mean")

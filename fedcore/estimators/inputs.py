@@ -77,6 +77,8 @@ def given(clients: Any, groups: Any = None) -> Given:
         return _grouped(clients, groups)
     if isinstance(clients, Mapping):
         return Given(list(clients.values()), [str(name) for name in clients])
+    if hasattr(clients, "__array__") and not hasattr(clients, "ndim"):
+        clients = np.asarray(clients)
     if getattr(clients, "ndim", None) == 2 or hasattr(clients, "toarray"):
         return Given([clients])
     return Given(client_list(clients))

@@ -53,8 +53,8 @@ class Estimator:
             if name in known:
                 setattr(self, name, values[name])
             else:
-                entry = {name.removeprefix("params__"): values[name]}
-                self.params = {**(self.params or {}), **entry}
+                kept = self.params if isinstance(self.params, Mapping) else {}
+                self.params = {**kept, name.removeprefix("params__"): values[name]}
         return self
 
     def __repr__(self) -> str:
@@ -72,7 +72,7 @@ class Estimator:
         return Tags(
             estimator_type=None,
             target_tags=TargetTags(required=False),
-            input_tags=InputTags(sparse=True),
+            input_tags=InputTags(sparse=False),
         )
 
     def __sklearn_is_fitted__(self) -> bool:
