@@ -56,6 +56,7 @@ from fedcore.parts.gram_products import local_gram_product
 from fedcore.validation import Count, NonNegative, Positive, one_of
 
 PAPER = "faps"
+SPARSE = True
 COLUMNS = {
     "inner_products": ("products", "of AᵢAᵢᵀ with an n×p block, by all clients so far"),
     "penalty": ("data units squared", "Σᵢ βᵢ after the round, 0 before the first"),

@@ -10,6 +10,7 @@ from fedcore import metrics
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.parts.params import describe
+from fedcore.problems.clients import check_clients
 from fedcore.recorder import Recorder
 from fedcore.testing.asserting import (
     ROUNDING,
@@ -25,7 +26,7 @@ from fedcore.testing.asserting import (
 )
 from fedcore.testing.cases import Case, Draws, rounded_once_more
 from fedcore.testing.report import Skipped
-from fedcore.testing.samples import RANK, starting_basis
+from fedcore.testing.samples import RANK, sparse_clients, starting_basis
 from fedcore.testing.subject import Found, Subject
 
 # Values that a parameter with a range of this kind refuses.
@@ -206,6 +207,31 @@ def rounding_of(case: Case, clients: list[np.ndarray], params: Any, V: np.ndarra
         W, _ = case.oracle(clients, Draws(5, len(clients)), params, qr=qr)
         moved.append(np.abs(projection(W) - plain).max())
     return 10 * max(moved) / np.abs(plain).max()
+
+
+@check
+def takes_sparse_clients(subject: Subject) -> None:
+    """Sparse clients give what dense ones give, if the module says SPARSE = True."""
+    only_subspace(subject)
+    if not subject.algorithm.sparse:
+        raise Skipped("the module does not say SPARSE = True")
+    case, matrices = subject.case, sparse_clients()
+    dense = [matrix.toarray() for matrix in matrices]
+    for setting in case.settings:
+        ways: list[dict[str, Any]] = [{}]
+        settings = subject.settings(subject.clients_of(dense), setting)
+        clipped = getattr(settings, "clip", False)  # centred rows that are sparse are not clipped
+        if not (case.amplifies_rounding or clipped or subject.algorithm.private(settings)):
+            ways += [{"center": True}]
+        for way in ways:
+            with noted(setting, **way):
+                found = subject.run(check_clients(matrices), **setting, **way)
+                plain = subject.run(dense, **setting, **way)
+                tolerance = rounding_of(case, dense, settings, plain.shared)
+                what = "V Vᵀ on sparse clients, and on the same dense ones"
+                require_close(projection(found.shared), projection(plain.shared), tolerance, what)
+                same = found.ledger.snapshot() == plain.ledger.snapshot()
+                require(same, "the ledgers of sparse and of dense clients differ")
 
 
 @check

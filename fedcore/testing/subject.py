@@ -20,6 +20,7 @@ from fedcore.history import History
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
+from fedcore.sparse import SparseRows
 from fedcore.tasks import shared_basis
 from fedcore.testing.cases import Case
 from fedcore.testing.samples import RANK, held_out, images, labels_of, uneven_clients
@@ -120,7 +121,8 @@ class Subject:
         if not self.subspace:
             known = {k: v for k, v in NETWORK.items() if self.algorithm.takes(k)}
             return self.algorithm.params({**known, **options})
-        needs = self.case.needs(np.vstack(clients[:]), RANK)
+        dense = [c.toarray() if isinstance(c, SparseRows) else c for c in clients]
+        needs = self.case.needs(np.vstack(dense), RANK)
         return self.algorithm.params({"n_components": RANK, **needs, **options})
 
     def run(
