@@ -13,6 +13,7 @@ from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
 from fedcore.federation.transcript import Transcript
 from fedcore.problems.clients import Clients, require_size
+from fedcore.sparse import SparseRows
 from fedcore.tasks import shared_basis
 
 
@@ -84,13 +85,17 @@ def tell(transcript: Transcript, number: int, replies: Any, total: Any) -> None:
         transcript.on_upload(number, [(i, None, replies[i]) for i in watched])
 
 
-def squares_of_features(data: np.ndarray) -> np.ndarray:
+def squares_of_features(data: np.ndarray | SparseRows) -> np.ndarray:
     """Sum of the squares of every column, in double precision, shape (d,)."""
+    if isinstance(data, SparseRows):
+        return data.squares_of_columns()
     return np.einsum("ij,ij->j", data, data, dtype=np.float64)
 
 
-def scaled(data: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """Columns divided by `scales`, in the precision of the data."""
+def scaled(data: Any, scales: np.ndarray) -> Any:
+    """Columns divided by `scales`, in the precision of the data; sparse rows stay sparse."""
+    if isinstance(data, SparseRows):
+        return data.over(scales)
     return (data / scales).astype(data.dtype, copy=False)
 
 

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedcore.errors import InputError
+from fedcore.federation.centring import ROWS
 from fedcore.privacy.bounded_rows import row_norms
+from fedcore.sparse import SparseRows
 
 
 class Model(NamedTuple):
@@ -64,6 +66,8 @@ class Model(NamedTuple):
         InputError
             When the model has directions without variance.
         """
+        if isinstance(rows, SparseRows):
+            return np.concatenate([self.log_likelihood(block) for block in rows.blocks(ROWS)])
         variances, rest = self._regular()
         r, d = self.components.shape
         scores = rows @ self.components.T.astype(rows.dtype)

@@ -72,7 +72,7 @@ class Estimator:
         return Tags(
             estimator_type=None,
             target_tags=TargetTags(required=False),
-            input_tags=InputTags(sparse=False),
+            input_tags=InputTags(sparse=True),
         )
 
     def __sklearn_is_fitted__(self) -> bool:
