@@ -80,7 +80,8 @@ class Model(NamedTuple):
         """Return the variances along the components and 1/σ² (1 when there is nothing outside)."""
         r, d = self.components.shape
         variances = np.maximum(self.variances, self.noise)
-        if not variances.min() > 0 or (r < d and not self.noise > 0):
+        least = 16 * np.finfo(np.float64).eps * variances.max()  # below this it is rounding
+        if not variances.min() > least or (r < d and not self.noise > least):
             raise InputError(
                 "the model has directions without any variance, so that samples have no density: "
                 "fit fewer components, or more samples"

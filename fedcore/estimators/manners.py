@@ -87,9 +87,10 @@ class Estimator:
         """Return which arguments scikit-learn may pass on to `fit`, for its metadata routing."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
-        request = MetadataRequest(owner=type(self).__name__)
-        asked = getattr(self, "_metadata_request", {})
-        request.fit.add_request(param="groups", alias=asked.get("groups"))
+        request = getattr(self, "_metadata_request", None)
+        if request is None:
+            request = MetadataRequest(owner=self)
+            request.fit.add_request(param="groups", alias=None)
         return request
 
     def set_fit_request(self, *, groups: bool | str | None = None) -> Self:
@@ -106,7 +107,9 @@ class Estimator:
         Estimator
             The estimator itself.
         """
-        self._metadata_request = {"groups": groups}
+        request = self.get_metadata_routing()
+        request.fit.add_request(param="groups", alias=groups)
+        self._metadata_request = request  # `clone` copies it
         return self
 
 
@@ -206,7 +209,10 @@ _FRAMES = {"pandas": _pandas, "polars": _polars}
 
 def merged(params: Mapping[str, Any] | None, others: Mapping[str, Any]) -> Any:
     """Return `params` itself or, with other keywords, both in a new dictionary."""
-    return {**(params or {}), **others} if others else params
+    if not others:
+        return params
+    kept = {} if params is None else params if isinstance(params, Mapping) else {"params": params}
+    return {**kept, **others}
 
 
 def _not_fitted() -> type[NotFittedError]:

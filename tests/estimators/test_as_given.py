@@ -89,8 +89,11 @@ def test_single_precision_is_kept_and_sums_are_double(S, scale):
     for name in ("explained_variance_", "noise_variance_", "explained_variance_ratio_"):
         np.testing.assert_allclose(getattr(pca, name), getattr(exact, name), rtol=3e-6)
     # A mean rounded to single precision would be off by 3e-5, 1e-4 of the smaller features.
-    np.testing.assert_allclose(pca.transform(single[0]).mean(axis=0),
-                               exact.transform(single[0].astype(float)).mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(
+        pca.transform(single[0]).mean(axis=0),
+        exact.transform(single[0].astype(float)).mean(axis=0),
+        atol=1e-5,
+    )
 
 
 @pytest.mark.parametrize("center", [True, False])
