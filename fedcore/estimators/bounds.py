@@ -105,10 +105,11 @@ def bounds_of(given: Any, d: int) -> Box | Ball:
             "a private fit needs public bounds of the data, bounds=(low, high), or the largest "
             "norm of a sample, bounds=norm: bounds taken from the data would reveal them"
         )
-    if np.ndim(given) == 0:
+    pair = isinstance(given, tuple | list) or (isinstance(given, np.ndarray) and given.ndim)
+    if not pair:
         require_positive(bounds=given)
         return Ball(float(given), d)
-    if not isinstance(given, tuple | list | np.ndarray) or len(given) != 2:
+    if len(given) != 2:
         raise InputError("bounds must be a number, or a pair (low, high) of numbers or arrays")
     ends = [as_floats(end, f"bounds[{i}]") for i, end in enumerate(given)]
     for i, end in enumerate(ends):
