@@ -2,5 +2,6 @@
 
 from __future__ import annotations
 
+from fedcore.estimators.factorization import FederatedFactorization as FederatedFactorization
 from fedcore.estimators.manners import NotFittedError as NotFittedError
 from fedcore.estimators.pca import FederatedPCA as FederatedPCA

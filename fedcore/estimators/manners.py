@@ -9,12 +9,14 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
 from fedcore.errors import InputError
+from fedcore.estimators import inputs
 
 
 class NotFittedError(InputError, AttributeError):
@@ -83,6 +85,13 @@ class Estimator:
             message = f"this {type(self).__name__} is not fitted yet: call fit first"
             raise _not_fitted()(message)
 
+    def _keep_names(self, names: np.ndarray | None) -> None:
+        """Keep the clients' column names, or forget those of an earlier fit."""
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
     def get_metadata_routing(self) -> Any:
         """Return which arguments scikit-learn may pass on to `fit`, for its metadata routing."""
         from sklearn.utils.metadata_routing import MetadataRequest
@@ -113,7 +122,7 @@ class Estimator:
         return self
 
 
-class Transformer(Estimator):
+class Transformer(Estimator, ABC):
     """An estimator with `transform`: containers of its output, and the names of its columns."""
 
     components_: np.ndarray
@@ -126,6 +135,32 @@ class Transformer(Estimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags = TransformerTags(preserves_dtype=["float64", "float32"])
         return tags
+
+    def fit_transform(self, clients: Any, y: None = None, *, groups: Any = None) -> Any:
+        """Fit, and transform: one matrix to its scores, several clients to a list of theirs.
+
+        Parameters
+        ----------
+        clients, y, groups
+            See `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components), or a list of one for every client
+        """
+        given = inputs.given(clients, groups)
+        self._fit(given)
+        if given.rows is not None:
+            return self.transform(clients)
+        scores = [self.transform(matrix) for matrix in given.matrices]
+        return scores if len(scores) > 1 or isinstance(clients, Sequence) else scores[0]
+
+    @abstractmethod
+    def _fit(self, given: inputs.Given) -> None: ...
+
+    @abstractmethod
+    def transform(self, x: Any) -> Any:
+        """Return the scores of samples."""
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose what `transform` returns.

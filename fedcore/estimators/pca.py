@@ -215,25 +215,6 @@ class FederatedPCA(Transformer):
         self._fit(inputs.given(clients, groups))
         return self
 
-    def fit_transform(self, clients: Any, y: None = None, *, groups: Any = None) -> Any:
-        """Fit, and return the scores: of one matrix its own, of several clients a list of theirs.
-
-        Parameters
-        ----------
-        clients, y, groups
-            See `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components_), or a list of one for every client
-        """
-        given = inputs.given(clients, groups)
-        self._fit(given)
-        if len(given.matrices) == 1 or given.rows is not None:
-            whole = clients if given.rows is not None else given.matrices[0]
-            return self.transform(whole)
-        return [self.transform(matrix) for matrix in given.matrices]
-
     def transform(self, x: Any) -> Any:
         """Return the scores ``((x - mean_) / scale_) @ components_.T``, without communication.
 
@@ -362,7 +343,4 @@ class FederatedPCA(Transformer):
         self.converged_, self.n_iter_ = found.converged, int(found.history["iteration"][-1])
         self.history_: dict[str, np.ndarray] = found.history
         self.ledger_: Ledger = found.ledger
-        if names is not None:
-            self.feature_names_in_ = names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._keep_names(names)
