@@ -1,7 +1,7 @@
 """Federated subspace, factorisation and representation algorithms under one ledger.
 
-Public names: `run`, `Result`, `FederatedPCA`, `FederatedFactorization`, `Federation`, `History`, and
-the errors of `fedcore.errors`. They are imported on first use, so that ``import fedcore`` costs
+Public names: `run`, `Result`, `FederatedPCA`, `FederatedFactorization`, `Federation`, `History`,
+and the errors of `fedcore.errors`. They are imported on first use, so that ``import fedcore`` costs
 nothing.
 
 What lies where, from top to bottom; a module imports from the lines below its own only:
@@ -11,7 +11,7 @@ What lies where, from top to bottom; a module imports from the lines below its o
 ``reports``
     from histories to tables, figures and verdicts; ``reports.papers`` has the papers' mathematics
 ``experiments``, ``estimators``
-    from configuration files to histories: the plan, problems, cells, jobs; estimators like scikit-learn's
+    from configuration files to histories: the plan, problems, cells, jobs; estimators
 ``audits``
     what a server learns, by attacks
 ``api``, ``history``
@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
     from fedcore.errors import ConvergenceWarning, FedcoreError
     from fedcore.estimators import FederatedFactorization, FederatedPCA
     from fedcore.federation.federation import Federation
-    from fedcore.history import History
+    from fedcore.reports.shown import History
 
 __version__ = "0.1.0"
 
@@ -55,7 +55,7 @@ _PUBLIC = {
     "FederatedPCA": "fedcore.estimators",
     "FederatedFactorization": "fedcore.estimators",
     "Federation": "fedcore.federation.federation",
-    "History": "fedcore.history",
+    "History": "fedcore.reports.shown",
     "FedcoreError": "fedcore.errors",
     "ConvergenceWarning": "fedcore.errors",
 }

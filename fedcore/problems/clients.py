@@ -53,7 +53,8 @@ class Clients(Sequence[Any]):
         The matrices, or a function that returns them, called at most once, on the first access to
         a matrix. Clients of equal size may be one array of shape (n_clients, m, d).
     shapes, dtypes : sequence of (int, int), sequence of numpy.dtype, optional
-        Shapes and precisions of the matrices, required with a function.
+        Shapes and precisions of the matrices, required with a function. A sequence that comes with
+        them, such as `fedcore.files.mapping.Mapped`, is read matrix by matrix when used.
     gram : ndarray of shape (d, d), optional
         ``Σ SᵢᵀSᵢ``. With it, methods that need only sums of products do not read the matrices.
     labels : sequence of ndarray of shape (n_i,), optional
@@ -86,10 +87,11 @@ class Clients(Sequence[Any]):
     ) -> None:
         self._read = matrices if callable(matrices) else None
         self._stack: np.ndarray | None = matrices if isinstance(matrices, np.ndarray) else None
-        self._matrices = [] if callable(matrices) else list(matrices)
+        here = shapes is None  # else nothing is read here
+        self._matrices = [] if callable(matrices) else list(matrices) if here else matrices
         self.shapes = [m.shape for m in self._matrices] if shapes is None else list(shapes)
         self.dtypes = [m.dtype for m in self._matrices] if dtypes is None else list(dtypes)
-        self.sparse = bool(self._matrices) and isinstance(self._matrices[0], SparseRows)
+        self.sparse = here and len(self) > 0 and isinstance(self._matrices[0], SparseRows)
         self.gram = gram
         self.kept = SimpleNamespace()
         self.kept_of = [SimpleNamespace() for _ in self.shapes]
@@ -104,7 +106,7 @@ class Clients(Sequence[Any]):
     @overload
     def __getitem__(self, i: slice) -> list[Any]: ...
     def __getitem__(self, i: int | slice) -> Any:
-        """Return matrix `i`; the first call reads all matrices."""
+        """Return matrix `i`; the first call reads all matrices that a function returns."""
         if self._read is not None:
             self._matrices, self._read = list(self._read()), None
         return self._matrices[i]
@@ -201,36 +203,35 @@ def check_clients(clients: Sequence[Any]) -> list[Any]:
     clients = client_list(clients)
     checked: list[Any] = []
     for i, client in enumerate(clients):
-        _require_present(client, f"client {i}")
-        if hasattr(client, "toarray") or isinstance(client, SparseRows):
-            checked.append(sparse.checked(client, f"client {i}"))
-            _require_same_form(checked)
-            continue
-        try:
-            data = np.asarray(client)
-        except ValueError as error:
-            raise InputError(f"client {i} is not a matrix: {error}") from error
-        if data.ndim != 2:
-            raise InputError(
-                f"client {i}: expected a 2-D (samples, features) array, got {data.ndim}-D"
-            )
-        if data.shape[0] == 0 or data.shape[1] == 0:
-            raise InputError(
-                f"client {i} is empty (shape {data.shape}); drop it or give it samples"
-            )
-        if data.dtype.kind not in "biuf":
-            raise InputError(f"client {i}: {_not_numeric(client, data)}")
-        if data.dtype != np.float32:
-            data = data.astype(np.float64, copy=False)
-        if not np.isfinite(data).all():
-            row, column = np.argwhere(~np.isfinite(data))[0]
-            raise InputError(f"client {i} has {data[row, column]} at row {row}, feature {column}")
-        checked.append(np.ascontiguousarray(data))
+        checked.append(check_client(client, i))
         _require_same_form(checked)
     if not checked:
         raise InputError("a federation needs at least one client")
     feature_names(clients)
     return checked
+
+
+def check_client(client: Any, i: int) -> Any:
+    """Check the matrix of client `i` as `check_clients` does, without the others."""
+    _require_present(client, f"client {i}")
+    if hasattr(client, "toarray") or isinstance(client, SparseRows):
+        return sparse.checked(client, f"client {i}")
+    try:
+        data = np.asarray(client)
+    except ValueError as error:
+        raise InputError(f"client {i} is not a matrix: {error}") from error
+    if data.ndim != 2:
+        raise InputError(f"client {i}: expected a 2-D (samples, features) array, got {data.ndim}-D")
+    if data.shape[0] == 0 or data.shape[1] == 0:
+        raise InputError(f"client {i} is empty (shape {data.shape}); drop it or give it samples")
+    if data.dtype.kind not in "biuf":
+        raise InputError(f"client {i}: {_not_numeric(client, data)}")
+    if data.dtype != np.float32:
+        data = data.astype(np.float64, copy=False)
+    if not np.isfinite(data).all():
+        row, column = np.argwhere(~np.isfinite(data))[0]
+        raise InputError(f"client {i} has {data[row, column]} at row {row}, feature {column}")
+    return np.ascontiguousarray(data)
 
 
 def client_list(clients: Any) -> Sequence[Any]:
@@ -269,8 +270,13 @@ def _require_same_form(checked: Sequence[Any]) -> None:
             f"client {i} is {forms[0]} and client 0 is {forms[1]}: make all sparse, by "
             "scipy.sparse.csr_array, or all dense, by .toarray()"
         )
-    if last.shape[1] != first.shape[1]:
-        raise InputError(f"client {i} has {last.shape[1]} features, client 0 has {first.shape[1]}")
+    require_width(last, i, first.shape[1])
+
+
+def require_width(matrix: Any, i: int, n_features: int) -> None:
+    """Require that client `i` has as many features as client 0."""
+    if matrix.shape[1] != n_features:
+        raise InputError(f"client {i} has {matrix.shape[1]} features, client 0 has {n_features}")
 
 
 def _require_present(client: Any, who: str) -> None:

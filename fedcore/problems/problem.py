@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -28,6 +28,20 @@ class Reference(NamedTuple):
 
     singular_values: np.ndarray  # (min(n, d),), descending
     right_vectors: np.ndarray  # (d, min(n, d))
+
+
+def reference_of(blocks: Iterable[np.ndarray]) -> Reference:
+    """Return the SVD of the vertical stack of blocks of rows, in double precision, one by one."""
+    factor = triangular_factor(blocks)
+    _, sigma, right_t = scipy.linalg.svd(factor, full_matrices=False, check_finite=False)
+    return Reference(sigma, np.ascontiguousarray(right_t.T))
+
+
+def add_to(digest: Any, matrix: np.ndarray | SparseRows) -> None:
+    """Add the shape and the bytes of a matrix to a digest of `hashlib`."""
+    digest.update(str((matrix.shape, matrix.dtype.str)).encode())
+    for part in matrix.parts if isinstance(matrix, SparseRows) else [matrix]:
+        digest.update(part.data)
 
 
 class Problem:
@@ -84,9 +98,7 @@ class Problem:
                 f"{self.n_samples} samples would take minutes, and this measure needs all: record "
                 "objective or subspace_distance, or give dense matrices, by .toarray()"
             )
-        factor = triangular_factor(_dense_blocks(self.clients))
-        _, sigma, right_t = scipy.linalg.svd(factor, full_matrices=False, check_finite=False)
-        return Reference(sigma, np.ascontiguousarray(right_t.T))
+        return reference_of(_dense_blocks(self.clients))
 
     @cached_property
     def checksum(self) -> str:
@@ -94,10 +106,7 @@ class Problem:
         digest = hashlib.sha256()
         for samples in [self.clients] if self.held_out is None else [self.clients, self.held_out]:
             for matrix in [*samples, *([] if samples.labels is None else samples.labels)]:
-                digest.update(str((matrix.shape, matrix.dtype.str)).encode())
-                parts = matrix.parts if isinstance(matrix, SparseRows) else [matrix]
-                for part in parts:
-                    digest.update(part.data)
+                add_to(digest, matrix)
         return digest.hexdigest()
 
     @property

@@ -74,6 +74,20 @@ class Found:
         return self.output["V"] if "V" in self.output else self.output["basis"]
 
     @cached_property
+    def arrays(self) -> list[bytes]:
+        """Every array that it returned, those of single clients included."""
+        parts = [
+            (name, part)
+            for name, value in sorted(self.output.items())
+            for part in (value if isinstance(value, list | tuple) else [value])
+        ]
+        return [
+            f"{name} {part.dtype} {part.shape}".encode() + part.tobytes()
+            for name, part in parts
+            if isinstance(part, np.ndarray)
+        ]
+
+    @cached_property
     def content(self) -> bytes:
         """The file of the history, with the final arrays."""
         with tempfile.TemporaryDirectory() as folder:
