@@ -1,7 +1,8 @@
 """Federated subspace, factorisation and representation algorithms under one ledger.
 
-Public names: `run`, `Result`, `FederatedPCA`, `Federation`, `History`, and the errors of
-`fedcore.errors`. They are imported on first use, so that ``import fedcore`` costs nothing.
+Public names: `run`, `Result`, `FederatedPCA`, `FederatedFactorization`, `Federation`, `History`,
+and the errors of `fedcore.errors`. They are imported on first use, so that ``import fedcore`` costs
+nothing.
 
 What lies where, from top to bottom; a module imports from the lines below its own only:
 
@@ -10,7 +11,7 @@ What lies where, from top to bottom; a module imports from the lines below its o
 ``reports``
     from histories to tables, figures and verdicts; ``reports.papers`` has the papers' mathematics
 ``experiments``, ``estimators``
-    from configuration files to histories: the plan, problems, cells, jobs; PCA as an estimator
+    from configuration files to histories: the plan, problems, cells, jobs; estimators
 ``audits``
     what a server learns, by attacks
 ``api``, ``history``
@@ -42,7 +43,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
     from fedcore.api import Result, run
     from fedcore.errors import ConvergenceWarning, FedcoreError
-    from fedcore.estimators import FederatedPCA
+    from fedcore.estimators import FederatedFactorization, FederatedPCA
     from fedcore.federation.federation import Federation
     from fedcore.reports.shown import History
 
@@ -52,6 +53,7 @@ _PUBLIC = {
     "run": "fedcore.api",
     "Result": "fedcore.api",
     "FederatedPCA": "fedcore.estimators",
+    "FederatedFactorization": "fedcore.estimators",
     "Federation": "fedcore.federation.federation",
     "History": "fedcore.reports.shown",
     "FedcoreError": "fedcore.errors",
@@ -61,6 +63,7 @@ _PUBLIC = {
 __all__ = [
     "ConvergenceWarning",
     "FedcoreError",
+    "FederatedFactorization",
     "FederatedPCA",
     "Federation",
     "History",
