@@ -136,9 +136,9 @@ $(READY): $(PY) pyproject.toml requirements.lock
 
 lock: ## regenerate requirements.lock with its versions; LOCK_ARGS=--upgrade takes the newest
 	@$(UV) --version >/dev/null 2>&1 || { echo "make lock needs uv (pipx install uv)" >&2; exit 1; }
-	$(UV) pip compile pyproject.toml --extra workflow --extra dev --universal --python-version 3.11 \
+	$(UV) pip compile pyproject.toml --extra workflow --extra dev --extra docs --universal --python-version 3.11 \
 	  --fork-strategy fewest --generate-hashes --no-header --quiet $(LOCK_ARGS) --output-file requirements.lock
-	@{ echo "# fedcore[workflow,dev] for Python 3.11 and later. Written by \`make lock\`; not to be edited."; \
+	@{ echo "# fedcore[workflow,dev,docs] for Python 3.11 and later. Written by \`make lock\`; not to be edited."; \
 	   cat requirements.lock; } > requirements.lock.tmp && mv requirements.lock.tmp requirements.lock
 
 clean: ## remove caches and results/quick; data and other results stay
