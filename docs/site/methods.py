@@ -34,11 +34,7 @@ def first_choices(results: Rows, ranks: Rows) -> Rows:
         for key, rows in groups(chosen(ranks, budget=budget), "privacy"):
             mean = {k["method"]: np.mean([r["rank"] for r in m]) for k, m in groups(rows, "method")}
             order = sorted(mean, key=lambda name: (mean[name], name))[:PLACES]
-            row: dict[str, Any] = {
-                "guarantee": key["privacy"],
-                "rounds": budget,
-                "of methods": len(mean),
-            }
+            row: dict[str, Any] = {"guarantee": key["privacy"], "rounds": budget}
             for place, name in enumerate([*order, None][:PLACES]):
                 mine = [] if name is None else chosen(results, method=name, privacy=key["privacy"])
                 row |= {
