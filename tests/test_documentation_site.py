@@ -71,9 +71,14 @@ class Links(HTMLParser):
         self.silent += tag == "img" and not found.get("alt")
 
 
+def pages_of(folder: Path) -> list[Path]:
+    """All pages of the site; the theme's own files are none."""
+    return sorted(path for path in folder.rglob("*.html") if "_static" not in path.parts)
+
+
 def dead(folder: Path) -> list[str]:
     """Links that lead to no file of the site, or to no place in it."""
-    pages = {path.resolve(): Links(path) for path in folder.rglob("*.html")}
+    pages = {path.resolve(): Links(path) for path in pages_of(folder)}
     found = []
     for path, page in pages.items():
         for link in page.links:
@@ -89,7 +94,7 @@ def dead(folder: Path) -> list[str]:
 
 def test_no_link_is_dead_and_nothing_needs_a_network(site):
     assert dead(site) == []
-    for path in site.rglob("*.html"):
+    for path in pages_of(site):
         page = Links(path)
         assert not [link for link in page.loaded if re.match(r"(https?:)?//", link)], path
         assert page.silent == 0, f"{path} has a picture without words"

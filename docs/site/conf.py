@@ -27,6 +27,7 @@ suppress_warnings: list[str] = []
 # In docstrings, `name` is code, and a link where it names something that the site documents.
 default_role = "py:obj"
 autodoc_member_order = "bysource"
+toc_object_entries = False  # the headings are the names already
 autodoc_typehints = "none"  # numpydoc's sections say types with shapes
 autosummary_generate = False  # numpydoc loads it and no page uses it
 autodoc_default_options = {"members": True, "show-inheritance": False}

@@ -19,7 +19,14 @@ ROW = re.compile(r"^\| `(fedcore[\w.]*)` \| (.*) \|$", re.M)
 def public() -> str:
     """Return the names that ``import fedcore`` gives, functions and classes first."""
     shown = [name for name in fedcore.__all__ if not name.startswith("_")]
-    return "\n\n".join(f"## `{name}`\n\n{_documented('fedcore', name)}" for name in shown)
+    return "\n\n".join(
+        f"## `{name}`\n\n{_place(name)}\n\n{_documented('fedcore', name)}" for name in shown
+    )
+
+
+def _place(name: str) -> str:
+    """Return a place with the name in the module of its code, to which pages of code lead back."""
+    return f'<span id="{getattr(fedcore, name).__module__}.{name}"></span>'
 
 
 def developers() -> str:

@@ -40,7 +40,6 @@ def first_choices(results: Rows, ranks: Rows) -> Rows:
                 row |= {
                     ("take", "or")[place]: _linked(name, mine),
                     "median error" + " " * place: _median(mine, f"error_{budget}"),
-                    "mean rank" + " " * place: _short(mean.get(name)),
                 }
             found.append(row)
     return sorted(found, key=lambda row: (row["guarantee"] != PLAIN, row["guarantee"]))
