@@ -1,4 +1,4 @@
-"""The documentation site: it builds without a warning, leads nowhere dead, and is searched offline."""
+"""The documentation site: it builds without a warning, has no dead link, is searched offline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Sphinx reads in place of a page's text: included files, made tables, links that lead somewhere.
+"""What Sphinx reads in place of a page's text: included files, made tables, live links.
 
 Pages of the repository link to files as they lie in it. On the site, a link to a page that the site
 has goes to that page, a link to any other file offers the file, and a link to a folder is its text
@@ -128,7 +128,9 @@ def read(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = expanded(source[0], page)
 
 
-def escaped(app: Sphinx, what: str, name: str, it: object, options: object, lines: list[str]) -> None:
+def escaped(
+    app: Sphinx, what: str, name: str, it: object, options: object, lines: list[str]
+) -> None:
     """Escape the bars of absolute values in a docstring, which Sphinx takes for substitutions."""
     for number, line in enumerate(lines):
         parts = re.split(r"(``.*?``)", line)

@@ -55,7 +55,8 @@ def _algorithm(name: str) -> str:
     algorithm = get(name)
     defaults = {k: f"default {v:g}" for k, v in with_tolerance(algorithm, {}).items()}
     rows = [
-        f"| `{p.name}` | {_cell(p.sentence)} | {_cell(p.kind)} | {defaults.get(p.name, p.default)} |"
+        f"| `{p.name}` | {_cell(p.sentence)} | {_cell(p.kind)} | "
+        f"{defaults.get(p.name, p.default)} |"
         for p in describe(algorithm.module.Params)
     ]
     table = ["| parameter | meaning | range | default |", "| :-- | :-- | :-- | :-- |", *rows]

@@ -1,7 +1,6 @@
 """Federated PCA of CSV files, one hospital a file, and a plot of all patients' scores.
 
-    python hospital_pca.py north.csv south.csv west.csv
-    python hospital_pca.py north.csv south.csv west.csv --epsilon 1
+Once without noise, and with ``--epsilon 1`` under differential privacy.
 """
 
 import argparse
