@@ -25,7 +25,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
 # A bar in the place of Snakemake's thousands of lines, which are in .snakemake/log/. QUIET= shows all.
 QUIET ?= $(if $(filter -n --dry-run --dryrun,$(SNAKEMAKE_ARGS)),,--quiet all)
 
-.PHONY: help docs env deep cluster quickstart reproduce test test-kernels test-cluster lint bench arena report verdicts restore architecture lock clean distclean
+.PHONY: help docs env deep cluster quickstart reproduce test test-kernels test-cluster lint bench arena report verdicts restore faults architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -83,6 +83,9 @@ docs: $(READY) ## this documentation as pages in build/docs, without a network; 
 
 restore: $(READY) ## put the kept histories of docs/histories/ into results/, not to run them again
 	$(IN_ENV) python docs/kept_histories.py restore --cores $(CORES)
+
+faults: $(READY) ## inject every fault again, and write docs/faults.md
+	$(IN_ENV) $(ONE_THREAD) python docs/faults.py -n $(CORES) $(PYTEST_ARGS)
 
 architecture: $(READY) ## regenerate docs/architecture.md from the imports
 	$(IN_ENV) python docs/architecture.py
@@ -142,7 +145,7 @@ lock: ## regenerate requirements.lock with its versions; LOCK_ARGS=--upgrade tak
 	@$(UV) --version >/dev/null 2>&1 || { echo "make lock needs uv (pipx install uv)" >&2; exit 1; }
 	$(UV) pip compile pyproject.toml --extra workflow --extra dev --extra docs --universal --python-version 3.11 \
 	  --fork-strategy fewest --generate-hashes --no-header --quiet $(LOCK_ARGS) --output-file requirements.lock
-	@{ echo "# fedcore[workflow,dev,docs] for Python 3.11 and later. Written by \`make lock\`; not to be edited."; \
+	@{ echo "# fedcore-repro[workflow,dev,docs] for Python 3.11 and later. Written by \`make lock\`; not to be edited."; \
 	   cat requirements.lock; } > requirements.lock.tmp && mv requirements.lock.tmp requirements.lock
 
 clean: ## remove caches and results/quick; data and other results stay

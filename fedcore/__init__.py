@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
     from fedcore.errors import ConvergenceWarning, FedcoreError
     from fedcore.estimators import FederatedPCA
     from fedcore.federation.federation import Federation
-    from fedcore.history import History
+    from fedcore.reports.shown import History
 
 __version__ = "0.1.0"
 
@@ -53,7 +53,7 @@ _PUBLIC = {
     "Result": "fedcore.api",
     "FederatedPCA": "fedcore.estimators",
     "Federation": "fedcore.federation.federation",
-    "History": "fedcore.history",
+    "History": "fedcore.reports.shown",
     "FedcoreError": "fedcore.errors",
     "ConvergenceWarning": "fedcore.errors",
 }

@@ -15,7 +15,9 @@ point group ``fedcore.algorithms``. A module holds
 - ``COLUMNS``, if it counts anything: name -> (units, description); and ``RELEASED``, the names of
   the columns that a private run releases (the others are exact functions of the data);
 - ``LABELLED = True``, if it learns from labels: its steps get
-  `fedcore.problems.clients.Labelled` data.
+  `fedcore.problems.clients.Labelled` data;
+- ``SPARSE = True``, if its steps also work on sparse clients, `fedcore.sparse.SparseRows`: they
+  multiply by the data and by their transpose, and ask for their size, and nothing else.
 
 `run` calls ``record(iteration, **iterate)`` for every new iterate: with iteration 0 before the
 first round, then in ``for k in record.rounds(most):``, a loop that ends with the run. Its arguments
@@ -100,6 +102,11 @@ class Algorithm:
     def labelled(self) -> bool:
         """Whether it learns from labels."""
         return getattr(self.module, "LABELLED", self.task.labelled)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether it takes sparse clients."""
+        return getattr(self.module, "SPARSE", False)
 
     @property
     def run(self) -> Callable[..., dict[str, Any]]:

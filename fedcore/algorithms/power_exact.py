@@ -24,8 +24,9 @@ from fedcore.iterates import ExactFactors
 from fedcore.linalg import range_basis
 
 PAPER = "factorization"
+SPARSE = True
 
-__all__ = ["COLUMNS", "PAPER", "Params", "communication", "run"]
+__all__ = ["COLUMNS", "PAPER", "SPARSE", "Params", "communication", "run"]
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:

@@ -33,6 +33,7 @@ from fedcore.linalg import orth, range_basis
 from fedcore.validation import CountOrZero
 
 PAPER = "factorization"
+SPARSE = True
 
 
 @dataclass(frozen=True)

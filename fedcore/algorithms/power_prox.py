@@ -27,6 +27,7 @@ from fedcore.iterates import ExplicitFactors
 from fedcore.validation import NonNegative, one_of
 
 PAPER = "factorization"
+SPARSE = True
 
 
 def shrink(U: np.ndarray, threshold: float) -> np.ndarray:

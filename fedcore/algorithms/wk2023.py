@@ -29,6 +29,7 @@ from fedcore.parts.params import Parameters
 from fedcore.validation import CountOrZero, Positive
 
 PAPER = "factorization"
+SPARSE = True
 
 
 @dataclass(frozen=True)

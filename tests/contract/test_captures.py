@@ -1,4 +1,4 @@
-"""No client step reads a server array that was not sent as its message."""
+"""The search for arrays that a client step reads and that were not sent to it finds them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.test_algorithms import LABELLED, every_setting, run, starting_basis, takes_a_start
 
 import fedcore
 from fedcore import algorithms
@@ -24,25 +23,8 @@ def captured() -> Iterator[dict[str, Any]]:
         yield found
 
 
-@every_setting
-def test_no_step_holds_an_array_that_never_crossed(name, setting, clients, captured, monkeypatch):
-    module = algorithms.get(name).module
-    real = module.run
-
-    def with_params(federation: Any, params: Any, rng: Any, record: Any) -> Any:
-        captured["params"] = params
-        return real(federation, params, rng, record)
-
-    monkeypatch.setattr(module, "run", with_params)
-    start = starting_basis(clients[0].shape[1])
-    for options in ({}, {"start": start})[: 1 + takes_a_start(setting)]:
-        run(name, clients, measure=[], **options, **setting)
-        assert captured["places"] == set()
-    assert captured["params"] is not None
-
-
 def test_no_step_of_the_estimator_does(clients, captured):
-    assert "power_exact" not in LABELLED
+    assert not algorithms.get("power_exact").labelled
     fedcore.FederatedPCA(n_components=2, algorithm="power_exact").fit(clients)
     assert captured["steps"] > 1 and captured["places"] == set()
 
@@ -107,7 +89,7 @@ def test_planted_arrays_are_found(step, place):
 
 
 def test_planted_tensors_are_found():
-    torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+    torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
     for planted in (torch.eye(2), torch.Generator()):
         assert captured_arrays(closing_over(planted)) == ["step.closure.inner.closure.held"]
 

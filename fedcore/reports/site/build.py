@@ -7,12 +7,12 @@ import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import resources
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from fedcore import __version__
 from fedcore.errors import DataError
 from fedcore.reports.site import curves, model, notebooks
 from fedcore.reports.verdicts import CHECKS, VERDICTS
@@ -82,7 +82,7 @@ def write(results: Path, folder: Path, *, claims: Path, command: str, surrogates
         common = {
             "papers": found,
             "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            "version": version("fedcore"),
+            "version": __version__,
             "surrogates": surrogates,
             "command": command,
             "results": results.as_posix(),
