@@ -45,7 +45,9 @@ FULL = {
 
 @ROOT_ONLY
 @pytest.mark.slow
-@pytest.mark.fault("disk", "a full disk", told="no space is left on the disk (…): make room…")
+@pytest.mark.fault(
+    "disk", "a full disk", told="no space is left on the disk (…make room, and run again"
+)
 @pytest.mark.parametrize("place", FULL)
 def test_a_full_disk(first_run, fresh, place):
     name, size = FULL[place]

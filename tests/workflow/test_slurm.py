@@ -167,7 +167,7 @@ def test_killed_and_resumed_is_the_local_run(node, fresh, local):
 @pytest.mark.fault(
     "cluster",
     "SLURM: a job of a killed run that nobody could cancel",
-    told="…, which was killed, and a later run has begun",
+    told="… which was killed, and a later run has begun",
 )
 def test_a_job_of_a_killed_run_does_nothing_after_the_next(node, fresh):
     """Even one that nobody could cancel: here its script is submitted once more, by hand."""
