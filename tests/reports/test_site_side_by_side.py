@@ -42,10 +42,10 @@ def test_an_error_arrives_as_it_was_raised(pages, paper):
     def damaged():
         raise DataError("the history is damaged")
 
-    with pytest.raises(DataError, match="^the history is damaged$"):
+    with pytest.raises(DataError, match=r"^the history is damaged$"):
         pages(2, paper, damaged)
 
 
 def test_a_process_that_dies_is_an_error(pages):
-    with pytest.raises(RuntimeError, match="^a process that writes pages ended with 3$"):
+    with pytest.raises(RuntimeError, match=r"^a process that writes pages ended with 3$"):
         pages(2, "p3", lambda: os._exit(3))
