@@ -42,9 +42,10 @@ quickstart: $(READY) ## every experiment at small size, on stand-in data, withou
 reproduce: $(READY) ## every experiment of the five papers at the papers' size
 	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) $(SNAKEMAKE_ARGS)
 
-test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the numerical ones twice
+test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the numerical ones twice, the contract over bytes
 	$(IN_ENV) $(ONE_THREAD) pytest -n $(CORES) $(PYTEST_ARGS)
 	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py other -n $(CORES) $(PYTEST_ARGS)
+	$(IN_ENV) $(ONE_THREAD) pytest tests/contract --transport wire -n $(CORES) $(PYTEST_ARGS)
 
 test-kernels: $(READY) ## the numerical tests under every OpenBLAS kernel of this machine
 	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py all -n $(CORES) $(PYTEST_ARGS)

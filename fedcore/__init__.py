@@ -23,11 +23,12 @@ What lies where, from top to bottom; a module imports from the lines below its o
 ``parts``, ``recorder``
     what several methods share; what is recorded of a run
 ``federation``
-    the protocol, the ledger, and ways to execute the clients' steps
+    the protocol, the ledger, the clients' sides, and engines that carry orders to them
 ``privacy``, ``metrics``, ``generators``, ``datasets``, ``tasks``
     what a release costs; measures; synthetic models; real data; what a method can learn
-``problems``, ``iterates``, ``plugins``, ``config``
-    clients' samples and the exact answer; what an algorithm shows; registries; YAML and its schemas
+``problems``, ``iterates``, ``plugins``, ``config``, ``steps``
+    clients' samples and the exact answer; what an algorithm shows; registries; YAML and its
+    schemas; client steps and values as bytes
 ``linalg``, ``seeds``, ``files``, then ``validation``, then ``errors``
     matrices; every random stream; whole and checked files; parameters; sentences
 

@@ -49,7 +49,7 @@ def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     name = request.config.getoption("--transport", default="in-process")
     if name != "in-process":
         if request.node.get_closest_marker("in_process"):
-            pytest.skip("about optimisations of the transport in one process")
+            pytest.skip("about what only a transport in one process does")
         monkeypatch.setattr(Federation, "engine", ENGINES[name])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import partial, wraps
 from types import SimpleNamespace
 from typing import Any
 
@@ -140,6 +140,7 @@ def test_a_planted_number_of_the_data_is_found(monkeypatch):
         reads_no_number_of_the_data(Subject(algorithms.get("wk2023"), case_of("wk2023")))
 
 
+@pytest.mark.in_process
 def test_arrays_of_a_look_from_outside_are_found(clients, captured):
     federation, V = Federation(clients), np.eye(9)[:, :2]
     federation.observe(lambda data, state, message: data @ V)
@@ -148,6 +149,7 @@ def test_arrays_of_a_look_from_outside_are_found(clients, captured):
     assert captured["steps"] == 2 and captured["places"] == {"step.closure.V"}
 
 
+@pytest.mark.in_process
 def test_a_planted_algorithm_is_caught_on_the_road_that_the_suite_watches(clients, captured):
     """V is broadcast, but the step reads it from its closure."""
     federation = Federation(clients)
