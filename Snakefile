@@ -10,8 +10,7 @@ from snakemake.utils import min_version
 min_version("9.20")
 
 
-# Made by `apptainer build fedcore.sif fedcore.def`; used with `--sdm apptainer` alone.
-container: "fedcore.sif"
+container: "fedcore.sif"  # from fedcore.def; used with --sdm apptainer alone
 
 
 include: "workflow/rules/common.smk"

@@ -115,8 +115,8 @@ def page(lines: list[Row]) -> str:
     total = f"{len(lines)} faults, injected {injected} times: {lost} lost."
     if untried := sum(row.untried for row in lines):
         total += (
-            f" {untried} more were not tried where this page was written, for want of what they "
-            "need (SLURM, PyTorch, or the rights of root)."
+            f" {untried} more were not tried when this page was written: they need SLURM (`make "
+            "test-cluster`), PyTorch or root, or were left out of that run."
         )
     text = TEXT.format(total=total)
     for kind, title in KINDS.items():

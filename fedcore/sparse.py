@@ -173,6 +173,19 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         values, others, missing = self._groups()
         return float(min(values.min(initial=np.inf), others[missing > 0].min(initial=np.inf)))
 
+    def squares_of_columns(self) -> np.ndarray:
+        """Return the sums of the squares of all columns, in double precision, shape (d,)."""
+        values, others, missing = self._groups()
+        squares = np.square(values, dtype=np.float64)
+        return np.bincount(self.matrix.indices, squares, self.shape[1]) + missing * others**2
+
+    def over(self, scales: np.ndarray) -> SparseRows:
+        """Return the rows with every column divided by its scale, in the precision of the data."""
+        values = (self.matrix.data / scales[self.matrix.indices]).astype(self.dtype)
+        parts = values, self.matrix.indices, self.matrix.indptr
+        mean = None if self.mean is None else self.mean / scales
+        return SparseRows(scipy.sparse.csr_array(parts, shape=self.shape), mean)
+
     def squares(self) -> float:
         """Return the sum of the squares of all entries, in double precision."""
         values, others, missing = self._groups()

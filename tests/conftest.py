@@ -13,6 +13,9 @@ import hypothesis
 import numpy as np
 import pytest
 
+from fedcore.federation.federation import Federation
+from fedcore.federation.in_process import InProcess
+from fedcore.federation.wire import Wire
 from fedcore.problems.problem import Problem
 from fedcore.testing.samples import (
     FEATURES,
@@ -24,11 +27,30 @@ from fedcore.testing.samples import (
     uneven_clients,
 )
 
+ENGINES = {"in-process": InProcess, "wire": Wire}
+
 # Whether an example is quick enough depends on what else the machine does.
 hypothesis.settings.register_profile(
     "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("untimed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--transport", choices=ENGINES, default="in-process",
+        help="what carries orders to clients in every federation of the tests",
+    )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every federation use the engine that the command line names."""
+    name = request.config.getoption("--transport", default="in-process")
+    if name != "in-process":
+        if request.node.get_closest_marker("in_process"):
+            pytest.skip("about what only a transport in one process does")
+        monkeypatch.setattr(Federation, "engine", ENGINES[name])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -28,6 +28,10 @@ are
 - ``target=…``, the number of leading directions sought, if it is not the number of columns;
 - ``counts={column: number, …}``, if the module has COLUMNS.
 
+A client step reads its data, its state and its message. It may hold parameters and plain numbers of
+the server's own, such as a number of steps, but neither an array nor a number that was found in the
+clients' data: these are broadcast, and the client keeps or computes what it needs.
+
 A private method has a parameter ``epsilon``, None for no privacy. It first calls
 ``federation.protect(delta=…, neighbours=…)``, after which the ledger has an ε. Its client steps add
 noise by ``state.privacy``, and mark what they compute from releases by `derived` (see

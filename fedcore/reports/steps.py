@@ -38,7 +38,6 @@ def summary(to: str, papers: Iterable[str]) -> None:
     verdict_pages.combine(Path(to).with_suffix(""), to, papers)
 
 
-def site(to: str, *, claims: str, command: str, surrogates: bool) -> None:
-    """Write the site of a run, whose first page is `to`."""
-    results, folder = Path(to).parents[1], Path(to).parent
-    build.write(results, folder, claims=Path(claims), command=command, surrogates=surrogates)
+def site(to: str, *, claims: str, **options: Any) -> None:
+    """Write the site of a run, whose first page is `to`; `options` as `site.build.write`."""
+    build.write(Path(to).parents[1], Path(to).parent, claims=Path(claims), **options)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.problems.clients import Clients
 from fedcore.testing.asserting import (
     ROUNDING,
     check,
@@ -20,6 +21,7 @@ from fedcore.testing.asserting import (
     with_start,
 )
 from fedcore.testing.captures import steps_seen, watched
+from fedcore.testing.samples import RANK
 from fedcore.testing.subject import Found, Subject, shape_of
 
 
@@ -141,6 +143,35 @@ def reads_messages_only(subject: Subject) -> None:
                 f"a client step reads {places}, which was never sent: broadcast it, and read the "
                 "message",
             )
+
+
+@check
+def reads_no_number_of_the_data(subject: Subject) -> None:
+    """No client step holds a number that was found in the clients' data and not sent to it."""
+    given = subject.clients
+    needs = subject.case.needs(np.vstack(given[:]), RANK) if subject.subspace else {}
+    shorter = [c * np.linspace(0.5, 1.0, len(c), dtype=c.dtype)[:, None] for c in given]
+    other = Clients(shorter, labels=given.labels)
+    for setting, start in settings_and_starts(subject):
+        options = {**needs, **setting, **with_start(start)}
+        first, second = (_numbers_of(subject, clients, options) for clients in (given, other))
+        for (step, one), (same, two) in zip(first, second, strict=False):
+            if step != same:  # the runs part, as after an early end
+                break
+            places = ", ".join(place for place in one if one[place] != two.get(place))
+            with noted(setting):
+                require(
+                    not places,
+                    f"the client step {step} reads {places}, which depends on the clients' data "
+                    "and was never sent: broadcast it, and read the message",
+                )
+
+
+def _numbers_of(subject: Subject, clients: Clients, options: dict[str, Any]) -> list[Any]:
+    """Return names of steps and numbers that they hold, in the order of a run's exchanges."""
+    with watched() as seen, _params_known(subject.algorithm.module, seen):
+        subject.run(clients, measure=[], **options)
+    return seen["numbers"]
 
 
 @contextmanager

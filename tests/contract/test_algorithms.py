@@ -14,7 +14,7 @@ from contract.checks import checks_of, require, settings_of
 import fedcore
 from fedcore import algorithms
 from fedcore.errors import InputError
-from fedcore.federation.execution import ClientSide
+from fedcore.federation.in_process import InProcess
 from fedcore.parts.params import describe
 from fedcore.problems.clients import Clients
 from fedcore.tasks import TASKS
@@ -99,15 +99,16 @@ def test_an_algorithm_that_learns_from_labels_asks_for_them(name, clients):
 
 @labelled_settings
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.in_process
 def test_the_stacked_form_gives_what_the_plain_form_gives(
     name, setting, dtype, clients, monkeypatch
 ):
     """For clients of equal size."""
     alike = [part.astype(dtype) for part in np.split(np.vstack(clients), 8)]
     calls = []
-    real = ClientSide._run_stacked
+    real = InProcess._run_stacked
     monkeypatch.setattr(
-        ClientSide, "_run_stacked", lambda self, *a: calls.append(1) or real(self, *a)
+        InProcess, "_run_stacked", lambda self, *a: calls.append(1) or real(self, *a)
     )
     plain = run(name, alike, iterates="all", stack=False, **setting)
     assert not calls

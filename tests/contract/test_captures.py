@@ -9,11 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contract.cases import case_of
 
 import fedcore
 from fedcore import algorithms
 from fedcore.federation.federation import Federation
+from fedcore.tasks import TASKS
 from fedcore.testing.captures import captured_arrays, watched
+from fedcore.testing.protocol import reads_no_number_of_the_data
+from fedcore.testing.subject import Subject
 
 
 @pytest.fixture
@@ -108,6 +112,44 @@ def test_parameters_count_only_where_the_step_names_the_array():
     assert captured_arrays(sly, params) == ["params.start"]
 
 
+@pytest.mark.parametrize("name", algorithms.names())
+def test_no_step_holds_a_number_of_the_data(name):
+    if algorithms.get(name).task is not TASKS["subspace"]:
+        pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+    reads_no_number_of_the_data(Subject(algorithms.get(name), case_of(name)))
+
+
+def test_a_planted_number_of_the_data_is_found(monkeypatch):
+    """‖S‖₂ is known to the server, and never sent."""
+    module = algorithms.get("wk2023").module
+
+    def run(federation: Any, params: Any, rng: Any, record: Any) -> dict[str, Any]:
+        def squared_norm(data: Any, state: Any, message: Any) -> float:
+            return float(np.linalg.norm(data, 2) ** 2)
+
+        def scaled(data: Any, state: Any, message: Any) -> np.ndarray:
+            return data.T @ data / sigma
+
+        sigma = float(federation.sum(squared_norm))
+        V = np.linalg.qr(federation.sum(scaled)[:, : params.n_components])[0]
+        record(0, basis=V)
+        return {"basis": V}
+
+    monkeypatch.setattr(module, "run", run)
+    with pytest.raises(AssertionError, match=r"step scaled reads step\.closure\.sigma"):
+        reads_no_number_of_the_data(Subject(algorithms.get("wk2023"), case_of("wk2023")))
+
+
+@pytest.mark.in_process
+def test_arrays_of_a_look_from_outside_are_found(clients, captured):
+    federation, V = Federation(clients), np.eye(9)[:, :2]
+    federation.observe(lambda data, state, message: data @ V)
+    assert captured["places"] == {"step.closure.V"}
+    federation.observe(lambda data, state, V: data @ V, V)
+    assert captured["steps"] == 2 and captured["places"] == {"step.closure.V"}
+
+
+@pytest.mark.in_process
 def test_a_planted_algorithm_is_caught_on_the_road_that_the_suite_watches(clients, captured):
     """V is broadcast, but the step reads it from its closure."""
     federation = Federation(clients)

@@ -8,8 +8,9 @@ import pytest
 import scipy.sparse
 
 from fedcore.errors import InputError
-from fedcore.federation.execution import ClientSide, summed
+from fedcore.federation.execution import summed
 from fedcore.federation.federation import Federation, stacked
+from fedcore.federation.in_process import InProcess
 from fedcore.federation.ledger import Cost
 from fedcore.problems.clients import Clients, Labelled, check_clients
 
@@ -491,7 +492,7 @@ def test_what_cannot_be_stacked_runs_one_by_one(clients, messages, monkeypatch):
 
     federation = Federation(clients)
     federation.local(lambda data, state, message: setattr(state, "total", np.zeros(())))
-    monkeypatch.setattr(ClientSide, "_run_stacked", refuse)
+    monkeypatch.setattr(InProcess, "_run_stacked", refuse)
     for i in range(len(clients)):
         federation.broadcast(messages[i % len(messages)], to=[i])
     if len(messages) == 1:

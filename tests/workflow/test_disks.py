@@ -45,7 +45,9 @@ FULL = {
 
 @ROOT_ONLY
 @pytest.mark.slow
-@pytest.mark.fault("disk", "a full disk", told="no space is left on the disk (…): make room…")
+@pytest.mark.fault(
+    "disk", "a full disk", told="no space is left on the disk (…make room, and run again"
+)
 @pytest.mark.parametrize("place", FULL)
 def test_a_full_disk(first_run, fresh, place):
     name, size = FULL[place]
@@ -67,7 +69,7 @@ def test_a_full_disk(first_run, fresh, place):
 
 
 @ROOT_ONLY
-@pytest.mark.fault("disk", "results on a read-only disk", told="Read-only file system")
+@pytest.mark.fault("disk", "results on a read-only disk", told="Write-protected output files")
 def test_read_only_results(first_run, done):
     (done.root / TABLES[0]).unlink()
     shutil.move(done.root / "results", done.root / "kept")
@@ -76,7 +78,7 @@ def test_read_only_results(first_run, done):
         before = made(done)
         mount("-o", "remount,ro", done.root / "results")
         refused = done.snakemake(TABLES[0])
-        assert refused.status == 1 and "Read-only file system" in refused.text
+        assert refused.status == 1 and "Write-protected output files" in refused.text
         assert made(done) == before
         mount("-o", "remount,rw", done.root / "results")
         again = done.snakemake(TABLES[0])

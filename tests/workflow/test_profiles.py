@@ -90,7 +90,7 @@ def test_cells_that_took_seconds_share_a_job_with_others_on_their_problem(done):
 @pytest.mark.fault(
     "cluster",
     "a job of a killed run that a cluster starts after the next run",
-    told="…, which was killed, and a later run has begun",
+    told="… which was killed, and a later run has begun",
 )
 def test_a_late_job_of_a_killed_run_leaves_the_newer_result(done):
     """The process that a cluster starts for a job, with and without the mark of a later run."""

@@ -9,6 +9,8 @@ rule report:
     log:
         f"{RESULTS}/logs/report.log",
     localrule: workflow.remote_exec
+    # Papers are written side by side, as nothing else runs at the end of a run.
+    threads: 4
     params:
         claims="config/claims",
         surrogates=PLAN.config["surrogates"],
@@ -21,5 +23,6 @@ rule report:
             claims=params.claims,
             command=params.command,
             surrogates=params.surrogates,
+            processes=threads,
             log=log[0],
         )
