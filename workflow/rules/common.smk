@@ -1,5 +1,6 @@
 # The plan of the configuration and the paths of its files. This file has no rules.
 
+import contextlib
 import os
 import sys
 import time
@@ -24,6 +25,7 @@ from fedcore.experiments.job import remove_left_overs
 from fedcore.config.strict_yaml import read_yaml
 
 CONFIG = "config/config.yaml"
+STEPS = "fedcore.reports.steps"  # what jobs after the cells do
 
 
 def code_of_report(paper):
@@ -133,10 +135,23 @@ def say_what_it_takes(dag):
     planned = [CELLS[name] for name in cells if name in CELLS]
     if again := reasons.counted(planned, Path(RESULTS)):
         print(again, file=sys.stderr)
-    reasons.keep(planned, Path(RESULTS))
+    with contextlib.suppress(OSError):  # a full disk: the jobs say it
+        reasons.keep(planned, Path(RESULTS))
     found = expectation.expected(cells, Path(RESULTS, "benchmarks"), USUAL)
     if found.unknown < found.cells:
         print(expectation.sentence(found, workflow.cores or 1), file=sys.stderr)
+
+
+def prepare(dag):
+    """Say what the run takes, and set how its jobs start."""
+    say_what_it_takes(dag)
+    after = ("plan", "tables", "notebook", "verdicts", "summary", "report")
+    if any(job.rule.name.split("_")[0] in after for job in dag.needrun_jobs()):
+        forking.also_import(forking.REPORTS)
+    if workflow.local_exec:
+        # Of a limit on jobs a second, each round of the scheduler starts a timer for one more
+        # round: after n jobs there are n rounds a second, until the end.
+        workflow.scheduler.job_rate_limiter = None
 
 
 def follow_killed_run():
@@ -190,18 +205,28 @@ def last_of(wildcards):
     return own or USUAL.get(f"{cell.paper}/{cell.experiment}")
 
 
+def ended_badly(wildcards):
+    log = Path(f"{RESULTS}/logs/run/{cell_of(wildcards).path}.log")
+    return needs.ended_badly(log, Path(beside(wildcards)["benchmark"]))
+
+
 def benchmark_of_problem(wildcards):
     return "{}/benchmarks/problems/{paper}/{problem}.tsv".format(RESULTS, **wildcards)
 
 
-def memory(last, declared, attempt):
-    return needs.memory(last, declared, attempt=attempt, remote=workflow.non_local_exec)
+def memory(last, declared, attempt, failed=False):
+    remote = workflow.non_local_exec
+    return needs.memory(last, declared, attempt=attempt, remote=remote, failed=failed)
 
 
-def memory_as_measured(benchmark, declared=2000):
-    """A function for `resources` of a job that has a benchmark file."""
+def benchmark_of(wildcards, step):
+    return f"{RESULTS}/benchmarks/{wildcards.paper}/{step}.tsv"
+
+
+def memory_as_measured(step, declared=2000):
+    """A function for `resources` of a step of a paper."""
     return lambda wildcards, attempt: memory(
-        expectation.measured(Path(benchmark.format(**wildcards))), declared, attempt
+        expectation.measured(Path(benchmark_of(wildcards, step))), declared, attempt
     )
 
 
@@ -215,9 +240,8 @@ def group_of(wildcards):
     `--group-components short=20`. One that did not end well is run by itself the next time."""
     if not DEFAULTS or DEFAULTS.get("turn") is None:  # no profile of a cluster, also in a dry run
         return None
-    log = Path(f"{RESULTS}/logs/run/{cell_of(wildcards).path}.log")
-    failed = needs.ended_badly(log, Path(beside(wildcards)["benchmark"]))
-    if failed or not needs.is_short(last_of(wildcards), quick=PLAN.config["quick"]):
+    short = needs.is_short(last_of(wildcards), quick=PLAN.config["quick"])
+    if ended_badly(wildcards) or not short:
         return None
     group = "{paper}-{}".format(cell_of(wildcards).problem, **wildcards)
     workflow.parent_groupids[group] = "short"  # as Snakemake does for a group with wildcards
@@ -225,6 +249,7 @@ def group_of(wildcards):
 
 
 def histories_of(wildcards):
+    fork_in_jobs()
     return [f"{RESULTS}/histories/{cell.path}.h5" for cell in PLAN.cells_of(wildcards.paper)]
 
 
@@ -241,6 +266,7 @@ def drawn(paper, settings):
 
 
 def tables_of(wildcards):
+    fork_in_jobs()
     paper = wildcards.paper
     return drawn(paper, PLAN.papers[paper])["tables"] if paper in DRAWN else []
 
@@ -261,6 +287,12 @@ def products(paper):
         *(file for kind in drawn(paper, PLAN.papers[paper]).values() for file in kind),
         *files,
     ]
+
+
+def of_all_papers(wildcards):
+    fork_in_jobs()
+    combined = [f"{RESULTS}/verdicts.tsv"] if PLAN.judged else []
+    return combined + [file for paper in PLAN.papers for file in products(paper)]
 
 
 def summarise_verdicts():

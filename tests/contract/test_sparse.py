@@ -1,0 +1,50 @@
+"""Algorithms that say SPARSE = True give on sparse clients what they give on dense ones."""
+
+from __future__ import annotations
+
+import types
+
+import numpy as np
+import pytest
+import scipy.sparse
+from contract.cases import case_of
+
+from fedcore import algorithms
+from fedcore.errors import InputError
+from fedcore.testing import contract
+from fedcore.testing.subject import Subject
+
+NAMES = [n for n in algorithms.names() if "n_components" in algorithms.get(n).task.fields]
+SPARSE = [name for name in NAMES if algorithms.get(name).sparse]
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_clients_give_what_dense_ones_give(name):
+    contract.takes_sparse_clients(Subject(algorithms.get(name), case_of(name)))
+
+
+def test_which_take_them():
+    assert set(NAMES) - set(SPARSE) == {
+        "centralized_svd", "dn26", "dp_pca", "fedrep_linear", "fedsgd_linear", "local_linear",
+        "one_shot", "private_oja",
+    }  # fmt: skip
+
+
+def test_a_method_that_reads_entries_and_says_sparse_fails_with_a_sentence():
+    source = algorithms.get("one_shot").module
+    module = types.ModuleType("own")
+    module.__dict__.update(vars(source), SPARSE=True, __name__="own")
+    own = algorithms.of("own", module)
+    with pytest.raises(InputError, match=r"needs dense samples.*\.toarray\(\)"):
+        contract.takes_sparse_clients(Subject(own, case_of("one_shot")))
+
+
+def test_the_check_sees_a_wrong_product(monkeypatch):
+    from fedcore.sparse import SparseRows
+
+    plain = SparseRows.transposed_times
+    monkeypatch.setattr(SparseRows, "transposed_times", lambda self, Y: plain(self, Y) * 1.1 + 1e-6)
+    monkeypatch.setattr(SparseRows, "gram", lambda self, dtype=None: np.eye(self.shape[1]))
+    with pytest.raises(AssertionError, match="V Vᵀ on sparse clients"):
+        contract.takes_sparse_clients(Subject(algorithms.get("ssi"), case_of("ssi")))
+    assert scipy.sparse.issparse(contract.sparse_clients()[0])
