@@ -10,7 +10,7 @@ from snakemake.utils import min_version
 min_version("9.20")
 
 
-container: "docker://python:3.12-slim"
+container: "fedcore.sif"  # from fedcore.def; used with --sdm apptainer alone
 
 
 include: "workflow/rules/common.smk"
@@ -43,7 +43,7 @@ for paper in PLAN.papers:
 
 
 onstart:
-    say_what_it_takes(workflow.dag)
+    prepare(workflow.dag)
     show_progress(workflow.dag)
     follow_killed_run()
     remove_left_overs(Path(".snakemake"), [Path(RESULTS), Path(CLIENTS)], [Path(RAW)])

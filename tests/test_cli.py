@@ -363,7 +363,7 @@ def made(paper="faps", verdict="reproduced", name="table1", **more):
         section="claims", source="Table 1", kind="cell", quantity="iterations", printed="207",
         protocol="as printed", accepted="200 to 220", measured="210", place="1 of 5 below",
         low=200.0, high=220.0, count=5, missing=0, reason=f"because of {paper}",
-        counterfactual="310 printed: fails", turned=True,
+        counterfactual="310 printed: fails", turned=True, where="counts.tsv, rounds",
     )  # fmt: skip
     return verdicts.Verdict(paper=paper, id=name, verdict=verdict, **(plain | more))
 
@@ -409,6 +409,7 @@ def test_everything_about_one_verdict(judged, name):
         "faps/table1: iterations\n"
         "  printed: 207 (Table 1)\n"
         "  measured: 210 [200, 220]\n"
+        "  where: counts.tsv, rounds\n"
         "  accepted: 200 to 220\n"
         "  place: 1 of 5 below\n"
         "  runs: 5\n"
@@ -420,7 +421,7 @@ def test_everything_about_one_verdict(judged, name):
     assert "did you mean 'faps/table" in refused("verdicts", judged, "--show", "faps/table")
 
 
-def test_verdicts_that_became_worse_have_status_1(judged, tmp_path):
+def test_verdicts_that_became_worse_have_status_1(judged, tmp_path, monkeypatch):
     call("verdicts", judged, "--combine")
     verdict_pages.write([made(name="table2"), made(name="old")], tmp_path / "kept" / "faps.tsv")
     for kept in ("kept", "kept/faps.tsv"):
@@ -430,6 +431,10 @@ def test_verdicts_that_became_worse_have_status_1(judged, tmp_path):
             "faps/table2: undecided, was reproduced", "faps/old: gone, was reproduced",
         ]  # fmt: skip
         assert "verdicts worse than in" in found.stderr
+    monkeypatch.chdir(tmp_path)  # where a checkout has its kept verdicts
+    verdict_pages.write([made(name="table2")], tmp_path / "docs" / "verdicts" / "faps.tsv")
+    found = call("verdicts", judged, "--strict")
+    assert found.exit_code == 1 and "faps/table2: undecided, was reproduced" in found.stdout
     same = call("verdicts", judged, "--strict", f"{judged}/verdicts")
     assert same.exit_code == 0 and "3 printed items" in same.output
     empty = tmp_path / "empty"

@@ -8,6 +8,7 @@ its own log, memory and end: a job that dies takes no other with it.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import multiprocessing
 import os
 import resource
@@ -30,6 +31,11 @@ from fedcore.files import atomic
 IMPORTS = [
     "fedcore.experiments.build", "fedcore.experiments.cell", "dp_accounting", "snakemake.cli",
 ]  # fmt: skip
+REPORTS = ["fedcore.reports.steps", "fedcore.reports.plotting"]  # if a run has jobs after the cells
+WARM, MODULES = (
+    "fedcore.experiments.warm",
+    "FEDCORE_WARM",
+)  # what imports them, and by which variable
 # BLAS and OpenMP read them when they are loaded; more threads are set in the job.
 THREADS = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
@@ -52,7 +58,7 @@ class JobError(FedcoreError):
 
 
 def run(
-    task: Callable[..., Any],
+    task: Callable[..., Any] | str,
     *args: Any,
     log: str,
     benchmark: str | None = None,
@@ -63,8 +69,9 @@ def run(
 
     Parameters
     ----------
-    task : callable
-        A function of a module, as multiprocessing sends it by its name.
+    task : callable or str
+        A function of a module, as multiprocessing sends it by its name; or ``module:function``, if
+        this process does not need the module.
     log : str
         The job's log, see `job.logged`.
     benchmark : str, optional
@@ -97,19 +104,32 @@ def run(
         raise JobError(f"the job ended with {ended}: {why}")
 
 
+def also_import(modules: list[str]) -> None:
+    """Import more before the first job; without effect after it."""
+    IMPORTS.extend(name for name in modules if name not in IMPORTS)
+
+
 @cache
 def _server() -> ForkServerContext:
     """Return the context of the process that has imported everything, which it starts once."""
     context = multiprocessing.get_context("forkserver")
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
+    before = {name: os.environ.get(name) for name in (*THREADS, MODULES)}
+    os.environ.update(dict.fromkeys(THREADS, "1") | {MODULES: " ".join(IMPORTS)})
     try:
-        context.set_forkserver_preload(IMPORTS)
+        context.set_forkserver_preload([WARM])
         forkserver.ensure_running()
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
     return context
+
+
+def _function(task: Callable[..., Any] | str) -> Callable[..., Any]:
+    if not isinstance(task, str):
+        return task
+    module, _, name = task.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return found
 
 
 def _limited_to(threads: int) -> contextlib.AbstractContextManager[Any]:
@@ -125,7 +145,7 @@ def _job(
     log: str,
     benchmark: str | None,
     threads: int,
-    task: Callable[..., Any],
+    task: Callable[..., Any] | str,
     args: tuple[Any, ...],
     options: dict[str, Any],
 ) -> None:
@@ -133,7 +153,7 @@ def _job(
     start = time.perf_counter()
     with logged(log):
         with _limited_to(threads):
-            task(*args, **options)
+            _function(task)(*args, **options)
         if benchmark is not None:
             used = resource.getrusage(resource.RUSAGE_SELF)
             seconds, cpu = time.perf_counter() - start, used.ru_utime + used.ru_stime

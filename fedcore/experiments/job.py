@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, TextIO
 
-from fedcore.errors import ConfigError, FedcoreError, SupersededError
+from fedcore.errors import FedcoreError, SupersededError
 from fedcore.files import atomic
 
 DAY = 86400.0  # seconds
@@ -27,16 +27,6 @@ DAY = 86400.0  # seconds
 # files are removed.
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU, signal.SIGUSR1, signal.SIGUSR2)
 FULL = (errno.ENOSPC, errno.EDQUOT)  # of the disk, or of what the user may have of it
-
-
-def require_saved(figures: Iterable[str], notebook: str, paper: str) -> None:
-    """Refuse figures that a paper's file names and its notebook has not saved."""
-    for figure in map(Path, figures):
-        if not figure.is_file():
-            raise ConfigError(
-                f"{notebook} saved no figure '{figure.stem}', which config/papers/{paper}.yaml "
-                "names: draw it, or take its name out"
-            )
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from fedcore.recorder import Recorder
 # A mark and not `importorskip`, so that docs/faults.py finds these tests everywhere.
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None,
-    reason="networks need PyTorch, the extra fedcore[deep]",
+    reason="networks need PyTorch, the extra deep",
 )
 ROUNDS = 6
 

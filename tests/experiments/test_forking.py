@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 
+from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.experiments import forking
 from fedcore.experiments.forking import JobError
@@ -92,3 +93,39 @@ def test_a_job_that_fails_is_an_error_that_names_its_log(folder, how, ended, sai
     assert said in (folder / "log").read_text()
     assert not (folder / "job.tsv").exists()
     forking.run(writes, "out", log="log")  # the next one does not notice
+
+
+def test_a_task_may_be_named_and_what_cannot_be_imported_fails_in_its_job_alone(folder):
+    """One module of the two that are imported before the jobs raises an error."""
+    (folder / "broken.py").write_text("raise RuntimeError('a fault in a module')\n")
+    (folder / "whole.py").write_text(
+        "import os\nMADE = os.getpid()\n"
+        "def job(): open('out', 'w').write(f'{os.getpid() != MADE}')\n"
+    )
+    code = """
+from fedcore.experiments import forking
+forking.also_import(["broken", "whole"])
+forking.run("whole:job", log="whole.log")
+try:
+    forking.run("broken:job", log="broken.log")
+except forking.JobError as error:
+    print(error)
+"""
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=folder,
+        env=os.environ | {"PYTHONPATH": path},
+    )  # fmt: skip
+    assert done.stdout == "the job ended with status 1: broken.log says why\n", done.stderr
+    assert (folder / "out").read_text() == "True"  # imported in another process than the job's
+    assert "a fault in a module" in (folder / "broken.log").read_text()
+
+
+def test_jobs_find_methods_without_looking_for_them(folder):
+    forking.run(finds, "out", log="log")
+    assert (folder / "out").read_text() == "True True"
+
+
+def finds(path):
+    known = "_modules" in algorithms.REGISTRY.__dict__
+    Path(path).write_text(f"{known} {'fedcore.algorithms.ssi' in sys.modules}")

@@ -8,8 +8,9 @@ import pytest
 import scipy.sparse
 
 from fedcore.errors import InputError
-from fedcore.federation.execution import ClientSide, summed
+from fedcore.federation.execution import summed
 from fedcore.federation.federation import Federation, stacked
+from fedcore.federation.in_process import InProcess
 from fedcore.federation.ledger import Cost
 from fedcore.problems.clients import Clients, Labelled, check_clients
 
@@ -377,11 +378,11 @@ def test_a_data_frame_of_plain_numbers_is_a_matrix():
         (np.array(4.0), "one matrix per client, got float"),
         (np.ones((4, 2)), "pass \\[matrix\\]"),
         (Frame(a=[1.0], b=[2.0]), "must be a list of matrices; .* pass \\[matrix\\]"),
-        (scipy.sparse.csr_matrix(np.eye(3)), "one sparse matrix: .* \\[matrix.toarray\\(\\)\\]"),
-        (scipy.sparse.coo_array(np.eye(3)), "one sparse matrix: .* \\[matrix.toarray\\(\\)\\]"),
+        (scipy.sparse.csr_matrix(np.eye(3)), "one sparse matrix: pass a list, \\[matrix\\]"),
+        (scipy.sparse.coo_array(np.eye(3)), "one sparse matrix: pass a list, \\[matrix\\]"),
         (
             [np.eye(3), scipy.sparse.csr_array(np.eye(3))],
-            "client 1 is sparse: call .toarray\\(\\)",
+            "client 1 is sparse and client 0 is dense: make all sparse, .*or all dense, .*toarray",
         ),
         (None, "a list with one matrix per client, got NoneType"),
         (3, "a list with one matrix per client, got int"),
@@ -491,7 +492,7 @@ def test_what_cannot_be_stacked_runs_one_by_one(clients, messages, monkeypatch):
 
     federation = Federation(clients)
     federation.local(lambda data, state, message: setattr(state, "total", np.zeros(())))
-    monkeypatch.setattr(ClientSide, "_run_stacked", refuse)
+    monkeypatch.setattr(InProcess, "_run_stacked", refuse)
     for i in range(len(clients)):
         federation.broadcast(messages[i % len(messages)], to=[i])
     if len(messages) == 1:

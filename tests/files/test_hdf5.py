@@ -11,6 +11,8 @@ import h5py
 import numpy as np
 import pytest
 
+from fedcore import algorithms, metrics
+from fedcore.api import execute
 from fedcore.errors import DataError, HistoryError
 from fedcore.files import hdf5
 from fedcore.history import History
@@ -566,3 +568,88 @@ def test_a_file_with_the_seal_of_an_older_version_is_to_be_made_again(problem_fi
     problem_file.write_bytes(head.ljust(512, b"\0") + whole[512:])
     with pytest.raises(DataError, match=r"\(an older version wrote it\); delete it and"):
         storage.load(problem_file)
+
+
+def test_the_matrices_of_a_large_file_are_read_only_maps_checked_one_by_one(large):
+    problem, path = large
+    whole = path.read_bytes()
+    with h5py.File(path) as file:
+        place = file["clients/00001"].id.get_offset()
+    path.write_bytes(flipped(whole, place + 1000, 0x01))
+    read = storage.load(path)  # nothing has read client 1 yet
+    np.testing.assert_array_equal(read.clients[0], problem.clients[0])
+    with pytest.raises(DataError, match=r"large.h5 is not a whole problem file .*; delete it and"):
+        read.clients[1]
+    np.testing.assert_array_equal(read.clients[2], problem.clients[2])
+    assert read.clients[0] is read.clients[0]
+    with pytest.raises(ValueError, match="read-only"):
+        read.clients[0][0, 0] = 1.0
+    assert read.clients[0].flags.c_contiguous and read.clients[0].flags.aligned
+
+
+def test_a_map_outlives_a_new_file_of_the_same_name(large):
+    problem, path = large
+    read = storage.load(path)
+    read.clients[0]
+    storage.save(Problem("other", [np.ones((30, 16))] * 3), path)
+    for ours, theirs in zip(read.clients, problem.clients, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_runs_on_maps_and_on_arrays_give_the_same_bytes(large):
+    problem, path = large
+    read, found = storage.load(path), []
+    for clients in (list(problem.clients), list(read.clients)):
+        own = Problem("own", clients)
+        own.reference = problem.reference
+        chosen = algorithms.get("ssi")
+        settings = chosen.params({"n_components": 3, "rounds": 20})
+        recorder, output = execute(chosen, own, settings, 0, [metrics.get("objective")])
+        found.append((output["basis"].tobytes(), recorder.columns()["objective"].tobytes()))
+    assert found[0] == found[1]
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+from fedcore.problems import storage
+
+def clients():  # 16 MB each, 320 MB in all
+    for i in range(20):
+        yield np.random.default_rng(i).standard_normal((10_000, 200))
+
+from fedcore import algorithms
+from fedcore.api import execute
+import scipy.linalg, scipy.sparse.linalg
+resource.setrlimit(resource.RLIMIT_DATA, (250 << 20,) * 2)
+storage.save_stream(sys.argv[1], "big", clients())
+problem = storage.load(sys.argv[1])
+chosen = algorithms.get("ssi")
+basis = execute(chosen, problem, chosen.params({"n_components": 2, "rounds": 2}), 0, [])[1]["basis"]
+np.save(sys.argv[2], basis)
+try:
+    np.stack(problem.clients)
+except MemoryError:
+    print("too large")
+"""
+
+
+def test_data_larger_than_a_limit_on_memory(tmp_path):
+    if sys.platform != "linux":
+        pytest.skip("the limit holds for all of a process's memory on Linux only")
+    path, out = tmp_path / "big.h5", tmp_path / "basis.npy"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    call = [sys.executable, "-c", LIMITED, str(path), str(out)]
+    done = subprocess.run(call, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "too large\n"  # the data do not fit
+    problem = storage.load(path)
+    S = [np.random.default_rng(i).standard_normal((10_000, 200)) for i in range(20)]
+    own = Problem("in memory", S)
+    own.reference = problem.reference
+    chosen = algorithms.get("ssi")
+    settings = chosen.params({"n_components": 2, "rounds": 2})
+    basis = execute(chosen, own, settings, 0, [])[1]["basis"]
+    assert np.load(out).tobytes() == basis.tobytes()
+    sigma = np.sqrt(np.linalg.eigvalsh(sum(s.T @ s for s in S))[::-1])
+    np.testing.assert_allclose(problem.singular_values, sigma, rtol=1e-12)

@@ -17,12 +17,12 @@ BUGS = {
         "def generate(rng, n_clients, samples, n_features, rank, noise=0): rng.random();",
     ),
     "run_power_gd": ("fedcore/algorithms/power_gd.py", "def run(*args):"),
-    "plan": ("workflow/scripts/plan.py", ""),
+    "plan": ("fedcore/reports/steps.py", "def plan(*args, **options):"),
     "tables_tiny": ("fedcore/reports/papers/tiny.py", ""),
     "notebook_tiny": ("notebooks/tiny.ipynb", ""),
     "verdicts": ("fedcore/reports/verdicts.py", "def judge(*args, **options):"),
-    "summary": ("workflow/scripts/summary.py", ""),
-    "report": ("workflow/scripts/report.py", ""),
+    "summary": ("fedcore/reports/steps.py", "def summary(*args, **options):"),
+    "report": ("fedcore/reports/steps.py", "def site(*args, **options):"),
 }
 
 

@@ -25,6 +25,7 @@ from fedcore.experiments.job import remove_left_overs
 from fedcore.config.strict_yaml import read_yaml
 
 CONFIG = "config/config.yaml"
+STEPS = "fedcore.reports.steps"  # what jobs after the cells do
 
 
 def code_of_report(paper):
@@ -148,6 +149,18 @@ def say_what_it_takes(dag):
         print(expectation.sentence(found, workflow.cores or 1), file=sys.stderr)
 
 
+def prepare(dag):
+    """Say what the run takes, and set how its jobs start."""
+    say_what_it_takes(dag)
+    after = ("plan", "tables", "notebook", "verdicts", "summary", "report")
+    if any(job.rule.name.split("_")[0] in after for job in dag.needrun_jobs()):
+        forking.also_import(forking.REPORTS)
+    if workflow.local_exec:
+        # Of a limit on jobs a second, each round of the scheduler starts a timer for one more
+        # round: after n jobs there are n rounds a second, until the end.
+        workflow.scheduler.job_rate_limiter = None
+
+
 def follow_killed_run():
     """Begin a run: jobs that a killed one has left in a cluster's queue are cancelled first."""
     if said := slurm.cancel_jobs_of(controller.begin(Path(".snakemake/runs"))):
@@ -213,10 +226,14 @@ def memory(last, declared, attempt, failed=False):
     return needs.memory(last, declared, attempt=attempt, remote=remote, failed=failed)
 
 
-def memory_as_measured(benchmark, declared=2000):
-    """A function for `resources` of a job that has a benchmark file."""
+def benchmark_of(wildcards, step):
+    return f"{RESULTS}/benchmarks/{wildcards.paper}/{step}.tsv"
+
+
+def memory_as_measured(step, declared=2000):
+    """A function for `resources` of a step of a paper."""
     return lambda wildcards, attempt: memory(
-        expectation.measured(Path(benchmark.format(**wildcards))), declared, attempt
+        expectation.measured(Path(benchmark_of(wildcards, step))), declared, attempt
     )
 
 
@@ -239,6 +256,7 @@ def group_of(wildcards):
 
 
 def histories_of(wildcards):
+    fork_in_jobs()
     return [f"{RESULTS}/histories/{cell.path}.h5" for cell in PLAN.cells_of(wildcards.paper)]
 
 
@@ -255,6 +273,7 @@ def drawn(paper, settings):
 
 
 def tables_of(wildcards):
+    fork_in_jobs()
     paper = wildcards.paper
     return drawn(paper, PLAN.papers[paper])["tables"] if paper in DRAWN else []
 
@@ -275,6 +294,12 @@ def products(paper):
         *(file for kind in drawn(paper, PLAN.papers[paper]).values() for file in kind),
         *files,
     ]
+
+
+def of_all_papers(wildcards):
+    fork_in_jobs()
+    combined = [f"{RESULTS}/verdicts.tsv"] if PLAN.judged else []
+    return combined + [file for paper in PLAN.papers for file in products(paper)]
 
 
 def summarise_verdicts():

@@ -28,15 +28,23 @@ for paper in DRAWN:
             ],
         log:
             f"{RESULTS}/logs/notebook/{{paper}}.log",
-        benchmark:
-            f"{RESULTS}/benchmarks/{{paper}}/notebook.tsv"
         wildcard_constraints:
             paper=paper,
+        localrule: workflow.remote_exec
         resources:
-            mem_mb=memory_as_measured(f"{RESULTS}/benchmarks/{{paper}}/notebook.tsv"),
+            mem_mb=memory_as_measured("notebook"),
         params:
             # Lazy, because every job on a cluster reads these rules again. The path is spelled out,
             # because Snakemake ignores a change of a parameter that is a function of `input`.
             code=lambda wildcards: code_of_notebook(wildcards.paper),
-        script:
-            "../scripts/notebook.py"
+        run:
+            forking.run(
+                f"{STEPS}:notebook",
+                input.notebook,
+                output.notebook,
+                plan=input.plan,
+                figures=[*output.figures, *output.vector],
+                paper=wildcards.paper,
+                log=log[0],
+                benchmark=benchmark_of(wildcards, "notebook"),
+            )

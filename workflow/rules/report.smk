@@ -3,16 +3,26 @@
 
 rule report:
     input:
-        [f"{RESULTS}/verdicts.tsv"] if PLAN.judged else [],
-        *[products(paper) for paper in PLAN.papers],
+        of_all_papers,
     output:
         f"{RESULTS}/report/index.html",
     log:
         f"{RESULTS}/logs/report.log",
+    localrule: workflow.remote_exec
+    # Papers are written side by side, as nothing else runs at the end of a run.
+    threads: 4
     params:
         claims="config/claims",
         surrogates=PLAN.config["surrogates"],
         command="snakemake --cores 1" + " --configfile config/quick.yaml" * PLAN.config["quick"],
         code=code_of_site(),
-    script:
-        "../scripts/report.py"
+    run:
+        forking.run(
+            f"{STEPS}:site",
+            output[0],
+            claims=params.claims,
+            command=params.command,
+            surrogates=params.surrogates,
+            processes=threads,
+            log=log[0],
+        )

@@ -9,8 +9,8 @@ rule plan:
     localrule: True
     params:
         plan=lambda wildcards: PLAN.describe(wildcards.paper),
-    script:
-        "../scripts/plan.py"
+    run:
+        forking.run(f"{STEPS}:plan", params.plan, output[0], log=log[0])
 
 
 for paper in DRAWN:
@@ -26,14 +26,18 @@ for paper in DRAWN:
             markdown=drawn("{paper}", PLAN.papers[paper])["markdown"],
         log:
             f"{RESULTS}/logs/tables/{{paper}}.log",
-        benchmark:
-            f"{RESULTS}/benchmarks/{{paper}}/tables.tsv"
         wildcard_constraints:
             paper=paper,
+        localrule: workflow.remote_exec  # in a job of a cluster it is forked, as in a local run
         resources:
-            mem_mb=memory_as_measured(f"{RESULTS}/benchmarks/{{paper}}/tables.tsv"),
+            mem_mb=memory_as_measured("tables"),
         params:
             # Lazy, because every job on a cluster reads these rules again.
             code=lambda wildcards: code_of_report(wildcards.paper),
-        script:
-            "../scripts/tables.py"
+        run:
+            forking.run(
+                f"{STEPS}:tables",
+                input.plan,
+                log=log[0],
+                benchmark=benchmark_of(wildcards, "tables"),
+            )

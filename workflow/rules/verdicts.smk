@@ -13,6 +13,7 @@ rule verdicts:
         ),
     log:
         f"{RESULTS}/logs/verdicts/{{paper}}.log",
+    localrule: workflow.remote_exec
     params:
         claims=lambda wildcards: PLAN.claims_of(wildcards.paper),
         unavailable=PLAN.unavailable,
@@ -20,8 +21,18 @@ rule verdicts:
         small=PLAN.config["quick"],
         tables=f"{RESULTS}/tables",
         code=fingerprint("fedcore.reports.verdict_pages"),
-    script:
-        "../scripts/verdicts.py"
+    run:
+        forking.run(
+            f"{STEPS}:verdict",
+            wildcards.paper,
+            params.claims,
+            params.tables,
+            output.tsv,
+            unavailable=params.unavailable,
+            surrogate=params.surrogate,
+            small=params.small,
+            log=log[0],
+        )
 
 
 rule summary:
@@ -36,5 +47,5 @@ rule summary:
     params:
         papers=PLAN.judged,
         code=fingerprint("fedcore.reports.verdict_pages"),
-    script:
-        "../scripts/summary.py"
+    run:
+        forking.run(f"{STEPS}:summary", output.tsv, params.papers, log=log[0])

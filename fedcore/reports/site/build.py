@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import cache, partial
 from importlib import resources
-from importlib.metadata import version
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from fedcore.errors import DataError
+from fedcore import __version__
+from fedcore.errors import DataError, FedcoreError
 from fedcore.reports.site import curves, model, notebooks
 from fedcore.reports.verdicts import CHECKS, VERDICTS
 
@@ -22,6 +27,7 @@ OF_CHECKS = {name: "a check of this software." for name in CHECKS.values() if na
 MEANINGS = VERDICTS | OF_CHECKS
 
 
+@cache
 def environment() -> Environment:
     """Return the templates; every value is escaped, and a missing one is an error."""
     made = Environment(
@@ -44,7 +50,15 @@ def number(value: Any) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def write(results: Path, folder: Path, *, claims: Path, command: str, surrogates: bool) -> Path:
+def write(
+    results: Path,
+    folder: Path,
+    *,
+    claims: Path,
+    command: str,
+    surrogates: bool,
+    processes: int = 1,
+) -> Path:
     """Write the site of a run; what was there before is replaced when all pages are made.
 
     Parameters
@@ -59,6 +73,8 @@ def write(results: Path, folder: Path, *, claims: Path, command: str, surrogates
         Command of the run, to which the name of a file is added to make that file alone.
     surrogates : bool
         Whether the run uses stand-ins for data.
+    processes : int, default=1
+        Processes that write pages at the same time.
 
     Returns
     -------
@@ -82,13 +98,13 @@ def write(results: Path, folder: Path, *, claims: Path, command: str, surrogates
         common = {
             "papers": found,
             "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            "version": version("fedcore"),
+            "version": __version__,
             "surrogates": surrogates,
             "command": command,
             "results": results.as_posix(),
             "meanings": MEANINGS,
         }
-        _pages(environment(), made, found, common)
+        _pages(made, found, common, processes)
         old = Path(name) / "old"
         if folder.exists():
             folder.rename(old)
@@ -97,38 +113,84 @@ def write(results: Path, folder: Path, *, claims: Path, command: str, surrogates
 
 
 def _pages(
-    templates: Environment, folder: Path, papers: list[model.Paper], common: Mapping[str, Any]
+    folder: Path, papers: list[model.Paper], common: Mapping[str, Any], processes: int
 ) -> None:
-    def page(template: str, path: str, **values: Any) -> None:
-        up = "../" * path.count("/")
-        text = templates.get_template(template).render(**common, **values, up=up)
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8", newline="\n")
+    """Write the first page and those of every paper, several papers at once."""
+    _page(folder, common, "index.html.j2", "index.html")
+    write = partial(_pages_of, folder, common)
+    ordered = sorted(papers, key=lambda paper: -len(paper.jobs))
+    shares = [ordered[i::processes] for i in range(min(processes, len(papers)))]
+    # Forked, as they need what this process has imported. Each ends with its share, also if this
+    # process is killed.
+    context = multiprocessing.get_context("fork")
+    others = []
+    for share in shares[1:]:
+        hears, tells = context.Pipe(duplex=False)
+        others.append((context.Process(target=_write_all, args=(write, share, tells)), hears))
+        others[-1][0].start()
+        tells.close()
+    try:
+        for paper in shares[0] if shares else []:
+            write(paper)
+    finally:
+        errors = [_error_of(process, hears) for process, hears in others]
+    for error in filter(None, errors):
+        raise error
 
-    page("index.html.j2", "index.html")
-    for paper in papers:
-        own = folder / paper.name
-        own.mkdir()
-        for figure in paper.figures:
-            shutil.copyfile(figure.file, own / figure.file.name)
-        page("paper.html.j2", f"{paper.name}/index.html", paper=paper)
-        page("runs.html.j2", f"{paper.name}/runs.html", paper=paper)
-        for verdict in paper.verdicts:
-            item = paper.item(verdict)
-            departures = paper.departures(item)
-            page(
-                "claim.html.j2", f"{paper.name}/{verdict.id}.html", paper=paper, verdict=verdict,
-                item=item, departures=departures,
-            )  # fmt: skip
-        if paper.jobs:
-            data = curves.script(curves.groups(paper.plan_file))
-            (own / "curves.js").write_text(data, encoding="utf-8")
-            page("curves.html.j2", f"{paper.name}/curves.html", paper=paper, axes=curves.AXES)
-            if not paper.judged:
-                page("compare.html.j2", f"{paper.name}/compare.html", paper=paper, axes=curves.AXES)
-        if paper.notebook is not None:
-            _notebook(page, folder, paper, paper.notebook)
+
+def _write_all(
+    write: Callable[[model.Paper], None], papers: list[model.Paper], tells: Connection
+) -> None:
+    """Write the pages of some papers, in a process of its own, and tell of an error."""
+    try:
+        for paper in papers:
+            write(paper)
+    except FedcoreError as error:
+        tells.send(error)
+
+
+def _error_of(process: BaseProcess, hears: Connection) -> Exception | None:
+    """Wait for the end of a process; return the error that it tells, or that it has died."""
+    error: Exception | None = None
+    with contextlib.suppress(EOFError):
+        error = hears.recv()
+    process.join()
+    if error is None and process.exitcode:
+        error = RuntimeError(f"a process that writes pages ended with {process.exitcode}")
+    return error
+
+
+def _page(folder: Path, common: Mapping[str, Any], template: str, path: str, **values: Any) -> None:
+    up = "../" * path.count("/")
+    text = environment().get_template(template).render(**common, **values, up=up)
+    target = folder / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _pages_of(folder: Path, common: Mapping[str, Any], paper: model.Paper) -> None:
+    page = partial(_page, folder, common)
+    own = folder / paper.name
+    own.mkdir()
+    for figure in paper.figures:
+        shutil.copyfile(figure.file, own / figure.file.name)
+    page("paper.html.j2", f"{paper.name}/index.html", paper=paper)
+    page("runs.html.j2", f"{paper.name}/runs.html", paper=paper)
+    for verdict in paper.verdicts:
+        item = paper.item(verdict)
+        departures = paper.departures(item)
+        page(
+            "claim.html.j2", f"{paper.name}/{verdict.id}.html", paper=paper, verdict=verdict,
+            item=item, departures=departures,
+        )  # fmt: skip
+    if paper.jobs:
+        data = curves.script(curves.groups(paper.plan_file))
+        (own / "curves.js").write_text(data, encoding="utf-8")
+        page("curves.html.j2", f"{paper.name}/curves.html", paper=paper, axes=curves.AXES)
+        if not paper.judged:
+            page("compare.html.j2", f"{paper.name}/compare.html", paper=paper, axes=curves.AXES)
+    if paper.notebook is not None:
+        _notebook(page, folder, paper, paper.notebook)
 
 
 def _notebook(page: Any, folder: Path, paper: model.Paper, notebook: Path) -> None:
