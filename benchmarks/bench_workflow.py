@@ -1,10 +1,10 @@
-"""Time of the workflow beside that of its cells, and what that means at the papers' size.
+"""CPU time of the workflow beside that of its cells, and what that means at the papers' size.
 
-The quick run of some papers goes to a temporary folder, on one core. Beside its time stands that of
-the same cells, one after the other in one process that has imported everything. The difference per
-job, times the cells of the last full runs, is the overhead at the papers' size, as a share of what
-these cells took. Seconds are those of the wall, as a job's process is not a child of Snakemake's,
-so that its CPU time cannot be added up: leave the machine alone meanwhile. See README.md.
+The quick run of some papers goes to a temporary folder, on one core. From the CPU seconds of all
+its processes, those of its start (a dry run) and those of the same cells in one process that has
+imported everything are taken off; what is left, over the number of jobs, is the overhead of a job.
+Times the cells of the last full runs it is a share of what these took. CPU seconds do not ask for
+an idle machine, though two processes on one core slow each other down. Linux only. See README.md.
 """
 
 # ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
@@ -17,13 +17,13 @@ for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
     os.environ[f"{_library}_THREADS"] = "1"
 
 import json
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 import click
+from all_processes import Cost, cost
 
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.experiments.cell import run_cell
@@ -33,20 +33,19 @@ ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "verdicts" / "run.json"
 
 
-def workflow(folder: Path, papers: list[str]) -> tuple[float, int]:
-    """Run the histories of papers on one core; return seconds and the number of jobs."""
+def workflow(folder: Path, papers: list[str]) -> tuple[Cost, Cost, int]:
+    """Run the histories of papers on one core; return cost, that of a dry run, number of jobs."""
     plan = planned(folder, papers)
     targets = [f"{folder}/results/histories/{path}.h5" for path in plan.cells]
     settings = folder / "bench.yaml"
     settings.write_text(json.dumps(configured(folder, papers)), encoding="utf-8")
-    start = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "snakemake", "--nolock", "--quiet", "all", "--cores", "1",
-         "--configfile", str(settings), "--", *targets],
-        cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    command = [
+        sys.executable, "-m", "snakemake", "--nolock", "--quiet", "all", "--cores", "1",
+        "--configfile", str(settings),
+    ]  # fmt: skip
+    start = cost([*command, "--dry-run", "--", *targets], ROOT)
     jobs = len(targets) + len({cell.problem for cell in plan.cells.values()})
-    return time.perf_counter() - start, jobs
+    return cost([*command, "--", *targets], ROOT), start, jobs
 
 
 def configured(folder: Path, papers: list[str]) -> dict[str, object]:
@@ -63,13 +62,14 @@ def planned(folder: Path, papers: list[str]) -> Plan:
 
 
 def alone(folder: Path, papers: list[str]) -> float:
-    """Return seconds of the cells in this process, on the problems that a run has made."""
-    start = time.perf_counter()
-    for path, cell in planned(folder, papers).cells.items():
+    """Return CPU seconds of the cells in this process, on the problems that a run has made."""
+    cells = {path: (cell, cell.code) for path, cell in planned(folder, papers).cells.items()}
+    start = time.process_time()
+    for path, (cell, code) in cells.items():
         problem = folder / "clients" / cell.paper / f"{cell.problem}.h5"
         outputs = (folder / "alone" / f"{path}{end}" for end in (".h5", ".tsv"))
-        run_cell(cell.spec(), problem, *map(str, outputs), code=cell.code)
-    return time.perf_counter() - start
+        run_cell(cell.spec(), problem, *map(str, outputs), code=code)
+    return time.process_time() - start
 
 
 def at_full_size() -> tuple[int, float]:
@@ -86,15 +86,17 @@ def main(papers: str) -> None:
     names = papers.split(",")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        whole, jobs = workflow(folder, names)
+        whole, start, jobs = workflow(folder, names)
         own = alone(folder, names)
-    each = (whole - own) / jobs
+    each = (whole.cpu - start.cpu - own) / jobs
     cells, seconds = at_full_size()
     share = each * cells / (seconds + each * cells)
-    print(f"quick histories of {papers}, one core, {jobs} jobs")
-    print(f"seconds of the workflow     {whole:8.1f}")
-    print(f"seconds of its cells alone  {own:8.1f}")
-    print(f"overhead of a job           {each:8.3f}  (start, and problems that are made, included)")
+    print(f"quick histories of {papers}, one core, {jobs} jobs, load {whole.load:.1f} before")
+    print(f"CPU seconds of the workflow  {whole.cpu:7.1f}  ({whole.wall:.1f} s of the wall)")
+    print(f"of its start, a dry run      {start.cpu:7.1f}")
+    print(f"of its cells alone           {own:7.1f}")
+    print(f"overhead of a job            {each:7.3f}  (its process, files, scheduling; problems)")
+    print(f"at quick size: {1 - own / whole.cpu:.0%} of the time, the start included")
     print(f"at the papers' size, {cells} cells of {seconds:.0f} s: {share:.2%} of the time")
 
 

@@ -1,8 +1,8 @@
 """Federated subspace, factorisation and representation algorithms under one ledger.
 
-Public names: `run`, `Result`, `FederatedPCA`, `FederatedFactorization`, `Federation`, `History`,
-and the errors of `fedcore.errors`. They are imported on first use, so that ``import fedcore`` costs
-nothing.
+Public names: `run`, `Result`, `Federation`, `History`, the estimators `FederatedPCA`,
+`FederatedFactorization` and `SharedRepresentationRegression`, and the errors of `fedcore.errors`.
+They are imported on first use, so that ``import fedcore`` costs nothing.
 
 What lies where, from top to bottom; a module imports from the lines below its own only:
 
@@ -44,7 +44,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
     from fedcore.api import Result, run
     from fedcore.errors import ConvergenceWarning, FedcoreError
-    from fedcore.estimators import FederatedFactorization, FederatedPCA
+    from fedcore.estimators import (
+        FederatedFactorization,
+        FederatedPCA,
+        SharedRepresentationRegression,
+    )
     from fedcore.federation.federation import Federation
     from fedcore.reports.shown import History
 
@@ -55,6 +59,7 @@ _PUBLIC = {
     "Result": "fedcore.api",
     "FederatedPCA": "fedcore.estimators",
     "FederatedFactorization": "fedcore.estimators",
+    "SharedRepresentationRegression": "fedcore.estimators",
     "Federation": "fedcore.federation.federation",
     "History": "fedcore.reports.shown",
     "FedcoreError": "fedcore.errors",
@@ -69,6 +74,7 @@ __all__ = [
     "Federation",
     "History",
     "Result",
+    "SharedRepresentationRegression",
     "__version__",
     "run",
 ]

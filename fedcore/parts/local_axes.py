@@ -22,6 +22,7 @@ import scipy.linalg
 from fedcore.federation import lockstep
 from fedcore.linalg import gram_matrix
 from fedcore.parts.gram_products import local_gram_product
+from fedcore.sparse import SparseRows
 
 
 class Axes(NamedTuple):
@@ -67,9 +68,11 @@ def coordinates(
 ) -> Coordinates:
     """Return the coordinates of a round: axes once they pay, until then the features.
 
+    Sparse clients have no axes, which would be dense.
+
     Parameters
     ----------
-    data : ndarray of shape (n_i, n)
+    data : ndarray or SparseRows of shape (n_i, n)
     state : object
         The client's state, with ``state.kept``.
     X : ndarray of shape (n, p) or Split
@@ -80,7 +83,8 @@ def coordinates(
         Vectors that this run has multiplied so far, and need not have with axes. Whether an earlier
         run has made the axes changes no result.
     """
-    if isinstance(X, Split) or axes_pay_off(len(data), len(Z), columns):
+    dense = not isinstance(data, SparseRows)
+    if isinstance(X, Split) or (dense and axes_pay_off(len(data), len(Z), columns)):
         return _Along(local_axes(data, state, np.result_type(data, Z)), id(state.kept), X, Z)
     return _Features(data, state, X, Z)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial, wraps
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 

@@ -70,5 +70,5 @@ def test_sparse_clients(parts):
 
 @pytest.mark.parametrize("algorithm", ["block_krylov", "analyze_gauss", "fedrep_linear"])
 def test_algorithms_without_both_factors_are_refused(parts, algorithm):
-    with pytest.raises(InputError, match="no factors|private or learns from labels"):
+    with pytest.raises(InputError, match=r"no factors|private or learns from labels"):
         FederatedFactorization(3, algorithm=algorithm).fit(parts)

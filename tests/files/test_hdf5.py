@@ -614,14 +614,14 @@ import resource, sys
 import numpy as np
 from fedcore.problems import storage
 
-def clients():  # 24 MB each, 480 MB in all
+def clients():  # 16 MB each, 320 MB in all
     for i in range(20):
-        yield np.random.default_rng(i).standard_normal((15_000, 200))
+        yield np.random.default_rng(i).standard_normal((10_000, 200))
 
 from fedcore import algorithms
 from fedcore.api import execute
 import scipy.linalg, scipy.sparse.linalg
-resource.setrlimit(resource.RLIMIT_DATA, (400 << 20,) * 2)
+resource.setrlimit(resource.RLIMIT_DATA, (250 << 20,) * 2)
 storage.save_stream(sys.argv[1], "big", clients())
 problem = storage.load(sys.argv[1])
 chosen = algorithms.get("ssi")
@@ -644,7 +644,7 @@ def test_data_larger_than_a_limit_on_memory(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout == "too large\n"  # the data do not fit
     problem = storage.load(path)
-    S = [np.random.default_rng(i).standard_normal((15_000, 200)) for i in range(20)]
+    S = [np.random.default_rng(i).standard_normal((10_000, 200)) for i in range(20)]
     own = Problem("in memory", S)
     own.reference = problem.reference
     chosen = algorithms.get("ssi")

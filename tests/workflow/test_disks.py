@@ -88,12 +88,15 @@ def test_read_only_results(first_run, done):
 
 
 @ROOT_ONLY
-@pytest.mark.fault("disk", "a dry run in a checkout on a read-only disk")
-def test_a_dry_run_needs_no_writing(done):
+@pytest.mark.fault(
+    "disk", "a dry run in a checkout on a read-only disk", told="this checkout cannot be written, …"
+)
+def test_a_read_only_checkout(done):
     mount("--bind", done.root, done.root)
     try:
         mount("-o", "remount,ro,bind", done.root)
         run = done.snakemake("-n")
-        assert run.status == 0 and "Nothing to be done" in run.text, run.text
     finally:
         subprocess.run(["umount", "--lazy", str(done.root)], check=True)
+    assert run.status == 1 and "Traceback" not in run.text
+    assert "this checkout cannot be written, and Snakemake keeps notes in .snakemake" in run.text

@@ -54,7 +54,7 @@ def test_settings_of_the_user(first_run, fresh, tmp_path):
     (tmp_path / "matplotlibrc").write_text("lines.linewidth: 20\nsavefig.dpi: 7\n")
     done = run(
         fresh, HOME="/nowhere", TMPDIR="/nowhere", LC_ALL="C", PYTHONOPTIMIZE="2",
-        JUPYTER_PATH=str(tmp_path / "share/jupyter"), IPYTHONDIR=str(tmp_path / "ipython"),
+        JUPYTER_DATA_DIR=str(tmp_path / "share/jupyter"), IPYTHONDIR=str(tmp_path / "ipython"),
         MATPLOTLIBRC=str(tmp_path), XDG_CACHE_HOME=str(tmp_path / "cache"),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout

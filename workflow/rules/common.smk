@@ -43,6 +43,13 @@ def code_of_notebook(paper):
     return fingerprint(*imported_by_notebook(f"notebooks/{paper}.ipynb"))
 
 
+NOTES = ".snakemake" if os.path.isdir(".snakemake") else "."
+if workflow.is_main_process and not os.access(NOTES, os.W_OK):
+    raise WorkflowError(
+        "this checkout cannot be written, and Snakemake keeps notes in .snakemake, also of a dry "
+        "run: copy the checkout to where you may write"
+    )
+
 try:
     if not workflow.is_main_process:
         controller.require_current()
