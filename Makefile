@@ -25,7 +25,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
 # A bar in the place of Snakemake's thousands of lines, which are in .snakemake/log/. QUIET= shows all.
 QUIET ?= $(if $(filter -n --dry-run --dryrun,$(SNAKEMAKE_ARGS)),,--quiet all)
 
-.PHONY: help env deep cluster quickstart reproduce test test-kernels test-cluster lint bench arena report verdicts restore architecture lock clean distclean
+.PHONY: help docs env deep cluster quickstart reproduce test test-kernels test-cluster lint bench arena report verdicts restore faults architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -42,9 +42,10 @@ quickstart: $(READY) ## every experiment at small size, on stand-in data, withou
 reproduce: $(READY) ## every experiment of the five papers at the papers' size
 	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) $(SNAKEMAKE_ARGS)
 
-test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the numerical ones twice
+test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the numerical ones twice, the contract over bytes
 	$(IN_ENV) $(ONE_THREAD) pytest -n $(CORES) $(PYTEST_ARGS)
 	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py other -n $(CORES) $(PYTEST_ARGS)
+	$(IN_ENV) $(ONE_THREAD) pytest tests/contract --transport wire -n $(CORES) $(PYTEST_ARGS)
 
 test-kernels: $(READY) ## the numerical tests under every OpenBLAS kernel of this machine
 	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py all -n $(CORES) $(PYTEST_ARGS)
@@ -77,8 +78,15 @@ report: $(READY) ## results/report/index.html: all verdicts, tables and figures 
 verdicts: $(READY) ## docs/verdicts/ and README's table from the results of `make reproduce`
 	$(IN_ENV) python docs/verdicts.py
 
+docs: $(READY) ## this documentation as pages in build/docs, without a network; warnings are errors
+	$(IN_ENV) $(ONE_THREAD) python -m sphinx -W --keep-going -q -c docs/site docs build/docs
+	@echo "Open build/docs/index.html in a browser."
+
 restore: $(READY) ## put the kept histories of docs/histories/ into results/, not to run them again
 	$(IN_ENV) python docs/kept_histories.py restore --cores $(CORES)
+
+faults: $(READY) ## inject every fault again, and write docs/faults.md
+	$(IN_ENV) $(ONE_THREAD) python docs/faults.py -n $(CORES) $(PYTEST_ARGS)
 
 architecture: $(READY) ## regenerate docs/architecture.md from the imports
 	$(IN_ENV) python docs/architecture.py
@@ -136,9 +144,9 @@ $(READY): $(PY) pyproject.toml requirements.lock
 
 lock: ## regenerate requirements.lock with its versions; LOCK_ARGS=--upgrade takes the newest
 	@$(UV) --version >/dev/null 2>&1 || { echo "make lock needs uv (pipx install uv)" >&2; exit 1; }
-	$(UV) pip compile pyproject.toml --extra workflow --extra dev --universal --python-version 3.11 \
+	$(UV) pip compile pyproject.toml --extra workflow --extra dev --extra docs --universal --python-version 3.11 \
 	  --fork-strategy fewest --generate-hashes --no-header --quiet $(LOCK_ARGS) --output-file requirements.lock
-	@{ echo "# fedcore[workflow,dev] for Python 3.11 and later. Written by \`make lock\`; not to be edited."; \
+	@{ echo "# fedcore-repro[workflow,dev,docs] for Python 3.11 and later. Written by \`make lock\`; not to be edited."; \
 	   cat requirements.lock; } > requirements.lock.tmp && mv requirements.lock.tmp requirements.lock
 
 clean: ## remove caches and results/quick; data and other results stay

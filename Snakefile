@@ -10,7 +10,7 @@ from snakemake.utils import min_version
 min_version("9.20")
 
 
-container: "docker://python:3.12-slim"
+container: "fedcore.sif"  # from fedcore.def; used with --sdm apptainer alone
 
 
 include: "workflow/rules/common.smk"

@@ -193,11 +193,12 @@ def section(kept: Path, findings: Path) -> str:
     return "\n".join([*parts, *([told] if told else []), *gone])
 
 
-def table_of_findings(found: Iterable[Verdict], findings: Mapping[str, str]) -> str:
+def table_of_findings(found: Iterable[Verdict], findings: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the findings as a table; those of papers without kept verdicts are left out.
 
-    `findings` says something of items, by ``<paper>/<id>``. In it, ``{<paper>/<id>}`` stands for
-    what was measured of another item, so that no measured number is typed.
+    `findings` says something of items, by ``<paper>/<id>``. In what it ``says``,
+    ``{<paper>/<id>}`` stands for what was measured of another item, so that no measured number is
+    typed.
 
     Raises
     ------
@@ -213,16 +214,27 @@ def table_of_findings(found: Iterable[Verdict], findings: Mapping[str, str]) -> 
         return known[name]
 
     rows: list[tables.Row] = []
-    for item, text in findings.items():
+    for item, finding in findings.items():
         if item.split("/")[0] in kept:
             v = of(item)
-            says = re.sub(r"\{([^{}]+/[^{}]+)\}", lambda m: of(m[1]).measured, text)
+            says = re.sub(r"\{([^{}]+/[^{}]+)\}", lambda m: of(m[1]).measured, finding["says"])
             printed = f"{v.quantity}: {v.printed} ({v.source})"
             rows.append(
                 {"paper": f"`{v.paper}`", "printed": printed, "measured": v.measured,
                  "verdict": v.verdict, "finding": " ".join(says.split())}
             )  # fmt: skip
     return tables.markdown(rows) if rows else ""
+
+
+def stale(found: Iterable[Verdict], findings: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return in words which findings were written for other verdicts than those that are kept."""
+    now = {f"{v.paper}/{v.id}": v.verdict for v in found}
+    return [
+        f"{item}: {other} is '{now.get(other)}', and the finding was written for '{verdict}'"
+        for item, finding in findings.items()
+        for other, verdict in ({item: finding["verdict"]} | finding.get("rests_on", {})).items()
+        if now.get(other) != verdict
+    ]
 
 
 def audits(kept: Path) -> str:
@@ -308,6 +320,10 @@ def main() -> None:
     for page, text in ({f"docs/{name}": made[name] for name in made} | inserted(KEPT)).items():
         (ROOT / page).write_text(text, encoding="utf-8", newline="\n")
     print(tables.markdown(runs(read_notes(KEPT))), end="")
+    verdicts, _ = read(KEPT)
+    kept = [verdict for items in verdicts.values() for verdict in items]
+    for line in stale(kept, read_yaml(FINDINGS)):
+        print(f"docs/findings.yaml, {line}: write it anew", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Federated subspace, factorisation and representation algorithms under one ledger.
 
-Public names: `run`, `Result`, `FederatedPCA`, `Federation`, `History`, and the errors of
-`fedcore.errors`. They are imported on first use, so that ``import fedcore`` costs nothing.
+Public names: `run`, `Result`, `Federation`, `History`, the estimators `FederatedPCA`,
+`FederatedFactorization` and `SharedRepresentationRegression`, and the errors of `fedcore.errors`.
+They are imported on first use, so that ``import fedcore`` costs nothing.
 
 What lies where, from top to bottom; a module imports from the lines below its own only:
 
@@ -10,7 +11,7 @@ What lies where, from top to bottom; a module imports from the lines below its o
 ``reports``
     from histories to tables, figures and verdicts; ``reports.papers`` has the papers' mathematics
 ``experiments``, ``estimators``
-    from configuration files to histories: the plan, problems, cells, jobs; PCA as an estimator
+    from configuration files to histories: the plan, problems, cells, jobs; estimators
 ``audits``
     what a server learns, by attacks
 ``api``, ``history``
@@ -22,11 +23,12 @@ What lies where, from top to bottom; a module imports from the lines below its o
 ``parts``, ``recorder``
     what several methods share; what is recorded of a run
 ``federation``
-    the protocol, the ledger, and ways to execute the clients' steps
+    the protocol, the ledger, the clients' sides, and engines that carry orders to them
 ``privacy``, ``metrics``, ``generators``, ``datasets``, ``tasks``
     what a release costs; measures; synthetic models; real data; what a method can learn
-``problems``, ``iterates``, ``plugins``, ``config``
-    clients' samples and the exact answer; what an algorithm shows; registries; YAML and its schemas
+``problems``, ``iterates``, ``plugins``, ``config``, ``steps``
+    clients' samples and the exact answer; what an algorithm shows; registries; YAML and its
+    schemas; client steps and values as bytes
 ``linalg``, ``seeds``, ``files``, then ``validation``, then ``errors``
     matrices; every random stream; whole and checked files; parameters; sentences
 
@@ -42,9 +44,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
     from fedcore.api import Result, run
     from fedcore.errors import ConvergenceWarning, FedcoreError
-    from fedcore.estimators import FederatedPCA
+    from fedcore.estimators import (
+        FederatedFactorization,
+        FederatedPCA,
+        SharedRepresentationRegression,
+    )
     from fedcore.federation.federation import Federation
-    from fedcore.history import History
+    from fedcore.reports.shown import History
 
 __version__ = "0.1.0"
 
@@ -52,8 +58,10 @@ _PUBLIC = {
     "run": "fedcore.api",
     "Result": "fedcore.api",
     "FederatedPCA": "fedcore.estimators",
+    "FederatedFactorization": "fedcore.estimators",
+    "SharedRepresentationRegression": "fedcore.estimators",
     "Federation": "fedcore.federation.federation",
-    "History": "fedcore.history",
+    "History": "fedcore.reports.shown",
     "FedcoreError": "fedcore.errors",
     "ConvergenceWarning": "fedcore.errors",
 }
@@ -61,10 +69,12 @@ _PUBLIC = {
 __all__ = [
     "ConvergenceWarning",
     "FedcoreError",
+    "FederatedFactorization",
     "FederatedPCA",
     "Federation",
     "History",
     "Result",
+    "SharedRepresentationRegression",
     "__version__",
     "run",
 ]

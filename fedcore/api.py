@@ -20,6 +20,7 @@ from fedcore.problems.clients import Clients, check_clients, check_labels, requi
 from fedcore.problems.problem import Problem
 from fedcore.recorder import NOT_RELEASED, Recorder, Watch
 from fedcore.seeds import root_of
+from fedcore.sparse import refuse
 from fedcore.validation import require_flag
 
 StopRule = Callable[[Mapping[str, float]], bool]
@@ -72,7 +73,7 @@ class Result:
 
 def run(
     algorithm: str,
-    clients: Sequence[np.ndarray],
+    clients: Sequence[Any],
     n_components: int | None = None,
     *,
     labels: Sequence[np.ndarray] | None = None,
@@ -94,8 +95,9 @@ def run(
     ----------
     algorithm : str
         Name in the registry; ``fedcore.algorithms.names()`` lists them.
-    clients : sequence of ndarray of shape (n_i, n_features)
-        One matrix per client, rows are samples.
+    clients : sequence of ndarray or sparse matrix of shape (n_i, n_features)
+        One matrix per client, rows are samples. Sparse matrices of `scipy.sparse` are not made
+        dense, and algorithms that would need this refuse them.
     n_components : int
         Rank; for algorithms that learn a subspace.
     labels : sequence of ndarray of shape (n_i,), optional
@@ -224,6 +226,8 @@ def execute(
         `fedcore.algorithms` asks for.
     """
     private = algorithm.private(settings)
+    if problem.clients.sparse and not algorithm.sparse:
+        refuse(algorithm.name)
     algorithm.task.check(settings, problem, private=private)
     if private:
         _require_noise(center, finish)
@@ -303,7 +307,7 @@ def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
     )
 
 
-def _checked(matrices: Sequence[np.ndarray], labels: Sequence[np.ndarray] | None) -> Clients:
+def _checked(matrices: Sequence[Any], labels: Sequence[np.ndarray] | None) -> Clients:
     """Return checked samples, with their labels if there are any."""
     samples = check_clients(matrices)
     return Clients(samples, labels=None if labels is None else check_labels(labels, samples))

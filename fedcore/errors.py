@@ -30,6 +30,10 @@ class RoundingWarning(UserWarning):
     """Rounding has spoiled a part of a result; the message says which and what to do."""
 
 
+class RefusedError(FedcoreError):
+    """A client refuses an order, because its policy or its installation does not allow it."""
+
+
 class SupersededError(FedcoreError):
     """A later run has started the same job; the result of this one is thrown away."""
 

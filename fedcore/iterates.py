@@ -1,12 +1,13 @@
 """Iterates: an algorithm passes them to the recorder, and metrics measure them.
 
-The iterate of a factorisation S ≈ U Vᵀ, with U kept by the clients, computes the excess loss. With
+The iterate of a factorisation S ≈ U Vᵀ, with U kept by the clients, knows the excess loss. With
 V = Q R (Q orthonormal), S − U Vᵀ splits into two orthogonal parts,
 
     ½ ‖S − U Vᵀ‖²_F = ½ ‖S − S Q Qᵀ‖²_F + ½ ‖S Q − U Rᵀ‖²_F.
 
 The first is the loss of the exact solution Û = S V (VᵀV)†, the second the *excess* of U over it.
-The excess can be measured far below the rounding errors of the loss.
+The excess can be measured far below the rounding errors of the loss, and by the clients, which have
+Sᵢ and Uᵢ.
 """
 
 from __future__ import annotations
@@ -26,32 +27,36 @@ class Factors(Protocol):
 
     V: np.ndarray
 
-    def excess(self, clients: Sequence[np.ndarray]) -> float:
+    def excess(self) -> float:
         """Return ``½ ‖(U − Û) Vᵀ‖²_F``."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class ExplicitFactors:
-    """U given as one matrix per client.
+    """U that every client keeps as ``state.U``, of shape (n_i, r).
 
     Attributes
     ----------
     V : ndarray of shape (d, r)
-    U : sequence of ndarray of shape (n_i, r)
+    look : callable
+        ``(step, message) -> replies``, such as `fedcore.Federation.observe`: runs a step at the
+        clients outside the protocol.
     """
 
     V: np.ndarray
-    U: Sequence[np.ndarray]
+    look: Callable[..., Sequence[Any]]
 
-    def excess(self, clients: Sequence[np.ndarray]) -> float:
-        """Return ``½ Σᵢ ‖Sᵢ Q − Uᵢ Rᵀ‖²_F``; one pass over the data."""
+    def excess(self) -> float:
+        """Return ``½ Σᵢ ‖Sᵢ Q − Uᵢ Rᵀ‖²_F``; the clients make one pass over their data."""
         q = column_space(self.V)
-        r_t = self.V.T @ q
-        return 0.5 * sum(
-            float(np.linalg.norm(s @ q - u @ r_t) ** 2)
-            for s, u in zip(clients, self.U, strict=True)
-        )
+        return 0.5 * sum(self.look(squared_misfit, (q, self.V.T @ q)))
+
+
+def squared_misfit(data: np.ndarray, state: Any, message: tuple[np.ndarray, np.ndarray]) -> float:
+    """Client step ``‖Sᵢ Q − Uᵢ Rᵀ‖²_F``, given Q and Rᵀ."""
+    q, r_t = message
+    return float(np.linalg.norm(data @ q - state.U @ r_t) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +65,7 @@ class ExactFactors:
 
     V: np.ndarray
 
-    def excess(self, clients: Sequence[np.ndarray]) -> float:
+    def excess(self) -> float:
         """Return 0."""
         return 0.0
 
@@ -83,7 +88,7 @@ class SpectralFactors:
     energy: np.ndarray
     remaining: np.ndarray
 
-    def excess(self, clients: Sequence[np.ndarray]) -> float:
+    def excess(self) -> float:
         """Return ``½ Σⱼ remainingⱼ² energyⱼ``; no pass over the data."""
         return 0.5 * float(self.remaining**2 @ self.energy)
 

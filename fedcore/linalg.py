@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
+
+from fedcore.sparse import SparseRows
 
 
 def qr_positive(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -210,8 +212,10 @@ def spectral_norm(matrix: np.ndarray) -> float:
 
     Parameters
     ----------
-    matrix : ndarray of shape (m, k)
+    matrix : ndarray or SparseRows of shape (m, k)
     """
+    if isinstance(matrix, SparseRows):
+        return matrix.spectral_norm()
     if min(matrix.shape) <= 64:
         return float(np.linalg.norm(matrix, 2))
     exponent = _exponent(matrix)
@@ -290,16 +294,18 @@ def haar(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:
     return orth(rng.standard_normal((rows, columns)))
 
 
-def gram_matrix(blocks: Sequence[np.ndarray], dtype: np.dtype | None = None) -> np.ndarray:
+def gram_matrix(blocks: Sequence[Any], dtype: np.dtype | None = None) -> np.ndarray:
     """Return ``Σ SᵢᵀSᵢ`` of the blocks Sᵢ, shape (d, d).
 
     Parameters
     ----------
-    blocks : sequence of ndarray of shape (n_i, d)
+    blocks : sequence of ndarray or SparseRows of shape (n_i, d)
     dtype : data-type, optional
         Precision to compute in; the default is that of the blocks.
     """
     dtype = np.result_type(*blocks) if dtype is None else dtype
+    if any(isinstance(block, SparseRows) for block in blocks):
+        return sum(block.gram(dtype) for block in blocks)
     syrk = scipy.linalg.get_blas_funcs("syrk", dtype=dtype)
     gram = np.zeros((blocks[0].shape[1],) * 2, dtype, order="F")
     for block in blocks:

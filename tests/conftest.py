@@ -1,4 +1,4 @@
-"""Small low-rank problems shared by the tests; none is made with the code under test."""
+"""Small low-rank problems shared by the tests: those of `fedcore.testing`, made by NumPy alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,21 @@ import hypothesis
 import numpy as np
 import pytest
 
+from fedcore.federation.federation import Federation
+from fedcore.federation.in_process import InProcess
+from fedcore.federation.wire import Wire
 from fedcore.problems.problem import Problem
+from fedcore.testing.samples import (
+    FEATURES,
+    RANK,
+    SIZES,
+    SPECTRUM,
+    cut,
+    spectrum_matrix,
+    uneven_clients,
+)
+
+ENGINES = {"in-process": InProcess, "wire": Wire}
 
 # Whether an example is quick enough depends on what else the machine does.
 hypothesis.settings.register_profile(
@@ -21,23 +35,32 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("untimed")
 
-SIZES = (3, 17, 8, 12)  # uneven, and one client with no more samples than components
-FEATURES = 9
-RANK = 3
-SPECTRUM = np.array([5.0, 4.0, 3.0, 0.4, 0.3, 0.25, 0.2, 0.1, 0.05])  # a clear gap after RANK
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--transport", choices=ENGINES, default="in-process",
+        help="what carries orders to clients in every federation of the tests",
+    )  # fmt: skip
 
 
-def spectrum_matrix(n: int, d: int, sigma: np.ndarray, seed: int) -> np.ndarray:
-    """Matrix with exactly these singular values, from NumPy's own QR."""
-    rng = np.random.default_rng(seed)
-    left = np.linalg.qr(rng.standard_normal((n, len(sigma))))[0]
-    right = np.linalg.qr(rng.standard_normal((d, len(sigma))))[0]
-    return (left * sigma) @ right.T
+@pytest.fixture(autouse=True)
+def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every federation use the engine that the command line names."""
+    name = request.config.getoption("--transport", default="in-process")
+    if name != "in-process":
+        if request.node.get_closest_marker("in_process"):
+            pytest.skip("about what only a transport in one process does")
+        monkeypatch.setattr(Federation, "engine", ENGINES[name])
 
 
-def cut(matrix: np.ndarray, sizes: tuple[int, ...]) -> list[np.ndarray]:
-    """Consecutive blocks of rows of these sizes."""
-    return np.split(matrix, np.cumsum(sizes)[:-1])
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the mark of a test that injects a fault into its report, for docs/faults.py."""
+    for item in items:
+        if mark := item.get_closest_marker("fault"):
+            kind, fault = mark.args
+            words = {"kind": kind, "fault": fault, "told": mark.kwargs.get("told", "")}
+            properties = words | {"times": mark.kwargs.get("times", 1), "test": item.nodeid}
+            item.user_properties.append(("fault", properties))
 
 
 @pytest.fixture
@@ -77,7 +100,7 @@ def resealed() -> Callable[[Path, Callable[[h5py.File], None]], None]:
 @pytest.fixture
 def clients() -> list[np.ndarray]:
     """Uneven clients, full rank with a gap after the third singular value."""
-    return cut(spectrum_matrix(sum(SIZES), FEATURES, SPECTRUM, seed=1), SIZES)
+    return uneven_clients()
 
 
 @pytest.fixture

@@ -52,12 +52,33 @@ def test_every_kept_table_is_of_a_paper_and_has_notes(certificate):
 def test_every_finding_is_of_an_item_and_types_no_decimals(certificate):
     """What was measured stands in a finding by the name of its item, not as a number."""
     findings = read_yaml(certificate.FINDINGS)
-    for item, says in findings.items():
-        for name in (item, *re.findall(r"\{([^{}]+/[^{}]+)\}", says)):
+    for item, finding in findings.items():
+        says, others = finding["says"], finding.get("rests_on", {})
+        assert set(finding) <= {"verdict", "rests_on", "says"}
+        for name in (item, *others, *re.findall(r"\{([^{}]+/[^{}]+)\}", says)):
             paper, known = name.split("/")
             read = claims.read(ROOT / f"config/claims/{paper}.yaml")
             assert known in {i["id"] for i in (*read["claims"], *read["software"])}, name
         assert not re.search(r"\d\.\d", says), f"{item}: name the item that was measured"
+
+
+def test_every_finding_was_written_for_the_verdicts_that_are_kept(certificate):
+    kept, _ = certificate.read(certificate.KEPT)
+    found = [verdict for items in kept.values() for verdict in items]
+    findings = read_yaml(certificate.FINDINGS)
+    assert certificate.stale(found, findings) == []
+    # Another verdict on any of the items that a finding rests on is noticed.
+    for item, finding in findings.items():
+        for name in (item, *finding.get("rests_on", {})):
+            other = [
+                replace(v, verdict="undecided" if v.verdict != "undecided" else "deviates")
+                if f"{v.paper}/{v.id}" == name
+                else v
+                for v in found
+            ]
+            assert any(
+                line.startswith(f"{item}: {name} is") for line in certificate.stale(other, findings)
+            )
 
 
 def made(name, verdict, **more):
@@ -155,7 +176,10 @@ def test_a_run_becomes_a_certificate(certificate, results, tmp_path):
 def test_readme_gets_a_row_per_paper_the_meanings_and_the_findings(certificate, results, tmp_path):
     certificate.collect(results, tmp_path / "kept", PAPERS)
     findings = tmp_path / "findings.yaml"
-    findings.write_text('mf/b: "Not so: a needs {mf/a} rounds."\nelse/c: Not kept.\n')
+    findings.write_text(
+        'mf/b: {verdict: deviates, says: "Not so: a needs {mf/a} rounds."}\n'
+        "else/c: {verdict: deviates, says: Not kept.}\n"
+    )
     between = certificate.section(tmp_path / "kept", findings)
     assert "| [`mf`](docs/verdicts/mf.md): Somebody, 2024 | 5 | 1 | 1 | 1 | 2 |\n" in between
     words = " ".join(between.split())
@@ -172,7 +196,13 @@ def test_readme_gets_a_row_per_paper_the_meanings_and_the_findings(certificate, 
 
 
 @pytest.mark.parametrize("item", ["mf/c", "mf/unknown"])
-@pytest.mark.parametrize("text", ["{item}: text", "mf/a: '{{{item}}} rounds'"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{item}: {{verdict: deviates, says: text}}",
+        "mf/a: {{verdict: reproduced, says: '{{{item}}} rounds'}}",
+    ],
+)
 def test_a_finding_needs_a_measured_item(certificate, results, tmp_path, item, text):
     certificate.collect(results, tmp_path / "kept", PAPERS)
     (tmp_path / "findings.yaml").write_text(text.format(item=item))

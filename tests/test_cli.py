@@ -126,6 +126,7 @@ from fedcore.algorithms.ssi import PAPER, Params, communication, run
 """
 
 
+@pytest.mark.fault("client", "broken plug-ins of other packages")
 def test_broken_plug_ins_are_listed_and_take_nothing_else_down(tmp_path, installed):
     lines = "".join(f"{name} = their_{name}\n" for name in [*BROKEN, "untitled"])
     groups = ("algorithms", "metrics", "datasets")
@@ -313,7 +314,11 @@ def test_run_refuses(changes, says):
 
 def test_run_refuses_names():
     assert "did you mean 'power_gd'" in refused("run", "power_gdd", "w8a", "-r", "3")
-    assert "did you mean 'w8a'" in refused("run", "power_gd", "w8aa", "-r", "3")
+    for more in ([], ["--clients", "5"], ["mnist"]):
+        assert "did you mean 'w8a'" in refused("run", "power_gd", "w8aa", *more, "-r", "3")
+    for more in ("mnist", "a.csv"):
+        said = refused("run", "power_gd", "w8a", more, "-r", "3")
+        assert "data set w8a stands alone: drop the other names" in said
 
 
 def test_run_fetches_what_is_not_there(tmp_path, monkeypatch):
@@ -331,6 +336,7 @@ def test_run_fetches_what_is_not_there(tmp_path, monkeypatch):
     assert len(asked) == 1  # a stand-in needs no file
 
 
+@pytest.mark.fault("disk", "a file or output that cannot be written, on the command line")
 def test_an_unwritable_file_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     says = refused(*RUN, "--out", str(tmp_path / "file" / "h.h5"))
@@ -357,7 +363,7 @@ def made(paper="faps", verdict="reproduced", name="table1", **more):
         section="claims", source="Table 1", kind="cell", quantity="iterations", printed="207",
         protocol="as printed", accepted="200 to 220", measured="210", place="1 of 5 below",
         low=200.0, high=220.0, count=5, missing=0, reason=f"because of {paper}",
-        counterfactual="310 printed: fails", turned=True,
+        counterfactual="310 printed: fails", turned=True, where="counts.tsv, rounds",
     )  # fmt: skip
     return verdicts.Verdict(paper=paper, id=name, verdict=verdict, **(plain | more))
 
@@ -403,6 +409,7 @@ def test_everything_about_one_verdict(judged, name):
         "faps/table1: iterations\n"
         "  printed: 207 (Table 1)\n"
         "  measured: 210 [200, 220]\n"
+        "  where: counts.tsv, rounds\n"
         "  accepted: 200 to 220\n"
         "  place: 1 of 5 below\n"
         "  runs: 5\n"
@@ -414,7 +421,7 @@ def test_everything_about_one_verdict(judged, name):
     assert "did you mean 'faps/table" in refused("verdicts", judged, "--show", "faps/table")
 
 
-def test_verdicts_that_became_worse_have_status_1(judged, tmp_path):
+def test_verdicts_that_became_worse_have_status_1(judged, tmp_path, monkeypatch):
     call("verdicts", judged, "--combine")
     verdict_pages.write([made(name="table2"), made(name="old")], tmp_path / "kept" / "faps.tsv")
     for kept in ("kept", "kept/faps.tsv"):
@@ -424,6 +431,10 @@ def test_verdicts_that_became_worse_have_status_1(judged, tmp_path):
             "faps/table2: undecided, was reproduced", "faps/old: gone, was reproduced",
         ]  # fmt: skip
         assert "verdicts worse than in" in found.stderr
+    monkeypatch.chdir(tmp_path)  # where a checkout has its kept verdicts
+    verdict_pages.write([made(name="table2")], tmp_path / "docs" / "verdicts" / "faps.tsv")
+    found = call("verdicts", judged, "--strict")
+    assert found.exit_code == 1 and "faps/table2: undecided, was reproduced" in found.stdout
     same = call("verdicts", judged, "--strict", f"{judged}/verdicts")
     assert same.exit_code == 0 and "3 printed items" in same.output
     empty = tmp_path / "empty"
@@ -496,6 +507,7 @@ def test_a_private_run_is_repeated_to_the_byte_only_as_a_simulation(tmp_path):
         assert (files[0].read_bytes() == files[1].read_bytes()) == bool(flags)
 
 
+@pytest.mark.fault("disk", "a file or output that cannot be written, on the command line")
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 @pytest.mark.parametrize("command", [["algorithms"], ["algorithms", "faps"]])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -510,6 +522,7 @@ def test_output_that_cannot_be_written_is_one_sentence(command, unbuffered):
     assert done.stderr == "Error: the output cannot be written: No space left on device\n"
 
 
+@pytest.mark.fault("hostile", "an HDF5 file that fedcore did not write")
 def test_what_fedcore_did_not_write_is_never_to_be_deleted(tmp_path):
     own, text = tmp_path / "own.h5", tmp_path / "w8a"
     with h5py.File(own, "w") as file:

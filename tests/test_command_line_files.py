@@ -8,6 +8,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse
 from click.testing import CliRunner
 
 from fedcore.cli import main
@@ -15,6 +16,7 @@ from fedcore.datasets import own_files
 from fedcore.errors import DataError, InputError
 from fedcore.experiments import from_files
 from fedcore.history import History
+from fedcore.sparse import SparseRows
 
 NAMES = ["age", "dose", "iron"]
 
@@ -233,6 +235,73 @@ def test_out_is_a_history_in_a_folder_that_is_there(files, tmp_path):
     assert "let its name end in .h5" in says
     says = refused("run", "ssi", *files, "-r", 1, "--out", tmp_path / "no" / "run.h5")
     assert f"there is no folder {tmp_path / 'no'}" in says and not (tmp_path / "no").exists()
+
+
+def libsvm(path, x, labels):
+    rows = [" ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row.tolist()) if v) for row in x]
+    path.write_text("".join(f"{y} {row}\n" for y, row in zip(labels, rows, strict=True)))
+    return path
+
+
+@pytest.fixture
+def sparse_tables():
+    rng = np.random.default_rng(2)
+    found = [rng.standard_normal((n, 6)) * (rng.random((n, 6)) < 0.5) for n in (20, 12)]
+    found[1][:, 4:] = 0  # the second LIBSVM file is narrower than the first
+    return found
+
+
+def sparse_files(folder, tables, kind):
+    if kind == "npz":
+        for i, x in enumerate(tables):
+            scipy.sparse.save_npz(folder / f"{i}.npz", scipy.sparse.csr_array(x))
+        return [folder / f"{i}.npz" for i in range(len(tables))]
+    return [libsvm(folder / f"{i}.{kind}", x, [i % 2] * len(x)) for i, x in enumerate(tables)]
+
+
+@pytest.mark.parametrize("kind", ["svm", "libsvm", "npz"])
+@pytest.mark.parametrize("center", [True, False])
+def test_sparse_files_stay_sparse(sparse_tables, kind, center, tmp_path, monkeypatch):
+    monkeypatch.setattr(SparseRows, "toarray", None)
+    files, out = sparse_files(tmp_path, sparse_tables, kind), tmp_path / "h.h5"
+    done = call("run", "block_krylov", *files, "-r", 2, "--out", out, *["--center"] * center)
+    assert done.exit_code == 0, done.output
+    S = np.vstack(sparse_tables)
+    sigma = np.linalg.svd(S - S.mean(axis=0) if center else S)[1]
+    # Rounding; the run ends at a sine of 1e-8, to which the objective is quadratic.
+    found = History.load(out).columns["objective"][0, -1]
+    assert found == pytest.approx(0.5 * np.sum(sigma[2:] ** 2), rel=1e-12)
+
+
+def test_the_labels_of_libsvm_files_say_whose_a_row_is(sparse_tables, tmp_path):
+    both = libsvm(tmp_path / "all.svm", np.vstack(sparse_tables), [7] * 20 + [-1] * 12)
+    problem = from_files.make([str(both)], by="label", without=["2"])
+    assert problem.clients.sparse and problem.clients.shapes == [(12, 5), (20, 5)]
+    kept = [0, 2, 3, 4, 5]
+    for client, x in zip(problem.clients, reversed(sparse_tables), strict=True):
+        np.testing.assert_array_equal(client.toarray(), x[:, kept])
+
+
+def test_sparse_files_are_refused_with_a_sentence(sparse_tables, tables, tmp_path):
+    one, _ = sparse_files(tmp_path, sparse_tables, "svm")
+    dense = tmp_path / "dense.npz"
+    np.savez(dense, x=np.ones((5, 6)))
+    assert "one_shot needs dense samples" in refused("run", "one_shot", one, "-r", 2)
+    same_names = sparse_files(tmp_path, sparse_tables, "npz")[0]
+    mixed = refused("run", "ssi", same_names, dense, "-r", 2)
+    assert "client 1 is dense and client 0 is sparse" in mixed
+    pooled = refused("run", "ssi", same_names, dense, "-r", 2, "--by", "3")
+    assert "0.npz is sparse and" in pooled and "give files of one kind" in pooled
+    broken = scipy.sparse.csr_array(sparse_tables[0])
+    broken.data[3] = np.nan
+    scipy.sparse.save_npz(tmp_path / "nan.npz", broken)
+    assert "nan.npz has nan at row" in refused("run", "ssi", tmp_path / "nan.npz", "-r", 2)
+    (tmp_path / "bad.svm").write_text("1 2:3 2:4\n")
+    assert "bad.svm, line 1: the index of '2:4'" in refused(
+        "run", "ssi", tmp_path / "bad.svm", "-r", 1
+    )
+    (tmp_path / "none.svm").write_text("1\n-1\n")
+    assert "has no numbers" in refused("run", "ssi", tmp_path / "none.svm", "-r", 1)
 
 
 def test_compare_prints_a_table_with_the_best_values_and_draws(files, tables, tmp_path):

@@ -312,7 +312,7 @@ def test_data_of_any_size_converge_alike(clients, algorithm, scale):
     np.testing.assert_allclose(pca.singular_values_ / scale, sigma[:3], rtol=1e-10)
 
 
-def test_clients_may_come_from_an_iterator_but_not_as_a_dict(clients):
+def test_clients_may_come_from_an_iterator_or_with_names(clients):
     expected = FederatedPCA(2).fit(clients)
     found = FederatedPCA(2).fit(client for client in clients)
     np.testing.assert_array_equal(found.components_, expected.components_)
@@ -322,9 +322,9 @@ def test_clients_may_come_from_an_iterator_but_not_as_a_dict(clients):
     np.testing.assert_array_equal(
         FederatedPCA(2).fit(named.values()).components_, expected.components_
     )
-    for call in (FederatedPCA(2).fit, lambda given: fedcore.run("ssi", given, 2)):
-        with pytest.raises(InputError, match=r"is a dict: pass list\(clients.values\(\)\)"):
-            call(named)
+    np.testing.assert_array_equal(FederatedPCA(2).fit(named).components_, expected.components_)
+    with pytest.raises(InputError, match=r"is a dict: pass list\(clients.values\(\)\)"):
+        fedcore.run("ssi", named, 2)
 
 
 def test_a_list_of_matrices_is_transformed_one_by_one(clients):
@@ -343,20 +343,27 @@ def test_a_list_of_matrices_is_transformed_one_by_one(clients):
 
 def test_params_go_round():
     pca = FederatedPCA(2, algorithm="power_gd", local_steps=7, momentum=True)
-    assert pca.get_params() == {
-        "n_components": 2, "algorithm": "power_gd", "center": True, "tol": None, "random_state": 0,
-        "local_steps": 7, "momentum": True,
+    named = {
+        "n_components": 2, "algorithm": "power_gd", "center": True, "scale": False, "tol": None,
+        "random_state": 0, "epsilon": None, "delta": None, "bounds": None,
+        "params": {"local_steps": 7, "momentum": True},
     }  # fmt: skip
+    assert pca.get_params(deep=False) == named
+    deep = named | {"params__local_steps": 7, "params__momentum": True}
+    assert pca.get_params() == deep
+    assert FederatedPCA(**named).get_params() == deep
     copied = clone(pca)
     assert copied.set_params(local_steps=9, n_components=3) is copied
     assert (copied.n_components, copied.params["local_steps"]) == (3, 9)
     assert pca.params["local_steps"] == 7
+    copied.set_params(params__momentum=False, params={"power": 1})
+    assert copied.params == {"power": 1, "momentum": False}
     assert not hasattr(copied, "components_")
 
 
 def test_clone_keeps_a_start():
     pca = clone(FederatedPCA(1, start=np.ones((4, 1))))
-    assert repr(pca) == "FederatedPCA(n_components=1, start=<array of shape (4, 1)>)"
+    assert repr(pca) == "FederatedPCA(n_components=1, params={'start': <array of shape (4, 1)>})"
 
 
 def test_repr_is_the_call():
@@ -384,7 +391,7 @@ def test_not_fitted(method):
         ({"round": 1}, "did you mean 'rounds'"),
         ({"tol": -1.0}, "tol must be"),
         ({"seed": 1}, "random_state"),
-        ({"finish": print}, "no parameter 'finish'"),
+        ({"finish": print}, "params has no entry 'finish': use fedcore.run"),
         ({"start": np.ones((8, 3))}, "start has shape"),
     ],
 )

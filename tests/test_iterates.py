@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedcore.federation.federation import Federation
 from fedcore.iterates import ExactFactors, ExplicitFactors, Iterate, SpectralFactors
 from fedcore.metrics import factorization, get
 
@@ -11,39 +12,44 @@ def gaussian(m: int, k: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((m, k))
 
 
-def explicit(clients, V, seed=0):
-    return ExplicitFactors(
-        V, [gaussian(len(s), V.shape[1], seed + i) for i, s in enumerate(clients)]
-    )
+def kept_by(clients, V, U):
+    """V, and U in the states of clients with these data."""
+    federation = Federation(list(clients))
+    for state, own in zip(federation.client_states(), U, strict=True):
+        state.U = own
+    return ExplicitFactors(V, federation.observe)
+
+
+def drawn(clients, V, seed=0):
+    return [gaussian(len(s), V.shape[1], seed + i) for i, s in enumerate(clients)]
 
 
 @pytest.mark.parametrize("rank", [1, 3, 6])
 def test_exact_loss_plus_excess_is_the_direct_residual(problem, clients, rank):
     V = gaussian(9, rank, 3)
-    factors = explicit(clients, V)
-    direct = sum(
-        0.5 * np.linalg.norm(s - u @ V.T) ** 2 for s, u in zip(clients, factors.U, strict=True)
-    )
+    U = drawn(clients, V)
+    factors = kept_by(clients, V, U)
+    direct = sum(0.5 * np.linalg.norm(s - u @ V.T) ** 2 for s, u in zip(clients, U, strict=True))
     # Two sums of squares of the same size: rounding.
     total = factorization.objective(Iterate(factors=factors), problem)
     assert total == pytest.approx(direct, rel=1e-13)
-    assert total == pytest.approx(problem.exact_loss(V) + factors.excess(clients), rel=1e-15)
+    assert total == pytest.approx(problem.exact_loss(V) + factors.excess(), rel=1e-15)
 
 
 def test_the_excess_is_the_distance_to_the_least_squares_solution(clients):
     V = gaussian(9, 3, 4)
-    factors, S = explicit(clients, V), np.vstack(clients)
+    U, S = drawn(clients, V), np.vstack(clients)
     best = np.linalg.lstsq(V, S.T, rcond=None)[0].T
-    expected = 0.5 * np.linalg.norm((np.vstack(factors.U) - best) @ V.T) ** 2
-    assert factors.excess(clients) == pytest.approx(expected, rel=1e-12)  # rounding, κ(V) < 10
+    expected = 0.5 * np.linalg.norm((np.vstack(U) - best) @ V.T) ** 2
+    assert kept_by(clients, V, U).excess() == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_excess_of_the_least_squares_solution_is_zero_to_the_square_of_rounding(clients):
     V = gaussian(9, 3, 5)
-    factors = ExplicitFactors(V, [np.linalg.lstsq(V, s.T, rcond=None)[0].T for s in clients])
+    factors = kept_by(clients, V, [np.linalg.lstsq(V, s.T, rcond=None)[0].T for s in clients])
     # ‖·‖² of an error of some 1e-15 per entry; the data have norm 7.
-    assert factors.excess(clients) < 1e-28
-    assert ExactFactors(V).excess(clients) == 0.0
+    assert factors.excess() < 1e-28
+    assert ExactFactors(V).excess() == 0.0
 
 
 def test_noise_free_low_rank_data_give_an_objective_below_1e_25(low_rank_problem):
@@ -51,7 +57,7 @@ def test_noise_free_low_rank_data_give_an_objective_below_1e_25(low_rank_problem
     S = np.vstack(clients)
     V = S.T @ gaussian(len(S), 3, 6)
     U = [s @ np.linalg.pinv(V).T for s in clients]
-    ours = factorization.objective(Iterate(factors=ExplicitFactors(V, U)), low_rank_problem)
+    ours = factorization.objective(Iterate(factors=kept_by(clients, V, U)), low_rank_problem)
     # An error of eps·‖S‖·κ(V) per entry at most, squared: (2e-16 · 7 · 10)² · 360 ≈ 1e-25.
     assert 0 <= ours <= 1e-25
     assert factorization.objective(Iterate(factors=ExactFactors(V)), low_rank_problem) <= 1e-25
@@ -64,7 +70,7 @@ def test_an_excess_of_1e_20_is_measured_where_the_trace_form_cancels(low_rank_pr
     nudge = [gaussian(len(s), 3, 30 + i) for i, s in enumerate(clients)]
     nudge = [e * 1e-10 / np.linalg.norm(np.vstack(nudge) @ V.T) for e in nudge]
     U = [s @ np.linalg.pinv(V).T + e for s, e in zip(clients, nudge, strict=True)]
-    ours = factorization.objective(Iterate(factors=ExplicitFactors(V, U)), low_rank_problem)
+    ours = factorization.objective(Iterate(factors=kept_by(clients, V, U)), low_rank_problem)
     # ½ (1e-10)²; some 1e-14 of rounding in S − UVᵀ against its 1e-10.
     assert ours == pytest.approx(0.5e-20, rel=1e-3, abs=0)
     U = np.vstack(U)
@@ -77,9 +83,9 @@ def test_an_excess_of_1e_20_is_measured_where_the_trace_form_cancels(low_rank_pr
 @pytest.mark.parametrize("rank", [3, 5])
 def test_a_rank_deficient_v_is_measured_like_any_other(problem, clients, rank):
     V = gaussian(9, 2, 7) @ gaussian(2, rank, 8)
-    factors = explicit(clients, V)
-    direct = 0.5 * np.linalg.norm(np.vstack(clients) - np.vstack(factors.U) @ V.T) ** 2
-    total = factorization.objective(Iterate(factors=factors), problem)
+    U = drawn(clients, V)
+    direct = 0.5 * np.linalg.norm(np.vstack(clients) - np.vstack(U) @ V.T) ** 2
+    total = factorization.objective(Iterate(factors=kept_by(clients, V, U)), problem)
     assert total == pytest.approx(direct, rel=1e-12)  # rounding
 
 
@@ -94,15 +100,12 @@ def test_spectral_factors_agree_with_the_matrices_that_they_stand_for(clients):
         energy += (error**2).sum(axis=0)
     spectral = SpectralFactors(V, sigma**2 * energy, remaining)
     # Equal in exact arithmetic; rounding.
-    assert spectral.excess(clients) == pytest.approx(
-        ExplicitFactors(V, U).excess(clients), rel=1e-12
-    )
+    assert spectral.excess() == pytest.approx(kept_by(clients, V, U).excess(), rel=1e-12)
 
 
-def test_factors_need_one_u_per_client(clients):
-    V = gaussian(9, 3, 10)
-    with pytest.raises(ValueError):
-        ExplicitFactors(V, explicit(clients, V).U[:-1]).excess(clients)
+def test_factors_need_a_u_at_every_client(clients):
+    with pytest.raises(AttributeError, match="U"):
+        ExplicitFactors(gaussian(9, 3, 10), Federation(list(clients)).observe).excess()
 
 
 def test_metrics_take_a_basis_as_well_as_factors(problem):

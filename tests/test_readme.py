@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import warnings
@@ -13,27 +12,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from printed import blocks, session
 
 from fedcore.cli import main
 from fedcore.history import History
 from fedcore.reports import verdict_pages
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+README = Path(__file__).parents[1] / "README.md"
 LIMITS = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
 def commands(program: str) -> list[list[str]]:
     """Return the arguments of every line of a console block that calls `program`."""
-    lines = [line for block in blocks("console") for line in block.splitlines()]
-    typed = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
-    return [words[1:] for words in typed if words and words[0] == program]
+    console = [block for block in blocks(README) if block.language == "console"]
+    typed = [words for block in console for words, _ in session(block)]
+    return [words[1:] for words in typed if words[0] == program]
 
 
-@pytest.mark.parametrize("code", blocks("python"))
+@pytest.mark.parametrize("code", [b.code for b in blocks(README) if b.language == "python"])
 @pytest.mark.parametrize("offset", [0.0, 100.0])
 def test_the_python_examples_work_on_data_of_ones_own(code, offset, matrix_with):
     S = offset + matrix_with(300, 25, 0.7 ** np.arange(25), seed=8)

@@ -51,7 +51,7 @@ def written(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", algorithms.names())
 def test_own_algorithms_pass(name):
     if "n_components" not in algorithms.get(name).task.fields:
-        pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+        pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
     report = check_algorithm(name)
     assert report.failed == [] and len(report.findings) >= 10
 
@@ -74,3 +74,48 @@ def test_an_unknown_key_of_case_is_refused(written):
     module = written(inspect.getsource(ssi) + '\nCASE = {"ranodm": True}\n')
     with pytest.raises(InputError, match=r"ranodm.*random"):
         check_algorithm(module)
+
+
+WEIGHTED = (
+    "U = federation.sum(lambda data, state, message: len(data) * (data.T @ (data @ message)))"
+)
+WRONG_CASES = {
+    "random": ({"random": False}, SUM, "another seed gives another result"),
+    "split": ({"depends_on_split": False}, WEIGHTED, "the result with the rows split into"),
+    "oracle": ({"oracle": "plain"}, WEIGHTED, "V Vᵀ: differs by"),
+    "floor": ({"floor": "few"}, SUM, "½‖S − U Vᵀ‖² with 1 clients, and the floor: differs by"),
+}
+PLAIN = """
+
+def plain(clients, draws, params):
+    S, Z = np.vstack(clients), params.start
+    if Z is None:
+        Z = draws.server.uniform(-1, 1, (S.shape[1], params.n_components))
+    for _ in range(params.rounds):
+        Z = np.linalg.qr(S.T @ (S @ Z))[0]
+    return np.linalg.qr(Z)[0], None
+
+
+def few(S, r):
+    return {"rounds": 1}
+
+
+CASE = {"needs": lambda S, r: {"rounds": 8}, %s}
+"""
+
+
+@pytest.mark.parametrize("what", WRONG_CASES)
+def test_what_a_case_says_wrongly_is_found(what, written):
+    case, line, said = WRONG_CASES[what]
+    ((key, value),) = case.items()
+    told = PLAIN % f'"{key}": {value}'
+    with pytest.raises(CheckFailed) as failed:
+        check_algorithm(written(inspect.getsource(ssi).replace(SUM, line) + told))
+    assert said in str(failed.value)
+
+
+def test_a_case_that_says_the_truth_passes(written):
+    told = PLAIN % '"oracle": plain, "floor": lambda S, r: {"rounds": 60}, "random": True'
+    told = told.replace("CASE = {", 'CASE = {"depends_on_split": False, ')
+    report = check_algorithm(written(inspect.getsource(ssi) + told))
+    assert [finding for finding in report.findings if finding.outcome != "passed"] == []

@@ -15,7 +15,9 @@ point group ``fedcore.algorithms``. A module holds
 - ``COLUMNS``, if it counts anything: name -> (units, description); and ``RELEASED``, the names of
   the columns that a private run releases (the others are exact functions of the data);
 - ``LABELLED = True``, if it learns from labels: its steps get
-  `fedcore.problems.clients.Labelled` data.
+  `fedcore.problems.clients.Labelled` data;
+- ``SPARSE = True``, if its steps also work on sparse clients, `fedcore.sparse.SparseRows`: they
+  multiply by the data and by their transpose, and ask for their size, and nothing else.
 
 `run` calls ``record(iteration, **iterate)`` for every new iterate: with iteration 0 before the
 first round, then in ``for k in record.rounds(most):``, a loop that ends with the run. Its arguments
@@ -25,6 +27,10 @@ are
 - ``models=…``, one row of regression coefficients per client, if the data have labels;
 - ``target=…``, the number of leading directions sought, if it is not the number of columns;
 - ``counts={column: number, …}``, if the module has COLUMNS.
+
+A client step reads its data, its state and its message. It may hold parameters and plain numbers of
+the server's own, such as a number of steps, but neither an array nor a number that was found in the
+clients' data: these are broadcast, and the client keeps or computes what it needs.
 
 A private method has a parameter ``epsilon``, None for no privacy. It first calls
 ``federation.protect(delta=…, neighbours=…)``, after which the ledger has an ε. Its client steps add
@@ -100,6 +106,11 @@ class Algorithm:
     def labelled(self) -> bool:
         """Whether it learns from labels."""
         return getattr(self.module, "LABELLED", self.task.labelled)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether it takes sparse clients."""
+        return getattr(self.module, "SPARSE", False)
 
     @property
     def run(self) -> Callable[..., dict[str, Any]]:

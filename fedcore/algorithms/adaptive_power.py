@@ -41,6 +41,7 @@ from fedcore.privacy import accounting
 from fedcore.validation import CountOrZero, Share, one_of, real
 
 PAPER = "dppower"
+SPARSE = True
 COLUMNS = {
     "threshold": ("data units squared", "θ of the step, the largest of any client's"),
     "filtered": ("rows", "rows of all clients that sat out the step"),

@@ -35,6 +35,7 @@ from fedcore.privacy.mechanisms import derived
 from fedcore.validation import Count, Positive, Share
 
 PAPER = "dppower"
+SPARSE = True
 SEARCH_SHARE, FAILURE, RATIO = 0.1, 0.05, 2.0  # of `adaptive_power`
 
 

@@ -28,6 +28,7 @@ from fedcore.parts.gram_products import local_gram
 from fedcore.privacy import accounting
 
 PAPER = "dppower"
+SPARSE = True
 
 
 class Params(Budgeted):

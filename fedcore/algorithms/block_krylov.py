@@ -43,6 +43,7 @@ from fedcore.parts.residuals import Residual
 from fedcore.validation import whole
 
 PAPER = "faps"
+SPARSE = True
 
 
 @dataclass(frozen=True)

@@ -53,9 +53,11 @@ from fedcore.federation.federation import Federation
 from fedcore.linalg import orth, outside, spectral_norm
 from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits
 from fedcore.parts.gram_products import local_gram_product
+from fedcore.parts.local_axes import Coordinates, coordinates
 from fedcore.validation import Count, NonNegative, Positive, one_of
 
 PAPER = "faps"
+SPARSE = True
 COLUMNS = {
     "inner_products": ("products", "of AᵢAᵢᵀ with an n×p block, by all clients so far"),
     "penalty": ("data units squared", "Σᵢ βᵢ after the round, 0 before the first"),
@@ -122,20 +124,30 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
     def client(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
         if not hasattr(state, "X"):
-            state.X, state.k, state.products = Z, 0, 0
+            state.X, state.k, state.products = Z, 0, 1
             state.square = NORMS[params.beta_norm](data) ** 2
             state.beta = params.beta_factor * state.square
-            state.AAX = _multiply(data, state, Z)
-            state.W = outside(state.X, -state.AAX)
-        distance = np.sqrt(2.0) * np.linalg.norm(outside(state.X, Z))  # ‖XᵢXᵢᵀ − ZZᵀ‖_F
-        _improve(data, state, Z, params)
-        Y = state.beta * state.X @ (state.X.T @ Z) - _multiplier(state.X, state.W, Z)
+            state.AAX = local_gram_product(data, state, Z)
+        # A round along axes takes as much as two products.
+        spared = (state.products - 2 * state.k) * Z.shape[1]
+        here = coordinates(data, state, state.X, Z, spared)
+        AAX = state.AAX if here.X is state.X else here.multiply(here.X)
+        distance = np.sqrt(2.0) * np.linalg.norm(outside(here.X, here.Z))  # ‖XᵢXᵢᵀ − ZZᵀ‖_F
+        X, AAX = _improved(here, AAX, data, state, params)
+        Y = state.beta * X @ (X.T @ here.Z) - _multiplier(X, outside(X, -AAX), here.Z)
+        state.X, state.AAX = here.kept(X), AAX
         if params.adapt and state.k % PERIOD == 0:
             if state.k and state.distance <= (1 + MU) * distance:
                 state.beta *= 1 + THETA
             state.distance = distance
         state.k += 1
-        return Y
+        return here.features(Y)
+
+    def finish(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> None:
+        here = coordinates(data, state, state.X, Z, 0)
+        AAX = state.AAX if here.X is state.X else here.multiply(here.X)
+        state.W = here.features(outside(here.X, -AAX))
+        state.X = here.features(here.X)
 
     Z = starting_basis(federation, params, rng)
     record(0, basis=Z, counts={"inner_products": 0, "penalty": 0.0})
@@ -149,22 +161,27 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         record(k, basis=Z, counts=counts)
     found: dict[str, Any] = {"basis": Z}
     if federation.ledger.rounds:
+        federation.local(finish)
         found |= {name: federation.client_state(name) for name in ("X", "W")}
     return found
 
 
-def _improve(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray, params: Params) -> None:
-    """Iterate towards the dominant space of Hᵢ; Λᵢ stays that of the Xᵢ before the round."""
-    X_k, W_k, beta = state.X, state.W, state.beta
+def _improved(
+    here: Coordinates, AAX: np.ndarray, data: np.ndarray, state: SimpleNamespace, params: Params
+) -> tuple[np.ndarray, np.ndarray]:
+    """Iterate towards the dominant space of Hᵢ, Λᵢ that of the Xᵢ before; return Xᵢ, AᵢAᵢᵀXᵢ."""
+    X_k, Z, beta = here.X, here.Z, state.beta
+    W_k = outside(X_k, -AAX)
 
     def coupled(X: np.ndarray) -> np.ndarray:
         """``(Λᵢ + βᵢ ZZᵀ) X = (Hᵢ − AᵢAᵢᵀ) X``."""
         return _multiplier(X_k, W_k, X) + beta * Z @ (Z.T @ X)
 
     def product(X: np.ndarray) -> np.ndarray:
-        return _multiply(data, state, X) + coupled(X)
+        state.products += 1
+        return here.multiply(X) + coupled(X)
 
-    old, HX = X_k, state.AAX + coupled(X_k)
+    old, HX = X_k, AAX + coupled(X_k)
     limits = Limits(params.tolerance, params.delta, _square_of(data, state, params) + beta)
     enough = RULES[params.inner](limits, old, HX)
     if params.inner_start == "server" and Z is not X_k:  # they are one in the first round
@@ -174,8 +191,7 @@ def _improve(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray, params: Pa
         if enough(old, X, HX):
             break
         old = X
-    state.X, state.AAX = X, HX - coupled(X)
-    state.W = outside(X, -state.AAX)
+    return X, HX - coupled(X)
 
 
 def _square_of(data: np.ndarray, state: SimpleNamespace, params: Params) -> float:
@@ -185,12 +201,6 @@ def _square_of(data: np.ndarray, state: SimpleNamespace, params: Params) -> floa
             state.spectral_square = spectral_norm(data) ** 2
         return state.spectral_square
     return state.square
-
-
-def _multiply(data: np.ndarray, state: SimpleNamespace, X: np.ndarray) -> np.ndarray:
-    """Return AᵢAᵢᵀ X, and count it."""
-    state.products += 1
-    return local_gram_product(data, state, X)
 
 
 def _multiplier(X: np.ndarray, W: np.ndarray, B: np.ndarray) -> np.ndarray:

@@ -46,6 +46,7 @@ from fedcore.privacy.mechanisms import derived
 from fedcore.validation import Count, CountOrZero, Share, one_of
 
 PAPER = "fedpower"
+SPARSE = True
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from fedcore.privacy.mechanisms import derived
 from fedcore.validation import Count, one_of
 
 PAPER = "fedpower"
+SPARSE = True
 SCHEDULES = {
     "constant": lambda q, k: q,
     "linear": lambda q, k: max(q - k, 1),

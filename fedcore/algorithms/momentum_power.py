@@ -31,6 +31,7 @@ from fedcore.parts.residuals import Residual, joined
 from fedcore.validation import NonNegative
 
 PAPER = "faps"
+SPARSE = True
 
 
 @dataclass(frozen=True)

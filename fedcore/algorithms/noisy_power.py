@@ -44,6 +44,7 @@ from fedcore.privacy.events import Gaussian
 from fedcore.validation import CountOrZero, one_of
 
 PAPER = "dppower"
+SPARSE = True
 RELATIONS = {  # `protects` -> relation of `fedcore.privacy.events.NEIGHBOURS`
     "entry": "change_entry",
     "row_by_entries": "zero_out_one",

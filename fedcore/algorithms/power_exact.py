@@ -24,8 +24,9 @@ from fedcore.iterates import ExactFactors
 from fedcore.linalg import range_basis
 
 PAPER = "factorization"
+SPARSE = True
 
-__all__ = ["COLUMNS", "PAPER", "Params", "communication", "run"]
+__all__ = ["COLUMNS", "PAPER", "SPARSE", "Params", "communication", "run"]
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -37,12 +38,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         That of `power_iteration`, and ``U``, one array (n_i, n_components) per client.
     """
     found, counts = power_initialisation(federation, params)
-    V = found.V
-    federation.broadcast(V)
-    basis, sigma, rotation = range_basis(V)
+    federation.broadcast(found.V)
 
-    def solve(data: np.ndarray, state: SimpleNamespace, message: np.ndarray) -> np.ndarray:
+    def solve(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> np.ndarray:
+        basis, sigma, rotation = range_basis(V)
         return (data @ basis / sigma) @ rotation.T
 
-    record(0, factors=ExactFactors(V), counts=counts)
+    record(0, factors=ExactFactors(found.V), counts=counts)
     return found.output(U=federation.observe(solve))

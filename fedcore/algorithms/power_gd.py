@@ -18,7 +18,10 @@ with ``orthonormalise`` V is replaced by its orthonormal basis, κ = 1, and one 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import count, islice
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,6 +36,7 @@ from fedcore.linalg import orth, range_basis
 from fedcore.validation import CountOrZero
 
 PAPER = "factorization"
+SPARSE = True
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         That of `power_iteration`, and ``U``, one array (n_i, n_components) per client.
     """
     found, counts = fixed_basis(federation, params)
-    V = found.V
+    V, done = found.V, 0
 
     def draw_error(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> None:
         basis, state.sigma, state.T = range_basis(V)
@@ -86,20 +90,40 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
     federation.local(draw_error)
     energy = sum(federation.observe(column_energy))
-    sigma = range_basis(V).sigma.astype(np.float64)
+    descent = descended(range_basis(V).sigma, params.momentum)
+    record(0, factors=SpectralFactors(V, energy, next(descent)[0]), counts=counts)
+    for k in record.rounds(params.local_steps):
+        record(k, factors=SpectralFactors(V, energy, next(descent)[0]), counts=counts)
+        done = k
+    return found.output(U=federation.observe(partial(iterate, steps=done, params=params)))
+
+
+def iterate(
+    data: np.ndarray, state: SimpleNamespace, message: Any, *, steps: int, params: Params
+) -> np.ndarray:
+    """Client step: return U after so many gradient steps."""
+    sigma = tuple(state.sigma.astype(np.float64).tolist())
+    q = np.array(_gone(sigma, params.momentum, steps))
+    # The part of U₀ in the null space of VᵀV has zero gradient and stays.
+    return state.U0 - (state.error / state.sigma * q) @ state.T.T
+
+
+def descended(sigma: np.ndarray, momentum: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield p_t and q_t for t = 0, 1, …, given the singular values of V."""
+    sigma = sigma.astype(np.float64)
     rate = (sigma / sigma[:1]) ** 2  # eigenvalues of γ VᵀV
     p = p_ahead = np.ones_like(rate)  # factors of E₀'s columns
     q = q_ahead = np.zeros_like(rate)  # 1 − p
-    record(0, factors=SpectralFactors(V, energy, p), counts=counts)
-    for k in record.rounds(params.local_steps):
+    for k in count(1):
+        yield p, q
         p_old, p = p, (1.0 - rate) * p_ahead
         q_old, q = q, rate + (1.0 - rate) * q_ahead
-        beta = (k - 1) / (k + 2) if params.momentum else 0.0
+        beta = (k - 1) / (k + 2) if momentum else 0.0
         p_ahead, q_ahead = p + beta * (p - p_old), q + beta * (q - q_old)
-        record(k, factors=SpectralFactors(V, energy, p), counts=counts)
 
-    def iterate(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
-        # The part of U₀ in the null space of VᵀV has zero gradient and stays.
-        return state.U0 - (state.error / state.sigma * q) @ state.T.T
 
-    return found.output(U=federation.observe(iterate))
+@lru_cache(maxsize=1)  # clients in one process find the same numbers
+def _gone(sigma: tuple[float, ...], momentum: bool, steps: int) -> tuple[float, ...]:
+    """q_t after so many steps."""
+    (_, q), *_ = islice(descended(np.array(sigma), momentum), steps, steps + 1)
+    return tuple(q.tolist())

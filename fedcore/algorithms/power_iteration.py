@@ -36,6 +36,7 @@ from fedcore.parts.params import Parameters
 from fedcore.validation import Count, CountOrZero, one_of
 
 PAPER = "factorization"
+SPARSE = True
 SELECTIONS = ("initial", "final")
 COLUMNS = {
     "lost_directions": ("directions", "of V that rounding has spoiled: known to less than 2 digits")

@@ -10,9 +10,8 @@ the loss without the penalty.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from types import SimpleNamespace
 from typing import Annotated, Any
 
@@ -27,6 +26,7 @@ from fedcore.iterates import ExplicitFactors
 from fedcore.validation import NonNegative, one_of
 
 PAPER = "factorization"
+SPARSE = True
 
 
 def shrink(U: np.ndarray, threshold: float) -> np.ndarray:
@@ -45,14 +45,24 @@ def singular_value_threshold(U: np.ndarray, threshold: float) -> np.ndarray:
     return (left * np.maximum(sigma - threshold, 0.0)) @ right_t
 
 
+def half_square(U: np.ndarray) -> float:
+    """Half the sum of the squares of all entries."""
+    return 0.5 * float(np.vdot(U, U))
+
+
+def absolute_sum(U: np.ndarray) -> float:
+    """Sum of the absolute values of all entries."""
+    return float(np.abs(U).sum())
+
+
 def nuclear_norm(U: np.ndarray) -> float:
     """Sum of the singular values of `U`."""
     return float(scipy.linalg.svdvals(U, check_finite=False).sum())
 
 
 PENALTIES: dict[str, Callable[[np.ndarray], float]] = {
-    "l2": lambda U: 0.5 * float(np.vdot(U, U)),
-    "l1": lambda U: float(np.abs(U).sum()),
+    "l2": half_square,
+    "l1": absolute_sum,
     "nuclear": nuclear_norm,
 }
 PROXIMAL: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
@@ -112,12 +122,15 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
         return step_once
 
-    def total(U: Sequence[np.ndarray]) -> float:
-        return params.strength * sum(map(penalty, U))
+    def weight(data: np.ndarray, state: SimpleNamespace, message: Any) -> float:
+        return penalty(state.U)
+
+    def total() -> float:
+        return params.strength * sum(federation.observe(weight))
 
     def report(k: int) -> None:
-        U = federation.client_state("U")
-        record(k, factors=ExplicitFactors(V, U), penalty=partial(total, U), counts=counts)
+        factors = ExplicitFactors(V, federation.observe)
+        record(k, factors=factors, penalty=total, counts=counts)
 
     federation.local(start)
     report(0)

@@ -25,6 +25,7 @@ from fedcore.parts.residuals import Residual
 from fedcore.validation import CountOrZero, real
 
 PAPER = "faps"
+SPARSE = True
 
 
 @dataclass(frozen=True)

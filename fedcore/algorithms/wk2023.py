@@ -29,6 +29,7 @@ from fedcore.parts.params import Parameters
 from fedcore.validation import CountOrZero, Positive
 
 PAPER = "factorization"
+SPARSE = True
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ class Params(Parameters):
     mu: Positive = 0.5
     sigma_max: Positive | None = None
 
+    def step(self, sigma: float) -> float:
+        """Return η for this σ₁."""
+        return 9.0 / (4.0 * self.C * self.mu * sigma)
+
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
     """Run alternating gradient descent; see the module's text.
@@ -68,8 +73,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     sigma = params.sigma_max
     if sigma is None:
         sigma = spectral_norm_bound(federation)
-        federation.broadcast(sigma)  # the clients' steps need it
-    step = 9.0 / (4.0 * params.C * params.mu * sigma)
+        federation.broadcast(sigma)
+        federation.local(hear)
+    step = params.step(sigma)
     D = params.C * params.mu / 9.0
 
     phi_u = rng.standard_normal((d, r)) / d
@@ -77,10 +83,12 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     V = np.sqrt(step) * sigma * D * phi_v
 
     def start(data: np.ndarray, state: SimpleNamespace, phi: np.ndarray) -> None:
-        state.U = data @ phi / (np.sqrt(step) * sigma * params.C)
+        sigma = state.sigma if params.sigma_max is None else params.sigma_max
+        state.step = params.step(sigma)
+        state.U = data @ phi / (np.sqrt(state.step) * sigma * params.C)
 
     def descend(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> np.ndarray:
-        state.U = state.U - step * (state.U @ (V.T @ V) - data @ V)
+        state.U = state.U - state.step * (state.U @ (V.T @ V) - data @ V)
         return V @ (state.U.T @ state.U) - data.T @ state.U  # ∇_V ½‖Sⁱ − Uⁱ Vᵀ‖²
 
     federation.broadcast(phi_u)
@@ -95,11 +103,11 @@ def descent(
 
     The step `gradient` updates ``state.U`` of its client. `yd2021` uses the same loop.
     """
-    record(0, factors=ExplicitFactors(V, federation.client_state("U")))
+    record(0, factors=ExplicitFactors(V, federation.observe))
     for k in record.rounds(rounds):
         federation.broadcast(V)
         V = V - step * federation.sum(gradient)
-        record(k, factors=ExplicitFactors(V, federation.client_state("U")))
+        record(k, factors=ExplicitFactors(V, federation.observe))
     return {"V": V, "U": federation.client_state("U")}
 
 
@@ -112,6 +120,11 @@ def communication(params: Params, shape: Shape) -> Cost:
         scalars_up=params.rounds * block + scalar * shape.n_clients,
         scalars_down=(params.rounds + 1) * block + scalar * shape.n_clients,
     )
+
+
+def hear(data: np.ndarray, state: SimpleNamespace, sigma: float) -> None:
+    """Client step: keep the bound of σ₁ that the server has sent."""
+    state.sigma = float(sigma)
 
 
 def spectral_norm_bound(federation: Federation) -> float:

@@ -28,6 +28,7 @@ from fedcore.parts.params import Parameters
 from fedcore.validation import CountOrZero, Positive, one_of
 
 PAPER = "factorization"
+SPARSE = True
 READINGS = ("aaai", "head")
 
 

@@ -125,8 +125,8 @@ class Asked:
 
         if len(words) == 1 and words[0] in datasets.names():
             return self._data_set(words[0], chosen)
-        self._refuse(OF_DATA_SETS, "files")
         self._require_files(words)
+        self._refuse(OF_DATA_SETS, "files")
         return self._files(words, chosen)
 
     def _refuse(self, options: Mapping[str, str], of: str) -> None:
@@ -138,9 +138,11 @@ class Asked:
         from fedcore import datasets
         from fedcore.datasets import own_files
 
+        known = datasets.names()
         for name in words:
             if not own_files.readable(name) and not Path(name).is_file():
-                known = datasets.names()
+                if name in known:
+                    raise InputError(f"data set {name} stands alone: drop the other names")
                 raise ConfigError(
                     f"unknown data set '{name}': {nearest(name, known)}; or name files: one table "
                     f"({', '.join(sorted(own_files.READERS))}) for each client"

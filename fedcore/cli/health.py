@@ -18,6 +18,7 @@ from fedcore.cli import blas, options
 from fedcore.cli.output import as_json, emit
 from fedcore.errors import FedcoreError
 
+DISTRIBUTION = "fedcore-repro"  # `fedcore` on the package index is another project
 Line = tuple[str, str, str]  # "ok", "note" or "broken"; what; what is said of it
 EXTRAS = {
     "privacy": ("dp_accounting", "private methods: pip install '.[privacy]' in fedcore's checkout"),
@@ -58,7 +59,7 @@ def _packages() -> Iterator[Line]:
     fine = sys.version_info >= (3, 11)
     yield "ok" if fine else "broken", "Python", f"{platform.python_version()} (3.11 or later)"
     try:
-        wanted = requires("fedcore") or []
+        wanted = requires(DISTRIBUTION) or []
     except PackageNotFoundError:
         yield "note", "installation", "fedcore is on the path, and not installed: pip install ."
         wanted = []

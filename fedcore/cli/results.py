@@ -16,6 +16,9 @@ UNCHANGED = (
 )
 
 
+KEPT = "docs/verdicts"  # of a checkout
+
+
 @click.command()
 @click.argument("folder", type=click.Path(), required=False)
 @click.option("--combine", is_flag=True, help="First merge FOLDER/verdicts/*.tsv anew.")
@@ -25,8 +28,10 @@ UNCHANGED = (
 @click.option(
     "--strict",
     type=click.Path(),
-    metavar="KEPT",
-    help="Status 1 if a verdict is worse than in this table, or folder of tables.",
+    is_flag=False,
+    flag_value=KEPT,
+    metavar="[KEPT]",
+    help=f"Status 1 if a verdict is worse than in this table, or folder of tables.  [{KEPT}]",
 )
 def verdicts(
     folder: str | None,
@@ -45,7 +50,7 @@ def verdicts(
     Examples:
       fedcore verdicts --paper faps --verdict deviates
       fedcore verdicts --show faps/table4-ssi-iterations
-      fedcore verdicts --strict docs/verdicts
+      fedcore verdicts --strict
     """
     from fedcore.errors import require_known
     from fedcore.reports import verdict_pages as pages

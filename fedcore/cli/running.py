@@ -39,8 +39,10 @@ def run(
 ) -> None:
     """Run ALGORITHM on DATA and print where it ended and what it cost.
 
-    DATA is a data set of `fedcore datasets`, or files of your own, CSV, NPZ or Parquet: one client
-    a file, or one for each value of the column --by. Columns are matched by their names.
+    DATA is a data set of `fedcore datasets`, or files of your own, CSV, NPZ, LIBSVM or Parquet: one
+    client a file, or one for each value of the column --by. Columns are matched by their names.
+    LIBSVM files (.svm, .libsvm; their column label holds the labels) and NPZ files of
+    scipy.sparse.save_npz stay sparse.
 
     Two algorithms with the same data and seed get the same clients and the same random streams. The
     same command writes the same bytes to --out if CPU type, BLAS, its number of threads and library

@@ -1,22 +1,27 @@
-"""Tables of one's own: CSV, NPZ, NPY and, where pyarrow is installed, Parquet.
+"""Tables of one's own: CSV, NPZ, NPY, LIBSVM and, where pyarrow is installed, Parquet.
 
 A table is one matrix of numbers with a name for every column, and columns that are kept apart:
-whose each row is, or its label. Nothing is dropped or filled in silently.
+whose each row is, or its label. Nothing is dropped or filled in silently. LIBSVM files and NPZ
+files of `scipy.sparse.save_npz` give sparse matrices.
 """
 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import itertools
 import os
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+import scipy.sparse
 
+from fedcore import sparse
+from fedcore.datasets.formats import libsvm
 from fedcore.errors import DataError, FedcoreError, InputError, nearest
 
 SEPARATORS = ",;\t"
@@ -31,15 +36,18 @@ class Table:
     path : str
     names : list of str
         Names of the columns of `x`; their numbers from 0, if the file has no names.
-    x : ndarray of shape (rows, columns), float64 or float32
+    x : ndarray or scipy.sparse.csr_array of shape (rows, columns), float64 or float32
     apart : dict of str to ndarray of shape (rows,)
         The columns that were asked for apart; of a CSV file as text.
+    open_ended : bool
+        Whether further columns hold zeros alone, as in a LIBSVM file.
     """
 
     path: str
     names: list[str]
-    x: np.ndarray
+    x: Any
     apart: dict[str, np.ndarray]
+    open_ended: bool = False
 
 
 def readable(path: str | os.PathLike[str]) -> bool:
@@ -56,7 +64,9 @@ def read(
     ----------
     path : path-like
         A CSV file (separated by commas, semicolons or tabs, with or without a line of names), an
-        NPZ or NPY file with one matrix, or a Parquet file.
+        NPZ or NPY file with one matrix, an NPZ file of `scipy.sparse.save_npz`, a LIBSVM file (its
+        labels are the column ``label``, its columns have their numbers from 1 as names), or a
+        Parquet file.
     apart : collection of str
         Columns to keep apart from the matrix. In an NPZ file these are vectors beside the matrix.
     without : collection of str
@@ -84,7 +94,7 @@ def read(
         raise DataError(f"{name} is no text in UTF-8 ({error.reason}): save it as UTF-8") from error
     except (OSError, ValueError, zipfile.BadZipFile, csv.Error, EOFError) as error:
         raise DataError(f"{name} cannot be read: {error}") from error
-    if not table.x.size:
+    if 0 in table.x.shape:
         raise DataError(f"{name} has no numbers (shape {table.x.shape}): leave it out")
     return table
 
@@ -97,6 +107,8 @@ def aligned(tables: Sequence[Table]) -> list[Table]:
     InputError
         When a table lacks a column of the first, or has one more; the message names both files.
     """
+    widest = max(tables, key=lambda table: len(table.names))
+    tables = [_widened(table, widest) if table.open_ended else table for table in tables]
     first, found = tables[0], []
     for table in tables:
         for one, other in ((first, table), (table, first)):
@@ -110,6 +122,16 @@ def aligned(tables: Sequence[Table]) -> list[Table]:
         x = table.x if table.names == first.names else table.x[:, order]
         found.append(Table(table.path, first.names, x, table.apart))
     return found
+
+
+def _widened(table: Table, widest: Table) -> Table:
+    """Return an open-ended table with all columns of the widest one that end its own."""
+    own = len(table.names)
+    if widest.names[:own] != table.names:
+        return table
+    x = scipy.sparse.csr_array(table.x)
+    x.resize(x.shape[0], len(widest.names))
+    return dataclasses.replace(table, names=widest.names, x=x)
 
 
 def _csv(path: str, apart: Collection[str], without: Collection[str]) -> Table:
@@ -179,9 +201,19 @@ def _find_wrong_cell(
     raise DataError(f"{path} cannot be read: {error}") from error
 
 
+def _libsvm(path: str, apart: Collection[str], without: Collection[str]) -> Table:
+    x, labels = libsvm.parse_sparse(Path(path))
+    names = [str(i) for i in range(1, x.shape[1] + 1)]
+    table = _of_arrays(path, names, x, {"label": labels}, apart, without)
+    return dataclasses.replace(table, open_ended=True)
+
+
 def _npz(path: str, apart: Collection[str], without: Collection[str]) -> Table:
     loaded = np.load(path, allow_pickle=False)
     arrays = {"x": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+    if {"format", "shape", "data"} <= arrays.keys():  # as scipy.sparse.save_npz writes it
+        x = sparse.checked(scipy.sparse.load_npz(path), path).matrix
+        return _of_arrays(path, [str(i) for i in range(x.shape[1])], x, {}, apart, without)
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
     if len(matrices) != 1:
         found = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
@@ -216,8 +248,13 @@ def _parquet(path: str, apart: Collection[str], without: Collection[str]) -> Tab
     return _of_arrays(path, matrix, x, vectors, apart, ())
 
 
+def _column(x: Any, number: int) -> np.ndarray:
+    column = x[:, [number]]
+    return (column.toarray() if scipy.sparse.issparse(column) else column).ravel()
+
+
 def _of_arrays(
-    path: str, names: list[str], x: np.ndarray, vectors: dict[str, np.ndarray],
+    path: str, names: list[str], x: Any, vectors: dict[str, np.ndarray],
     apart: Collection[str], without: Collection[str],
 ) -> Table:  # fmt: skip
     """Return the table of a matrix with named columns and of vectors beside it."""
@@ -228,10 +265,13 @@ def _of_arrays(
         raise DataError(f"{path}: its matrix holds no numbers ({x.dtype})")
     held = {name: vectors.get(name) for name in apart}
     apart_of = {
-        name: x[:, names.index(name)] if vector is None else vector for name, vector in held.items()
+        name: _column(x, names.index(name)) if vector is None else vector
+        for name, vector in held.items()
     }
     values = x[:, kept] if len(kept) < len(names) else x
     values = values if values.dtype == np.float32 else values.astype(np.float64)
+    if scipy.sparse.issparse(values):  # `parse_sparse` and `checked` have looked at the numbers
+        return Table(path, [names[i] for i in kept], values, apart_of)
     if not np.isfinite(values).all():
         row, column = np.argwhere(~np.isfinite(values))[0]
         raise DataError(
@@ -260,5 +300,7 @@ READERS: dict[str, Callable[[str, Collection[str], Collection[str]], Table]] = {
     ".txt": _csv,
     ".npz": _npz,
     ".npy": _npz,
+    ".libsvm": _libsvm,
+    ".svm": _libsvm,
     ".parquet": _parquet,
 }

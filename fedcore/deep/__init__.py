@@ -1,4 +1,4 @@
-"""Networks that clients train: the only room that imports PyTorch, the extra ``fedcore[deep]``.
+"""Networks that clients train: the only room that imports PyTorch, the extra ``deep``.
 
 A network's parameters are one vector, the body's first and then the head's. Vectors are what
 crosses between server and clients and what clients keep, so that the ledger counts them and the

@@ -202,7 +202,9 @@ def run_repeats(
         "code": code,
         "versions": {
             "python": platform.python_version(),
-            **{package: version(package) for package in ("fedcore", *PACKAGES, *used)},
+            # Not by an import: every cell would depend on all that the package exports.
+            "fedcore": importlib.import_module("fedcore").__version__,
+            **{package: version(package) for package in (*PACKAGES, *used)},
         },
     }
     if recorders[0].ledger.privacy is not None:

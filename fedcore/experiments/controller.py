@@ -12,6 +12,7 @@ import fcntl
 import os
 import secrets
 import time
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -42,18 +43,31 @@ def begin(folder: Path) -> list[str]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     own = (folder / name()).absolute()
-    killed = [path.name for path in sorted(folder.iterdir()) if path != own and _is_dead(path)]
-    for dead in killed:
-        (folder / f"{dead}{OVER}").touch()
-        (folder / dead).unlink(missing_ok=True)
-    for old in folder.glob(f"*{OVER}"):
-        if old.stat().st_mtime < time.time() - DAYS * 86400:
-            old.unlink(missing_ok=True)
-    _HELD.append(open(own, "ab"))
-    with contextlib.suppress(OSError):
-        fcntl.flock(_HELD[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with _alone(folder):  # a run that has not locked its file yet would be taken for a killed one
+        killed = [path.name for path in sorted(folder.iterdir()) if path != own and _is_dead(path)]
+        for dead in killed:
+            (folder / f"{dead}{OVER}").touch()
+            (folder / dead).unlink(missing_ok=True)
+        for old in folder.glob(f"*{OVER}"):
+            if old.stat().st_mtime < time.time() - DAYS * 86400:
+                old.unlink(missing_ok=True)
+        _HELD.append(open(own, "ab"))
+        with contextlib.suppress(OSError):
+            fcntl.flock(_HELD[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.environ[RUN] = str(own)
     return killed
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other runs from beginning until the block ends, if the file system has locks."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def end() -> None:

@@ -151,11 +151,12 @@ def _job(
 ) -> None:
     os.chdir(folder)  # multiprocessing starts in the folder in which Snakemake was called
     start = time.perf_counter()
-    with logged(log), _limited_to(threads):
-        _function(task)(*args, **options)
-    if benchmark is not None:
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        seconds, cpu = time.perf_counter() - start, used.ru_utime + used.ru_stime
-        memory = used.ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
-        with atomic.replace(benchmark) as path:
-            path.write_text(f"s\tcpu_time\tmax_rss\n{seconds:.4f}\t{cpu:.2f}\t{memory:.2f}\n")
+    with logged(log):
+        with _limited_to(threads):
+            _function(task)(*args, **options)
+        if benchmark is not None:
+            used = resource.getrusage(resource.RUSAGE_SELF)
+            seconds, cpu = time.perf_counter() - start, used.ru_utime + used.ru_stime
+            memory = used.ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
+            with atomic.replace(benchmark) as path:
+                path.write_text(f"s\tcpu_time\tmax_rss\n{seconds:.4f}\t{cpu:.2f}\t{memory:.2f}\n")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from fedcore.datasets import own_files, partition
 from fedcore.errors import InputError
@@ -65,7 +67,7 @@ def make(
     if by is not None:
         whose = np.concatenate([np.asarray(owner).astype(str) for owner in owners])
         parts = [np.flatnonzero(whose == value) for value in np.unique(whose)]
-        pooled = np.concatenate(matrices)
+        pooled = _pooled(matrices, paths)
         matrices = [pooled[part] for part in parts]
         if known is not None:
             together = np.concatenate(known)
@@ -82,6 +84,19 @@ def make(
     sides = [partition.held_out(np.arange(len(x)), held_out, rng) for x in checked]
     clients, apart_of = (_chosen(checked, known, [pair[side] for pair in sides]) for side in (0, 1))
     return Problem(name, clients, "own", note, held_out=apart_of)
+
+
+def _pooled(matrices: Sequence[Any], paths: Sequence[str]) -> Any:
+    """Return all rows as one matrix."""
+    kinds = [scipy.sparse.issparse(matrix) for matrix in matrices]
+    if not any(kinds):
+        return np.concatenate(matrices)
+    if not all(kinds):
+        raise InputError(
+            f"{paths[kinds.index(True)]} is sparse and {paths[kinds.index(False)]} is dense: give "
+            "files of one kind"
+        )
+    return scipy.sparse.vstack(matrices, format="csr")
 
 
 def _labels(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import faulthandler
 import fcntl
 import os
@@ -16,7 +17,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, TextIO
 
 from fedcore.errors import FedcoreError, SupersededError
 from fedcore.files import atomic
@@ -25,6 +26,7 @@ DAY = 86400.0  # seconds
 # Signals that by default end a process silently. Here they raise an exception, so that temporary
 # files are removed.
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU, signal.SIGUSR1, signal.SIGUSR2)
+FULL = (errno.ENOSPC, errno.EDQUOT)  # of the disk, or of what the user may have of it
 
 
 @contextlib.contextmanager
@@ -43,11 +45,25 @@ def logged(path: str) -> Iterator[None]:
     Raises
     ------
     SystemExit
-        With status 1 after a `FedcoreError`, whose message goes to the log and the terminal. With
-        status 0 when a later run has started the job again, as Snakemake must not remove the newer
-        result. Any other error passes, and its traceback goes to the log.
+        With status 1 after a `FedcoreError`, whose message goes to the log and the terminal, and
+        when the disk is full. With status 0 when a later run has started the job again, as
+        Snakemake must not remove the newer result. Any other error passes, and its traceback goes
+        to the log.
     """
     terminal = sys.stderr
+    try:
+        with _logged(path, terminal):
+            yield
+    except OSError as error:  # also of the log itself
+        if error.errno not in FULL:
+            raise
+        print(f"Error: {_full(error)}", file=terminal)
+        raise SystemExit(1) from None
+
+
+@contextlib.contextmanager
+def _logged(path: str, terminal: TextIO) -> Iterator[None]:
+    """Do what `logged` does, but raise the error of a full disk."""
     Path(path).unlink(missing_ok=True)  # a job that has it open keeps writing to the old log
     first = f"job {secrets.token_hex(8)}, process {os.getpid()} on {platform.node()}"
     with (
@@ -62,6 +78,10 @@ def logged(path: str) -> Iterator[None]:
             with _last_words(log):
                 yield
         except Exception as error:
+            if isinstance(error, OSError) and error.errno in FULL:
+                with contextlib.suppress(OSError):  # the log may be on that disk
+                    print(f"Error: {_full(error)}", file=log)
+                raise
             sentence = _sentence(error)
             if sentence is None:
                 traceback.print_exc(file=log)
@@ -72,6 +92,12 @@ def logged(path: str) -> Iterator[None]:
             raise SystemExit(0 if late else 1) from None
         finally:
             del os.environ[atomic.JOB]
+
+
+def _full(error: OSError) -> str:
+    words = os.strerror(error.errno or 0)  # HDF5's own have many lines
+    where = f", {error.filename}" if error.filename else ""
+    return f"no space is left on the disk ({words}{where}): make room, and run again"
 
 
 def _sentence(error: Exception) -> str | None:

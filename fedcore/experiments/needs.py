@@ -18,7 +18,9 @@ SLOWER = 4  # times that a node may be slower than what was measured
 Last = tuple[float, float] | None  # seconds and MB of an earlier run, see `expectation.measured`
 
 
-def memory(last: Last, declared: int, *, attempt: int = 1, remote: bool = False) -> int:
+def memory(
+    last: Last, declared: int, *, attempt: int = 1, remote: bool = False, failed: bool = False
+) -> int:
     """Return the MB to ask for.
 
     Parameters
@@ -31,8 +33,11 @@ def memory(last: Last, declared: int, *, attempt: int = 1, remote: bool = False)
         Number of the attempt; with ``--retries 1`` the second asks for twice as much.
     remote : bool, default=False
         Whether the job runs on a cluster, where Snakemake runs in it.
+    failed : bool, default=False
+        Whether it did not end well the last time: then it asks for no less than is declared.
     """
     used = math.ceil(MARGIN * last[1] / STEP) * STEP if last and last[1] else declared
+    used = max(used, declared) if failed else used
     return attempt * used + (BESIDE if remote else 0)
 
 

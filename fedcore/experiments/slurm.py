@@ -10,7 +10,8 @@ import time
 from collections.abc import Sequence
 from functools import cache
 
-EVERY = 20  # seconds between two looks at the jobs
+EVERY = 20  # seconds between two looks at the jobs, the first of them; Snakemake's plugin waits
+LONGEST = 180  # seconds at most, after a while in which no job has ended
 PATIENCE = 120.0  # seconds for which cancelled jobs may take to leave
 
 
@@ -40,20 +41,31 @@ def status_command() -> str:
         return "sacct"
     if shutil.which("squeue"):
         print("Jobs are watched with squeue, as sacct does not answer here.", file=sys.stderr)
+        age = _min_job_age()
+        if age is not None and age <= LONGEST:
+            print(
+                f"For that, SLURM's MinJobAge should be 300 seconds and is {age}: a job that has "
+                "ended may seem to run for ever. Then stop the run, and give the same command.",
+                file=sys.stderr,
+            )
     return "squeue"
+
+
+def _min_job_age() -> int | None:
+    """Return for how many seconds SLURM knows a job after its end."""
+    found = re.search(r"^MinJobAge\s*=\s*(\d+)", _ask("scontrol", "show", "config") or "", re.M)
+    return int(found[1]) if found else None
 
 
 @cache
 def seconds_between_looks() -> int:
     """Return the seconds between two looks at the jobs.
 
-    Without accounting SLURM forgets a job some time after its end (``MinJobAge``); at least three
-    looks must fall into it.
+    Without accounting SLURM forgets a job some time after its end (``MinJobAge``). Snakemake's
+    plugin uses squeue if three looks fall into it, and else sacct.
     """
-    found = re.search(r"^MinJobAge\s*=\s*(\d+)", _ask("scontrol", "show", "config") or "", re.M)
-    if has_accounting() or not found or found[1] == "0":
-        return EVERY
-    return max(1, min(EVERY, int(found[1]) // 3))
+    age = None if has_accounting() else _min_job_age()
+    return max(1, min(EVERY, age // 3)) if age else EVERY
 
 
 def cancel_jobs_of(runs: Sequence[str]) -> str:

@@ -1,1 +1,1 @@
-"""The protocol: server, clients with state, ledger of messages, execution of client steps."""
+"""The protocol: server, clients with state, ledger of messages, sides of the clients, engines."""

@@ -6,25 +6,32 @@ rounding error is then relative to the spread of the data, not to their distance
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fedcore.errors import InputError
+from fedcore.sparse import SparseRows
 
 ROWS = 4096  # rows per block, so that copies in double precision stay small
 
 
-def sum_and_count(data: np.ndarray) -> np.ndarray:
+def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
     """Sum of the rows, followed by their number, as one message in double precision.
 
     Parameters
     ----------
-    data : ndarray of shape (m, d)
+    data : ndarray or SparseRows of shape (m, d)
 
     Returns
     -------
     ndarray of shape (d + 1,)
         Not finite when the sum overflows.
     """
+    if isinstance(data, SparseRows):
+        first = next(data.blocks(1))[0]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.append(len(data) * first + data.sum_less(first), len(data))
     first = data[0].astype(np.float64)
     rest = np.zeros_like(first)
     with np.errstate(over="ignore", invalid="ignore"):  # `mean_of` checks the total
@@ -48,14 +55,17 @@ def mean_of(total: np.ndarray) -> np.ndarray:
     return mean
 
 
-def centred(data: np.ndarray, mean: np.ndarray) -> np.ndarray:
+def centred(data: Any, mean: np.ndarray) -> Any:
     """Rows minus the mean: a new matrix in the precision of the data, each entry rounded once.
 
     Parameters
     ----------
-    data : ndarray of shape (m, d)
+    data : ndarray or SparseRows of shape (m, d)
+        Sparse rows keep their stored entries, and their products subtract the mean.
     mean : ndarray of shape (d,)
     """
+    if isinstance(data, SparseRows):
+        return data.centred(mean)
     out = np.empty_like(data, order="C")
     for start in range(0, len(data), ROWS):
         rows = slice(start, start + ROWS)

@@ -5,7 +5,8 @@ gathers, sums or averages the replies of a *client step*, a function
 ``step(data, state, message) -> reply``. ``state`` stays with the client between rounds.
 ``state.rng`` is the client's random generator; ``state.kept`` holds what depends on the client's
 data alone, and later runs on the same data find it there. The ledger is charged for every message,
-and in a private run for every noise (`Federation.protect`).
+and in a private run for every noise (`Federation.protect`). A `Transport` carries the messages;
+without another engine all clients are in this process.
 
 With ``labelled=True`` the data of a client are a `fedcore.problems.clients.Labelled` pair of
 samples and labels.
@@ -13,32 +14,43 @@ samples and labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.federation import crossing
-from fedcore.federation.centring import centred, mean_of, sum_and_count
-from fedcore.federation.execution import ClientSide
+from fedcore.federation.centring import mean_of, sum_and_count
 from fedcore.federation.execution import Step as Step
 from fedcore.federation.execution import stacked as stacked
-from fedcore.federation.ledger import Ledger, Shape, payload
+from fedcore.federation.in_process import InProcess
+from fedcore.federation.ledger import Ledger, Shape
+from fedcore.federation.site import samples_of
 from fedcore.federation.state import State
 from fedcore.federation.transcript import Transcript
-from fedcore.privacy.bounded_rows import clip_rows, require_norm, require_rows
-from fedcore.privacy.mechanisms import Mechanisms, Privacy
+from fedcore.federation.transport import (
+    Bound,
+    Centre,
+    Charges,
+    Do,
+    Engine,
+    Hold,
+    Protect,
+    Read,
+    Setup,
+)
+from fedcore.privacy.bounded_rows import require_norm
+from fedcore.privacy.mechanisms import Privacy
 from fedcore.privacy.noise import Source, Weakened
-from fedcore.privacy.noise import stream as noise_stream
 from fedcore.problems.clients import Clients, check_clients
 from fedcore.seeds import SERVER, child, root_of
 from fedcore.validation import require_at_least
 
 
 class Federation:
-    """In-process federation of clients, each with its own data, state and random stream.
+    """Federation of clients, each with its own data, state and random stream.
 
     Parameters
     ----------
@@ -63,6 +75,8 @@ class Federation:
         Reproducible source of the privacy noise, for simulations only: a run with it gives no
         privacy. By default every client draws fresh entropy from the operating system (see
         `fedcore.privacy.noise`).
+    engine : callable, optional
+        ``setup -> Transport``; the default is `Federation.engine`, all clients in this process.
 
     Raises
     ------
@@ -85,6 +99,8 @@ class Federation:
         Number of clients, samples (of all clients) and features.
     """
 
+    engine: ClassVar[Engine] = InProcess
+
     def __init__(
         self,
         clients: Sequence[np.ndarray],
@@ -97,6 +113,7 @@ class Federation:
         labelled: bool = False,
         stack: bool = True,
         noise: Source | None = None,
+        engine: Engine | None = None,
     ) -> None:
         checked = check_clients(clients) if check else clients
         data = checked if isinstance(checked, Clients) else Clients(checked)
@@ -109,7 +126,11 @@ class Federation:
             raise InputError(f"cannot watch clients {list(watched)} of {len(data)}")
         root = root_of(seed)
         self.rng = np.random.default_rng(child(root, SERVER))
-        self._side = ClientSide(data, root, ids, threads=threads, labelled=labelled, stack=stack)
+        apart = transcript is not None and not transcript.sums_only
+        setup = Setup(data, root, ids, threads, labelled, stack, noise, apart)
+        self._transport = (engine or type(self).engine)(setup)
+        self._everyone = range(len(data))
+        self._inbox: list[Any] | None = None if transcript is None else [None] * len(data)
         self._single = data.single
         self._transcript = transcript
         self._noise = noise
@@ -143,14 +164,12 @@ class Federation:
         self.ledger.privacy = Privacy(
             self.shape.n_clients, delta, neighbours, simulated=simulated, weakened=weakened
         )
-        accounts = self.ledger.privacy.accounts
-        for state, account in zip(self._side.states, accounts, strict=True):
-            state.privacy = Mechanisms(noise_stream(self._noise, state._id), account)
+        self._transport.tell(Protect(delta), self._everyone)
 
     @property
     def clients(self) -> Clients:
         """The clients' current samples, read outside the protocol."""
-        return self._side.data
+        return self._transport.clients
 
     def center(self) -> np.ndarray:
         """Subtract the mean of all samples from every client's samples, in one round.
@@ -174,13 +193,13 @@ class Federation:
         self.require_single_rows()
         if self.ledger.rounds or self.ledger.privacy is not None:
             raise InputError("center comes once, before the first upload, in a run without noise")
-        replies = [sum_and_count(data) for data in self.clients]
+        replies = self._ask(Do(_sum_and_count, "upload"), self._everyone)
         self.ledger.upload(replies)
         total = reduce(np.add, replies)
-        self._show(None, self._side.everyone, replies, total)
+        self._show(None, self._everyone, replies, total)
         mean = mean_of(total)
-        self.ledger.download(mean, len(self.clients))
-        self._go_on_with([centred(data, mean) for data in self.clients])
+        self.ledger.download(mean, self.shape.n_clients)
+        self._transport.tell(Centre(mean), self._everyone)
         return mean
 
     def bound_rows(self, bound: float = 1.0, *, clip: bool = False) -> None:
@@ -203,11 +222,8 @@ class Federation:
         reduction = self.clients.reduction
         if reduction is not None:
             require_norm(reduction.largest_row, bound, "the longest row", advice="")
-        elif clip:
-            self._go_on_with([clip_rows(data, bound) for data in self.clients])
         else:
-            for i, data in enumerate(self.clients):
-                require_rows(data, i, bound)
+            self._transport.tell(Bound(bound, clip), self._everyone)
 
     def require_single_rows(self) -> None:
         """Refuse clients whose rows were reduced to factors, for methods that read single rows.
@@ -235,8 +251,10 @@ class Federation:
         """
         message = crossing.read_only(crossing.narrow(message) if self._single else message)
         receivers = self._positions(to)
-        for position in receivers:
-            self._side.inbox[position] = message
+        self._transport.tell(Hold(message), receivers)
+        if self._inbox is not None:
+            for position in receivers:
+                self._inbox[position] = message
         self.ledger.download(message, len(receivers))
 
     def gather(self, step: Step, *, of: Sequence[int] | None = None) -> Sequence[Any]:
@@ -256,7 +274,7 @@ class Federation:
             For a reply that the ledger cannot count, see `fedcore.federation.ledger.payload`.
         """
         positions = self._positions(of)
-        replies = crossing.copied(self._replies(step, positions))
+        replies = crossing.copied(self._ask(self._upload(step), positions))
         self.ledger.upload(replies)
         self._show(step, positions, replies)
         return replies
@@ -273,15 +291,15 @@ class Federation:
             numbers.
         """
         positions = self._positions(of)
-        total, replies = self._side.sum_at_once(step, positions), None
-        if total is None:
-            replies = self._replies(step, positions)
+        found, replies = self._transport.total(self._upload(step), positions), None
+        if found is None:
+            replies = self._ask(self._upload(step), positions)
             self.ledger.upload(replies)
             total = crossing.added(replies, positions)
         else:
-            total = crossing.copied(crossing.narrow(total) if self._single else total)
-            self._expose(step, positions)
-            self.ledger.upload([total] * len(positions))
+            total = found.value
+            self._charge(found.charges)
+            self.ledger.upload_total(found.scalars, found.size)
         self._show(step, positions, replies, total)
         return total
 
@@ -291,31 +309,31 @@ class Federation:
 
     def local(self, step: Step, *, of: Sequence[int] | None = None) -> None:
         """Run `step` on the clients without communication; replies are dropped."""
-        self._run(step, self._positions(of))
+        self._ask(Do(step, "none"), self._positions(of))
 
-    def observe(self, step: Step) -> Sequence[Any]:
-        """Return replies of all clients outside the protocol, uncharged, for evaluation only."""
-        return self._run(step, self._side.everyone)
+    def observe(self, step: Step, *message: Any) -> Sequence[Any]:
+        """Return replies of all clients outside the protocol, uncharged, for evaluation only.
+
+        The step gets the message that its client holds, or the one that is given here.
+        """
+        return self._ask(Do(step, "look", message=message), self._everyone)
 
     def client_state(self, name: str, *, of: Iterable[int] | None = None) -> Sequence[Any]:
         """Return ``state.<name>`` of all clients, or those in `of`, read outside the protocol.
 
         One item per client. Do not write into them.
         """
-        return self._side.held(name, self._positions(of))
+        return self._transport.ask(Read(name), self._positions(of)).replies
 
     def client_states(self) -> Sequence[State]:
         """Return all clients' states outside the protocol, for checkpoints only."""
-        return self._side.states
+        return self._transport.states
 
     def _positions(self, of: Any) -> Any:
         """Return `of`, an array as a list (its comparisons give arrays); None is everyone."""
         if of is None:
-            return self._side.everyone
+            return self._everyone
         return of.tolist() if isinstance(of, np.ndarray) else of
-
-    def _go_on_with(self, matrices: list[np.ndarray]) -> None:
-        self._side.go_on_with(Clients(matrices, labels=self.clients.labels))
 
     def _show(
         self,
@@ -325,43 +343,44 @@ class Federation:
         total: Any = None,
     ) -> None:
         """Show an upload to the transcript; `total` is the sum of the replies, if taken."""
-        transcript, inbox = self._transcript, self._side.inbox
-        if transcript is None:
+        transcript, inbox = self._transcript, self._inbox
+        if transcript is None or inbox is None:
             return
         exchanges: list[tuple[int | None, Any, Any]]
         if total is not None and transcript.sums_only:
-            exchanges = [(None, self._side.common_message(positions), total)]
+            first = inbox[positions[0]]
+            common = first if all(inbox[i] is first for i in positions) else None
+            exchanges = [(None, common, total)]
         else:
-            watched = self._side.everyone if transcript.clients is None else transcript.clients
+            watched = self._everyone if transcript.clients is None else transcript.clients
             if replies is None:  # a `summed` step is a pure function: run it again
                 assert step is not None
                 positions = [i for i in positions if i in watched]
-                replies = self._replies(step, positions)
+                replies = self._ask(self._upload(step), positions)
             pairs = zip(positions, replies, strict=True)
             exchanges = [(i, inbox[i], reply) for i, reply in pairs if i in watched]
         transcript.on_upload(self.ledger.rounds, exchanges)
 
-    def _replies(self, step: Step, positions: Sequence[int]) -> Sequence[Any]:
-        """Return the replies of `step` for upload, and note those that no mechanism returned."""
-        accounts = self.ledger.privacy.accounts if self.ledger.privacy is not None else []
-        before = {i: accounts[i].events.total() for i in positions} if accounts else {}
-        replies = self._run(step, positions)
-        if accounts and not getattr(step, "post_processing", False):
-            self._expose(step, (
-                i for i, reply in zip(positions, replies, strict=True) if payload(reply)[0]
-                and not (accounts[i].events.total() > before[i]
-                         and self._side.states[i].privacy.covers(reply))
-            ))  # fmt: skip
-        return crossing.narrow(replies) if self._single else replies
+    def _upload(self, step: Step) -> Do:
+        return Do(step, "upload", self._single)
 
-    def _run(self, step: Step, positions: Sequence[int]) -> Sequence[Any]:
-        if self.ledger.privacy is not None:
-            for i in positions:
-                self._side.states[i].privacy.released.clear()
-        return self._side.run(step, positions)
+    def _ask(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
+        """Return the replies to an order, and charge what clients say that it costs them."""
+        answers = self._transport.ask(order, positions)
+        if answers.charges:
+            self._charge(answers.charges)
+        return answers.replies
 
-    def _expose(self, step: Step, positions: Iterable[int]) -> None:
-        """Note uploads that did not pass through a mechanism."""
-        if self.ledger.privacy is not None:
-            named = getattr(step, "func", step)  # a functools.partial has the name of its function
-            self.ledger.privacy.expose(positions, getattr(named, "__name__", "a step"))
+    def _charge(self, charges: Mapping[int, Charges]) -> None:
+        """Copy the clients' privacy events to the ledger."""
+        privacy = self.ledger.privacy
+        if privacy is None:
+            return
+        for i, (events, unprotected) in charges.items():
+            privacy.accounts[i].events.update(events)
+            for step in unprotected:
+                privacy.expose([i], step)
+
+
+def _sum_and_count(data: Any, state: State, message: Any) -> np.ndarray:
+    return sum_and_count(samples_of(data))

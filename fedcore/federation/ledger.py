@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.privacy.mechanisms import Privacy
+from fedcore.privacy.words import guarantee
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,12 @@ class Ledger:
             self.scalars_up += scalars
             self.bytes_up += size
 
+    def upload_total(self, scalars: int, size: int) -> None:
+        """Charge one round of replies whose numbers and bytes, over all clients, are known."""
+        self.rounds += 1
+        self.scalars_up += scalars
+        self.bytes_up += size
+
     def download(self, message: Any, n_clients: int) -> None:
         """Charge `message`, sent from the server to `n_clients` clients."""
         scalars, size = payload(message)
@@ -99,6 +106,12 @@ class Ledger:
         if self.privacy is not None:
             totals["epsilon"] = self.privacy.epsilon()
         return totals
+
+    def __str__(self) -> str:
+        """The totals in words, and in a private run what is guaranteed."""
+        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
+        traffic = f"{rounds}, {self.bytes_up:,} bytes up, {self.bytes_down:,} down"
+        return traffic if self.privacy is None else f"{traffic}\n{guarantee(self.privacy)}"
 
     def __add__(self, other: Ledger) -> Ledger:
         """Ledger of two runs on the same data: traffic adds, privacy composes client by client.

@@ -3,7 +3,8 @@
 The seal is in the file's user block, the first 512 bytes, which HDF5 leaves to applications; other
 HDF5 tools open a sealed file as usual. Behind the content of a large file there is a table of
 checksums, one for each piece, and the seal is the sha256 of this table. A piece is checked when it
-is read, so reading one array of a 4 GB problem does not read the others.
+is read, so reading one array of a 4 GB problem does not read the others. `fedcore.files.mapping`
+reads arrays of such a file by a memory map.
 
 HDF5's own checksums (Fletcher32, and those of its newest format) are not enough. HDF5 2.0 does not
 detect that two bytes of an array change from 00 00 to ff ff, or the first letter of a string. One
@@ -67,13 +68,25 @@ def create(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
             raw.write(seal)
 
 
+class Opened(h5py.File):
+    """A file open for reading.
+
+    Attributes
+    ----------
+    pieces : Pieces or None
+        The checksums of a large file's pieces.
+    """
+
+    pieces: Pieces | None = None
+
+
 @contextlib.contextmanager
-def read(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
+def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
     """Check the seal and open the file for reading.
 
     Yields
     ------
-    h5py.File
+    Opened
         Reading a damaged piece of a large file raises `BrokenSeal`.
 
     Raises
@@ -97,15 +110,41 @@ def read(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         table = int(start) if start.isdigit() else None
         if head != _seal(raw, table):
             raise BrokenSeal(DIFFERS)
-        content = path if table is None else _Checked(raw, table)
-        file = stack.enter_context(h5py.File(content, "r"))
+        pieces = None if table is None else Pieces(raw, table)
+        content = path if pieces is None else _Checked(raw, pieces)
+        file = stack.enter_context(Opened(content, "r"))
+        file.pieces = pieces
         _refuse_foreign(file, os.fstat(raw.fileno()).st_size)
         yield file
 
 
+@contextlib.contextmanager
+def told(
+    path: str | os.PathLike[str], *, kind: str, first: str, again: str, failure: type[FedcoreError]
+) -> Iterator[None]:
+    """Raise what goes wrong with a sealed file as an error of one sentence; see `load`."""
+    try:
+        yield
+    except failure:
+        raise
+    except FileNotFoundError as error:
+        raise failure(f"{path} does not exist; {first} first") from error
+    except Foreign as error:
+        raise failure(f"{path} is not a whole {kind} file of fedcore ({error})") from error
+    except BrokenSeal as error:
+        raise failure(
+            f"{path} is not a whole {kind} file ({error}); delete it and {again}"
+        ) from error
+    except PermissionError as error:
+        raise failure(f"{path} cannot be read: {error.strerror}") from error
+    except Exception as error:  # the seal is right, so the file holds something else
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN]
+        raise failure(f"{path} is not a whole {kind} file of fedcore ({reason})") from error
+
+
 def load(
     path: str | os.PathLike[str],
-    decode: Callable[[h5py.File], Content],
+    decode: Callable[[Opened], Content],
     *,
     kind: str,
     first: str,
@@ -133,24 +172,8 @@ def load(
         When the file is missing, cut off, damaged, not fedcore's, or holds something else; a
         `failure` that `decode` raises passes.
     """
-    try:
-        with read(path) as file:
-            return decode(file)
-    except failure:
-        raise
-    except FileNotFoundError as error:
-        raise failure(f"{path} does not exist; {first} first") from error
-    except Foreign as error:
-        raise failure(f"{path} is not a whole {kind} file of fedcore ({error})") from error
-    except BrokenSeal as error:
-        raise failure(
-            f"{path} is not a whole {kind} file ({error}); delete it and {again}"
-        ) from error
-    except PermissionError as error:
-        raise failure(f"{path} cannot be read: {error.strerror}") from error
-    except Exception as error:  # the seal is right, so the file holds something else
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN]
-        raise failure(f"{path} is not a whole {kind} file of fedcore ({reason})") from error
+    with told(path, kind=kind, first=first, again=again, failure=failure), read(path) as file:
+        return decode(file)
 
 
 def _refuse_foreign(file: h5py.File, size: int) -> None:
@@ -190,22 +213,45 @@ def _is_plain(item: h5py.HLObject, size: int) -> bool:
     )
 
 
-class _Checked(io.RawIOBase):
-    """The content of a large file as a stream; each piece is checked when it is read.
+class Pieces:
+    """The checksums of a large file's pieces.
 
     Parameters
     ----------
     raw : file
         Open for reading.
     size : int
-        Bytes of the content; the table follows them.
+        Bytes of the content; the table of checksums follows them.
+
+    Attributes
+    ----------
+    raw : file
+    size : int
     """
 
-    def __init__(self, raw: io.BufferedIOBase, size: int) -> None:
+    def __init__(self, raw: io.BufferedReader, size: int) -> None:
         raw.seek(size)
-        self._raw, self._size, self._table, self._at = raw, size, raw.read(), 0
+        self.raw, self.size, self._table = raw, size, raw.read()
         if len(self._table) != -(-size // PIECE) * _SUM:
             raise BrokenSeal(DIFFERS)
+
+    def require(self, number: int, piece: Any) -> None:
+        """Raise `BrokenSeal` unless these bytes are those of the piece of this number."""
+        if _sum(number, piece) != self._table[number * _SUM : (number + 1) * _SUM]:
+            raise BrokenSeal(f"the checksum of bytes from {number * PIECE} on differs")
+
+    def require_range(self, content: memoryview, start: int, stop: int) -> None:
+        """Raise `BrokenSeal` unless the pieces with these bytes of the content are whole."""
+        for number in range(start // PIECE, -(-stop // PIECE)):
+            first = number * PIECE
+            self.require(number, content[first : min(first + PIECE, self.size)])
+
+
+class _Checked(io.RawIOBase):
+    """The content of a large file as a stream; each piece is checked when it is read."""
+
+    def __init__(self, raw: io.BufferedReader, pieces: Pieces) -> None:
+        self._raw, self._pieces, self._size, self._at = raw, pieces, pieces.size, 0
         self._number, self._piece = -1, memoryview(b"")
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
@@ -221,8 +267,7 @@ class _Checked(io.RawIOBase):
             if number != self._number:
                 self._raw.seek(number * PIECE)
                 piece = self._raw.read(min(PIECE, self._size - number * PIECE))
-                if _sum(number, piece) != self._table[number * _SUM : (number + 1) * _SUM]:
-                    raise BrokenSeal(f"the checksum of bytes from {number * PIECE} on differs")
+                self._pieces.require(number, piece)
                 self._number, self._piece = number, memoryview(piece)
             part = self._piece[start : start + len(wanted) - filled]
             wanted[filled : filled + len(part)] = part
@@ -244,5 +289,5 @@ def _table(raw: io.BufferedIOBase, size: int) -> bytes:
     return b"".join(_sum(number, piece) for number, piece in enumerate(pieces))
 
 
-def _sum(number: int, piece: bytes) -> bytes:
+def _sum(number: int, piece: Any) -> bytes:
     return hashlib.sha256(piece if number else piece[HEAD:]).digest()

@@ -13,7 +13,7 @@ from fedcore.problems.problem import Problem
 
 def objective(iterate: Iterate, problem: Problem) -> float:
     """Return ``F = ½‖S − U Vᵀ‖²_F``; for a basis without factors, with the exact U."""
-    excess = 0.0 if iterate.factors is None else iterate.factors.excess(problem.clients)
+    excess = 0.0 if iterate.factors is None else iterate.factors.excess()
     return problem.exact_loss(iterate.shared) + excess
 
 

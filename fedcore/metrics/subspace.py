@@ -13,7 +13,7 @@ from fedcore.problems.problem import Problem
 def subspace_distance(iterate: Iterate, problem: Problem) -> float:
     """Return the sine of the largest angle between range(V) and the top right singular space."""
     matrix = iterate.shared
-    return sin_theta(column_space(matrix), problem.right_vectors[:, : matrix.shape[1]])
+    return sin_theta(column_space(matrix), problem.leading_vectors(matrix.shape[1]))
 
 
 def projection_distance(iterate: Iterate, problem: Problem) -> float:
@@ -24,7 +24,7 @@ def projection_distance(iterate: Iterate, problem: Problem) -> float:
     """
     matrix = iterate.shared
     k = matrix.shape[1] if iterate.target is None else iterate.target
-    return sin_theta(column_space(matrix), problem.right_vectors[:, :k])
+    return sin_theta(column_space(matrix), problem.leading_vectors(k))
 
 
 def misalignment(iterate: Iterate, problem: Problem) -> float:

@@ -16,6 +16,7 @@ from fedcore.federation import lockstep
 from fedcore.federation.execution import summed
 from fedcore.linalg import gram_matrix
 from fedcore.privacy.bounded_rows import row_blocks
+from fedcore.sparse import SparseRows
 
 
 def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: np.ndarray) -> np.ndarray | None:
@@ -28,7 +29,7 @@ def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: np.ndarray) -> np.nda
     state.columns_seen = columns + Z.shape[1]
     gram = getattr(clients, "gram", None)
     if gram is None:
-        if not gram_pays_off(sum(map(len, clients)), len(Z), columns):
+        if not gram_pays_off(*_work(clients, len(Z)), len(Z), columns):
             return None
         if not hasattr(state.kept, "gram"):
             state.kept.gram = gram_matrix(clients, np.result_type(*clients, Z))
@@ -81,11 +82,34 @@ def local_gram_product_in_double(data: np.ndarray, state: Any, Z: np.ndarray) ->
     )
 
 
-def gram_pays_off(n_samples: int, n_features: int, columns: int) -> bool:
+def gram_pays_off(entries: int, making: int, n_features: int, columns: int) -> bool:
     """Whether, after products with `columns` vectors, a Gram matrix should be made.
 
-    The matrix costs n d² operations, and a product then costs 2 d² per vector instead of 4 n d.
-    The matrix never pays for n ≤ d/2, and otherwise from ``n d / (4 n − 2 d)`` vectors on. Making
-    it at that moment costs at most twice as many operations as the better choice in hindsight.
+    A product costs 4 operations per entry of the data and vector, and by the matrix 2 d². For n×d
+    dense samples, of n d entries, the matrix costs n d² operations; it never pays for n ≤ d/2, and
+    otherwise from ``n d / (4 n − 2 d)`` vectors on. Making it at that moment costs at most twice as
+    many operations as the better choice in hindsight. For sparse samples, entries are those stored;
+    the matrix never pays, nor takes much more memory than they do, if d² is above twice their
+    number.
+
+    Parameters
+    ----------
+    entries : int
+        Numbers that a product reads.
+    making : int
+        Operations that make the matrix.
+    n_features : int
+        d.
+    columns : int
+        Vectors multiplied so far.
     """
-    return columns * (4 * n_samples - 2 * n_features) >= n_samples * n_features
+    return columns * (4 * entries - 2 * n_features**2) >= making
+
+
+def _work(clients: Sequence[Any], n_features: int) -> tuple[int, int]:
+    """Return the entries of the clients' data and the operations that make their Gram matrix."""
+    if isinstance(clients[0], SparseRows):
+        stored = sum(client.stored for client in clients)
+        return stored, sum(client.work_of_gram for client in clients)
+    entries = sum(map(len, clients)) * n_features
+    return entries, entries * n_features

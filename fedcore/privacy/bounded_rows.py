@@ -10,35 +10,45 @@ In double precision the error is at most about n·1e−16.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from fedcore.errors import InputError
+from fedcore.sparse import SparseRows
 
 CLIP = "or clip them to it: clip=True, on the command line --set clip=true"
 # Relative rounding error of a normalised row's norm. A row that uses all of it moves a product by
 # 1 + 2·slack, and its ε is larger by that factor.
 SLACK = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
 LONGEST = 2.0**200  # a sum of its fourth powers over all rows is still finite
+TINY = float(np.finfo(np.float64).tiny)
 BLOCK = 65_536  # rows that are converted to double precision at a time
 
 
-def row_norms(data: np.ndarray) -> np.ndarray:
+def row_norms(data: np.ndarray | SparseRows) -> np.ndarray:
     """Euclidean norms of the rows, in double precision, shape (n,); infinite above 1e154."""
+    if isinstance(data, SparseRows):
+        return data.row_norms()
     with np.errstate(over="ignore"):
         return np.sqrt(np.einsum("ij,ij->i", data, data, dtype=np.float64))
 
 
-def clip_rows(data: np.ndarray, bound: float = 1.0) -> np.ndarray:
+def clip_rows(data: Any, bound: float = 1.0) -> Any:
     """Scale rows of Euclidean norm above `bound` down to it; `data` itself if there are none.
 
     Parameters
     ----------
-    data : ndarray of shape (n, d)
+    data : ndarray or SparseRows of shape (n, d)
     """
     norms = row_norms(data)
     if norms.max() <= bound:
         return data
+    if isinstance(data, SparseRows):
+        largest = np.where(norms > bound, data.largest_of_rows(), 1.0)  # as below
+        rows = data.astype(np.float64).scaled_rows(1.0 / largest)
+        factors = np.where(norms > bound, bound / np.maximum(row_norms(rows), TINY), 1.0)
+        return rows.scaled_rows(factors).astype(data.dtype)
     clipped, longer = data.copy(), norms > bound
     rows = data[longer].astype(np.float64)
     rows /= np.abs(rows).max(axis=1, keepdims=True)  # the largest rows' squares overflow

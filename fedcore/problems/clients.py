@@ -10,9 +10,13 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
+from fedcore import sparse
 from fedcore.errors import InputError
+from fedcore.problems.names import feature_names as feature_names
+from fedcore.problems.names import require_names as require_names
+from fedcore.sparse import SparseRows
 
-Matrices = Sequence[np.ndarray] | np.ndarray
+Matrices = Sequence[Any] | np.ndarray  # one ndarray or SparseRows per client
 
 
 class Labelled(NamedTuple):
@@ -40,16 +44,17 @@ class Reduction:
     largest_row: float
 
 
-class Clients(Sequence[np.ndarray]):
+class Clients(Sequence[Any]):
     """Client matrices, with their shapes and precisions known before they are read.
 
     Parameters
     ----------
-    matrices : sequence of ndarray of shape (n_i, d), or callable
+    matrices : sequence of ndarray or SparseRows of shape (n_i, d), or callable
         The matrices, or a function that returns them, called at most once, on the first access to
         a matrix. Clients of equal size may be one array of shape (n_clients, m, d).
     shapes, dtypes : sequence of (int, int), sequence of numpy.dtype, optional
-        Shapes and precisions of the matrices, required with a function.
+        Shapes and precisions of the matrices, required with a function. A sequence that comes with
+        them, such as `fedcore.files.mapping.Mapped`, is read matrix by matrix when used.
     gram : ndarray of shape (d, d), optional
         ``Σ SᵢᵀSᵢ``. With it, methods that need only sums of products do not read the matrices.
     labels : sequence of ndarray of shape (n_i,), optional
@@ -61,6 +66,8 @@ class Clients(Sequence[np.ndarray]):
     ----------
     shapes : list of (int, int)
     dtypes : list of numpy.dtype
+    sparse : bool
+        Whether the matrices are `SparseRows`.
     gram : ndarray or None
     kept, kept_of : SimpleNamespace, list of SimpleNamespace
         Results that steps derive from all data, and from those of each client, for later runs.
@@ -80,9 +87,11 @@ class Clients(Sequence[np.ndarray]):
     ) -> None:
         self._read = matrices if callable(matrices) else None
         self._stack: np.ndarray | None = matrices if isinstance(matrices, np.ndarray) else None
-        self._matrices = [] if callable(matrices) else list(matrices)
+        here = shapes is None  # else nothing is read here
+        self._matrices = [] if callable(matrices) else list(matrices) if here else matrices
         self.shapes = [m.shape for m in self._matrices] if shapes is None else list(shapes)
         self.dtypes = [m.dtype for m in self._matrices] if dtypes is None else list(dtypes)
+        self.sparse = here and len(self) > 0 and isinstance(self._matrices[0], SparseRows)
         self.gram = gram
         self.kept = SimpleNamespace()
         self.kept_of = [SimpleNamespace() for _ in self.shapes]
@@ -93,11 +102,11 @@ class Clients(Sequence[np.ndarray]):
         return len(self.shapes)
 
     @overload
-    def __getitem__(self, i: int) -> np.ndarray: ...
+    def __getitem__(self, i: int) -> Any: ...
     @overload
-    def __getitem__(self, i: slice) -> list[np.ndarray]: ...
-    def __getitem__(self, i: int | slice) -> np.ndarray | list[np.ndarray]:
-        """Return matrix `i`; the first call reads all matrices."""
+    def __getitem__(self, i: slice) -> list[Any]: ...
+    def __getitem__(self, i: int | slice) -> Any:
+        """Return matrix `i`; the first call reads all matrices that a function returns."""
         if self._read is not None:
             self._matrices, self._read = list(self._read()), None
         return self._matrices[i]
@@ -109,8 +118,8 @@ class Clients(Sequence[np.ndarray]):
 
     @property
     def uniform(self) -> bool:
-        """Whether all matrices have the same shape and precision."""
-        return len(set(zip(self.shapes, self.dtypes, strict=True))) == 1
+        """Whether all matrices have the same shape and precision, and could be one array."""
+        return len(set(zip(self.shapes, self.dtypes, strict=True))) == 1 and not self.sparse
 
     @property
     def stack(self) -> np.ndarray:
@@ -164,107 +173,65 @@ class Clients(Sequence[np.ndarray]):
     @cached_property
     def squares(self) -> float:
         """Sum of the squares of all entries, ‖S‖²_F, in double precision."""
+        if self.sparse:
+            return sum(matrix.squares() for matrix in self)
         return float(sum(np.einsum("ij,ij->", m, m, dtype=np.float64) for m in self))
 
 
-def check_clients(clients: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Check client matrices and return them as C-contiguous float arrays.
+def check_clients(clients: Sequence[Any]) -> list[Any]:
+    """Check client matrices and return them as C-contiguous float arrays, or as sparse rows.
 
     Parameters
     ----------
     clients : sequence of array-like of shape (n_i, d)
-        Dense matrices, or data frames with numeric columns.
+        Dense matrices, data frames with numeric columns, or sparse matrices of `scipy.sparse` in
+        any format.
 
     Returns
     -------
-    list of ndarray of shape (n_i, d)
-        float64 (float32 stays float32), C-contiguous; copied only if necessary.
+    list of ndarray, or list of SparseRows, of shape (n_i, d)
+        float64 (float32 stays float32), C-contiguous; copied only if necessary. Sparse matrices
+        become `fedcore.sparse.SparseRows`.
 
     Raises
     ------
     InputError
         When there is no client, or a client is empty, is not a 2-D numeric matrix, has masked
         entries, contains NaN or infinity, or differs from the first client in the number, the names
-        or the order of features.
+        or the order of features, or is sparse where the first client is dense, or the reverse.
     """
     clients = client_list(clients)
-    checked: list[np.ndarray] = []
+    checked: list[Any] = []
     for i, client in enumerate(clients):
-        _require_dense(client, f"client {i}")
-        try:
-            data = np.asarray(client)
-        except ValueError as error:
-            raise InputError(f"client {i} is not a matrix: {error}") from error
-        if data.ndim != 2:
-            raise InputError(
-                f"client {i}: expected a 2-D (samples, features) array, got {data.ndim}-D"
-            )
-        if data.shape[0] == 0 or data.shape[1] == 0:
-            raise InputError(
-                f"client {i} is empty (shape {data.shape}); drop it or give it samples"
-            )
-        if data.dtype.kind not in "biuf":
-            raise InputError(f"client {i}: {_not_numeric(client, data)}")
-        if data.dtype != np.float32:
-            data = data.astype(np.float64, copy=False)
-        if not np.isfinite(data).all():
-            row, column = np.argwhere(~np.isfinite(data))[0]
-            raise InputError(f"client {i} has {data[row, column]} at row {row}, feature {column}")
-        if checked and data.shape[1] != checked[0].shape[1]:
-            raise InputError(
-                f"client {i} has {data.shape[1]} features, client 0 has {checked[0].shape[1]}"
-            )
-        checked.append(np.ascontiguousarray(data))
+        checked.append(check_client(client, i))
+        _require_same_form(checked)
     if not checked:
         raise InputError("a federation needs at least one client")
     feature_names(clients)
     return checked
 
 
-def feature_names(clients: Sequence[Any]) -> list[Any] | None:
-    """Return the column names of all clients, in order; None if no client has names.
-
-    Any object with ``.columns`` counts as a data frame. Columns are not reordered: only the owner
-    of the data knows whether columns of equal name have equal meaning.
-
-    Raises
-    ------
-    InputError
-        When names or their order differ, or some clients have none.
-    """
-    named = [getattr(client, "columns", None) for client in clients]
-    names = [None if columns is None else list(columns) for columns in named]
-    first = names[0]
-    for i, own in enumerate(names):
-        require_names(own, first, f"client {i}", "client 0")
-    return first
-
-
-def require_names(
-    own: Sequence[Any] | None, wanted: Sequence[Any] | None, who: str, whose: str
-) -> None:
-    """Require the same column names in the same order.
-
-    Raises
-    ------
-    InputError
-        When they differ; the message names the first such column.
-    """
-    if own == wanted:
-        return
-    if own is None or wanted is None:
-        without, having = (who, whose) if own is None else (whose, who)
-        raise InputError(
-            f"{without} has no column names and {having} has: give data frames to all or to none"
-        )
-    at = next((j for j, (a, b) in enumerate(zip(own, wanted, strict=False)) if a != b), len(own))
-    if at >= min(len(own), len(wanted)):
-        raise InputError(f"{who} has {len(own)} columns, {whose} has {len(wanted)}")
-    same = sorted(map(str, own)) == sorted(map(str, wanted))
-    raise InputError(
-        f"column {at} of {who} is {own[at]!r} and of {whose} {wanted[at]!r}: "
-        + ("bring the columns into one order" if same else "give all the same columns")
-    )
+def check_client(client: Any, i: int) -> Any:
+    """Check the matrix of client `i` as `check_clients` does, without the others."""
+    _require_present(client, f"client {i}")
+    if hasattr(client, "toarray") or isinstance(client, SparseRows):
+        return sparse.checked(client, f"client {i}")
+    try:
+        data = np.asarray(client)
+    except ValueError as error:
+        raise InputError(f"client {i} is not a matrix: {error}") from error
+    if data.ndim != 2:
+        raise InputError(f"client {i}: expected a 2-D (samples, features) array, got {data.ndim}-D")
+    if data.shape[0] == 0 or data.shape[1] == 0:
+        raise InputError(f"client {i} is empty (shape {data.shape}); drop it or give it samples")
+    if data.dtype.kind not in "biuf":
+        raise InputError(f"client {i}: {_not_numeric(client, data)}")
+    if data.dtype != np.float32:
+        data = data.astype(np.float64, copy=False)
+    if not np.isfinite(data).all():
+        row, column = np.argwhere(~np.isfinite(data))[0]
+        raise InputError(f"client {i} has {data[row, column]} at row {row}, feature {column}")
+    return np.ascontiguousarray(data)
 
 
 def client_list(clients: Any) -> Sequence[Any]:
@@ -277,7 +244,7 @@ def client_list(clients: Any) -> Sequence[Any]:
     """
     # `toarray` identifies sparse matrices without an import of scipy.sparse.
     if hasattr(clients, "toarray"):
-        raise InputError("clients is one sparse matrix: pass a list, [matrix.toarray()]")
+        raise InputError("clients is one sparse matrix: pass a list, [matrix]")
     if getattr(clients, "ndim", None) == 2:
         raise InputError("clients must be a list of matrices; for one client pass [matrix]")
     return _one_per_client(clients, "clients", "matrix")
@@ -294,11 +261,27 @@ def _one_per_client(values: Any, name: str, noun: str) -> Sequence[Any]:
     return values if isinstance(values, Sequence) else list(values)
 
 
-def _require_dense(client: Any, who: str) -> None:
+def _require_same_form(checked: Sequence[Any]) -> None:
+    """Require that the last client is dense or sparse and as wide as the first."""
+    first, last, i = checked[0], checked[-1], len(checked) - 1
+    forms = ["sparse" if isinstance(m, SparseRows) else "dense" for m in (last, first)]
+    if forms[0] != forms[1]:
+        raise InputError(
+            f"client {i} is {forms[0]} and client 0 is {forms[1]}: make all sparse, by "
+            "scipy.sparse.csr_array, or all dense, by .toarray()"
+        )
+    require_width(last, i, first.shape[1])
+
+
+def require_width(matrix: Any, i: int, n_features: int) -> None:
+    """Require that client `i` has as many features as client 0."""
+    if matrix.shape[1] != n_features:
+        raise InputError(f"client {i} has {matrix.shape[1]} features, client 0 has {n_features}")
+
+
+def _require_present(client: Any, who: str) -> None:
     if client is None:
         raise InputError(f"{who} is None; leave it out or give it a matrix")
-    if hasattr(client, "toarray"):
-        raise InputError(f"{who} is sparse: call .toarray() on it; dense matrices are needed")
     if isinstance(client, np.ma.MaskedArray) and np.ma.is_masked(client):
         raise InputError(
             f"{who} has masked entries: fill them with .filled(value), or drop their samples"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,8 +13,14 @@ import scipy.linalg
 
 from fedcore.errors import InputError
 from fedcore.linalg import column_space, triangular_factor
+from fedcore.problems import products
 from fedcore.problems.clients import Clients, require_alike
 from fedcore.problems.regression import Truth
+from fedcore.sparse import SparseRows, refuse
+
+# Multiplications for a reference of sparse clients above which answers come from products: some
+# ten seconds. Dense clients always get their reference.
+COSTLY = 1e11
 
 
 class Reference(NamedTuple):
@@ -22,6 +28,20 @@ class Reference(NamedTuple):
 
     singular_values: np.ndarray  # (min(n, d),), descending
     right_vectors: np.ndarray  # (d, min(n, d))
+
+
+def reference_of(blocks: Iterable[np.ndarray]) -> Reference:
+    """Return the SVD of the vertical stack of blocks of rows, in double precision, one by one."""
+    factor = triangular_factor(blocks)
+    _, sigma, right_t = scipy.linalg.svd(factor, full_matrices=False, check_finite=False)
+    return Reference(sigma, np.ascontiguousarray(right_t.T))
+
+
+def add_to(digest: Any, matrix: np.ndarray | SparseRows) -> None:
+    """Add the shape and the bytes of a matrix to a digest of `hashlib`."""
+    digest.update(str((matrix.shape, matrix.dtype.str)).encode())
+    for part in matrix.parts if isinstance(matrix, SparseRows) else [matrix]:
+        digest.update(part.data)
 
 
 class Problem:
@@ -61,13 +81,24 @@ class Problem:
             require_alike(held_out, self.clients)
         self.setting: dict[str, Any] = {}
         self._last: tuple[np.ndarray, float] = np.empty(0), np.nan
+        self._leading = np.empty((0, 0))
 
     @cached_property
     def reference(self) -> Reference:
-        """SVD of the vertical stack S of the clients, in double precision."""
-        factor = triangular_factor(c.astype(np.float64, copy=False) for c in self.clients)
-        _, sigma, right_t = scipy.linalg.svd(factor, full_matrices=False, check_finite=False)
-        return Reference(sigma, np.ascontiguousarray(right_t.T))
+        """SVD of the vertical stack S of the clients, in double precision.
+
+        Raises
+        ------
+        InputError
+            When the clients are sparse and too large for it, see `by_products`.
+        """
+        if self.clients.sparse and self._costly:
+            raise InputError(
+                f"problem {self.name}: the {self.n_features} singular vectors of sparse data of "
+                f"{self.n_samples} samples would take minutes, and this measure needs all: record "
+                "objective or subspace_distance, or give dense matrices, by .toarray()"
+            )
+        return reference_of(_dense_blocks(self.clients))
 
     @cached_property
     def checksum(self) -> str:
@@ -75,8 +106,7 @@ class Problem:
         digest = hashlib.sha256()
         for samples in [self.clients] if self.held_out is None else [self.clients, self.held_out]:
             for matrix in [*samples, *([] if samples.labels is None else samples.labels)]:
-                digest.update(str((matrix.shape, matrix.dtype.str)).encode())
-                digest.update(matrix.data)
+                add_to(digest, matrix)
         return digest.hexdigest()
 
     @property
@@ -91,8 +121,21 @@ class Problem:
                 for name, samples in (("training", self.clients), ("held_out", self.held_out))
             }
         if self.truth is None:
-            return {"singular_values": self.singular_values}
+            return {} if self.by_products else {"singular_values": self.singular_values}
         return {"head_singular_values": self.truth.head_singular_values}
+
+    @property
+    def by_products(self) -> bool:
+        """Whether there is no reference, because the clients are sparse and it would take minutes.
+
+        `exact_loss` and `leading_vectors` then multiply by the clients' data.
+        """
+        return self.clients.sparse and self._costly and "reference" not in self.__dict__
+
+    @property
+    def _costly(self) -> bool:
+        n, d = self.n_samples, self.n_features
+        return n * d * min(n, d) > COSTLY
 
     @property
     def singular_values(self) -> np.ndarray:
@@ -124,6 +167,8 @@ class Problem:
         """
         if self.truth is not None or self.held_out is not None or self.clients.reduction:
             raise InputError(f"problem {self.name}: only unlabelled single rows can be scaled")
+        if self.clients.sparse:
+            refuse("scaling rows to a largest norm")
         factor = norm / max(float(np.linalg.norm(c, axis=1).max()) for c in self.clients)
         scaled = Problem(self.name, [c * factor for c in self.clients], self.status, self.note)
         sigma, right = self.reference
@@ -160,7 +205,8 @@ class Problem:
     def exact_loss(self, v: np.ndarray) -> float:
         """Return ``min_U ½‖S − U Vᵀ‖²_F = ½‖S (I − Q Qᵀ)‖²_F``, Q a basis of range(V).
 
-        Computed from ``Σ Wᵀ`` of the SVD of S, which has at most d rows instead of n. The result
+        Computed from ``Σ Wᵀ`` of the SVD of S, which has at most d rows instead of n; if
+        `by_products`, as ½(‖S‖² − ‖S Q‖²), with an error of rounding relative to ‖S‖². The result
         for the last V is kept, because methods with a fixed V repeat it at every iteration.
 
         Parameters
@@ -173,12 +219,37 @@ class Problem:
             In data units squared.
         """
         if not np.array_equal(self._last[0], v):  # compares values: `v` may have changed in place
-            weighted = self.singular_values[:, None] * self.right_vectors.T
-            q = column_space(v)
-            residual = weighted - (weighted @ q) @ q.T
-            self._last = (v.copy(), 0.5 * float(np.linalg.norm(residual) ** 2))
+            if self.by_products:
+                loss = products.loss_outside(self.clients, v)
+            else:
+                weighted = self.singular_values[:, None] * self.right_vectors.T
+                q = column_space(v)
+                residual = weighted - (weighted @ q) @ q.T
+                loss = 0.5 * float(np.linalg.norm(residual) ** 2)
+            self._last = (v.copy(), loss)
         return self._last[1]
+
+    def leading_vectors(self, k: int) -> np.ndarray:
+        """Return the k leading right singular vectors of S as columns, shape (d, k).
+
+        If `by_products`, they come from Lanczos iterations, which are made once for the largest k
+        so far.
+        """
+        if not self.by_products:
+            return self.right_vectors[:, :k]
+        if self._leading.shape[1] < k:
+            self._leading = products.leading_vectors(self.clients, k)
+        return self._leading[:, :k]
 
     def optimal_loss(self, n_components: int) -> float:
         """Return the Eckart–Young floor ``ε_min = ½ Σ_{i>r} σᵢ²``, in data units squared."""
         return 0.5 * float(np.sum(self.singular_values[n_components:] ** 2))
+
+
+def _dense_blocks(clients: Clients) -> Iterator[np.ndarray]:
+    """Yield the clients' matrices in double precision; of sparse ones some rows at a time."""
+    for matrix in clients:
+        if isinstance(matrix, SparseRows):
+            yield from matrix.blocks(max(4 * clients.n_features, 1024))
+        else:
+            yield matrix.astype(np.float64, copy=False)

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import h5py
 import numpy as np
 
 from fedcore.errors import DataError
 from fedcore.files import hdf5
-from fedcore.problems.clients import Clients, Matrices, Reduction
-from fedcore.problems.problem import Problem, Reference
+from fedcore.files.mapping import Mapped
+from fedcore.problems.clients import (
+    Clients,
+    Matrices,
+    Reduction,
+    check_client,
+    check_clients,
+    require_width,
+)
+from fedcore.problems.problem import Problem, Reference, add_to, reference_of
 from fedcore.problems.regression import Truth
+from fedcore.sparse import SparseRows, refuse
 
 SCHEMA = 1
 
@@ -27,6 +38,54 @@ def save(problem: Problem | Sequence[Problem], path: str | os.PathLike[str]) -> 
         else:
             for i, draw in enumerate(problem):
                 _write(file.create_group(f"draws/{i:05d}"), draw)
+
+
+def save_stream(
+    path: str | os.PathLike[str],
+    name: str,
+    clients: Iterable[np.ndarray],
+    *,
+    status: str = "own",
+    note: str = "",
+) -> None:
+    """Write a problem client by client: no more than one is in memory, and some d × d numbers.
+
+    Parameters
+    ----------
+    path : path-like
+        The file appears whole or not at all.
+    name : str
+        Name of the problem.
+    clients : iterable of ndarray of shape (n_i, d)
+        Dense matrices, taken one after the other, such as what a generator function yields.
+    status, note : str
+        As of `Problem`.
+
+    Raises
+    ------
+    InputError
+        For a client that `check_clients` refuses.
+    """
+    digest = hashlib.sha256()
+
+    def written(file: h5py.File) -> Iterator[np.ndarray]:
+        width = 0
+        for i, client in enumerate(clients):
+            matrix = check_client(client, i)
+            if isinstance(matrix, SparseRows):
+                refuse("a problem file")
+            width = width or matrix.shape[1]
+            require_width(matrix, i, width)
+            add_to(digest, matrix)
+            _put_client(file, i, matrix)
+            yield matrix.astype(np.float64, copy=False)
+        if not width:
+            check_clients([])  # says that one is needed
+
+    with hdf5.create(path) as file:
+        _put_reference(file, reference_of(written(file)))
+        about = {"name": name, "status": status, "note": note, "checksum": digest.hexdigest()}
+        file.attrs.update({"schema": SCHEMA, **about, "setting": "{}"})
 
 
 def load(path: str | os.PathLike[str]) -> Problem:
@@ -43,21 +102,24 @@ def load(path: str | os.PathLike[str]) -> Problem:
 def load_draws(path: str | os.PathLike[str]) -> list[Problem]:
     """Read all draws of a problem; errors as of `load`."""
 
-    def decode(file: h5py.File) -> list[Problem]:
+    def decode(file: hdf5.Opened) -> list[Problem]:
         if (schema := int(file.attrs["schema"])) != SCHEMA:
             raise DataError(
                 f"{path}: problem of schema {schema}, this version reads {SCHEMA}; make it again"
             )
-        return [_read(path, group) for group in file.get("draws", {"": file}).values()]
+        groups = file.get("draws", {"": file}).values()
+        return [_read(path, group, file.pieces) for group in groups]
 
     return _load(path, decode)
 
 
+_WORDS = {"kind": "problem", "first": "make the problem", "again": "make it again"}
+
+
 def _load(
-    path: str | os.PathLike[str], decode: Callable[[h5py.File], hdf5.Content]
+    path: str | os.PathLike[str], decode: Callable[[hdf5.Opened], hdf5.Content]
 ) -> hdf5.Content:
-    words = {"kind": "problem", "first": "make the problem", "again": "make it again"}
-    return hdf5.load(path, decode, failure=DataError, **words)
+    return hdf5.load(path, decode, failure=DataError, **_WORDS)
 
 
 def _write(group: h5py.Group, problem: Problem) -> None:
@@ -78,9 +140,13 @@ def _write(group: h5py.Group, problem: Problem) -> None:
     elif problem.held_out is not None:
         _put_samples(group.create_group("held_out"), problem.held_out)
     else:
-        for key, text in (("singular_values", ""), ("right_vectors", "as columns, ")):
-            value = getattr(problem, key)
-            _put(group, f"reference/{key}", value, f"{text}of the stacked clients")
+        _put_reference(group, problem.reference)
+
+
+def _put_reference(group: h5py.Group, reference: Reference) -> None:
+    for key, text in (("singular_values", ""), ("right_vectors", "as columns, ")):
+        value = getattr(reference, key)
+        _put(group, f"reference/{key}", value, f"{text}of the stacked clients")
 
 
 def _put_samples(group: h5py.Group, clients: Clients) -> None:
@@ -89,18 +155,24 @@ def _put_samples(group: h5py.Group, clients: Clients) -> None:
         _put(group, "clients", clients.stack, "clients x samples x features")
         _put(group, "labels", clients.labelled_stack.y, "clients x samples")
         return
+    if clients.sparse:
+        refuse("a problem file")
     for i, client in enumerate(clients):
-        _put(group, f"clients/{i:05d}", client, f"client {i}: samples x features")
+        _put_client(group, i, client)
     for i, labels in enumerate([] if clients.labels is None else clients.labels):
         _put(group, f"labels/{i:05d}", labels, f"client {i}: a label per sample")
+
+
+def _put_client(group: h5py.Group, i: int, client: np.ndarray) -> None:
+    _put(group, f"clients/{i:05d}", client, f"client {i}: samples x features")
 
 
 def _put(group: h5py.Group, name: str, data: np.ndarray, description: str) -> None:
     group.create_dataset(name, data=data).attrs["description"] = description
 
 
-def _read(path: str | os.PathLike[str], group: h5py.Group) -> Problem:
-    clients = _stored(path, group) if "gram" in group else Clients(_matrices(group))
+def _read(path: str | os.PathLike[str], group: h5py.Group, pieces: hdf5.Pieces | None) -> Problem:
+    clients = _clients(path, group, pieces)
     if "labels" in group:
         clients.labels = _matrices(group, "labels")
     if "samples" in group:
@@ -147,11 +219,18 @@ def _matrices(group: h5py.Group, name: str = "clients") -> Matrices:
     return [item[()] for item in found.values()]
 
 
-def _stored(path: str | os.PathLike[str], group: h5py.Group) -> Clients:
-    """Clients with their summed Gram matrix; the matrices stay in the file until first use."""
-    name, found = group.name, list(group["clients"].values())
+def _clients(
+    path: str | os.PathLike[str], group: h5py.Group, pieces: hdf5.Pieces | None
+) -> Clients:
+    """Return the clients: of a large file by a memory map, with a Gram matrix on first use."""
+    name, gram = group.name, group["gram"][()] if "gram" in group else None
+    if (pieces is None and gram is None) or "labels" in group:
+        return Clients(_matrices(group))
+    found = list(group["clients"].values())
 
     def read() -> Matrices:
         return _load(path, lambda file: _matrices(file[name]))
 
-    return Clients(read, [c.shape for c in found], [c.dtype for c in found], group["gram"][()])
+    told = partial(hdf5.told, path, failure=DataError, **_WORDS)
+    matrices = read if pieces is None else Mapped(pieces, found, told)
+    return Clients(matrices, [c.shape for c in found], [c.dtype for c in found], gram)

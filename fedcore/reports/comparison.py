@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from fedcore.errors import InputError, require_known
 from fedcore.history import History
@@ -80,14 +81,41 @@ def draw(
     against: Sequence[str] = (),
     metrics: Sequence[str] = (),
 ) -> tuple[Path, Path]:
+    """Draw what `figure` draws into two files.
+
+    Parameters
+    ----------
+    path : path-like
+        Without the ending; PNG and PDF are written.
+    histories, against, metrics
+        As in `figure`.
+
+    Returns
+    -------
+    png, pdf : pathlib.Path
+
+    Raises
+    ------
+    InputError
+        As `figure`.
+    """
+    figure(histories, against, metrics, path=path)
+    return Path(f"{os.fspath(path)}.png"), Path(f"{os.fspath(path)}.pdf")
+
+
+def figure(
+    histories: Mapping[str, History],
+    against: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    *,
+    path: str | os.PathLike[str] | None = None,
+) -> Figure:
     """Draw every metric against columns of the ledger, a curve for each history.
 
     An objective whose best value is known and equal for all is drawn as its relative excess.
 
     Parameters
     ----------
-    path : path-like
-        Without the ending; PNG and PDF are written.
     histories : mapping of str to History
         By their names in the legend.
     against : sequence of str, optional
@@ -95,10 +123,12 @@ def draw(
         iterations where there is but one round.
     metrics : sequence of str, optional
         By default all that every history has.
+    path : path-like, optional
+        Where to save it, see `plotting.save`.
 
     Returns
     -------
-    png, pdf : pathlib.Path
+    matplotlib.figure.Figure
 
     Raises
     ------
@@ -126,7 +156,9 @@ def draw(
         path, items, columns=len(across), log="", keys="last"
     ):
         _panel(ax, histories, metric, axis, drawn)
-    return Path(f"{os.fspath(path)}.png"), Path(f"{os.fspath(path)}.pdf")
+        made = ax.get_figure(root=True)
+    assert made is not None
+    return made
 
 
 def _panel(

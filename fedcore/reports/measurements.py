@@ -12,7 +12,7 @@ from typing import Any
 from fedcore.config.short_forms import merge
 from fedcore.errors import ConfigError, DataError, nearest, require_known
 from fedcore.problems import STATUSES
-from fedcore.reports import outcomes, summaries, tables
+from fedcore.reports import counterfactuals, outcomes, summaries, tables
 from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED, Outcome
 from fedcore.reports.rows import groups
 
@@ -24,6 +24,7 @@ class Reading:
     """One way in which an item was run: its departures and what came out."""
 
     departures: tuple[str, ...]
+    where: str = ""  # the column and the rows that hold its values, in words
     obstacle: str = ""  # why nothing was measured
     outcome: Outcome = NOTHING
     values: tuple[float, ...] = ()
@@ -46,7 +47,7 @@ class Measurements:
         try:
             rows = self._rows(select, what)
         except _Obstacle as obstacle:
-            return Reading(departures, str(obstacle))
+            return Reading(departures, _place(select), str(obstacle))
         path = self._folder / f"{select['table']}.tsv"
         surrogate = any(self._is_surrogate(row, path) for row in rows)
         flags, by = "holds" in item["test"], select.get("each")
@@ -55,11 +56,11 @@ class Measurements:
         parts = [_averaged(part, select, f"{what}: {path}") for part in parts]
         for part in parts:
             _require_independent(part, item, f"{what}: {path}")
-        found = [self._outcome(item, part, what) for part in parts]
+        found = self._outcomes(item, parts, what)
         names = [tables.show(part[0][by]) for part in parts] if by else [""]
         outcome = _joined([outcome for outcome, _, _ in found], names, by)
         values = tuple(x for part in parts for x in _values(part, select["column"]))
-        reading = Reading(departures, "", outcome, values, flags, surrogate)
+        reading = Reading(departures, _place(select), "", outcome, values, flags, surrogate)
         if outcome.state == UNDECIDED:
             return reading
         decisive = [(text, turned) for one, text, turned in found if one.state == outcome.state]
@@ -97,32 +98,45 @@ class Measurements:
                     raise _Obstacle(f"no such row in {path} with {name} = {_listed(one)}")
         return rows
 
-    def _outcome(
-        self, item: Mapping[str, Any], rows: list[tables.Row], what: str
+    def _outcomes(
+        self, item: Mapping[str, Any], parts: Sequence[list[tables.Row]], what: str
+    ) -> list[tuple[Outcome, str, bool | None]]:
+        """Return the outcome for each group of rows, its counterfactual, and whether it turned."""
+        column, test, spread = item["select"]["column"], item["test"], item["spread"]
+
+        def judged(i: int, failing: float) -> Outcome:
+            values = _values(parts[i], column)
+            return outcomes.judge(test, values, spread=spread, failing=failing)
+
+        found = outcomes.joined(judged, len(parts))
+        return [self._turned(item, part, one, what) for part, one in zip(parts, found, strict=True)]
+
+    def _turned(
+        self, item: Mapping[str, Any], rows: list[tables.Row], outcome: Outcome, what: str
     ) -> tuple[Outcome, str, bool | None]:
-        """Return the outcome for one set of rows, its counterfactual, and whether that turned."""
+        """Return the outcome after rounding and counterfactuals, these, and whether they turned."""
         column, test, spread = item["select"]["column"], item["test"], item["spread"]
         values = _values(rows, column)
-        outcome = outcomes.judge(test, values, spread=spread)
         if outcome.state != UNDECIDED and (lack := _rounding(rows, column, test, spread)):
             outcome = replace(outcome, state=UNDECIDED, lack=lack)
         if outcome.state == UNDECIDED:
             return outcome, "", None
         given = item.get("counterfactual")
         if given is None or outcome.state == FAILS:
-            text, other = outcomes.turned(test, values, outcome.state, spread=spread)
+            others = counterfactuals.turned(test, values, outcome.state, spread=spread)
         elif "scale" in given:
-            text = given["what"]
-            other = outcomes.scaled(test, values, given["scale"], spread=spread)
+            scaled = counterfactuals.scaled(test, values, given["scale"], spread=spread)
+            others = [(given["what"], scaled)]
         else:
             try:
                 other = self._instead(item, rows[0], what)
             except _Obstacle as obstacle:
                 lack = f"its counterfactual could not be run: {given['what']}: {obstacle}"
                 return replace(outcome, state=UNDECIDED, lack=lack), "", None
-            text = f"{given['what']} ({other.measured})"
-        outcome = outcomes.with_power(outcome, text, other)
-        return outcome, f"{text}: {other.state}", other.state != outcome.state
+            others = [(f"{given['what']} ({other.measured})", other)]
+        kind = next(iter(test)) if given is None else "given"
+        outcome, turned = counterfactuals.with_power(kind, outcome, others)
+        return outcome, "; ".join(f"{text}: {other.state}" for text, other in others), turned
 
     def _instead(self, item: Mapping[str, Any], row: tables.Row, what: str) -> Outcome:
         """Return the outcome with the rows of the counterfactual, of the same group as `row`."""
@@ -147,12 +161,21 @@ class _Obstacle(Exception):
     """Why nothing was measured."""
 
 
-def _joined(found: Sequence[Outcome], names: Sequence[str], by: str | None) -> Outcome:
-    """Return one outcome for a claim that must hold in every group.
+def _place(select: Mapping[str, Any]) -> str:
+    """Return in words which values `select` takes."""
+    rows = [f"{name} = {_listed(value)}" for name, value in select["where"].items()]
+    more = [
+        f"{key.replace('_', ' ')} {select[key]}"
+        for key in ("each", "averaged_over")
+        if key in select
+    ]
+    return "; ".join(
+        filter(None, [f"{select['table']}.tsv, {select['column']}", ", ".join(rows), *more])
+    )
 
-    Each group has a test of its own at the full level: that all of k hold is then no likelier by
-    chance, but that one of them fails is, up to k times.
-    """
+
+def _joined(found: Sequence[Outcome], names: Sequence[str], by: str | None) -> Outcome:
+    """Return one outcome for a claim that must hold in every group."""
     if by is None:
         return found[0]
     states = [outcome.state for outcome in found]

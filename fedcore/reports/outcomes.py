@@ -1,9 +1,8 @@
 """Outcomes: how measured values stand to a printed one, by statistics over the repeats.
 
 A test takes the values of all repeats and says that the printed item holds, that it fails, or that
-these repeats cannot decide, and then how many would. Each test also has a counterfactual: the same
-values held against something that must not hold. A test that would hold there, too, has no power,
-and its outcome is "undecided".
+these repeats cannot decide, and then how many would. What must turn an outcome stands in
+`fedcore.reports.counterfactuals`.
 
 A repeat without a result never helps: it counts as false under flags and limits, and where it could
 change a range or a mean, nothing holds.
@@ -23,13 +22,11 @@ from fedcore.reports import tables
 
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 LEVEL = 0.05  # of every test
-ENOUGH = 39  # runs whose range a further run leaves with probability 2 / (ENOUGH + 1) = LEVEL
+# Student's test calls one of ours an outlier more often than its level says if the runs have heavy
+# tails. At this part of the level it keeps the level itself for Student's law of two degrees.
+OUTLIER = 0.2
 MOST = 10_000  # largest number of repeats that is worth naming
-SHIFT = 1.5  # factor on a printed number that must turn the outcome
-FURTHER = 3.0  # factor on measured values that must take them over a limit
 SLACK = 1 + 1e-9  # for rounding errors of a comparison with printed digits
-# Tests of a tolerance in which the print may lie near one end: one of two shifts must turn them.
-RANGES = ("one_run", "between")
 
 Values = Sequence[float | bool | None]
 
@@ -59,7 +56,9 @@ class Outcome:
     lack: str = ""
 
 
-def judge(test: Mapping[str, Any], values: Values, *, spread: bool = True) -> Outcome:
+def judge(
+    test: Mapping[str, Any], values: Values, *, spread: bool = True, failing: float = LEVEL
+) -> Outcome:
     """Hold values against a printed item.
 
     Parameters
@@ -71,128 +70,60 @@ def judge(test: Mapping[str, Any], values: Values, *, spread: bool = True) -> Ou
         result.
     spread : bool
         False for values that are computed and have no spread over repeats; one is enough then.
+    failing : float
+        Level at which an item fails; a smaller one than `LEVEL` where it is one of several tests.
 
     Returns
     -------
     Outcome
     """
     ((kind, given),) = test.items()
-    return _TESTS[kind](given, _numbers(values), spread)
+    return _TESTS[kind](given, numbers_of(values), spread, failing)
 
 
-def turned(
-    test: Mapping[str, Any], values: Values, state: str, *, spread: bool = True
-) -> tuple[str, Outcome]:
-    """Return the counterfactual that a test has by itself, in words, and its outcome.
+def joined(
+    judged: Callable[[int, float], Outcome], groups: int, *, level: float = LEVEL
+) -> list[Outcome]:
+    """Return the outcomes of an item that must hold in each of several groups.
 
-    What fails is asked whether it would hold if every run had come out as printed. What holds is
-    held against a number half as large again and against half of it; values are taken three times
-    as far towards or beyond a limit.
+    That it holds in all of them is no likelier by chance than that it holds in one. That it fails
+    in one of them is: so many fail as Simes' procedure allows at the level, and the others among
+    those that seem to fail are undecided.
 
     Parameters
     ----------
-    test, values, spread
-        As of `judge`.
-    state : str
-        What `judge` said, `HOLDS` or `FAILS`; a test with power says something else here.
-
-    Returns
-    -------
-    what : str
-    outcome : Outcome
+    judged : callable (int, float) -> Outcome
+        Outcome of a group, with a level at which it fails.
+    groups : int
+        Number of groups.
     """
-    ((kind, given),) = test.items()
-    numbers = _numbers(values)
-    if state == FAILS:
-        perfect = [_perfect(kind, given)] * len(numbers)
-        return "every run as printed", judge(test, perfect, spread=spread)
-    if kind == "holds":
-        flipped = [x if math.isnan(x) else 1.0 - x for x in numbers]
-        return "every run turned round", judge(test, flipped, spread=spread)
-    if kind in ("at_most", "at_least"):
-        worse = [x * FURTHER if (x > 0) == (kind == "at_most") else x / FURTHER for x in numbers]
-        return "values three times worse", judge(test, worse, spread=spread)
-    if kind == "between":
-        shifts = [(text, test, moved) for text, moved in _moved(given, numbers)]
-    else:
-        shifts = [
-            (f"{_text(x)} printed", _with(test, x), numbers)
-            for x in shifted(given["of"] if kind == "mean" else given, _margin(kind, given))
-        ]
-    found = [(what, judge(one, moved, spread=spread)) for what, one, moved in shifts]
-    wanted = [pair for pair in found if (pair[1].state != state) == (kind in RANGES)]
-    return (wanted or found)[0]
+    found = [judged(i, level) for i in range(groups)]
+    if groups == 1 or all(outcome.state != FAILS for outcome in found):
+        return found
+    for rank in range(1, groups + 1):
+        stricter = [judged(i, level * rank / groups) for i in range(groups)]
+        if sum(outcome.state == FAILS for outcome in stricter) >= rank:
+            return found
+    lack = f"fails, which is no surprise in one of {groups}"
+    return [
+        replace(outcome, state=UNDECIDED, lack=lack) if outcome.state == FAILS else outcome
+        for outcome in found
+    ]
 
 
-def shifted(printed: str | float, margin: float = 0.0) -> list[str | float]:
-    """Return a printed number half as large again, and half of it, with as many digits.
-
-    0 is shifted by three margins, or by 1 without a margin.
-
-    Examples
-    --------
-    >>> shifted("337"), shifted("1.80e-06"), shifted(0.0, margin=0.5)
-    (['506', '168'], ['2.70e-06', '9.00e-07'], [1.5, -1.5])
-    """
-    x = float(printed)
-    step = 3 * margin or 1.0
-    others = [x * SHIFT, x * (2.0 - SHIFT)] if x else [step, -step]
-    return [_shown_like(printed, other) for other in others]
-
-
-def scaled(
-    test: Mapping[str, Any], values: Values, factor: float, *, spread: bool = True
-) -> Outcome:
-    """Return the outcome with values times a factor."""
-    return judge(test, [x * factor for x in _numbers(values)], spread=spread)
-
-
-def with_power(outcome: Outcome, what: str, other: Outcome) -> Outcome:
-    """Return an outcome, undecided if the counterfactual `other` would hold as well."""
-    if outcome.state != HOLDS or other.state != HOLDS:
-        return outcome
-    return replace(outcome, state=UNDECIDED, lack=f"no power: it would also hold with {what}")
-
-
-def _numbers(values: Values) -> list[float]:
+def numbers_of(values: Values) -> list[float]:
+    """Return values as numbers, NaN for a repeat without a result."""
     return [math.nan if value is None else float(value) for value in values]
 
 
-def _perfect(kind: str, given: Any) -> float:
-    """Return a value that agrees with what is printed."""
-    if kind == "between":
-        return (given[0] + given[1]) / 2
-    if kind in ("at_most", "at_least"):
-        return float(given["limit"])
-    return 1.0 if kind == "holds" else float(given["of"] if kind == "mean" else given)
-
-
-def _with(test: Mapping[str, Any], number: str | float) -> dict[str, Any]:
-    """Return a test with another printed number."""
-    ((kind, given),) = test.items()
-    if kind != "mean":
-        return {kind: number}
-    # The margin stays what it was, as it says how exactly the printed number is known.
-    return {kind: {**given, "of": number, "margin": _margin(kind, given), "absolute": True}}
-
-
-def _margin(kind: str, given: Any) -> float:
+def margin_of(kind: str, given: Any) -> float:
+    """Return the margin of a test in the units of its column; 0 without one."""
     if kind != "mean":
         return 0.0
     return float(given["margin"] * (1.0 if given.get("absolute") else abs(float(given["of"]))))
 
 
-def _moved(given: Sequence[float], numbers: list[float]) -> list[tuple[str, list[float]]]:
-    """Return values half as large again, and half of them; beyond an interval around 0."""
-    low, high = given
-    if low <= 0 <= high:
-        beyond = 1.5 * (high - low) or 1.0
-        return [("values off by three tolerances", [x + beyond for x in numbers])]
-    factors = (SHIFT, 2.0 - SHIFT)
-    return [(f"{tables.show(f)} times the values", [x * f for x in numbers]) for f in factors]
-
-
-def _one_run(printed: str | float, values: list[float], spread: bool) -> Outcome:
+def _one_run(printed: str | float, values: list[float], spread: bool, failing: float) -> Outcome:
     """Printed number of one run: within the range of ours, widened by half of its last digit."""
     x, half = float(printed), _half_digit(printed)
     known = [v for v in values if math.isfinite(v)]
@@ -208,19 +139,20 @@ def _one_run(printed: str | float, values: list[float], spread: bool) -> Outcome
     if gone and x > max(known):
         lack = f"{gone} of {len(values)} runs without a result may lie beyond the others"
         return replace(outcome, state=UNDECIDED, lack=lack)
-    outlies = _outlies(x, half, known)
+    outlies = _outlies(x, half, known, failing)
     if not spread or outlies(n):
         return replace(outcome, state=FAILS)
     lack = "one run has no spread" if n == 1 else "too few runs to call it an outlier"
     return replace(outcome, state=UNDECIDED, lack=f"{lack}; {_more(outlies, n)}")
 
 
-def _outlies(x: float, half: float, known: list[float]) -> Callable[[int], bool]:
+def _outlies(x: float, half: float, known: list[float], level: float) -> Callable[[int], bool]:
     """Return whether `n` runs like the known ones show that `x`, outside their range, is none.
 
-    A further run then is as far out with probability below `LEVEL`: by Student's prediction
+    A further run then is as far out with probability below `level`: by the range of `n` runs, which
+    it leaves with probability 2 / (n + 1) whatever the distribution; or by Student's prediction
     interval, of logarithms where all numbers are positive, with a deviation of half a printed digit
-    at least; and for `ENOUGH` runs by their range, whatever the distribution.
+    at least, at a smaller level (`OUTLIER`).
     """
     if len(known) == 1:
         return lambda n: n >= 5  # a guess, as nothing is known of the spread
@@ -231,16 +163,16 @@ def _outlies(x: float, half: float, known: list[float]) -> Callable[[int], bool]
     away = abs(x - float(sample.mean())) / deviation if deviation > 0 else math.inf
 
     def outlies(n: int) -> bool:
-        by_student = 2 * stats.t.sf(away / math.sqrt(1 + 1 / n), n - 1) < LEVEL
-        return bool(n >= ENOUGH or by_student)
+        by_student = 2 * stats.t.sf(away / math.sqrt(1 + 1 / n), n - 1) < OUTLIER * level
+        return bool(2 / (n + 1) <= level * SLACK or by_student)
 
     return outlies
 
 
-def _mean(given: Mapping[str, Any], values: list[float], spread: bool) -> Outcome:
+def _mean(given: Mapping[str, Any], values: list[float], spread: bool, failing: float) -> Outcome:
     """Printed mean, or exact value: two one-sided tests against a margin."""
     x, runs = float(given["of"]), given.get("runs")
-    margin = max(_margin("mean", given), _half_digit(given["of"])) * SLACK
+    margin = max(margin_of("mean", given), _half_digit(given["of"])) * SLACK
     known = np.array([v for v in values if math.isfinite(v)])
     n, gone = len(known), len(values) - len(known)
     accepted = f"{given['of']} ± {tables.show(float(f'{margin:.6g}'))}"
@@ -255,9 +187,9 @@ def _mean(given: Mapping[str, Any], values: list[float], spread: bool) -> Outcom
         return Outcome(UNDECIDED, tables.show(mean), accepted, "", lack)
     deviation = float(known.std(ddof=1))
 
-    def width(n: int) -> float:
+    def width(n: int, level: float = LEVEL) -> float:
         error = deviation * math.sqrt(1 / n + (1 / runs if runs else 0.0))
-        return float(stats.t.ppf(1 - LEVEL, n - 1)) * error
+        return float(stats.t.ppf(1 - level, n - 1)) * error
 
     ends = tables.show(mean - width(n)), tables.show(mean + width(n))
     place = f"90 % interval {ends[0]} to {ends[1]}"
@@ -265,7 +197,7 @@ def _mean(given: Mapping[str, Any], values: list[float], spread: bool) -> Outcom
         place += f", with the spread of the {runs} printed run{'s' if runs > 1 else ''}"
     outcome = Outcome(HOLDS, f"{tables.show(mean)} (mean)", accepted, place)
     away = abs(mean - x)
-    if away - width(n) > margin:
+    if away - width(n, failing) > margin:
         return replace(outcome, state=FAILS)
     if gone:
         return replace(outcome, state=UNDECIDED, lack=_without(values))
@@ -275,7 +207,7 @@ def _mean(given: Mapping[str, Any], values: list[float], spread: bool) -> Outcom
     return replace(outcome, state=UNDECIDED, lack=f"the interval crosses the margin; {lack}")
 
 
-def _equals(printed: str | float, values: list[float], spread: bool) -> Outcome:
+def _equals(printed: str | float, values: list[float], spread: bool, failing: float) -> Outcome:
     """Count or exact number: every value is it, to the printed digits."""
     x, half = float(printed), _half_digit(printed)
     right = [abs(v - x) <= half * SLACK for v in values]
@@ -283,11 +215,13 @@ def _equals(printed: str | float, values: list[float], spread: bool) -> Outcome:
     return Outcome(HOLDS if all(right) else FAILS, _range(values), f"{printed} in every run", share)
 
 
-def _limit(sign: float) -> Callable[[Mapping[str, Any], list[float], bool], Outcome]:
-    def limited(given: Mapping[str, Any], values: list[float], spread: bool) -> Outcome:
+def _limit(sign: float) -> Callable[[Mapping[str, Any], list[float], bool, float], Outcome]:
+    def limited(
+        given: Mapping[str, Any], values: list[float], spread: bool, failing: float
+    ) -> Outcome:
         limit, of = given["limit"], given.get("of", "every")
         within = [float(sign * v <= sign * limit) for v in values]  # not so for NaN
-        flags = _flags(of, within, spread)
+        flags = _flags(of, within, spread, failing)
         word = "at most" if sign > 0 else "at least"
         runs = "every run" if of == "every" else "most runs"
         accepted = f"{word} {tables.show(limit)} in {runs}"
@@ -296,15 +230,15 @@ def _limit(sign: float) -> Callable[[Mapping[str, Any], list[float], bool], Outc
     return limited
 
 
-def _between(given: Sequence[float], values: list[float], spread: bool) -> Outcome:
+def _between(given: Sequence[float], values: list[float], spread: bool, failing: float) -> Outcome:
     """Every value lies in an interval."""
     low, high = given
-    flags = _flags("every", [float(low <= v <= high) for v in values], spread)
+    flags = _flags("every", [float(low <= v <= high) for v in values], spread, failing)
     accepted = f"between {tables.show(float(low))} and {tables.show(float(high))} in every run"
     return replace(flags, measured=_range(values), accepted=accepted)
 
 
-def _flags(of: str, values: list[float], spread: bool) -> Outcome:
+def _flags(of: str, values: list[float], spread: bool, failing: float) -> Outcome:
     """True in every run, or in most: more than half of all runs that could be drawn.
 
     A NaN is a run that says nothing, such as one that ended too early. It decides neither way.
@@ -316,8 +250,8 @@ def _flags(of: str, values: list[float], spread: bool) -> Outcome:
     share = f"{right} of {n}"
     outcome = Outcome(HOLDS, share, accepted, share)
 
-    def sure(right: int, n: int) -> bool:  # Clopper-Pearson: more than half are true
-        return right > 0 and float(stats.beta.ppf(LEVEL, right, n - right + 1)) > 0.5
+    def sure(right: int, n: int, level: float = LEVEL) -> bool:  # Clopper-Pearson: more than half
+        return right > 0 and float(stats.beta.ppf(level, right, n - right + 1)) > 0.5
 
     if of == "every" and wrong:
         return replace(outcome, state=FAILS)
@@ -325,13 +259,14 @@ def _flags(of: str, values: list[float], spread: bool) -> Outcome:
         return replace(outcome, state=UNDECIDED, lack=_without(values))
     if sure(right, n) or (not spread and right == n):
         return outcome
-    if sure(wrong, n) or (not spread and wrong):
+    if sure(wrong, n, failing) or (not spread and wrong):
         return replace(outcome, state=FAILS)
     lack = _more(lambda m: sure(round(max(right, wrong) * m / n), m), n)
-    return replace(outcome, state=UNDECIDED, lack=f"{share} may be chance; {lack}")
+    gone = f", {n - right - wrong} without a result," if right + wrong < n else ""
+    return replace(outcome, state=UNDECIDED, lack=f"{share}{gone} may be chance; {lack}")
 
 
-_TESTS: dict[str, Callable[[Any, list[float], bool], Outcome]] = {
+_TESTS: dict[str, Callable[[Any, list[float], bool, float], Outcome]] = {
     "one_run": _one_run,
     "mean": _mean,
     "equals": _equals,
@@ -376,16 +311,3 @@ def _half_digit(printed: str | float) -> float:
     mantissa, _, exponent = printed.lower().partition("e")
     decimals = len(mantissa.partition(".")[2])
     return 0.5 * 10.0 ** (int(exponent or 0) - decimals)
-
-
-def _shown_like(printed: str | float, value: float) -> str | float:
-    """Return a number in the form of the printed one, so that it has as many digits."""
-    if not isinstance(printed, str):
-        return value
-    mantissa, mark, _ = printed.lower().partition("e")
-    decimals = len(mantissa.partition(".")[2])
-    return f"{value:.{decimals}{'e' if mark else 'f'}}"
-
-
-def _text(number: str | float) -> str:
-    return number if isinstance(number, str) else tables.show(number)

@@ -9,6 +9,7 @@ Figures need no window system and no global state: pyplot is not imported.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import textwrap
@@ -48,7 +49,7 @@ Band = Literal[True, False, "range", "95%", "mean"]
 
 
 def panels(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None,
     items: Iterable[Item | None],
     *,
     columns: int | None = None,
@@ -61,8 +62,8 @@ def panels(
 
     Parameters
     ----------
-    path : path-like
-        As in `save`.
+    path : path-like or None
+        As in `save`; None writes no file, and only shows the figure in a notebook.
     items : iterable
         One item per panel; None leaves a place empty. Without any, the figure says that nothing of
         it was run: a configuration may leave problems out.
@@ -94,7 +95,7 @@ def panels(
         with style():
             figure = Figure(figsize=size)
             figure.text(0.5, 0.5, NOTHING, ha="center", va="center")
-            save(figure, path)
+            _end(figure, path)
         return
     columns = min(columns or len(shown), len(shown))
     rows = -(-len(shown) // columns)
@@ -116,7 +117,7 @@ def panels(
         if share.get("sharey"):
             for ax in grid[:, 1:].flat:
                 ax.set_ylabel("")
-        save(figure, path)
+        _end(figure, path)
 
 
 def curve(
@@ -324,15 +325,33 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
         FigureCanvasAgg(figure).print_png(temporary, metadata={"Software": None})
     with style(), atomic.replace(pdf, summed=True) as temporary:
         FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
-    _show(png)
+    _show(png.read_bytes())
     return png, pdf
 
 
-def _show(png: Path) -> None:
-    """Show a figure in a notebook, and do nothing elsewhere."""
+def _end(figure: Figure, path: str | os.PathLike[str] | None) -> None:
+    """Save a figure, or only show it in a notebook."""
+    if path is not None:
+        save(figure, path)
+        return
+    _mark_unreleased(figure)
+    if _in_notebook():
+        drawn = io.BytesIO()
+        figure.set_dpi(DPI)
+        FigureCanvasAgg(figure).print_png(drawn)
+        _show(drawn.getvalue())
+
+
+def _in_notebook() -> bool:
     ipython = sys.modules.get("IPython")  # loaded if this runs in a notebook
-    if ipython is not None and ipython.get_ipython() is not None:
-        ipython.display.display(ipython.display.Image(data=png.read_bytes(), retina=True))
+    return ipython is not None and ipython.get_ipython() is not None
+
+
+def _show(png: bytes) -> None:
+    """Show a figure in a notebook, and do nothing elsewhere."""
+    if _in_notebook():
+        display = sys.modules["IPython"].display
+        display.display(display.Image(data=png, retina=True))
 
 
 def _mark_unreleased(figure: Figure) -> None:

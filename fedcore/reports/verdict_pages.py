@@ -27,7 +27,7 @@ def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str]) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> list[Verdict]:
-    """Read what `write` wrote.
+    """Read what `write` wrote; tables of older versions do not say where a value was measured.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def read(path: str | os.PathLike[str]) -> list[Verdict]:
     names = {field.name for field in fields(Verdict)}
     known = {*VERDICTS, *CHECKS.values()}
     for row in rows:
-        if set(row) != names or row["verdict"] not in known:
+        if {"where", *row} != names or row["verdict"] not in known:
             raise DataError(f"{path} is not a table of verdicts: run its rule again")
     return [Verdict(**row) for row in rows]
 
@@ -193,6 +193,7 @@ def shown(verdict: Verdict) -> str:
     lines = {
         "printed": f"{v.printed} ({v.source})",
         "measured": _measured(v),
+        "where": v.where,
         "accepted": v.accepted,
         "place": v.place,
         "runs": _runs(v),

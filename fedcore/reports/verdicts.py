@@ -74,6 +74,8 @@ class Verdict:
         What turns the outcome, and the outcome then; empty if there is none to turn.
     turned : bool or None
         Whether it turned.
+    where : str, default=""
+        Table, column and rows that hold what was measured.
     """
 
     paper: str
@@ -95,6 +97,7 @@ class Verdict:
     reason: str
     counterfactual: str
     turned: bool | None
+    where: str = ""
 
 
 def judge(
@@ -184,7 +187,8 @@ def _verdict(
     made = [reading for reading in readings if not reading.obstacle]
     if not made:
         reason = "; ".join(filter(None, (item.get("because"), first.obstacle)))
-        return replace(start, reason=reason, protocol=_protocol(first, departures))
+        protocol = _protocol(first, departures)
+        return replace(start, reason=reason, protocol=protocol, where=first.where)
     if start.section != SOFTWARE and any(reading.surrogate for reading in made):
         on = next(reading for reading in made if reading.surrogate)
         return _filled(start, on, departures, "surrogate data", "measured on stand-ins")
@@ -270,6 +274,7 @@ def _filled(
     return replace(
         start,
         protocol=_protocol(reading, departures),
+        where=reading.where,
         accepted=outcome.accepted,
         measured=outcome.measured,
         place=outcome.place,

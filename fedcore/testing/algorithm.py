@@ -8,13 +8,13 @@ from types import ModuleType
 from fedcore import algorithms
 from fedcore.algorithms import Algorithm
 from fedcore.errors import InputError
-from fedcore.testing import contract, protocol  # they fill CHECKS
+from fedcore.testing import answers, contract, protocol  # they fill CHECKS
 from fedcore.testing.asserting import CHECKS
 from fedcore.testing.cases import Case, case_of
 from fedcore.testing.report import Report, examine
 from fedcore.testing.subject import Subject
 
-__all__ = ["check_algorithm", "contract", "found", "protocol"]
+__all__ = ["answers", "check_algorithm", "contract", "found", "protocol"]
 
 
 def found(algorithm: str | ModuleType | Algorithm) -> Algorithm:

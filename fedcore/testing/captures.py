@@ -1,7 +1,9 @@
-"""Arrays that a client step can read beside its data, its state and its message.
+"""What a client step can read beside its data, its state and its message.
 
-Steps are closures. A step could read a server array that was never sent, and the ledger would not
-notice. Clients know the hyper-parameters; all other arrays must be broadcast.
+Steps are closures. A step could read what the server knows and never sent, and the ledger would not
+notice. Clients know the hyper-parameters. All arrays, and all numbers that come from the clients'
+data, must be broadcast, or computed by the client from what was. This holds for looks from outside
+the protocol, too: the arrays of such a step are its message (`Federation.observe`).
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.federation.execution import name_of
 from fedcore.federation.federation import Federation
 
-HOW = ("gather", "sum", "mean", "local")  # `observe` is outside the protocol
-
+HOW = ("gather", "sum", "mean", "local", "observe")
 
 Change = Callable[[Any], Any]  # of a step
 
@@ -30,8 +32,8 @@ def steps_seen(change: Change) -> Iterator[None]:
 
     def seen(exchange: Any) -> Any:
         @functools.wraps(exchange)
-        def changed(self: Federation, step: Any, **options: Any) -> Any:
-            return exchange(self, change(step), **options)
+        def changed(self: Federation, step: Any, *message: Any, **options: Any) -> Any:
+            return exchange(self, change(step), *message, **options)
 
         return changed
 
@@ -46,15 +48,16 @@ def steps_seen(change: Change) -> Iterator[None]:
 
 @contextlib.contextmanager
 def watched() -> Iterator[dict[str, Any]]:
-    """Watch the steps in this block: where they hold arrays, and their number.
+    """Watch the steps in this block: where they hold arrays, their number, the numbers they hold.
 
     Clients know the parameters of the run; for these the caller sets the entry ``params``.
     """
-    found: dict[str, Any] = {"places": set(), "steps": 0, "params": None}
+    found: dict[str, Any] = {"places": set(), "steps": 0, "numbers": [], "params": None}
 
     def note(step: Any) -> Any:
         found["steps"] += 1
         found["places"] |= set(captured_arrays(step, found["params"]))
+        found["numbers"].append((name_of(step), captured_numbers(step, found["params"])))
         return step
 
     with steps_seen(note):
@@ -70,25 +73,43 @@ def captured_arrays(step: Any, params: Any = None) -> list[str]:
     arguments, with all containers and objects in them. A field of `params` counts only if a
     function in the search names it.
     """
-    found, named, seen = [], set(), {id(step): step}
+    found, named = [], set()
     torch = sys.modules.get("torch")
     kinds = (np.ndarray, np.random.Generator)
     kinds += () if torch is None else (torch.Tensor, torch.Generator)
-    ahead = [("step", step)]
-    while ahead:
-        place, value = ahead.pop()
+    for place, value in _reachable(step, params):
         if isinstance(value, kinds):
             found.append(place)
         elif value is params and params is not None:
             found += [f"params.{k}" for k, v in vars(params).items() if isinstance(v, np.ndarray)]
-        else:
-            named |= _names(value.__code__) if isinstance(value, FunctionType) else set()
-            for name, part in _parts(value):
-                if id(part) not in seen:
-                    seen[id(part)] = part
-                    ahead.append((f"{place}.{name}", part))
+        elif isinstance(value, FunctionType):
+            named |= _names(value.__code__)
     read = {f"params.{name}" for name in named}
     return sorted(place for place in found if place in read or not place.startswith("params."))
+
+
+def captured_numbers(step: Any, params: Any = None) -> dict[str, str]:
+    """Return the numbers that `step` holds beside `params`, as text, by their places."""
+    return {
+        place: repr(value)
+        for place, value in _reachable(step, params)
+        if isinstance(value, int | float | complex | np.generic)
+    }
+
+
+def _reachable(step: Any, params: Any) -> Iterator[tuple[str, Any]]:
+    """Yield `step` and all that it holds, with places; `params` without its parts."""
+    seen, ahead = {id(step): step}, [("step", step)]
+    while ahead:
+        place, value = ahead.pop()
+        yield place, value
+        if value is params and params is not None:
+            continue
+        for name, part in _parts(value):
+            plain = isinstance(part, int | float | complex | np.generic)  # Python shares some
+            if plain or id(part) not in seen:
+                seen[id(part)] = part
+                ahead.append((f"{place}.{name}", part))
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:

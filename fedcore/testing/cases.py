@@ -67,8 +67,8 @@ class Case:
         Whether another seed gives another result; None if that is not known.
     clients_draw_start : bool
         Whether V depends on draws of the clients even when `start` is given.
-    depends_on_split : bool
-        Whether the result depends on the split of the rows into clients.
+    depends_on_split : bool, optional
+        Whether the result depends on the split of the rows into clients; None if that is not known.
     needs_equal_clients : bool
         Whether the method reaches the centralised answer only when all clients have equal data.
     asymptotic : bool
@@ -89,7 +89,7 @@ class Case:
     settings: tuple[Mapping[str, Any], ...] = ({},)
     random: bool | None = True
     clients_draw_start: bool = False
-    depends_on_split: bool = False
+    depends_on_split: bool | None = False
     needs_equal_clients: bool = False
     asymptotic: bool = False
     sequential: bool = False
@@ -100,8 +100,9 @@ class Case:
 def case_of(algorithm: Algorithm) -> Case:
     """Return what an algorithm's module says as ``CASE``.
 
-    What it does not say is as in `Case`, but whether the method is random is then not known, and a
-    method with a parameter ``rounds`` makes few of them, and one with ``clip`` clips the rows.
+    What it does not say is as in `Case`, but whether the method is random or depends on the split
+    is then not known. A method for subspaces with a parameter ``rounds`` makes few of them, and one
+    with ``clip`` clips the rows.
 
     Raises
     ------
@@ -116,8 +117,10 @@ def case_of(algorithm: Algorithm) -> Case:
         raise InputError(f"{where} is a {type(told).__name__}: make it a mapping")
     for key in told:
         require_known(key, [f.name for f in dataclasses.fields(Case)], f"{where}: key", InputError)
-    few = {name: value for name, value in USUAL.items() if algorithm.takes(name)}
-    return Case(**{"random": None, "needs": lambda S, r: few, **told})
+    subspace = "n_components" in algorithm.task.fields
+    few = {name: value for name, value in USUAL.items() if subspace and algorithm.takes(name)}
+    unknown: dict[str, Any] = {"random": None, "depends_on_split": None}
+    return Case(**{**unknown, "needs": lambda S, r: few, **told})
 
 
 def positive_qr(matrix: np.ndarray) -> np.ndarray:

@@ -10,8 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.testing.asserting import check, noted, require, settings_and_starts, with_start
+from fedcore.problems.clients import Clients
+from fedcore.testing.asserting import (
+    ROUNDING,
+    check,
+    noted,
+    require,
+    require_close,
+    settings_and_starts,
+    with_start,
+)
 from fedcore.testing.captures import steps_seen, watched
+from fedcore.testing.samples import RANK
 from fedcore.testing.subject import Found, Subject, shape_of
 
 
@@ -46,6 +56,10 @@ def _compare_cut(subject: Subject, whole: Found, cut: Found, last: int) -> None:
             np.array_equal(cut.shared, whole.recorder.kept[records - 1][1]),
             "what it returns is not its last recorded iterate",
         )
+    if "U" in cut.output and "objective" in cut.columns:
+        rest = np.vstack(subject.clients[:]) - np.vstack(cut.output["U"]) @ cut.shared.T
+        loss, recorded = 0.5 * np.linalg.norm(rest) ** 2, cut.columns["objective"][-1]
+        require_close(loss, recorded, ROUNDING, "½‖S − U Vᵀ‖² of what it returns, and the last row")
 
 
 @check
@@ -87,8 +101,7 @@ def is_evaluated_for_free(subject: Subject) -> None:
     """Metrics change neither the ledger nor the result."""
     silent, measured = subject.run(measure=[]), subject.run(iterates="all")
     require(silent.ledger == measured.ledger, "metrics change the ledger")
-    for name, value in silent.history.final.items():
-        require(np.array_equal(value, measured.history.final[name]), f"metrics change {name}")
+    require(silent.arrays == measured.arrays, "metrics change what it returns")
 
 
 @check
@@ -110,10 +123,8 @@ def shares_no_message(subject: Subject) -> None:
         np.array_equal(values, copied.columns[name], equal_nan=values.dtype.kind == "f")
         for name, values in plain.columns.items()
         if name != "epsilon"
-    ) and all(
-        np.array_equal(value, copied.history.final[name])
-        for name, value in plain.history.final.items()
     )
+    same = same and plain.arrays == copied.arrays
     require(same, "a step keeps or changes a message that others hold, too")
 
 
@@ -123,7 +134,8 @@ def reads_messages_only(subject: Subject) -> None:
     module = subject.algorithm.module
     for setting, start in settings_and_starts(subject):
         with noted(setting), watched() as seen, _params_known(module, seen):
-            subject.run(measure=[], **setting, **with_start(start))
+            found = subject.run(measure=[], **setting, **with_start(start))
+        assert seen["params"] is not None and (seen["steps"] or not found.ledger.rounds)
         places = ", ".join(sorted(seen["places"]))
         with noted(setting):
             require(
@@ -131,6 +143,35 @@ def reads_messages_only(subject: Subject) -> None:
                 f"a client step reads {places}, which was never sent: broadcast it, and read the "
                 "message",
             )
+
+
+@check
+def reads_no_number_of_the_data(subject: Subject) -> None:
+    """No client step holds a number that was found in the clients' data and not sent to it."""
+    given = subject.clients
+    needs = subject.case.needs(np.vstack(given[:]), RANK) if subject.subspace else {}
+    shorter = [c * np.linspace(0.5, 1.0, len(c), dtype=c.dtype)[:, None] for c in given]
+    other = Clients(shorter, labels=given.labels)
+    for setting, start in settings_and_starts(subject):
+        options = {**needs, **setting, **with_start(start)}
+        first, second = (_numbers_of(subject, clients, options) for clients in (given, other))
+        for (step, one), (same, two) in zip(first, second, strict=False):
+            if step != same:  # the runs part, as after an early end
+                break
+            places = ", ".join(place for place in one if one[place] != two.get(place))
+            with noted(setting):
+                require(
+                    not places,
+                    f"the client step {step} reads {places}, which depends on the clients' data "
+                    "and was never sent: broadcast it, and read the message",
+                )
+
+
+def _numbers_of(subject: Subject, clients: Clients, options: dict[str, Any]) -> list[Any]:
+    """Return names of steps and numbers that they hold, in the order of a run's exchanges."""
+    with watched() as seen, _params_known(subject.algorithm.module, seen):
+        subject.run(clients, measure=[], **options)
+    return seen["numbers"]
 
 
 @contextmanager

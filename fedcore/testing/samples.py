@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from fedcore.problems.clients import Clients
 
@@ -32,6 +33,14 @@ def cut(matrix: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
 def uneven_clients() -> list[np.ndarray]:
     """Uneven clients, full rank with a gap after the third singular value."""
     return cut(spectrum_matrix(sum(SIZES), FEATURES, SPECTRUM, seed=1), SIZES)
+
+
+def sparse_clients() -> list[scipy.sparse.csr_array]:
+    """Return `uneven_clients` without the smaller half of their entries."""
+    return [
+        scipy.sparse.csr_array(np.where(np.abs(s) < np.median(np.abs(s)), 0.0, s))
+        for s in uneven_clients()
+    ]
 
 
 def starting_basis(d: int = FEATURES, seed: int = 11) -> np.ndarray:

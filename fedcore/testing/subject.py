@@ -20,6 +20,7 @@ from fedcore.history import History
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
+from fedcore.sparse import SparseRows
 from fedcore.tasks import shared_basis
 from fedcore.testing.cases import Case
 from fedcore.testing.samples import RANK, held_out, images, labels_of, uneven_clients
@@ -73,6 +74,20 @@ class Found:
         return self.output["V"] if "V" in self.output else self.output["basis"]
 
     @cached_property
+    def arrays(self) -> list[bytes]:
+        """Every array that it returned, those of single clients included."""
+        parts = [
+            (name, part)
+            for name, value in sorted(self.output.items())
+            for part in (value if isinstance(value, list | tuple) else [value])
+        ]
+        return [
+            f"{name} {part.dtype} {part.shape}".encode() + part.tobytes()
+            for name, part in parts
+            if isinstance(part, np.ndarray)
+        ]
+
+    @cached_property
     def content(self) -> bytes:
         """The file of the history, with the final arrays."""
         with tempfile.TemporaryDirectory() as folder:
@@ -120,7 +135,8 @@ class Subject:
         if not self.subspace:
             known = {k: v for k, v in NETWORK.items() if self.algorithm.takes(k)}
             return self.algorithm.params({**known, **options})
-        needs = self.case.needs(np.vstack(clients[:]), RANK)
+        dense = [c.toarray() if isinstance(c, SparseRows) else c for c in clients]
+        needs = self.case.needs(np.vstack(dense), RANK)
         return self.algorithm.params({"n_components": RANK, **needs, **options})
 
     def run(

@@ -158,7 +158,7 @@ def test_rows_that_are_not_of_unit_norm_are_refused_where_privacy_is_claimed(uni
 def test_the_unprotected_last_round_of_the_estimator_is_refused(unit_rows):
     with pytest.raises(InputError, match=r"use fedcore\.run"):
         fedcore.FederatedPCA(R, algorithm="fedpower").fit(unit_rows)
-    fedcore.FederatedPCA(R, algorithm="fedpower", epsilon=None).fit(unit_rows)
+    fedcore.FederatedPCA(R, algorithm="fedpower", params={"epsilon": None}).fit(unit_rows)
 
 
 @pytest.mark.parametrize("r", [1, 2, 5])

@@ -1,99 +1,23 @@
 """Table of the algorithms for the contract suite.
 
-The general tests cover an algorithm that needs only ``n_components`` without an entry. The tests
-against an oracle fail, with a message that names this file, until it has one. An oracle is the
-method in its plainest form, on the stacked matrix, with NumPy alone.
+The general checks cover an algorithm that needs only ``n_components`` without an entry, or one
+whose module has its own ``CASE``. The checks against an oracle fail, with a message that names this
+file, until there is one. An oracle is the method in its plainest form, on the stacked matrix, with
+NumPy alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from contract import private_oracles as private
 
-Found = tuple[np.ndarray, np.ndarray | None]  # V, and U of all clients stacked
-
-
-class Draws:
-    """The documented random streams of a federation: one of the server, two per client id.
-
-    The second stream of a client is for privacy noise, in a simulation seeded by the run's seed.
-    """
-
-    def __init__(self, seed: int, n_clients: int) -> None:
-        self.server = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-        self.clients, self.noise = (
-            [
-                np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(kind, i)))
-                for i in range(n_clients)
-            ]
-            for kind in (1, 2)
-        )
-
-    def gaussian(self, clients: list[np.ndarray], r: int) -> list[np.ndarray]:
-        return [g.standard_normal((len(s), r)) for g, s in zip(self.clients, clients, strict=True)]
-
-
-def labels_of(clients: list[np.ndarray], r: int) -> list[np.ndarray]:
-    """Labels by one head per client on a representation of rank r, a function of its own data."""
-    B = np.linalg.qr(np.random.default_rng(23).standard_normal((clients[0].shape[1], r)))[0]
-    heads = [np.ones(r) + s.sum(axis=0)[:r] for s in clients]
-    return [(s @ B @ w + 0.1 * np.sin(100 * s[:, 0])).astype(s.dtype)
-            for s, w in zip(clients, heads, strict=True)]  # fmt: skip
-
-
-Oracle = Callable[..., Found]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One line of the table.
-
-    Attributes
-    ----------
-    oracle : callable, optional
-        ``(clients, draws, params) -> (V, U)`` in direct form; see also `amplifies_rounding`.
-    floor : callable, optional
-        ``(S, r) -> params`` with which the method must reach the Eckart–Young floor.
-    needs : callable
-        ``(S, r) -> params`` that have no default, or that make the result depend on S alone.
-    settings : tuple of mapping
-        Parameters with which communication and oracle are compared.
-    random : bool
-        Whether another seed gives another result.
-    clients_draw_start : bool
-        Whether V depends on draws of the clients even when `start` is given.
-    depends_on_split : bool
-        Whether the result depends on the split of the rows into clients.
-    needs_equal_clients : bool
-        Whether the method reaches the centralised answer only when all clients have equal data.
-    asymptotic : bool
-        Whether the method, even without noise, approaches the answer only as the rows grow in
-        number.
-    sequential : bool
-        Whether clients pass the iterate from one to the next, so that their order matters.
-    amplifies : bool
-        Whether the method amplifies rounding by an unknown factor. Its oracle takes ``qr=``; runs
-        with products perturbed by one rounding measure the factor.
-    refused : tuple of (str, value)
-        Parameters and values that must be refused, beside those that the declared type refuses.
-    """
-
-    oracle: Oracle | None = None
-    floor: Callable[[np.ndarray, int], dict[str, Any]] | None = None
-    needs: Callable[[np.ndarray, int], dict[str, Any]] = lambda S, r: {}
-    settings: tuple[Mapping[str, Any], ...] = ({},)
-    random: bool = True
-    clients_draw_start: bool = False
-    depends_on_split: bool = False
-    needs_equal_clients: bool = False
-    asymptotic: bool = False
-    sequential: bool = False
-    amplifies_rounding: bool = False
-    refused: tuple[tuple[str, Any], ...] = ()
+from fedcore import algorithms, testing
+from fedcore.testing import Case, Draws
+from fedcore.testing.cases import Found, positive_qr
+from fedcore.testing.samples import labels_of
 
 
 def singular_vectors(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
@@ -181,23 +105,6 @@ def simultaneous_descent(clients: list[np.ndarray], draws: Draws, params: Any) -
         residual = U @ V.T - S
         U, V = U - step * residual @ V, V - step * residual.T @ U
     return V, U
-
-
-def positive_qr(matrix: np.ndarray) -> np.ndarray:
-    """Q of the QR factorisation with a positive diagonal in R."""
-    q, r = np.linalg.qr(matrix)
-    return q * np.sign(np.diag(r))
-
-
-def rounded_once_more(seed: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Return `positive_qr` of products perturbed by one rounding of their norm."""
-    rng = np.random.default_rng(seed)
-
-    def factor(matrix: np.ndarray) -> np.ndarray:
-        rounding = np.finfo(float).eps * np.linalg.norm(matrix, 2)
-        return positive_qr(matrix + rounding * rng.uniform(-1, 1, matrix.shape))
-
-    return factor
 
 
 def first_basis(clients: list[np.ndarray], draws: Draws, params: Any) -> np.ndarray:
@@ -753,5 +660,5 @@ CASES = {
 
 
 def case_of(name: str) -> Case:
-    """Return the entry of an algorithm, or the general one if it has none."""
-    return CASES.get(name, Case())
+    """Return the entry of an algorithm, or what its module says if it has none."""
+    return CASES[name] if name in CASES else testing.cases.case_of(algorithms.get(name))

@@ -6,31 +6,13 @@ The oracles use NumPy alone: the gradient of the small network ``tiny_mlp`` is w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from contract.cases import Draws
 
 from fedcore.problems.clients import Clients, Labelled
-
-FEATURES, CLASSES, SIZES = 9, 3, (7, 12, 5, 12)
-
-
-def images(sizes=SIZES, *, seed=7, draw=0, dtype=np.float64) -> Clients:
-    """Gaussian samples with the class of a linear form that differs from client to client."""
-    rng = np.random.default_rng(seed)
-    common = rng.standard_normal((FEATURES, CLASSES))
-    forms = [common + 0.5 * rng.standard_normal((FEATURES, CLASSES)) for _ in sizes]
-    rng = np.random.default_rng([seed, draw])
-    x = [rng.standard_normal((size, FEATURES)).astype(dtype) for size in sizes]
-    y = [(a @ form).argmax(axis=1).astype(dtype) for a, form in zip(x, forms, strict=True)]
-    return Clients(x, labels=y)
-
-
-def held_out(sizes=SIZES, *, seed=7, dtype=np.float64) -> Clients:
-    """Other draws with the same forms, to measure on."""
-    return images(sizes, seed=seed, draw=1, dtype=dtype)
+from fedcore.testing import Case, Draws
+from fedcore.testing.samples import CLASSES, FEATURES
 
 
 def tiny_gradient(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -272,20 +254,12 @@ def plain_l2gd(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
     return found
 
 
-@dataclass(frozen=True)
-class Case:
-    """A method in its plainest form, and the parameters with which it is compared.
+def case(oracle: Any, settings: tuple[Mapping[str, Any], ...]) -> Case:
+    """Return a case of a method whose oracle gives the parameters of every client at the end.
 
-    Attributes
-    ----------
-    oracle : callable
-        ``(clients, draws, params) -> networks``, the parameters of every client at the end.
-    settings : tuple of mapping
-        Parameters, beside those of `PARAMS`.
+    The settings come on top of `PARAMS`.
     """
-
-    oracle: Any
-    settings: tuple[Mapping[str, Any], ...]
+    return Case(oracle, settings=settings, needs=lambda S, r: PARAMS)
 
 
 PARAMS = {"model": "tiny_mlp", "rounds": 3, "batch": 5, "rate": 0.2, "participation": 0.5}
@@ -293,14 +267,14 @@ ALL_OF_THEM = {"participation": 1, "epochs": 2}
 WHOLE = {"batch": None, "momentum": 0.0, "rounds": 2}
 NONE = {"rounds": 0}
 CASES = {
-    "apfl": Case(plain_apfl, ({}, ALL_OF_THEM | {"mixture": 0.7}, WHOLE, NONE)),
-    "ditto": Case(plain_ditto, ({}, ALL_OF_THEM | {"strength": 0.1}, WHOLE, NONE)),
-    "fed_mtl": Case(plain_fed_mtl, ({}, ALL_OF_THEM | {"strength": 0.3}, WHOLE, NONE)),
-    "fedavg": Case(plain_averaging, ({}, ALL_OF_THEM, WHOLE, NONE, {"fine_tune": 2})),
-    "fedper": Case(plain_fedrep, ({}, ALL_OF_THEM, WHOLE, NONE)),
-    "fedprox": Case(plain_averaging, ({}, ALL_OF_THEM | {"strength": 1.0}, {"fine_tune": 2})),
-    "fedrep": Case(plain_fedrep, ({}, ALL_OF_THEM | {"head_epochs": 3}, WHOLE, {"head_epochs": 0})),
-    "l2gd": Case(
+    "apfl": case(plain_apfl, ({}, ALL_OF_THEM | {"mixture": 0.7}, WHOLE, NONE)),
+    "ditto": case(plain_ditto, ({}, ALL_OF_THEM | {"strength": 0.1}, WHOLE, NONE)),
+    "fed_mtl": case(plain_fed_mtl, ({}, ALL_OF_THEM | {"strength": 0.3}, WHOLE, NONE)),
+    "fedavg": case(plain_averaging, ({}, ALL_OF_THEM, WHOLE, NONE, {"fine_tune": 2})),
+    "fedper": case(plain_fedrep, ({}, ALL_OF_THEM, WHOLE, NONE)),
+    "fedprox": case(plain_averaging, ({}, ALL_OF_THEM | {"strength": 1.0}, {"fine_tune": 2})),
+    "fedrep": case(plain_fedrep, ({}, ALL_OF_THEM | {"head_epochs": 3}, WHOLE, {"head_epochs": 0})),
+    "l2gd": case(
         plain_l2gd,
         (
             {"averaging": 0.5, "rounds": 6},
@@ -309,13 +283,13 @@ CASES = {
             NONE,
         ),
     ),
-    "lg_fedavg": Case(plain_lg_fedavg, ({}, ALL_OF_THEM, WHOLE, NONE)),
-    "local_only": Case(plain_local, ({}, ALL_OF_THEM, WHOLE, NONE)),
-    "per_fedavg": Case(
+    "lg_fedavg": case(plain_lg_fedavg, ({}, ALL_OF_THEM, WHOLE, NONE)),
+    "local_only": case(plain_local, ({}, ALL_OF_THEM, WHOLE, NONE)),
+    "per_fedavg": case(
         plain_per_fedavg,
         ({}, ALL_OF_THEM | {"inner_rate": 0.3, "support": 0.5}, WHOLE, {"fine_tune": 2}),
     ),
-    "scaffold": Case(
+    "scaffold": case(
         plain_scaffold,
         ({}, ALL_OF_THEM | {"server_rate": 0.5}, WHOLE, NONE, {"fine_tune": 2, "rounds": 5}),
     ),

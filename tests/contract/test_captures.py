@@ -1,4 +1,4 @@
-"""No client step reads a server array that was not sent as its message."""
+"""The search for arrays that a client step reads and that were not sent to it finds them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.test_algorithms import LABELLED, every_setting, run, starting_basis, takes_a_start
+from contract.cases import case_of
 
 import fedcore
 from fedcore import algorithms
 from fedcore.federation.federation import Federation
+from fedcore.tasks import TASKS
 from fedcore.testing.captures import captured_arrays, watched
+from fedcore.testing.protocol import reads_no_number_of_the_data
+from fedcore.testing.subject import Subject
 
 
 @pytest.fixture
@@ -24,25 +27,8 @@ def captured() -> Iterator[dict[str, Any]]:
         yield found
 
 
-@every_setting
-def test_no_step_holds_an_array_that_never_crossed(name, setting, clients, captured, monkeypatch):
-    module = algorithms.get(name).module
-    real = module.run
-
-    def with_params(federation: Any, params: Any, rng: Any, record: Any) -> Any:
-        captured["params"] = params
-        return real(federation, params, rng, record)
-
-    monkeypatch.setattr(module, "run", with_params)
-    start = starting_basis(clients[0].shape[1])
-    for options in ({}, {"start": start})[: 1 + takes_a_start(setting)]:
-        run(name, clients, measure=[], **options, **setting)
-        assert captured["places"] == set()
-    assert captured["params"] is not None
-
-
 def test_no_step_of_the_estimator_does(clients, captured):
-    assert "power_exact" not in LABELLED
+    assert not algorithms.get("power_exact").labelled
     fedcore.FederatedPCA(n_components=2, algorithm="power_exact").fit(clients)
     assert captured["steps"] > 1 and captured["places"] == set()
 
@@ -107,7 +93,7 @@ def test_planted_arrays_are_found(step, place):
 
 
 def test_planted_tensors_are_found():
-    torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+    torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
     for planted in (torch.eye(2), torch.Generator()):
         assert captured_arrays(closing_over(planted)) == ["step.closure.inner.closure.held"]
 
@@ -126,6 +112,44 @@ def test_parameters_count_only_where_the_step_names_the_array():
     assert captured_arrays(sly, params) == ["params.start"]
 
 
+@pytest.mark.parametrize("name", algorithms.names())
+def test_no_step_holds_a_number_of_the_data(name):
+    if algorithms.get(name).task is not TASKS["subspace"]:
+        pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+    reads_no_number_of_the_data(Subject(algorithms.get(name), case_of(name)))
+
+
+def test_a_planted_number_of_the_data_is_found(monkeypatch):
+    """‖S‖₂ is known to the server, and never sent."""
+    module = algorithms.get("wk2023").module
+
+    def run(federation: Any, params: Any, rng: Any, record: Any) -> dict[str, Any]:
+        def squared_norm(data: Any, state: Any, message: Any) -> float:
+            return float(np.linalg.norm(data, 2) ** 2)
+
+        def scaled(data: Any, state: Any, message: Any) -> np.ndarray:
+            return data.T @ data / sigma
+
+        sigma = float(federation.sum(squared_norm))
+        V = np.linalg.qr(federation.sum(scaled)[:, : params.n_components])[0]
+        record(0, basis=V)
+        return {"basis": V}
+
+    monkeypatch.setattr(module, "run", run)
+    with pytest.raises(AssertionError, match=r"step scaled reads step\.closure\.sigma"):
+        reads_no_number_of_the_data(Subject(algorithms.get("wk2023"), case_of("wk2023")))
+
+
+@pytest.mark.in_process
+def test_arrays_of_a_look_from_outside_are_found(clients, captured):
+    federation, V = Federation(clients), np.eye(9)[:, :2]
+    federation.observe(lambda data, state, message: data @ V)
+    assert captured["places"] == {"step.closure.V"}
+    federation.observe(lambda data, state, V: data @ V, V)
+    assert captured["steps"] == 2 and captured["places"] == {"step.closure.V"}
+
+
+@pytest.mark.in_process
 def test_a_planted_algorithm_is_caught_on_the_road_that_the_suite_watches(clients, captured):
     """V is broadcast, but the step reads it from its closure."""
     federation = Federation(clients)

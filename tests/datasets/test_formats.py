@@ -62,6 +62,7 @@ def test_idx_types(tmp_path, code, payload, wanted, zipped):
     got[0, 0] = 7  # writable
 
 
+@pytest.mark.fault("damaged", "a damaged raw file of images")
 @pytest.mark.parametrize(
     ("content", "word"),
     [
@@ -114,6 +115,7 @@ def test_libsvm_empty(tmp_path):
     assert x.shape == (0, 3) and y.shape == (0,)
 
 
+@pytest.mark.fault("damaged", "a line of a raw text that cannot be read", told="… line 3: …")
 @pytest.mark.parametrize(
     "bad",
     [
@@ -220,6 +222,7 @@ class Evil:
         return os.mkdir, ("evil-was-here",)
 
 
+@pytest.mark.fault("hostile", "a pickle that runs code", told="… not allowed …")
 def test_cifar_never_unpickles_anything_but_arrays(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tar(tmp_path / "p", {"train": pickle.dumps({b"data": Evil(), b"labels": []})})
@@ -228,6 +231,7 @@ def test_cifar_never_unpickles_anything_but_arrays(tmp_path, monkeypatch):
     assert not (tmp_path / "evil-was-here").exists()
 
 
+@pytest.mark.fault("damaged", "a damaged archive of images")
 @pytest.mark.parametrize("damage", ["cut", "no member", "not a tar", "bad shape"])
 def test_cifar_damaged_archive(tmp_path, damage):
     good = pickle.dumps({b"data": picture(0, 20), b"labels": [1] * 20}, 4)
@@ -266,6 +270,7 @@ def test_cifar10_records_keep_and_drop(tmp_path):
         cifar_records.read(tmp_path, parts, 3072, approximated="maybe")
 
 
+@pytest.mark.fault("damaged", "a damaged archive of images", times=2)
 def test_cifar10_records_damage(tmp_path):
     _, parts = records_folder(tmp_path)
     (tmp_path / "bad.csv").write_text("file,row0based,label\nr2.bin,0,9\n")
@@ -390,6 +395,11 @@ LINKS = {
 }
 
 
+@pytest.mark.fault(
+    "hostile",
+    "a member of a tar that is a link, a pipe or a folder",
+    told="… it is no plain file …",
+)
 @pytest.mark.parametrize("kind", LINKS)
 def test_a_tar_member_that_is_no_file(tmp_path, kind):
     info = tarfile.TarInfo("cifar/train")
@@ -401,6 +411,11 @@ def test_a_tar_member_that_is_no_file(tmp_path, kind):
     one_sentence(error)
 
 
+@pytest.mark.fault(
+    "hostile",
+    "a sparse member of a tar that claims 8 GiB",
+    told="… no plain file …",
+)
 def test_a_sparse_tar_member(tmp_path):
     """It may claim any size and bring no bytes."""
     info = tarfile.TarInfo("cifar/train")
@@ -416,6 +431,7 @@ def test_a_sparse_tar_member(tmp_path):
         python10(tmp_path)
 
 
+@pytest.mark.fault("hostile", "a tar of 5000 nested headers", told="… a cannot be read …")
 def test_a_tar_of_thousands_of_nested_headers(tmp_path):
     info = tarfile.TarInfo("././@LongLink")
     info.type, info.size = tarfile.GNUTYPE_LONGNAME, 0
@@ -459,6 +475,11 @@ def endless_plain(path):
     idx.parse(path)
 
 
+@pytest.mark.fault(
+    "hostile",
+    "bombs: gzip, xz, tar and its headers, a file without end",
+    told="… more than the 1048576 bytes that are allowed …",
+)
 @pytest.mark.parametrize(
     "bomb", [bomb_gzip, bomb_xz, bomb_tar, bomb_tar_before, bomb_tar_header, endless_plain]
 )
@@ -490,6 +511,11 @@ def unknown_method(head):
     head[4] = 99
 
 
+@pytest.mark.fault(
+    "hostile",
+    "a zip that is encrypted or of an unknown method",
+    told="… not supported …",
+)
 @pytest.mark.parametrize(
     ("change", "word"), [(encrypted, "encrypted"), (unknown_method, "not supported")]
 )
@@ -500,6 +526,7 @@ def test_a_zip_that_cannot_be_opened(tmp_path, change, word):
     one_sentence(error)
 
 
+@pytest.mark.fault("hostile", "bombs among images: too many bytes, too many pixels")
 @pytest.mark.parametrize("where", ["i.zip", "loose"])
 def test_an_image_file_that_is_too_large(tmp_path, monkeypatch, where):
     monkeypatch.setattr(celeba, "_BYTES", 2**16)
@@ -520,6 +547,11 @@ def png_head(side: int) -> bytes:
     return bytes(raw)
 
 
+@pytest.mark.fault(
+    "hostile",
+    "bombs among images: too many bytes, too many pixels",
+    told="… cannot be read …",
+)
 @pytest.mark.parametrize("side", [5000, 60000])  # pillow itself refuses the second
 def test_an_image_of_too_many_pixels(tmp_path, side):
     zip_of(tmp_path, png_head(side))
@@ -528,12 +560,14 @@ def test_an_image_of_too_many_pixels(tmp_path, side):
     one_sentence(error)
 
 
+@pytest.mark.fault("hostile", "an array of 255 dimensions", told="… 255 dimensions …")
 def test_idx_of_255_dimensions(tmp_path):
     (tmp_path / "x").write_bytes(idx_bytes(8, (1,) * 255, b"a"))
     with pytest.raises(DataError, match="255 dimensions"):
         idx.parse(tmp_path / "x")
 
 
+@pytest.mark.fault("hostile", "numbers of 5000 digits", told="… line 1: …")
 def test_an_identity_of_5000_digits(faces):
     folder, _ = faces
     (folder / "id.txt").write_text("000001.jpg " + "9" * 5000)
@@ -542,6 +576,7 @@ def test_an_identity_of_5000_digits(faces):
     one_sentence(error)
 
 
+@pytest.mark.fault("hostile", "numbers of 5000 digits")
 @pytest.mark.parametrize("bad", [b"1 " + b"9" * 5000 + b":1", b"9" * 5000 + b" 1:1", b"1e300 1:1"])
 def test_libsvm_of_thousands_of_digits(tmp_path, bad):
     (tmp_path / "t").write_bytes(b"1 1:1\n\n" + bad)

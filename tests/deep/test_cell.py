@@ -33,7 +33,7 @@ def cell(algorithm="fedrep", **changes):
 
 
 def test_a_cell_keeps_accuracies_of_all_and_of_each_client(tmp_path):
-    pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+    pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
     spec = SPEC | {"dataset": "mnist", "options": {}, "held_out": 0.2}
     problem = build.build("p/shards", spec, raw="", seed=0, surrogate=True)
     for samples in (problem.clients, problem.held_out):
@@ -92,14 +92,14 @@ RUN = ("run", "fedavg", "mnist", "--surrogate", "--set", "model=femnist_mlp", "-
 
 
 def test_the_network_that_help_proposes_runs():
-    pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+    pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
     (line,) = [line for line in call("run", "--help").output.splitlines() if "run fedrep" in line]
     done = call(*line.split()[1:])
     assert done.exit_code == 0 and "test_accuracy" in done.output, done.output
 
 
 def test_the_command_line_runs_a_network(tmp_path):
-    pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+    pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
     out = str(tmp_path / "h.h5")
     done = call(*RUN, "--set", "fine_tune=1", "--held-out", "0.5", "--out", out)
     assert done.exit_code == 0, done.output

@@ -27,7 +27,7 @@ every_model = pytest.mark.parametrize("name", MODELS)
 
 @pytest.fixture(scope="module")
 def torch():
-    found = pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+    found = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
     found.set_num_threads(1)
     return found
 

@@ -10,7 +10,7 @@ from fedcore.deep.settings import Params
 from fedcore.errors import InputError
 from fedcore.problems.clients import Clients
 
-torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 
 from fedcore.deep.networks import MOVED, augmented  # noqa: E402
 from fedcore.deep.training import Learner  # noqa: E402

@@ -7,6 +7,8 @@ import fcntl
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,11 @@ def begun(tmp_path):
         process.communicate()
 
 
+@pytest.mark.fault(
+    "cluster",
+    "a run killed while its jobs are queued",
+    told="…, which was killed, and a later run …",
+)
 def test_the_jobs_of_a_killed_run_refuse_once_another_has_begun(begun, tmp_path, monkeypatch):
     first, name, killed = begun()
     assert killed == []
@@ -62,6 +69,22 @@ def test_the_jobs_of_a_killed_run_refuse_once_another_has_begun(begun, tmp_path,
     assert killed == []  # told once
 
 
+def test_a_run_that_has_not_locked_its_file_yet_is_not_taken_for_dead(begun, tmp_path):
+    """Another one begins in the moment in which its file is there and not locked."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    held = os.open(folder, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    with open(folder / "fedcore-0", "ab") as file, ThreadPoolExecutor() as pool:
+        second = pool.submit(begun)
+        time.sleep(3)  # it waits for the folder
+        assert not second.done()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        os.close(held)
+        assert second.result()[2] == []
+    assert begun()[2] == ["fedcore-0"]
+
+
 def test_a_job_without_a_run_is_not_refused(monkeypatch):
     monkeypatch.delenv(controller.RUN, raising=False)
     controller.require_current()
@@ -75,6 +98,7 @@ def test_a_run_that_ended_leaves_nothing(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.fault("disk", "a file system without locks")
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
 def test_without_locks_nobody_is_taken_for_dead(tmp_path, monkeypatch, number):
     def refuse(*_):

@@ -73,6 +73,11 @@ with ThreadPoolExecutor(2) as pool:
     assert done.stdout == "200\n", done.stderr[-300:]
 
 
+@pytest.mark.fault(
+    "killed",
+    "a forked job killed, refused or broken; the next one does not notice",
+    told="the job ended with …",
+)
 @pytest.mark.parametrize(
     ("how", "ended", "said"),
     [

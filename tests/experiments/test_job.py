@@ -48,6 +48,11 @@ def job(tmp_path):
     return run
 
 
+@pytest.mark.fault(
+    "client",
+    "a job that needs more memory than there is",
+    told="the job is too large for this machine (…): make its problem smaller",
+)
 @pytest.mark.parametrize(
     "harm", ["import numpy; numpy.zeros(2**50)", "raise MemoryError", "range(2**70).__len__()"]
 )
@@ -65,6 +70,11 @@ def test_an_overflow_of_arithmetic_keeps_its_traceback(job):
     assert "too large" not in log
 
 
+@pytest.mark.fault(
+    "failed",
+    "a job ended by sys.exit, Ctrl-C or a signal",
+    told="the job was ended before it was done, by …",
+)
 @pytest.mark.parametrize("how", ENDED)
 def test_a_job_that_is_ended(job, tmp_path, how):
     harm, status, words = ENDED[how]
@@ -82,6 +92,7 @@ def test_a_job_under_nohup_outlives_its_terminal(job, tmp_path):
     assert (tmp_path / "output").read_text() == "whole"
 
 
+@pytest.mark.fault("failed", "a job that crashes in compiled code", told="Fatal Python error: …")
 @pytest.mark.parametrize(
     ("harm", "words"),
     [
@@ -96,6 +107,7 @@ def test_a_job_that_crashes(job, harm, words):
     assert f"Fatal Python error: {words}" in log and "in inner" in log
 
 
+@pytest.mark.fault("failed", "an error in a job, of a user and of the code")
 @pytest.mark.parametrize(
     ("harm", "last"),
     [

@@ -27,6 +27,14 @@ def test_memory(last, attempt, remote, asked):
 
 
 @pytest.mark.parametrize(
+    ("last", "asked"), [((10.0, 400.0), 3000), ((10.0, 2988.0), 3750), (None, 3000)]
+)
+def test_a_cell_that_failed_asks_for_no_less_than_is_declared(last, asked):
+    """What was measured is of a run that ended well, and that may have been another problem."""
+    assert needs.memory(last, 3000, failed=True) == asked
+
+
+@pytest.mark.parametrize(
     ("last", "attempt", "asked"),
     [(None, 1, 60), (None, 2, 120), ((0.1, 0.0), 1, 3), ((600.0, 0.0), 1, 42)],
 )

@@ -33,9 +33,30 @@ def cluster(tmp_path, monkeypatch):
         cached.cache_clear()
 
 
+@pytest.mark.fault(
+    "cluster",
+    "a program of SLURM that fails or is not there",
+    told="… sacct does not answer …",
+)
 def test_squeue_is_asked_where_sacct_does_not_answer(cluster, capsys):
     assert slurm.status_command() == "squeue"
     assert "sacct does not answer" in capsys.readouterr().err
+
+
+@pytest.mark.fault(
+    "cluster",
+    "a SLURM without accounting that forgets jobs soon after their end",
+    told="… SLURM's MinJobAge should be 300 seconds and is …",
+)
+@pytest.mark.parametrize(
+    ("age", "short"), [("0", True), ("30", True), ("180", True), ("300", False)]
+)
+def test_a_cluster_that_forgets_too_soon_is_told_of(cluster, capsys, age, short):
+    """Snakemake's plugin waits up to 180 s between two looks."""
+    (cluster / "age").write_text(age)
+    assert slurm.status_command() == "squeue"
+    said = f"SLURM's MinJobAge should be 300 seconds and is {age}: " in capsys.readouterr().err
+    assert said == short
 
 
 def test_sacct_is_asked_where_it_answers(cluster, capsys):
@@ -62,6 +83,11 @@ def test_only_the_jobs_of_the_killed_run_are_cancelled(cluster):
     assert (cluster / "cancelled").read_text().split() == ["11", "12"]
 
 
+@pytest.mark.fault(
+    "cluster",
+    "a job of a killed run that cannot be cancelled",
+    told="… Still there: …",
+)
 def test_what_stays_is_named(cluster, monkeypatch):
     monkeypatch.setattr(slurm, "PATIENCE", 0.1)
     (cluster / "scancel").write_text("#!/bin/sh\n")
@@ -69,6 +95,7 @@ def test_what_stays_is_named(cluster, monkeypatch):
     assert slurm.cancel_jobs_of(["fedcore-a"]).endswith("Still there: 11.")
 
 
+@pytest.mark.fault("cluster", "a program of SLURM that fails or is not there")
 def test_without_slurm_nothing_is_asked(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert slurm.cancel_jobs_of(["fedcore-a"]) == ""

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fedcore
 from fedcore.federation.ledger import Cost, Ledger, payload
 
 
@@ -89,3 +90,18 @@ def test_a_snapshot_does_not_move_with_the_ledger():
     before = ledger.snapshot()
     ledger.upload([1.0])
     assert before["round"] == 0 and ledger.snapshot()["scalars_up"] == 1
+
+
+@pytest.mark.parametrize("simulate", [False, True])
+def test_a_printed_ledger_says_what_epsilon_means(simulate):
+    clients = [np.eye(4)] * 2
+    ledger = fedcore.run(
+        "analyze_gauss", clients, 2, epsilon=0.5, delta=1e-5, simulate=simulate
+    ).ledger
+    text = str(ledger)
+    assert "1 round, 160 bytes up, 0 down\nepsilon = 0.5 at delta = 1e-05: if one record" in text
+    assert "e^0.5 = 1.649 times as likely" in text
+    assert ("no guarantee for these data" in text) == simulate
+    assert str(Ledger(rounds=2)) == "2 rounds, 0 bytes up, 0 down"
+    ledger.privacy.expose([0], "bare")
+    assert "epsilon is infinite at delta = 1e-05: nothing is guaranteed" in str(ledger)

@@ -11,6 +11,8 @@ import h5py
 import numpy as np
 import pytest
 
+from fedcore import algorithms, metrics
+from fedcore.api import execute
 from fedcore.errors import DataError, HistoryError
 from fedcore.files import hdf5
 from fedcore.history import History
@@ -115,6 +117,7 @@ def test_the_head_holds_the_sha256_of_the_rest(file):
     assert head == f"fedcore sha256 of the bytes from 512 on: {expected}"
 
 
+@pytest.mark.fault("damaged", "a byte of a history or problem flipped", times=700)
 @pytest.mark.parametrize("mask", [0x01, 0xFF])
 def test_every_flipped_byte_is_noticed(file, mask):
     whole = file.read_bytes()
@@ -127,6 +130,12 @@ def test_every_flipped_byte_is_noticed(file, mask):
         pass
 
 
+@pytest.mark.fault(
+    "damaged",
+    "a byte of a history or problem flipped",
+    told="… is not a whole …",
+    times=100,
+)
 def test_a_flipped_byte_anywhere_is_refused_with_one_sentence(refusal):
     path, sentence = refusal
     whole = path.read_bytes()
@@ -147,6 +156,11 @@ def test_hdf5_is_not_asked_about_a_damaged_file(refusal, monkeypatch):
     assert "checksum differs" in sentence()
 
 
+@pytest.mark.fault(
+    "damaged",
+    "bytes of HDF5's own structures changed, which used to end the process",
+    times=100,
+)
 def test_a_process_survives_the_damages_that_used_to_end_it(history_file):
     script = (
         "import sys\nfrom fedcore.errors import HistoryError\nfrom fedcore.history import History\n"
@@ -166,6 +180,11 @@ def test_a_process_survives_the_damages_that_used_to_end_it(history_file):
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
 
 
+@pytest.mark.fault(
+    "damaged",
+    "a history or problem cut off, or longer than it was",
+    told="… is not a whole …",
+)
 @pytest.mark.parametrize("kept", [0, 1, 41, 104, 105, 511, 512, 513, 1000, -1000, -1])
 def test_a_file_that_is_cut_off_is_refused(refusal, kept):
     path, sentence = refusal
@@ -174,12 +193,19 @@ def test_a_file_that_is_cut_off_is_refused(refusal, kept):
     assert ("cut off" in sentence()) == (0 <= kept <= 40) or "checksum differs" in sentence()
 
 
+@pytest.mark.fault("damaged", "a history or problem cut off, or longer than it was")
 def test_bytes_at_the_end_are_noticed(refusal):
     path, sentence = refusal
     path.write_bytes(path.read_bytes() + b"\0")
     assert "checksum differs" in sentence()
 
 
+@pytest.mark.fault(
+    "hostile",
+    "an HDF5 file that fedcore did not write",
+    told="… not written by fedcore …",
+    times=3,
+)
 def test_an_hdf5_file_without_a_seal_is_refused(refusal):
     path, sentence = refusal
     with h5py.File(path) as whole, h5py.File(path.with_name("plain.h5"), "w") as plain:
@@ -196,6 +222,7 @@ def test_an_hdf5_file_without_a_seal_is_refused(refusal):
     assert "not written by fedcore" in sentence(path.with_name("plain.h5"))
 
 
+@pytest.mark.fault("hostile", "a good seal on what is no HDF5 file", told="… is not a whole …")
 def test_a_good_seal_on_what_is_not_hdf5_is_refused(refusal):
     path, sentence = refusal
     content = b"iteration\tobjective\n" * 100
@@ -204,6 +231,11 @@ def test_a_good_seal_on_what_is_not_hdf5_is_refused(refusal):
     assert "is not a whole" in sentence() and "delete" not in sentence()
 
 
+@pytest.mark.fault(
+    "hostile",
+    "the seal of another file",
+    told="its checksum differs from the one in its head",
+)
 def test_a_seal_of_another_file_does_not_pass(file, history_file):
     history_file.write_bytes(file.read_bytes()[:512] + history_file.read_bytes()[512:])
     assert broken(history_file) == "its checksum differs from the one in its head"
@@ -222,6 +254,7 @@ def test_a_folder_is_refused(refusal, tmp_path):
     assert "it is a folder" in sentence(tmp_path) and "delete" not in sentence(tmp_path)
 
 
+@pytest.mark.fault("disk", "writing or sealing a file fails half-way")
 @pytest.mark.parametrize("before", [None, b"what was there"])
 def test_nothing_new_stands_under_the_name_when_writing_fails(tmp_path, before):
     path = tmp_path / "folder" / "file.h5"
@@ -238,6 +271,7 @@ def test_nothing_new_stands_under_the_name_when_writing_fails(tmp_path, before):
     assert before is None or path.read_bytes() == before
 
 
+@pytest.mark.fault("disk", "writing or sealing a file fails half-way")
 def test_nothing_stands_under_the_name_when_sealing_fails(tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError("no space left on device")
@@ -378,6 +412,11 @@ BOTH = (
 HISTORY = (a_group, a_number, json_of_lists)
 
 
+@pytest.mark.fault(
+    "hostile",
+    "a good seal on links, loops, outside storage, bombs, wrong types, odd JSON",
+    told="… is not a whole …",
+)
 @pytest.mark.parametrize("harm", BOTH)
 def test_a_good_seal_on_a_hostile_file(refusal, tmp_path, resealed, harm):
     """As fedcore does not write it, nothing of it is read and nobody is told to delete it."""
@@ -388,6 +427,11 @@ def test_a_good_seal_on_a_hostile_file(refusal, tmp_path, resealed, harm):
     assert "is not a whole" in message and "delete" not in message and len(message) < 500
 
 
+@pytest.mark.fault(
+    "hostile",
+    "a good seal on what is no history",
+    told="… is not a whole history file of fedcore …",
+)
 @pytest.mark.parametrize("harm", HISTORY)
 def test_a_good_seal_on_what_is_no_history(history_file, tmp_path, resealed, harm):
     resealed(history_file, lambda file: harm(file, "history/objective", tmp_path / "secret"))
@@ -395,11 +439,13 @@ def test_a_good_seal_on_what_is_no_history(history_file, tmp_path, resealed, har
         History.load(history_file)
 
 
+@pytest.mark.fault("hostile", "two thousand nested groups in a history")
 def test_deep_groups_do_not_end_the_process(history_file, tmp_path, resealed):
     resealed(history_file, lambda file: deep(file, "", tmp_path))
     assert History.load(history_file).repeats == 1
 
 
+@pytest.mark.fault("hostile", "a good seal on data kept in another file, which is not opened")
 @pytest.mark.parametrize("harm", [external_link, external_storage])
 def test_what_is_kept_elsewhere_is_not_opened(history_file, tmp_path, resealed, harm):
     """Whoever opened the other file here, a pipe that nobody writes to, would wait for ever."""
@@ -460,6 +506,12 @@ def test_the_head_of_a_large_file_holds_the_sha256_of_a_table_of_those_of_its_pi
     assert table == b"".join(hashlib.sha256(piece).digest() for piece in pieces)
 
 
+@pytest.mark.fault(
+    "damaged",
+    "a byte of a large problem flipped, or the file cut off",
+    told="… is not a whole problem file …",
+    times=100,
+)
 def test_every_damage_is_noticed_when_what_it_hit_is_read(large):
     """Nothing reads the few bytes between HDF5's structures and arrays: there it does no harm."""
     problem, path = large
@@ -505,9 +557,99 @@ def test_hdf5_does_not_get_to_see_a_damaged_piece(large):
             pass
 
 
+@pytest.mark.fault(
+    "damaged",
+    "a problem with the seal of an older version",
+    told="(an older version wrote it); delete it and …",
+)
 def test_a_file_with_the_seal_of_an_older_version_is_to_be_made_again(problem_file):
     whole = problem_file.read_bytes()
     head = whole[:512].rstrip(b"\0") + b", without the arrays listed from byte 12345"
     problem_file.write_bytes(head.ljust(512, b"\0") + whole[512:])
     with pytest.raises(DataError, match=r"\(an older version wrote it\); delete it and"):
         storage.load(problem_file)
+
+
+def test_the_matrices_of_a_large_file_are_read_only_maps_checked_one_by_one(large):
+    problem, path = large
+    whole = path.read_bytes()
+    with h5py.File(path) as file:
+        place = file["clients/00001"].id.get_offset()
+    path.write_bytes(flipped(whole, place + 1000, 0x01))
+    read = storage.load(path)  # nothing has read client 1 yet
+    np.testing.assert_array_equal(read.clients[0], problem.clients[0])
+    with pytest.raises(DataError, match=r"large.h5 is not a whole problem file .*; delete it and"):
+        read.clients[1]
+    np.testing.assert_array_equal(read.clients[2], problem.clients[2])
+    assert read.clients[0] is read.clients[0]
+    with pytest.raises(ValueError, match="read-only"):
+        read.clients[0][0, 0] = 1.0
+    assert read.clients[0].flags.c_contiguous and read.clients[0].flags.aligned
+
+
+def test_a_map_outlives_a_new_file_of_the_same_name(large):
+    problem, path = large
+    read = storage.load(path)
+    read.clients[0]
+    storage.save(Problem("other", [np.ones((30, 16))] * 3), path)
+    for ours, theirs in zip(read.clients, problem.clients, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_runs_on_maps_and_on_arrays_give_the_same_bytes(large):
+    problem, path = large
+    read, found = storage.load(path), []
+    for clients in (list(problem.clients), list(read.clients)):
+        own = Problem("own", clients)
+        own.reference = problem.reference
+        chosen = algorithms.get("ssi")
+        settings = chosen.params({"n_components": 3, "rounds": 20})
+        recorder, output = execute(chosen, own, settings, 0, [metrics.get("objective")])
+        found.append((output["basis"].tobytes(), recorder.columns()["objective"].tobytes()))
+    assert found[0] == found[1]
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+from fedcore.problems import storage
+
+def clients():  # 16 MB each, 320 MB in all
+    for i in range(20):
+        yield np.random.default_rng(i).standard_normal((10_000, 200))
+
+from fedcore import algorithms
+from fedcore.api import execute
+import scipy.linalg, scipy.sparse.linalg
+resource.setrlimit(resource.RLIMIT_DATA, (250 << 20,) * 2)
+storage.save_stream(sys.argv[1], "big", clients())
+problem = storage.load(sys.argv[1])
+chosen = algorithms.get("ssi")
+basis = execute(chosen, problem, chosen.params({"n_components": 2, "rounds": 2}), 0, [])[1]["basis"]
+np.save(sys.argv[2], basis)
+try:
+    np.stack(problem.clients)
+except MemoryError:
+    print("too large")
+"""
+
+
+def test_data_larger_than_a_limit_on_memory(tmp_path):
+    if sys.platform != "linux":
+        pytest.skip("the limit holds for all of a process's memory on Linux only")
+    path, out = tmp_path / "big.h5", tmp_path / "basis.npy"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    call = [sys.executable, "-c", LIMITED, str(path), str(out)]
+    done = subprocess.run(call, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "too large\n"  # the data do not fit
+    problem = storage.load(path)
+    S = [np.random.default_rng(i).standard_normal((10_000, 200)) for i in range(20)]
+    own = Problem("in memory", S)
+    own.reference = problem.reference
+    chosen = algorithms.get("ssi")
+    settings = chosen.params({"n_components": 2, "rounds": 2})
+    basis = execute(chosen, own, settings, 0, [])[1]["basis"]
+    assert np.load(out).tobytes() == basis.tobytes()
+    sigma = np.sqrt(np.linalg.eigvalsh(sum(s.T @ s for s in S))[::-1])
+    np.testing.assert_allclose(problem.singular_values, sigma, rtol=1e-12)

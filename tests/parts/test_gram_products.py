@@ -185,8 +185,10 @@ def test_runs_on_the_same_clients_share_gram_matrices_and_not_what_they_give(
     ("n", "d", "columns"), [(1000, 1000, 500), (501, 1000, 125250), (10**6, 1000, 251)]
 )
 def test_the_break_even_point(n, d, columns):
-    assert gram_pays_off(n, d, columns) and not gram_pays_off(n, d, columns - 2)
-    assert not gram_pays_off(d // 2, d, 10**9)
+    entries = n * d
+    assert gram_pays_off(entries, entries * d, d, columns)
+    assert not gram_pays_off(entries, entries * d, d, columns - 2)
+    assert not gram_pays_off(d // 2 * d, d // 2 * d * d, d, 10**9)
 
 
 def test_noise_free_data_keep_the_plain_step_of_power_iteration():

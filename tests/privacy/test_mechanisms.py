@@ -185,10 +185,13 @@ def test_above_threshold_noise_is_lap_2_and_lap_4():
 
 def test_each_mechanism_charges_its_own_event():
     federation = private(1)
-    privacy = federation.client_state("privacy")[0]
-    privacy.laplace(0.0, sensitivity=2.0, noise_multiplier=3.0)
-    privacy.exponential([0.0, 1.0], sensitivity=1.0, epsilon=0.3)
-    privacy.above_threshold([1.0], 0.0, sensitivity=1.0, epsilon=0.4)
+
+    def charge(data, state, message):
+        state.privacy.laplace(0.0, sensitivity=2.0, noise_multiplier=3.0)
+        state.privacy.exponential([0.0, 1.0], sensitivity=1.0, epsilon=0.3)
+        state.privacy.above_threshold([1.0], 0.0, sensitivity=1.0, epsilon=0.4)
+
+    federation.local(charge)
     assert dict(federation.ledger.privacy.accounts[0].events) == {
         Laplace(3.0, 2.0): 1,
         Bounded(0.3, mechanism="exponential"): 1,

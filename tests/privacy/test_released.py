@@ -127,7 +127,8 @@ def test_a_warning_shows_no_exact_measure_of_a_private_run(rows, monkeypatch):
         if params.epsilon is not None:
             federation.protect(delta=params.delta, neighbours="add_or_remove_one")
         V = 100.0 * np.eye(5)[:, :1]
-        record(0, factors=ExplicitFactors(V, [np.ones((len(data), 1)) for data in [rows]]))
+        federation.local(lambda data, state, message: vars(state).update(U=np.ones((len(data), 1))))
+        record(0, factors=ExplicitFactors(V, federation.observe))
         return {"V": V}
 
     monkeypatch.setattr(algorithms.get("analyze_gauss").module, "run", run)

@@ -341,6 +341,10 @@ def test_fewer_communications_pair_the_repeats_and_the_ledger_counts_blocks(fold
     params = {"sigma_max": "reference", "rounds": 300}
     folder.add("table2", "wk2023", "gap", params=params, tags=tags, repeats=3)
     folder.add("fig2", "power_gd", "gap", params={"power": 1, "local_steps": 3})
+    for rounds, alignment in ((2, "none"), (3, "procrustes")):
+        params = {"rounds": rounds, "local_steps": 4, "alignment": alignment}
+        params |= {"schedule": "constant"}
+        folder.add("costs", "local_power", "gap", alignment, params=params)
     results = folder.results("theorems")
     counts = {
         (row["method"], row["order"], row["convention"], row["repeat"]): row["rounds"]
@@ -358,7 +362,12 @@ def test_fewer_communications_pair_the_repeats_and_the_ledger_counts_blocks(fold
     at_once = chosen(report.communications(results), method="power_exact-best-of-20", order="code")
     assert all(row["rounds_at_once"] == 1 for row in at_once if row["rounds"] == 20)
     ledger = {(row["experiment"], row["variant"]): row for row in report.ledger(results)}
-    assert set(ledger) == {("fig2", "default"), ("table2", "one-draw"), ("table2", "best-of-20")}
+    costs = {("costs", "none"), ("costs", "procrustes")}
+    power = {("fig2", "default"), ("table2", "one-draw"), ("table2", "best-of-20")}
+    assert set(ledger) == costs | power
+    assert [ledger[key]["alpha"] for key in sorted(costs)] == [1, 2]
+    # What is aligned goes up a second time.
+    assert [ledger[key]["blocks_per_exchange"] for key in sorted(costs)] == [2, 3]
     assert (ledger["fig2", "default"]["rounds"], ledger["fig2", "default"]["alpha"]) == (2, 1)
     assert ledger["fig2", "default"]["blocks_per_exchange"] == 2  # N d r, up and down, α + 1 times
     assert ledger["table2", "one-draw"]["blocks_per_exchange"] == 2

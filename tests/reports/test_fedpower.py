@@ -118,6 +118,14 @@ def test_claims_that_one_curve_spoils(folder, variant, curve, name):
     assert claim(results_of(folder, curves), name)[1] == [True, False]
 
 
+def test_where_nothing_is_found_the_number_of_machines_shows_nothing(folder):
+    flat = [1.0] * 5
+    results = results_of(folder, {**PANEL, "K20": flat, "K8": flat, "K8-once": flat})
+    for name in ("K-influence", "K-influence-all"):
+        ratio, holds = claim(results, name)
+        assert np.isnan(ratio).all() and holds == [None]
+
+
 def test_a_curve_that_has_settled_at_once_tells_nothing_about_p(folder):
     results = results_of(folder, {**PANEL, "p1": [0.1] * 6})
     ratio, holds = claim(results, "larger-p-wins")

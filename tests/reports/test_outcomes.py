@@ -1,4 +1,4 @@
-"""Tests of a printed item: against scipy's tests, by simulated error rates, and in closed cases."""
+"""Tests of a printed item: against scipy's tests, and in closed cases."""
 
 from __future__ import annotations
 
@@ -8,20 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedcore.reports import outcomes
-from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED, judge, shifted, turned, with_power
+from fedcore.reports.outcomes import FAILS, HOLDS, LEVEL, OUTLIER, UNDECIDED, judge
 
 NAN = math.nan
 
 
 def state(test, values, **options):
     return judge(test, values, **options).state
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    """Leave out how many more repeats would decide, which takes most of the time."""
-    monkeypatch.setattr(outcomes, "_more", lambda decides, n: "")
 
 
 # ------------------------------------------------------ a printed number of one run
@@ -54,26 +47,9 @@ def test_an_outlier_is_what_a_t_test_against_one_more_run_says(n, scale):
             logs = np.log if scale > 0 else np.array
             p = stats.ttest_ind(logs(sample), [logs(x)], equal_var=True).pvalue
             found = judge({"one_run": scale * x}, scale * sample)
-            assert found.state == (FAILS if p < 0.05 else UNDECIDED)
+            assert found.state == (FAILS if p < OUTLIER * LEVEL else UNDECIDED)
             decided.add(found.state)
     assert FAILS in decided or n == 2
-
-
-@pytest.mark.parametrize("n", [3, 5, 10, 40])
-@pytest.mark.parametrize("draw", ["normal", "lognormal", "geometric"])
-def test_a_run_like_the_others_is_rarely_called_an_outlier(quick, n, draw):
-    """The print is one more run of ours: it must fail in at most 5 of 100 cases."""
-    rng, times = np.random.default_rng(7), 600
-    draws = {
-        "normal": lambda: rng.normal(-3, 1, n + 1),
-        "lognormal": lambda: rng.lognormal(0, 1, n + 1),
-        "geometric": lambda: rng.geometric(0.02, n + 1).astype(float),  # counts
-    }
-    failed = 0
-    for _ in range(times):
-        *ours, printed = draws[draw]()
-        failed += state({"one_run": f"{printed:.9g}" if printed > 0 else printed}, ours) == FAILS
-    assert failed / times < 0.05 + 3 * math.sqrt(0.05 * 0.95 / times)
 
 
 def test_from_39_runs_on_the_range_alone_decides():
@@ -118,23 +94,6 @@ def test_a_mean_is_tested_as_by_two_one_sided_t_tests(n):
         assert state({"mean": {"of": 10, "margin": 1.0, "absolute": True}}, values) == expected
         found.add(expected)
     assert len(found) >= 2
-
-
-@pytest.mark.parametrize("runs", [None, 1, 4])
-@pytest.mark.parametrize(("truth", "wrong"), [(11.0, HOLDS), (11.0, FAILS), (9.0, HOLDS)])
-def test_errors_of_a_mean_at_its_margin_are_rare(quick, runs, truth, wrong):
-    """At the margin itself each of the two answers comes in at most 5 of 100 cases.
-
-    With `runs`, the printed number is a mean of as many runs with our spread.
-    """
-    rng, times = np.random.default_rng(3), 600
-    count = 0
-    for _ in range(times):
-        printed = 10.0 + (rng.normal(0, 0.5, runs).mean() if runs else 0.0)
-        given = {"of": printed, "margin": 1.0, "absolute": True}
-        given |= {"runs": runs} if runs else {}
-        count += state({"mean": given}, rng.normal(truth, 0.5, 8)) == wrong
-    assert count / times < 0.05 + 3 * math.sqrt(0.05 * 0.95 / times)
 
 
 def test_a_mean_says_its_interval_and_how_many_more_would_decide():
@@ -241,7 +200,7 @@ def test_runs_that_never_get_there_may_lie_beyond_the_others():
     assert found.state == UNDECIDED
     assert found.lack == "1 of 4 runs without a result may lie beyond the others"
     assert state({"one_run": "12"}, values) == HOLDS
-    assert state({"one_run": "2"}, values) == FAILS
+    assert state({"one_run": "0.2"}, values) == FAILS
     assert state({"one_run": "1000"}, [10, 11, 12, math.inf]) == UNDECIDED
 
 
@@ -250,83 +209,3 @@ def test_what_fails_fails_whatever_the_missing_would_have_been():
     assert state(test, [60, 61, 62, NAN]) == FAILS
     found = judge(test, [6, 6.01, 6.02, NAN])
     assert (found.state, found.lack) == (UNDECIDED, "1 of 4 runs without a result")
-
-
-# ------------------------------------------------------ counterfactuals
-
-HOLDING = [
-    ({"one_run": "337"}, [330, 340, 345]),
-    ({"one_run": "0"}, [0, 0, 0]),
-    ({"one_run": "1.80e-06"}, [1.7e-6, 1.9e-6]),
-    ({"one_run": -2.0}, [-2.1, -2.0, -1.9]),
-    ({"mean": {"of": "6", "margin": 0.05}}, [6, 6.01, 5.99]),
-    ({"mean": {"of": -2, "margin": 0.2, "absolute": True}}, [-2, -2.01, -1.99]),
-    ({"mean": {"of": 0, "margin": 0.2, "absolute": True}}, [0.01, -0.01, 0]),
-    ({"equals": "6"}, [6, 6]),
-    ({"equals": "1"}, [1, 1]),
-    ({"equals": 0}, [0, 0]),
-    ({"holds": "most"}, [True] * 5),
-    ({"holds": "every"}, [True] * 5),
-    ({"at_most": {"limit": 1}}, [0.5] * 5),
-    ({"at_most": {"limit": -1.5}}, [-2.0] * 5),
-    ({"at_least": {"limit": 1, "of": "most"}}, [2.0] * 5),
-    ({"at_least": {"limit": -3}}, [-2.0] * 5),
-    ({"between": [0.8, 1.2]}, [1.0] * 5),
-    ({"between": [-1.2, -0.8]}, [-1.0] * 5),
-    ({"between": [-0.1, 0.1]}, [0.0] * 5),
-]
-
-
-@pytest.mark.parametrize(("test", "values"), HOLDING, ids=str)
-def test_every_test_that_holds_is_turned(test, values):
-    outcome = judge(test, values)
-    what, other = turned(test, values, outcome.state)
-    assert outcome.state == HOLDS != other.state
-    assert with_power(outcome, what, other) == outcome
-
-
-@pytest.mark.parametrize(("test", "values"), HOLDING, ids=str)
-def test_every_test_that_fails_is_turned_by_runs_as_printed(test, values):
-    far = [not x for x in values] if "holds" in test else [1e6 * (1 + x * x) for x in values]
-    far = [-1e6] * 5 if "at_least" in test else far
-    outcome = judge(test, far)
-    what, other = turned(test, far, outcome.state)
-    assert (outcome.state, what) == (FAILS, "every run as printed")
-    assert other.state == HOLDS or (other.state == UNDECIDED and len(values) < 5)
-
-
-@pytest.mark.parametrize("values", [[None] * 3, [True, True, False, True, True]])
-def test_what_fails_in_part_is_turned_too(values):
-    test = {"holds": "every"} if True in values else {"one_run": "6"}
-    assert state(test, values) == FAILS
-    assert turned(test, values, FAILS)[1].state == HOLDS
-
-
-NO_POWER = [
-    ({"one_run": "10"}, [1, 100]),  # between 1 and 100 lie 5 and 15, too
-    ({"mean": {"of": 1, "margin": 0.5}}, [1, 1, 1]),
-    ({"mean": {"of": 1, "margin": 0.35}}, [1.2, 1.2, 1.2]),  # agrees with 1.5 as well
-    ({"at_most": {"limit": 1}}, [0.1] * 5),
-    ({"at_most": {"limit": 0}}, [0.0] * 5),
-    ({"between": [0.1, 10]}, [1.0] * 5),
-]
-
-
-@pytest.mark.parametrize(("test", "values"), NO_POWER, ids=str)
-def test_what_would_hold_as_well_for_another_number_is_undecided(test, values):
-    outcome = judge(test, values)
-    what, other = turned(test, values, outcome.state)
-    found = with_power(outcome, what, other)
-    assert (outcome.state, found.state) == (HOLDS, UNDECIDED)
-    assert found.lack == f"no power: it would also hold with {what}"
-
-
-@pytest.mark.parametrize(
-    ("printed", "others"),
-    [
-        ("337", ["506", "168"]), ("1", ["2", "0"]), ("2", ["3", "1"]), ("0", ["1", "-1"]),
-        ("1.80e-06", ["2.70e-06", "9.00e-07"]), (2, [3.0, 1.0]), (-1.0, [-1.5, -0.5]),
-    ],
-)  # fmt: skip
-def test_a_shifted_number_has_the_digits_of_the_printed_one(printed, others):
-    assert shifted(printed) == others

@@ -30,6 +30,15 @@ def test_verdicts_survive_a_round_trip(tmp_path):
     assert verdict_pages.read(tmp_path / "v.tsv") == all_of_them
 
 
+def test_tables_of_older_versions_do_not_say_where(tmp_path):
+    verdict_pages.write([made()], tmp_path / "v.tsv")
+    lines = (tmp_path / "v.tsv").read_text().splitlines()
+    assert lines[0].endswith("\twhere")
+    older = "".join(f"{line.rpartition(chr(9))[0]}\n" for line in lines)
+    (tmp_path / "old.tsv").write_text(older)
+    assert verdict_pages.read(tmp_path / "old.tsv") == [made()]
+
+
 def test_the_markdown_is_for_reading(tmp_path):
     several = [made(), made("mf", "deviates", "b", low=6.0, high=6.0, missing=1), CHECK]
     verdict_pages.write(several, tmp_path / "v.tsv")

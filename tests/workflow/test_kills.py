@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -63,9 +64,12 @@ CHAIN = [
     "results/tiny/verdicts/tiny.tsv",
 ]
 
+FIGURE = "os.rename:figures/:ends.png"  # in the process of the notebook's kernel
+
 # File operation at which the run is killed, number of files of the chain that exist then, and
 # number of temporary files left behind.
 POINTS = {
+    "problem half written": ("open:clients/:.other.", 0, 1),
     "history half written": ("open:/.other-plain.:.tmp.h5", 1, 1),
     "history there, Snakemake not told": ("os.rename:benchmarks/:other-plain.tsv", 1, 1),
     "table half there": ("os.rename:tables/:ends.md", 2, 1),
@@ -107,6 +111,11 @@ def resume(checkout):
     return checkout.snakemake()
 
 
+@pytest.mark.fault(
+    "killed",
+    "kill −9 of Snakemake and its job, while a file is written or before it is noted",
+    told="Directory cannot be locked…caused by a kill signal or a power loss…--unlock",
+)
 @pytest.mark.parametrize("point", POINTS)
 def test_killed(first_run, done, point):
     at, there, temporary = POINTS[point]
@@ -134,6 +143,62 @@ def test_killed(first_run, done, point):
     assert done.payload() == first_run[0].payload()
 
 
+def hung_process(checkout):
+    return int((checkout.root / "there/pid").read_text())
+
+
+def said(checkout):
+    """What the last run printed, which Snakemake keeps."""
+    logs = (checkout.root / ".snakemake/log").glob("*.snakemake.log")
+    return max(logs, key=lambda path: path.stat().st_mtime).read_text()
+
+
+@pytest.mark.fault("killed", "kill −9 of a job", told="the job ended with signal 9: …")
+def test_a_killed_job(first_run, done):
+    for name in CHAIN[1:]:
+        (done.root / name).unlink()
+    with hung(done, POINTS["history half written"][0]) as run:
+        os.kill(hung_process(done), signal.SIGKILL)
+        assert run.wait(600) == 1
+    assert "the job ended with signal 9: somebody or, where memory is short, the" in said(done)
+    assert not (done.root / CHAIN[1]).exists()
+    again = done.snakemake()
+    assert again.status == 0, again.text
+    assert done.payload() == first_run[0].payload()
+    assert not list(done.root.glob("*/**/.*.tmp.*"))
+
+
+@pytest.mark.fault("killed", "kill −9 of a notebook's kernel", told="Kernel died")
+def test_a_killed_kernel(first_run, done):
+    (done.root / "results/tiny/figures/tiny/ends.png").unlink()
+    with hung(done, FIGURE) as run:
+        os.kill(hung_process(done), signal.SIGKILL)
+        assert run.wait(600) == 1
+    assert "Kernel died" in (done.root / "results/tiny/logs/notebook/tiny.log").read_text()
+    again = done.snakemake()
+    assert again.status == 0, again.text
+    assert done.payload() == first_run[0].payload()
+
+
+@pytest.mark.fault("killed", "kill −9 of a notebook's job: its kernel ends, too")
+def test_a_kernel_without_its_job_ends(done):
+    (done.root / "results/tiny/figures/tiny/ends.png").unlink()
+    with hung(done, FIGURE) as run:
+        kernel = hung_process(done)
+        os.kill(parent(kernel), signal.SIGKILL)
+        assert run.wait(600) == 1
+        patience = time.monotonic() + 60
+        while alive(kernel) and time.monotonic() < patience:
+            time.sleep(0.1)
+        assert not alive(kernel)
+    assert done.snakemake().status == 0
+
+
+@pytest.mark.fault(
+    "two",
+    "a second run in a checkout in which one runs",
+    told="Directory cannot be locked",
+)
 def test_the_lock_of_a_run_that_is_alive_is_respected(first_run, done):
     (done.root / CHAIN[3]).unlink()
     with hung(done, POINTS["verdicts written, not renamed"][0]):
@@ -151,6 +216,10 @@ def edit(checkout):
     checkout.edit("config/papers/tiny.yaml", "{local_steps: 4}", "{local_steps: 5}")
 
 
+@pytest.mark.fault(
+    "killed",
+    "kill −9 of Snakemake alone; its job ends after the next run, which had other parameters",
+)
 def test_a_job_of_a_killed_run_does_not_replace_a_newer_result(done):
     """Only Snakemake is killed; its job goes on and ends after the next run has made everything."""
     (done.root / CHAIN[1]).unlink()
@@ -162,7 +231,7 @@ def test_a_job_of_a_killed_run_does_not_replace_a_newer_result(done):
         assert newer.status == 0, newer.text
         assert local_steps(done) == 5
         made = done.payload()
-        job = int((done.root / "there/pid").read_text())
+        job = hung_process(done)
         (done.root / "there/go").touch()
         patience = time.monotonic() + 600
         while alive(job) and time.monotonic() < patience:
@@ -175,12 +244,23 @@ def test_a_job_of_a_killed_run_does_not_replace_a_newer_result(done):
 
 def alive(pid):
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
+        return state(pid)[0] != "Z"
     except FileNotFoundError:
         return False
 
 
+def parent(pid):
+    return int(state(pid)[1])
+
+
+def state(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+@pytest.mark.fault(
+    "killed",
+    "kill −9 between a result and Snakemake's note of it, then other parameters",
+)
 def test_a_file_of_a_killed_run_is_made_again_as_nobody_knows_what_it_was_made_from(done):
     (done.root / CHAIN[1]).unlink()
     with hung(done, POINTS["history there, Snakemake not told"][0]):
@@ -192,6 +272,7 @@ def test_a_file_of_a_killed_run_is_made_again_as_nobody_knows_what_it_was_made_f
     assert local_steps(done) == 5
 
 
+@pytest.mark.fault("disk", "a file system without locks")
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK])
 def test_a_file_system_without_locks(tmp_path, monkeypatch, number):
     def refuse(*arguments):

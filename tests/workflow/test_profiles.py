@@ -45,6 +45,7 @@ def test_every_profile_is_tested():
     assert {path.name for path in PROFILES.iterdir()} == set(PLUGINS)
 
 
+@pytest.mark.fault("configuration", "a misspelt option in a profile")
 @pytest.mark.parametrize("option", ["executer", "retry"])
 def test_a_misspelt_option_is_refused(fresh, option):
     """A dry run detects a wrong option, so the tests above can fail."""
@@ -86,6 +87,11 @@ def test_cells_that_took_seconds_share_a_job_with_others_on_their_problem(done):
     assert {len(group) for group in shared(done, "--group-components", "short=1")[0]} == {1}
 
 
+@pytest.mark.fault(
+    "cluster",
+    "a job of a killed run that a cluster starts after the next run",
+    told="… which was killed, and a later run has begun",
+)
 def test_a_late_job_of_a_killed_run_leaves_the_newer_result(done):
     """The process that a cluster starts for a job, with and without the mark of a later run."""
     made = (done.root / PLAIN).read_bytes()

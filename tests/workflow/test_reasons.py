@@ -72,6 +72,10 @@ def test_a_file_that_is_no_cell_gets_a_sentence(done, file, message):
     assert status == 1 and message in text
 
 
+@pytest.mark.fault(
+    "damaged",
+    "an old history that cannot be read when the run says why it runs again",
+)
 def test_a_history_that_cannot_be_read_does_not_stop_the_run(done):
     (done.root / HISTORY).write_bytes(b"no history")
     status, text = why(done, HISTORY)

@@ -57,6 +57,7 @@ def test_a_template_makes_the_site_again_and_nothing_else(done):
     assert "<h1>Out</h1>" in (done.root / "results/tiny/report/index.html").read_text()
 
 
+@pytest.mark.fault("hostile", "markup in what papers and people write, on the pages")
 def test_what_papers_and_people_write_is_shown_and_not_obeyed(done, tmp_path):
     results = done.root / "results/tiny"
     table = results / "verdicts/tiny.tsv"
@@ -75,6 +76,7 @@ def test_what_papers_and_people_write_is_shown_and_not_obeyed(done, tmp_path):
     assert "<table>" in shown and "<script>" not in shown
 
 
+@pytest.mark.fault("damaged", "a table of verdicts that is damaged when the pages are made")
 def test_a_damaged_table_leaves_the_old_site(done):
     site = done.root / "results/tiny/report"
     before = {path.name: path.read_bytes() for path in site.iterdir() if path.is_file()}

@@ -1,5 +1,6 @@
 # The plan of the configuration and the paths of its files. This file has no rules.
 
+import contextlib
 import os
 import sys
 import time
@@ -41,6 +42,13 @@ def code_of_site():
 def code_of_notebook(paper):
     return fingerprint(*imported_by_notebook(f"notebooks/{paper}.ipynb"))
 
+
+NOTES = ".snakemake" if os.path.isdir(".snakemake") else "."
+if workflow.is_main_process and not os.access(NOTES, os.W_OK):
+    raise WorkflowError(
+        "this checkout cannot be written, and Snakemake keeps notes in .snakemake, also of a dry "
+        "run: copy the checkout to where you may write"
+    )
 
 try:
     if not workflow.is_main_process:
@@ -134,7 +142,8 @@ def say_what_it_takes(dag):
     planned = [CELLS[name] for name in cells if name in CELLS]
     if again := reasons.counted(planned, Path(RESULTS)):
         print(again, file=sys.stderr)
-    reasons.keep(planned, Path(RESULTS))
+    with contextlib.suppress(OSError):  # a full disk: the jobs say it
+        reasons.keep(planned, Path(RESULTS))
     found = expectation.expected(cells, Path(RESULTS, "benchmarks"), USUAL)
     if found.unknown < found.cells:
         print(expectation.sentence(found, workflow.cores or 1), file=sys.stderr)
@@ -203,12 +212,18 @@ def last_of(wildcards):
     return own or USUAL.get(f"{cell.paper}/{cell.experiment}")
 
 
+def ended_badly(wildcards):
+    log = Path(f"{RESULTS}/logs/run/{cell_of(wildcards).path}.log")
+    return needs.ended_badly(log, Path(beside(wildcards)["benchmark"]))
+
+
 def benchmark_of_problem(wildcards):
     return "{}/benchmarks/problems/{paper}/{problem}.tsv".format(RESULTS, **wildcards)
 
 
-def memory(last, declared, attempt):
-    return needs.memory(last, declared, attempt=attempt, remote=workflow.non_local_exec)
+def memory(last, declared, attempt, failed=False):
+    remote = workflow.non_local_exec
+    return needs.memory(last, declared, attempt=attempt, remote=remote, failed=failed)
 
 
 def benchmark_of(wildcards, step):
@@ -232,9 +247,8 @@ def group_of(wildcards):
     `--group-components short=20`. One that did not end well is run by itself the next time."""
     if not DEFAULTS or DEFAULTS.get("turn") is None:  # no profile of a cluster, also in a dry run
         return None
-    log = Path(f"{RESULTS}/logs/run/{cell_of(wildcards).path}.log")
-    failed = needs.ended_badly(log, Path(beside(wildcards)["benchmark"]))
-    if failed or not needs.is_short(last_of(wildcards), quick=PLAN.config["quick"]):
+    short = needs.is_short(last_of(wildcards), quick=PLAN.config["quick"])
+    if ended_badly(wildcards) or not short:
         return None
     group = "{paper}-{}".format(cell_of(wildcards).problem, **wildcards)
     workflow.parent_groupids[group] = "short"  # as Snakemake does for a group with wildcards

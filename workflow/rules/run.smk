@@ -25,6 +25,7 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
                 last_of(wildcards),
                 cell_of(wildcards).mem_mb or 1000 + round(2.5 * input.size_mb),
                 attempt,
+                ended_badly(wildcards),
             ),
             runtime=minutes_of,
         params:

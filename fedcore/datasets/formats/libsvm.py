@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import DataError
@@ -16,6 +17,7 @@ from fedcore.errors import DataError
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 _LARGEST = 2.0**53  # of a label: a float represents every integer below it exactly
+WIDEST = 2**31 - 1  # index of a column where a file's width is not known
 _SHOWN = 80  # characters of a bad token
 
 
@@ -103,6 +105,29 @@ def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     DataError
         When the file cannot be read or a line is malformed; the message has the line number.
     """
+    table = _table(path, n_features)
+    x = np.zeros((len(table.labels), n_features))
+    x[table.rows, table.columns] = table.values
+    return x, table.labels.astype(np.int64)
+
+
+def parse_sparse(path: Path) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+    """Return the sparse matrix and the labels of a LIBSVM file, see `parse`.
+
+    Returns
+    -------
+    x : scipy.sparse.csr_array of shape (n_samples, n_features), float64
+        As wide as the largest index in the file.
+    y : ndarray of shape (n_samples,), int64
+    """
+    table = _table(path, WIDEST)
+    shape = len(table.labels), int(table.columns.max(initial=-1)) + 1
+    place = table.rows, table.columns
+    return scipy.sparse.csr_array((table.values, place), shape=shape), table.labels.astype(np.int64)
+
+
+def _table(path: Path, n_features: int) -> _Table:
+    """Read the labels and the nonzeros of a file; errors as of `parse`."""
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -112,9 +137,7 @@ def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     table = _parse(text, n_features)
     if table is None:
         raise DataError(f"{path}, {_problem(text, n_features)}")
-    x = np.zeros((len(table.labels), n_features))
-    x[table.rows, table.columns] = table.values
-    return x, table.labels.astype(np.int64)
+    return table
 
 
 def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:

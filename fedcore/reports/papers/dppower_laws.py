@@ -33,6 +33,8 @@ class Law(NamedTuple):
         Of a run and its model, one number.
     over : str, optional
         Algorithm of the same experiment by whose errors the errors are divided.
+    variants : tuple of str, optional
+        Variant of the algorithm, and of that by whose errors they are divided; by default any.
     """
 
     experiment: str
@@ -40,6 +42,7 @@ class Law(NamedTuple):
     error: Callable[[Run], np.ndarray]
     rate: Callable[[Run, Model], float]
     over: str | None = None
+    variants: tuple[str, str] | None = None
 
 
 def to_sample(run: Run) -> np.ndarray:
@@ -70,6 +73,11 @@ def relative_gap(run: Run, model: Model) -> float:
     return float(first / (first - second))
 
 
+def dimension(run: Run, model: Model) -> float:
+    """Return d."""
+    return float(model["n_features"])
+
+
 def moments_rate(run: Run, model: Model) -> float:
     """Return ``d/(σ₁² − σ₂²)²`` of rows A, by the singular values of AᵀA/√d."""
     first, second = run.history.reference["singular_values"][:2]
@@ -81,7 +89,10 @@ LAWS = {
     "noise-top": Law("iid_top", "adaptive_power", to_sample, top),
     "sampling-gap": Law("iid_sampling_gap", "centralized_svd", to_population, sampling_term),
     "sampling-top": Law("iid_sampling_top", "centralized_svd", to_population, sampling_term),
-    "dn26-d": Law("dn26_dimension", "dn26", to_sample, lambda run, model: model["n_features"]),
+    "dn26-d": Law("dn26_dimension", "dn26", to_sample, dimension),
+    "composition": Law(
+        "dn26_dimension", "noisy_power", to_sample, dimension, "noisy_power", ("composed", "entry")
+    ),
     "dn26-on-moments": Law("squared", "dn26", to_sample, moments_rate),
     "hr13-over-dn26": Law("entry_gap", "noisy_power", to_sample, relative_gap, over="dn26"),
 }
@@ -119,9 +130,11 @@ def laws(results: Results) -> Rows:
     """Return the slope of every law, repeat by repeat."""
     found = []
     for name, law in LAWS.items():
-        runs = list(results.runs(law.experiment, algorithm=law.algorithm))
+        own, other = ({"variant": name} for name in law.variants) if law.variants else ({}, {})
+        runs = list(results.runs(law.experiment, algorithm=law.algorithm, **own))
         rates = np.array([law.rate(run, _model(results, run)) for run in runs])
-        over = _errors(law, results.runs(law.experiment, algorithm=law.over)) if law.over else None
+        divisors = results.runs(law.experiment, algorithm=law.over, **other) if law.over else ()
+        over = _errors(law, divisors) if law.over else None
         points, slopes = fitted(rates, _errors(law, runs), over)
         found += [
             {"law": name, "status": runs[0].status, "points": points}

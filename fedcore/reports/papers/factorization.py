@@ -132,20 +132,23 @@ def ledger(results: Results) -> Rows:
     """Communication of the power methods from the ledger, a row per cell.
 
     ``blocks_per_exchange`` is the number of scalars sent, up and down, over Ndr(α + 1), and
-    ``rounds_of_one`` the rounds over those of the same cell with one draw of Φ.
+    ``rounds_of_one`` the rounds over those of the same cell with one draw of Φ. LocalPower makes
+    α + 1 rounds and draws nothing.
     """
     rows = []
-    for run in results.runs("theorems", "fig2", "table2"):
-        if not run.algorithm.startswith("power_"):
+    for run in results.runs("theorems", "fig2", "table2", "costs"):
+        if not run.algorithm.startswith(("power_", "local_power")):
             continue
         block = run.data["n_clients"] * run.data["n_features"] * run.params.n_components
         sent = run.last("scalars_up") + run.last("scalars_down")
+        powers = run.algorithm != "local_power"
+        alpha = run.params.power if powers else run.params.rounds - 1
         rows.append(
             run.row(
-                alpha=run.params.power,
-                samples=run.params.samples,
+                alpha=alpha,
+                samples=run.params.samples if powers else 1,
                 rounds=_same(run.last("round")),
-                blocks_per_exchange=_same(sent) / (block * (run.params.power + 1)),
+                blocks_per_exchange=_same(sent) / (block * (alpha + 1)),
             )
         )
     names = ("experiment", "algorithm", "problem", "alpha")

@@ -31,6 +31,7 @@ from fedcore.reports.summaries import by_group, without
 # Parameters that the panels of these figures vary.
 PANELS = {"p": ["local_steps"], "ε": ["epsilon"], "K/m": ["participants", "replacement"]}
 SETTLED = 1.2  # a curve below this times its end has settled
+EFFECTIVE = 0.5  # end over start of a curve that finds something
 FEWER = 1.5  # the influence of K/m is small below this ratio of distances
 GROWS = 1.05  # from one p to the next; without growth, values differ by their convergence
 GOES_ON = 0.01  # of the level at which a constant p ends
@@ -78,7 +79,11 @@ def claims(results: Results) -> Rows:
 
 
 def panel_claims(results: Results) -> Rows:
-    """Return the claims of Figures 3 and 4."""
+    """Return the claims of Figures 3 and 4.
+
+    The influence of K/m is None where nothing is found at the smallest K/m: any two curves that
+    stay at their start are alike.
+    """
     rows: Rows = []
     for experiment in FIGURES:
         steps, budgets, machines = (
@@ -95,13 +100,17 @@ def panel_claims(results: Results) -> Rows:
         few, many, whole = drawn[0], drawn[-1], machines[-1]
         larger = [_worst_ratios(curve, steps[0]) for curve in steps[1:]]
         rising = [large[:, -1] / small[:, -1] for small, large in pairwise(budgets)]
+        influence, influence_all = (
+            np.where(less[:, -1] < EFFECTIVE * less[:, 0], less[:, -1] / more[:, -1], math.nan)
+            for less, more in ((few, many), (once, whole))
+        )
         for claim, ratio, limit in (
             ("larger-p-wins", np.max(larger, axis=0), 1.0),
             ("larger-eps-wins", np.max(rising, axis=0), 1.0),
             ("larger-K-wins", many[:, -1] / few[:, -1], 1.0),
-            ("K-influence", few[:, -1] / many[:, -1], FEWER),
-            ("K-influence-all", once[:, -1] / whole[:, -1], FEWER),
-            ("K8-effective", few[:, -1] / few[:, 0], 0.5),
+            ("K-influence", influence, FEWER),
+            ("K-influence-all", influence_all, FEWER),
+            ("K8-effective", few[:, -1] / few[:, 0], EFFECTIVE),
         ):
             rows += _claims(at[-1], claim, ratio, ratio < limit)
     return rows

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib import resources
-from importlib.metadata import version
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from fedcore import __version__
 from fedcore.errors import DataError, FedcoreError
 from fedcore.reports.site import curves, model, notebooks
 from fedcore.reports.verdicts import CHECKS, VERDICTS
@@ -98,7 +98,7 @@ def write(
         common = {
             "papers": found,
             "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            "version": version("fedcore"),
+            "version": __version__,
             "surrogates": surrogates,
             "command": command,
             "results": results.as_posix(),

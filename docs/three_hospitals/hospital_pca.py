@@ -1,0 +1,64 @@
+"""Federated PCA of CSV files, one hospital a file, and a plot of all patients' scores.
+
+Once without noise, and with ``--epsilon 1`` under differential privacy.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import fedcore
+
+# What everybody knows of the columns: their possible range. Not taken from the patients, so that it
+# tells nothing of them. For files of your own, write your columns here.
+RANGES = {
+    "age": (18, 92),
+    "blood_pressure": (80, 180),
+    "bmi": (14, 38),
+    "glucose": (2.6, 8.6),
+    "cholesterol": (2.2, 8.2),
+    "creatinine": (30, 130),
+}
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("files", nargs="+", type=Path)
+parser.add_argument("--epsilon", type=float, help="differential privacy; none by default")
+asked = parser.parse_args()
+
+lowest, highest = np.array([RANGES[name] for name in RANGES], dtype=float).T
+clients = []
+for file in asked.files:
+    with file.open(encoding="utf-8") as lines:
+        names = next(lines).strip().split(",")
+        values = np.loadtxt(lines, delimiter=",", ndmin=2)
+    values = values[:, [names.index(name) for name in RANGES]]
+    # Every column from -1 to 1, so that no unit weighs more than another.
+    clients.append((2 * values - lowest - highest) / (highest - lowest))
+
+if asked.epsilon is None:
+    model = fedcore.FederatedPCA(n_components=2).fit(clients)
+    components, center, ledger = model.components_, model.mean_, model.ledger_
+    about = f"{model.explained_variance_ratio_.sum():.0%} of the variance"
+else:
+    # A row's norm is at most 1: the noise hides a patient whose row may be anything within that.
+    bounded = [np.clip(x, -1, 1) / np.sqrt(len(RANGES)) for x in clients]
+    result = fedcore.run("analyze_gauss", bounded, 2, epsilon=asked.epsilon, delta=1e-6)
+    components, center, ledger = result.components, 0.0, result.ledger
+    about = f"ε = {ledger.privacy.epsilon():.2g} at δ = {ledger.privacy.delta:g}"
+
+print(f"{about}; {ledger.rounds} rounds, {ledger.bytes_up:,} bytes up, {ledger.bytes_down:,} down")
+for name, *weights in zip(RANGES, *components, strict=True):
+    print(f"  {name:<15}", *(f"{weight:6.2f}" for weight in weights))
+
+figure = Figure(figsize=(6, 4.5), layout="constrained")
+axes = figure.subplots()
+for file, x in zip(asked.files, clients, strict=True):
+    scores = (x - center) @ components.T
+    axes.plot(*scores.T, ".", markersize=2, alpha=0.5, label=file.stem)
+axes.set(xlabel="first component", ylabel="second component", title=about)
+axes.legend(markerscale=5)
+out = "scores.png" if asked.epsilon is None else "scores-private.png"
+figure.savefig(out, dpi=150)
+print(f"wrote {out}")

@@ -1,0 +1,187 @@
+"""Clients as a user gives them: a list, a mapping with their names, or one matrix with groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fedcore.errors import InputError
+from fedcore.problems.clients import check_clients, client_list, feature_names, require_names
+from fedcore.seeds import root_of
+
+
+class Given(NamedTuple):
+    """Clients' matrices, not checked yet.
+
+    Attributes
+    ----------
+    matrices : sequence
+        One per client.
+    labels : list of str or None
+        Names of the clients, for errors.
+    rows : list of ndarray of int or None
+        Of clients that were groups of rows of one matrix: their rows in it.
+    """
+
+    matrices: Sequence[Any]
+    labels: list[str] | None = None
+    rows: list[np.ndarray] | None = None
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Name clients and columns in the errors that are raised inside."""
+        try:
+            yield
+        except InputError as error:
+            said = self._with_names(str(error))
+            if said == str(error):
+                raise
+            raise type(error)(said) from error
+
+    def _with_names(self, sentence: str) -> str:
+        labels = dict(enumerate(self.labels or ()))
+        columns = dict(enumerate(_columns(self.matrices[0]) or () if len(self.matrices) else ()))
+
+        def client(found: re.Match[str]) -> str:
+            label = labels.get(int(found[1]))
+            return found[0] if label is None else f"{found[0]} ({label!r})"
+
+        def feature(found: re.Match[str]) -> str:
+            name = columns.get(int(found[1]))
+            return found[0] if name is None else f"column {name!r}"
+
+        return re.sub(r"\bfeature (\d+)\b", feature, re.sub(r"\bclient (\d+)\b", client, sentence))
+
+
+def given(clients: Any, groups: Any = None) -> Given:
+    """Return the clients of a call of `fit`.
+
+    Parameters
+    ----------
+    clients : sequence, mapping, or one matrix
+        One matrix per client, also by the clients' names. One matrix alone is that of one client.
+    groups : array-like of shape (n_samples,), optional
+        The client of every row, if `clients` is one matrix. The clients are in the order of the
+        sorted values.
+
+    Raises
+    ------
+    InputError
+        When `clients` is neither, or `groups` does not fit it.
+    """
+    if groups is not None:
+        return _grouped(clients, groups)
+    if isinstance(clients, Mapping):
+        return Given(list(clients.values()), [str(name) for name in clients])
+    if hasattr(clients, "__array__") and not hasattr(clients, "ndim"):
+        clients = np.asarray(clients)
+    if getattr(clients, "ndim", None) == 2 or hasattr(clients, "toarray"):
+        return Given([clients])
+    return Given(client_list(clients))
+
+
+def _grouped(matrix: Any, groups: Any) -> Given:
+    if isinstance(matrix, list | tuple):
+        matrix = np.asarray(matrix, dtype=object if _ragged(matrix) else None)
+    if getattr(matrix, "ndim", None) != 2:
+        raise InputError("groups= goes with one matrix that has the rows of all clients")
+    values = np.asarray(groups)
+    if values.shape != (matrix.shape[0],):
+        raise InputError(
+            f"groups has shape {values.shape}, and the matrix has {matrix.shape[0]} rows: give one "
+            "group per row"
+        )
+    try:
+        found, of = np.unique(values, return_inverse=True)
+    except TypeError as error:  # None and text, or pandas' NA
+        raise InputError(
+            f"groups has missing values, or values of different kinds ({error}): every row belongs "
+            "to one client"
+        ) from error
+    if values.dtype.kind in "fc" and np.isnan(values).any():
+        raise InputError("groups has missing values: every row belongs to one client")
+    rows = [np.flatnonzero(of == i) for i in range(len(found))]
+    take = getattr(matrix, "iloc", matrix.tocsr() if hasattr(matrix, "tocsr") else matrix)
+    return Given([take[part] for part in rows], [str(value) for value in found.tolist()], rows)
+
+
+def _ragged(matrix: Sequence[Any]) -> bool:
+    return len({np.shape(row) for row in matrix}) != 1
+
+
+def names_of(matrices: Sequence[Any]) -> np.ndarray | None:
+    """Return the column names of all clients if all are strings, else None.
+
+    Raises
+    ------
+    InputError
+        When the clients' columns differ.
+    """
+    names = feature_names(matrices)
+    if names is None or not all(isinstance(name, str) for name in names):
+        return None
+    return np.array(names, dtype=object)
+
+
+def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None) -> Any:
+    """Check a matrix like a client's; errors call it x.
+
+    Parameters
+    ----------
+    x : array-like, sparse matrix or data frame of shape (n, n_columns)
+    n_columns : int
+    what : str
+        What a column is, in the plural.
+    method : str
+        Who asks.
+    names : ndarray of str, optional
+        Names that the columns of a data frame must have.
+
+    Raises
+    ------
+    InputError
+    """
+    columns = _columns(x)
+    if columns is not None and names is not None:
+        require_names(columns, list(names), "x", "the fitted estimator")
+    if isinstance(x, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in x):
+        raise InputError(
+            f"x is a list of {len(x)} matrices and {method} takes one: write "
+            f"[model.{method}(c) for c in clients]"
+        )
+    try:
+        with Given([x]).named():
+            (matrix,) = check_clients([x])
+    except InputError as error:
+        raise InputError(str(error).replace("client 0", "x", 1)) from None
+    if matrix.shape[1] != n_columns:
+        raise InputError(f"x has {matrix.shape[1]} {what}, the fitted estimator has {n_columns}")
+    return matrix
+
+
+def seed_of(random_state: Any) -> np.random.SeedSequence:
+    """Return the seed of a run; that of None is fresh entropy.
+
+    Raises
+    ------
+    InputError
+        When `random_state` is no seed.
+    """
+    if random_state is None:
+        return np.random.SeedSequence()
+    try:
+        return root_of(random_state)
+    except InputError as error:
+        raise InputError(
+            "random_state must be a whole number of at least 0, a SeedSequence or None, "
+            f"got {random_state!r}"
+        ) from error
+
+
+def _columns(matrix: Any) -> list[Any] | None:
+    columns = getattr(matrix, "columns", None)
+    return None if columns is None else list(columns)

@@ -1,0 +1,94 @@
+"""The Gaussian model of principal components, by which a fit is scored: probabilistic PCA.
+
+Tipping & Bishop, *Probabilistic principal component analysis* (JRSS-B 1999): samples less their
+mean, in units of their scales, are Gaussian with covariance ``W diag(λ) Wᵀ + σ² (I − W Wᵀ)``. It is
+the model of `sklearn.decomposition.PCA`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fedcore.errors import InputError
+from fedcore.federation.centring import ROWS
+from fedcore.privacy.bounded_rows import row_norms
+from fedcore.sparse import SparseRows
+
+
+class Model(NamedTuple):
+    """Covariance ``D (W diag(λ) Wᵀ + σ² (I − W Wᵀ)) D``.
+
+    Attributes
+    ----------
+    components : ndarray of shape (r, d)
+        Wᵀ, orthonormal rows.
+    variances : ndarray of shape (r,)
+        λ.
+    noise : float
+        σ².
+    scale : ndarray of shape (d,)
+        Diagonal of D, in data units.
+    """
+
+    components: np.ndarray
+    variances: np.ndarray
+    noise: float
+    scale: np.ndarray
+
+    def covariance(self) -> np.ndarray:
+        """Return the covariance, in data units squared, shape (d, d)."""
+        inside = self._sum(np.maximum(self.variances - self.noise, 0.0), self.noise)
+        return inside * np.multiply.outer(self.scale, self.scale)
+
+    def precision(self) -> np.ndarray:
+        """Return the inverse of the covariance, shape (d, d).
+
+        Raises
+        ------
+        InputError
+            When the model has directions without variance.
+        """
+        variances, rest = self._regular()
+        return self._sum(1.0 / variances - rest, rest) / np.multiply.outer(self.scale, self.scale)
+
+    def log_likelihood(self, rows: Any) -> np.ndarray:
+        """Return the log-density of every sample, shape (n,).
+
+        Parameters
+        ----------
+        rows : ndarray or sparse rows of shape (n, d)
+            Samples less the mean, divided by the scale.
+
+        Raises
+        ------
+        InputError
+            When the model has directions without variance.
+        """
+        if isinstance(rows, SparseRows):
+            return np.concatenate([self.log_likelihood(block) for block in rows.blocks(ROWS)])
+        variances, rest = self._regular()
+        r, d = self.components.shape
+        scores = rows @ self.components.T.astype(rows.dtype)
+        inside = np.square(scores, dtype=np.float64)
+        outside = np.maximum(np.square(row_norms(rows)) - inside.sum(axis=1), 0.0)
+        logs = np.log(variances).sum() - (d - r) * np.log(rest) + 2 * np.log(self.scale).sum()
+        return -0.5 * (d * np.log(2 * np.pi) + logs + inside @ (1.0 / variances) + rest * outside)
+
+    def _regular(self) -> tuple[np.ndarray, float]:
+        """Return the variances along the components and 1/σ² (1 when there is nothing outside)."""
+        r, d = self.components.shape
+        variances = np.maximum(self.variances, self.noise)
+        least = 16 * np.finfo(np.float64).eps * variances.max()  # below this it is rounding
+        if not variances.min() > least or (r < d and not self.noise > least):
+            raise InputError(
+                "the model has directions without any variance, so that samples have no density: "
+                "fit fewer components, or more samples"
+            )
+        return variances, 1.0 / self.noise if r < d else 1.0
+
+    def _sum(self, along: np.ndarray, everywhere: float) -> np.ndarray:
+        found = (self.components.T * along) @ self.components
+        found.flat[:: len(found) + 1] += everywhere
+        return found

@@ -1,0 +1,270 @@
+"""What scikit-learn expects of an estimator, without scikit-learn.
+
+Parameters are those of the constructor, kept as they were given; `fit` checks them. Methods that
+need classes of scikit-learn are called by it alone, and import it then.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from fedcore.errors import InputError
+from fedcore.estimators import inputs
+
+
+class NotFittedError(InputError, AttributeError):
+    """An estimator was used before `fit`; with scikit-learn imported, also its own such error."""
+
+
+class Estimator:
+    """Parameters, their printing, and what scikit-learn asks an estimator.
+
+    Subclasses keep every argument of their constructor in an attribute of its name. ``params`` is
+    one of them: a mapping with the hyper-parameters of the algorithm.
+    """
+
+    params: Mapping[str, Any] | None
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        """Return the parameters of the constructor, with their defaults."""
+        given = inspect.signature(cls.__init__).parameters.values()
+        named = [p for p in given if p.name != "self" and p.kind is not p.VAR_KEYWORD]
+        return {p.name: p.default for p in named}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; with `deep`, entries of ``params`` as ``params__name``."""
+        found = {name: getattr(self, name) for name in self._defaults()}
+        inner = self.params if deep and isinstance(self.params, Mapping) else {}
+        return found | {f"params__{name}": value for name, value in inner.items()}
+
+    def set_params(self, **values: Any) -> Self:
+        """Set parameters and return the estimator; `fit` checks them.
+
+        ``params__rounds=9``, or ``rounds=9`` for short, sets one entry of ``params``.
+        """
+        known = self._defaults()
+        for name in sorted(values, key="params".__ne__):  # `params` as a whole comes first
+            if name in known:
+                setattr(self, name, values[name])
+            else:
+                kept = self.params if isinstance(self.params, Mapping) else {}
+                self.params = {**kept, name.removeprefix("params__"): values[name]}
+        return self
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{name}={_short(getattr(self, name))}"
+            for name, default in self._defaults().items()
+            if not _same(getattr(self, name), default)
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn may assume of the estimator."""
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(sparse=True),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def _require_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            message = f"this {type(self).__name__} is not fitted yet: call fit first"
+            raise _not_fitted()(message)
+
+    def _keep_names(self, names: np.ndarray | None) -> None:
+        """Keep the clients' column names, or forget those of an earlier fit."""
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def get_metadata_routing(self) -> Any:
+        """Return which arguments scikit-learn may pass on to `fit`, for its metadata routing."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = getattr(self, "_metadata_request", None)
+        if request is None:
+            request = MetadataRequest(owner=self)
+            request.fit.add_request(param="groups", alias=None)
+        return request
+
+    def set_fit_request(self, *, groups: bool | str | None = None) -> Self:
+        """Ask scikit-learn's metadata routing to pass `groups` on to `fit`.
+
+        Parameters
+        ----------
+        groups : bool, str or None, default=None
+            Whether to pass it, or the name under which it is passed to the meta-estimator; with
+            None a meta-estimator that gets `groups` raises.
+
+        Returns
+        -------
+        Estimator
+            The estimator itself.
+        """
+        request = self.get_metadata_routing()
+        request.fit.add_request(param="groups", alias=groups)
+        self._metadata_request = request  # `clone` copies it
+        return self
+
+
+class Transformer(Estimator, ABC):
+    """An estimator with `transform`: containers of its output, and the names of its columns."""
+
+    components_: np.ndarray
+    _sklearn_output_config: dict[str, str]
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn may assume of the estimator."""
+        from sklearn.utils import TransformerTags
+
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = TransformerTags(preserves_dtype=["float64", "float32"])
+        return tags
+
+    def fit_transform(self, clients: Any, y: None = None, *, groups: Any = None) -> Any:
+        """Fit, and transform: one matrix to its scores, several clients to a list of theirs.
+
+        Parameters
+        ----------
+        clients, y, groups
+            See `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components), or a list of one for every client
+        """
+        given = inputs.given(clients, groups)
+        self._fit(given)
+        if given.rows is not None:
+            return self.transform(clients)
+        scores = [self.transform(matrix) for matrix in given.matrices]
+        return scores if len(scores) > 1 or isinstance(clients, Sequence) else scores[0]
+
+    @abstractmethod
+    def _fit(self, given: inputs.Given) -> None: ...
+
+    @abstractmethod
+    def transform(self, x: Any) -> Any:
+        """Return the scores of samples."""
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what `transform` returns.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            An array, or a data frame of that library; None leaves the choice as it is.
+
+        Returns
+        -------
+        Transformer
+            The estimator itself.
+
+        Raises
+        ------
+        InputError
+            For another word.
+        """
+        if transform not in (None, "default", *_FRAMES):
+            known = ", ".join(["default", *_FRAMES])
+            raise InputError(f"set_output: transform is one of {known}, got {transform!r}")
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def _output(self, values: np.ndarray, given: Any) -> Any:
+        """Return `values`, computed from `given`, in the container that `set_output` asks for."""
+        sklearn = sys.modules.get("sklearn")
+        common = "default" if sklearn is None else sklearn.get_config()["transform_output"]
+        wanted = getattr(self, "_sklearn_output_config", {}).get("transform", common)
+        if wanted not in _FRAMES:
+            return values
+        library = importlib.import_module(wanted)
+        return _FRAMES[wanted](library, values, self.get_feature_names_out(), given)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns of `transform`: the class's name and a number.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Only checked, against the names of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_components,)
+            Strings, as objects.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InputError
+            When `input_features` are not those of the fit.
+        """
+        self._require_fitted()
+        known = getattr(self, "feature_names_in_", None)
+        if input_features is not None and known is not None:
+            if list(input_features) != list(known):
+                raise InputError("input_features is not equal to feature_names_in_")
+        prefix = type(self).__name__.lower()
+        return np.array([f"{prefix}{i}" for i in range(self._n_features_out)], dtype=object)
+
+
+def _pandas(library: Any, values: np.ndarray, names: np.ndarray, given: Any) -> Any:
+    index = given.index if isinstance(given, library.DataFrame) else None
+    return library.DataFrame(values, columns=names, index=index, copy=False)
+
+
+def _polars(library: Any, values: np.ndarray, names: np.ndarray, given: Any) -> Any:
+    return library.DataFrame(values, schema=names.tolist(), orient="row")
+
+
+_FRAMES = {"pandas": _pandas, "polars": _polars}
+
+
+def merged(params: Mapping[str, Any] | None, others: Mapping[str, Any]) -> Any:
+    """Return `params` itself or, with other keywords, both in a new dictionary."""
+    if not others:
+        return params
+    kept = {} if params is None else params if isinstance(params, Mapping) else {"params": params}
+    return {**kept, **others}
+
+
+def _not_fitted() -> type[NotFittedError]:
+    theirs = sys.modules.get("sklearn.exceptions")
+    if theirs is None:
+        return NotFittedError
+    return type("NotFittedError", (NotFittedError, theirs.NotFittedError), {})
+
+
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and bool(np.all(value == default)))
+
+
+def _short(value: Any) -> str:
+    """The value as it is typed; arrays by their shape."""
+    if isinstance(value, np.ndarray):
+        return f"<array of shape {value.shape}>"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name!r}: {_short(part)}' for name, part in value.items())}}}"
+    return repr(value)

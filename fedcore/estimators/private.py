@@ -1,0 +1,233 @@
+"""The fit of a `FederatedPCA` with differential privacy: every exchange has noise.
+
+Neighbours: one record of one client is added or removed. Clients clip their samples to public
+bounds (`fedcore.estimators.bounds`), and then
+
+1. upload the noisy sum of ``a = (x − c)/ρ`` with ‖a‖ ≤ 1, c the middle of the bounds, and with
+   weight κ their number: (a, κ) has norm √(1 + κ²) at most. The mean is put inside the bounds;
+2. for scales, upload the noisy sums of ``((x − mean)/w)²`` with w the largest distances that the
+   bounds allow, in norm at most √d (1 for a bound of the norm). A variance below the standard
+   deviation of its noise is replaced by that;
+3. run the algorithm on ``b = (x − mean)/scale/ρ′`` with ‖b‖ ≤ 1;
+4. upload the noisy moments of its basis Z, the upper triangle of ``Σ y yᵀ`` with y = Zᵀb, and the
+   squares outside range(Z), ``Σ ‖b‖² − ‖y‖²``. A record adds a vector of norm at most
+   ``‖y‖² + ‖b‖² − ‖y‖² ≤ 1``.
+
+All noise is Gaussian: releases of multipliers zᵢ compose to one of z with 1/z² = Σ 1/zᵢ². z is the
+least for the whole (ε, δ), and each step has a fixed share of 1/z² (`SHARES`). Each of several
+clients adds noise to its own sums, and the server, which need not be trusted, adds up.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedcore.api import run
+from fedcore.errors import InputError
+from fedcore.estimators.bounds import Ball, Box, bounds_of
+from fedcore.estimators.exchanges import Axes, principal_axes
+from fedcore.estimators.request import Found, Request, continued
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Ledger
+from fedcore.federation.transcript import Transcript
+from fedcore.privacy import accounting
+from fedcore.privacy.events import Gaussian
+from fedcore.privacy.noise import simulated
+from fedcore.tasks import shared_basis
+from fedcore.validation import require_flag, whole
+
+NEIGHBOURS = "add_or_remove_one"
+# Algorithms under this relation whose noise is Gaussian, with the parameters that make it so.
+ALGORITHMS: dict[str, dict[str, Any]] = {"analyze_gauss": {}, "noisy_power": {"protects": "row"}}
+SHARES = {"mean": 0.2, "scale": 0.2, "rounds": 0.5, "last": 0.1}
+COUNT = 0.5  # κ
+SAFE = 1.0 + 1e-9  # the multipliers are found by iteration
+
+Vector = Callable[[np.ndarray, Any], np.ndarray]  # of a client's rows and the server's message
+
+
+@dataclass
+class Releases:
+    """The noisy exchanges of one fit, and what they have cost.
+
+    Attributes
+    ----------
+    asked : Request
+    multipliers : dict of str to float
+        Noise multiplier of every step.
+    simulate : bool
+        Whether noise comes from the seed.
+    transcript : Transcript or None
+    ledger : Ledger
+    """
+
+    asked: Request
+    multipliers: dict[str, float]
+    simulate: bool
+    transcript: Transcript | None
+    ledger: Ledger
+
+    def sum(
+        self, step: str, rows: list[np.ndarray], values: Vector, sensitivity: float,
+        message: Any = None,
+    ) -> np.ndarray:  # fmt: skip
+        """Return the noisy sum over all clients of ``values(rows, message)``."""
+        z = self.multipliers[step]
+        seed = self.asked.seed
+        source = simulated(seed, f"FederatedPCA {step}", {"z": z}) if self.simulate else None
+        federation = Federation(rows, seed, transcript=self.transcript, check=False, noise=source)
+        federation.protect(delta=self.asked.delta, neighbours=NEIGHBOURS)
+        if message is not None:
+            federation.broadcast(message)
+
+        def release(data: np.ndarray, state: Any, message: Any) -> np.ndarray:
+            noisy = state.privacy.gaussian
+            return noisy(values(data, message), sensitivity=sensitivity, noise_multiplier=z)
+
+        total = federation.sum(release)
+        self.ledger = self.ledger + federation.ledger if self.ledger.rounds else federation.ledger
+        return total
+
+    def deviation(self, step: str, sensitivity: float, n_clients: int) -> float:
+        """Standard deviation of the noise in an entry of the sum."""
+        return sensitivity * self.multipliers[step] * math.sqrt(n_clients)
+
+
+def fit(asked: Request, matrices: Any) -> Found:
+    """Release mean, scales, basis and moments, all with noise.
+
+    Parameters
+    ----------
+    asked : Request
+    matrices : sequence of ndarray of shape (n_i, d)
+        Checked.
+
+    Raises
+    ------
+    InputError
+        For parameters or samples that do not fit.
+    """
+    d = matrices[0].shape[1]
+    whole(1)(asked.n_components, "n_components of a private fit")
+    r = asked.rank(sum(len(data) for data in matrices), d)
+    options = _options(asked, r)
+    bounds = bounds_of(asked.bounds, d)
+    simulate, told = options.pop("simulate", False), options.pop("transcript", None)
+    require_flag(simulate=simulate)
+    releases = Releases(asked, multipliers(asked), simulate, told, Ledger())
+    inside = [bounds.clip(np.asarray(data, dtype=np.float64)) for data in matrices]
+
+    mean, n_samples = _mean(releases, inside, bounds, asked.center)
+    scale = np.ones(d)
+    if asked.scale:
+        scale = _scale(releases, inside, bounds, mean, n_samples)
+    reach = bounds.reach(mean, scale)
+    rows = [(data - mean) / scale / reach for data in inside]
+    result = run(
+        asked.algorithm.name, rows, r, seed=asked.seed, simulate=simulate,
+        epsilon=accounting.epsilon({Gaussian(releases.multipliers["rounds"]): 1}, asked.delta),
+        delta=asked.delta, clip=True, transcript=told, **options,
+    )  # fmt: skip
+    before = releases.ledger
+    releases.ledger = before + result.ledger
+    basis = np.asarray(shared_basis(result.output), dtype=np.float64)
+    total = releases.sum("last", rows, _moments, 1.0, message=basis)
+    axes = principal_axes(basis, _symmetric(total[:-1], basis.shape[1]))
+    history = continued(result.history, before)
+    history.pop("epsilon")  # that of the algorithm alone
+    return Found(
+        Axes(axes.components, axes.squares * reach**2), max(float(total[-1]), 0.0) * reach**2,
+        mean, scale, n_samples, history, releases.ledger,
+    )  # fmt: skip
+
+
+def multipliers(asked: Request) -> dict[str, float]:
+    """Return the noise multiplier of every step, so that all of them spend (ε, δ).
+
+    Raises
+    ------
+    InputError
+        For an ε or δ out of range.
+    """
+    if asked.delta is None:
+        raise InputError("a private fit needs delta: choose it well below 1 / number of records")
+    single = SAFE * accounting.gaussian_noise_multiplier(asked.epsilon, asked.delta)
+    used = {k: share for k, share in SHARES.items() if k != "scale" or asked.scale}
+    return {k: single * math.sqrt(sum(used.values()) / share) for k, share in used.items()}
+
+
+def _options(asked: Request, r: int) -> dict[str, Any]:
+    """Return the options of the algorithm's run, checked before anything crosses."""
+    name = asked.algorithm.name
+    if name not in ALGORITHMS:
+        raise InputError(
+            f"a private FederatedPCA runs {' or '.join(ALGORITHMS)}, not {name}: other private "
+            "methods run by fedcore.run"
+        )
+    fixed = {"epsilon": None, "delta": None, "clip": None, "calibration": None} | ALGORITHMS[name]
+    for taken in fixed.keys() & asked.options.keys():
+        raise InputError(f"params of a private fit has no entry '{taken}': the estimator sets it")
+    options = {"measure": (), **ALGORITHMS[name], **asked.options}
+    own = {k: v for k, v in options.items() if k not in inspect.signature(run).parameters}
+    asked.algorithm.params({"n_components": r, **own})
+    return options
+
+
+def _mean(
+    releases: Releases, inside: list[np.ndarray], bounds: Box | Ball, center: bool
+) -> tuple[np.ndarray, int]:
+    """Return the mean, or zeros, and the number of samples, of which there is at least one."""
+    middle, d = bounds.middle, len(bounds.middle)
+    reach = bounds.reach(middle, np.ones(d)) if center else 1.0
+
+    def sum_and_count(data: np.ndarray, message: Any) -> np.ndarray:
+        total = data.sum(axis=0) / reach if center else []
+        return np.append(total, COUNT * len(data))
+
+    sensitivity = math.sqrt(center + COUNT**2)
+    rows = [data - middle for data in inside] if center else inside
+    total = releases.sum("mean", rows, sum_and_count, sensitivity)
+    n_samples = max(1, round(float(total[-1]) / COUNT))
+    if not center:
+        return np.zeros(d), n_samples
+    mean = bounds.clip((middle + reach * total[:-1] / n_samples)[None])[0]
+    releases.ledger.download(mean, len(inside))
+    return mean, n_samples
+
+
+def _scale(
+    releases: Releases, inside: list[np.ndarray], bounds: Box | Ball, mean: np.ndarray, n: int
+) -> np.ndarray:
+    """Return the roots of the mean squares about `mean`."""
+    widths = bounds.widths(mean)
+    widths = np.where(widths > 0, widths, 1.0)
+
+    def fractions(data: np.ndarray, message: Any) -> np.ndarray:
+        return np.einsum("ij,ij->j", data, data)
+
+    rows = [(data - mean) / widths for data in inside]
+    total = releases.sum("scale", rows, fractions, bounds.sum_of_fractions)
+    least = releases.deviation("scale", bounds.sum_of_fractions, len(inside))
+    scale = widths * np.sqrt(np.maximum(total, least) / n)
+    releases.ledger.download(scale, len(inside))
+    return scale
+
+
+def _moments(data: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Upper triangle of ``Σ y yᵀ``, and the squares outside range(Z)."""
+    scores = data @ Z
+    inside = scores.T @ scores
+    outside = np.einsum("ij,ij->", data, data) - np.trace(inside)
+    return np.append(inside[np.triu_indices(len(inside))], outside)
+
+
+def _symmetric(triangle: np.ndarray, r: int) -> np.ndarray:
+    matrix = np.zeros((r, r))
+    matrix[np.triu_indices(r)] = triangle
+    return matrix + np.triu(matrix, 1).T

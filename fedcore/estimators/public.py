@@ -1,0 +1,69 @@
+"""The fit of a `FederatedPCA` without privacy."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from fedcore.api import run
+from fedcore.errors import ConvergenceWarning
+from fedcore.estimators import certificate
+from fedcore.estimators.exchanges import Axes, last_round, prepare
+from fedcore.estimators.request import Found, Request, continued
+
+
+def fit(asked: Request, matrices: Any) -> Found:
+    """Prepare the samples, run the algorithm, and rotate its basis to principal axes.
+
+    Parameters
+    ----------
+    asked : Request
+    matrices : sequence of ndarray of shape (n_i, d)
+        Checked.
+
+    Raises
+    ------
+    InputError
+        For parameters or samples that do not fit.
+    """
+    n_samples, n_features = sum(len(m) for m in matrices), matrices[0].shape[1]
+    r = asked.rank(n_samples, n_features)
+    options = {"measure": (), **asked.options}
+    told = options.pop("transcript", None)
+    ready = prepare(matrices, asked.seed, told, center=asked.center, scale=asked.scale)
+    products = certificate.Products(told, ready.ledger.rounds, len(matrices))
+    with warnings.catch_warnings():
+        if not _chosen_by_user(asked):  # where components end is nobody's choice
+            warnings.filterwarnings("ignore", r"(?s).*components are arbitrary", ConvergenceWarning)
+        result = run(
+            asked.algorithm.name, ready.clients, r, seed=asked.seed, finish=last_round,
+            transcript=products, **options,
+        )  # fmt: skip
+    output = result.output
+    axes, outside = _with_share(output["axes"], output["outside"], asked.share)
+    known = asked.algorithm.name in certificate.PRODUCTS
+    total = output["axes"].squares.sum() + output["outside"]
+    bound = certificate.bound(axes.components.T, products.pairs, total) if known else 1.0
+    estimate = output.get("angle_bound")
+    return Found(
+        axes, outside, ready.mean, ready.scale, n_samples,
+        continued(result.history, ready.ledger), ready.ledger + result.ledger, bound,
+        None if estimate is None else float(estimate),
+        bool(output["converged"]) if "converged" in output else None,
+    )  # fmt: skip
+
+
+def _chosen_by_user(asked: Request) -> bool:
+    return asked.n_components is not None and asked.share is None
+
+
+def _with_share(axes: Axes, outside: float, share: float | None) -> tuple[Axes, float]:
+    """Keep the fewest axes with more than this share of the squares."""
+    if share is None:
+        return axes, outside
+    ratios = np.cumsum(axes.squares) / (axes.squares.sum() + outside)
+    r = min(int(np.searchsorted(ratios, share, side="right")) + 1, len(ratios))
+    left = float(axes.squares[r:].sum())
+    return Axes(axes.components[:r], axes.squares[:r]), outside + left

@@ -1,0 +1,280 @@
+"""Federated linear regression with a representation that clients share, as an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Never, Self
+
+import numpy as np
+
+from fedcore import algorithms
+from fedcore.api import run
+from fedcore.errors import InputError
+from fedcore.estimators import inputs
+from fedcore.estimators.inputs import Given
+from fedcore.estimators.manners import Estimator, merged
+from fedcore.estimators.request import continued
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Ledger
+from fedcore.linalg import orth
+from fedcore.problems.clients import check_clients, check_labels
+from fedcore.problems.regression import least_squares
+
+
+class Model(NamedTuple):
+    """A client's own regression, ``x @ coef + intercept``.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features,)
+        In units of the labels per unit of the feature.
+    intercept : float
+        In units of the labels.
+    """
+
+    coef: np.ndarray
+    intercept: float
+
+
+class SharedRepresentationRegression(Estimator):
+    """Linear regression with a common subspace of the features and a head for every client.
+
+    Client i predicts ``⟨wᵢ, Bᵀ z⟩`` from z, its features less its own means and divided by scales
+    that all clients share. B has few columns and is learned together; wᵢ and the means stay with
+    the client. It pays when clients have too few samples for a regression of their own, and their
+    coefficients lie near a common subspace. A new client needs no round: see `adapt`.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Columns k of B.
+    algorithm : str, default="fedrep_linear"
+        A method that learns from labels and returns B as its V: fedrep_linear.
+    params : mapping, optional
+        Hyper-parameters of the algorithm (``fedcore algorithms NAME`` lists them), such as
+        ``rounds``, and ``measure`` (default: nothing), ``threads`` and ``transcript`` of
+        `fedcore.run`. They refer to features and labels of variance 1.
+    random_state : int or numpy.random.SeedSequence or None, default=0
+        Same seed, same result, as in `FederatedPCA`.
+    **others
+        Entries of `params`; type checkers refuse them.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Bᵀ, orthonormal rows, of the scaled features.
+    scale_ : ndarray of shape (n_features,)
+        What features are divided by: the root of the mean square about the clients' own means.
+        One round: every client uploads d + 2 doubles, and downloads d + 1.
+    models_ : list of Model
+        One per client, its minimiser with the last B.
+    client_names_ : list of str
+        Names of the clients, or their numbers.
+    n_iter_ : int
+        Iterations.
+    history_ : dict of str to ndarray of shape (records,)
+        As in `fedcore.Result`.
+    ledger_ : Ledger
+        Traffic between clients and server.
+    n_features_in_ : int
+        Features of the clients' matrices.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, if the clients are data frames and all names are strings.
+
+    Examples
+    --------
+    >>> import numpy as np, fedcore
+    >>> rng = np.random.default_rng(0)
+    >>> B = np.linalg.qr(rng.standard_normal((20, 2)))[0]
+    >>> clients = [rng.standard_normal((30, 20)) for _ in range(12)]
+    >>> labels = [X @ B @ rng.standard_normal(2) + 1.0 for X in clients]
+    >>> model = fedcore.SharedRepresentationRegression(2).fit(clients, labels)
+    >>> model.score(clients[3], labels[3], client=3) > 0.999
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        algorithm: str = "fedrep_linear",
+        params: Mapping[str, Any] | None = None,
+        random_state: int | np.random.SeedSequence | None = 0,
+        **others: Never,
+    ) -> None:
+        self.n_components = n_components
+        self.algorithm = algorithm
+        self.params = merged(params, others)
+        self.random_state = random_state
+
+    def fit(self, clients: Any, y: Any, *, groups: Any = None) -> Self:
+        """Learn the representation, and every client's model.
+
+        Parameters
+        ----------
+        clients, groups
+            As in `FederatedPCA.fit`.
+        y : sequence of array-like of shape (n_i,), or array-like of shape (n_samples,)
+            The labels of every client, or of one matrix.
+
+        Returns
+        -------
+        SharedRepresentationRegression
+            The estimator itself.
+
+        Raises
+        ------
+        InputError
+            For an algorithm that does not fit, an unknown parameter, or unfit data or labels.
+        """
+        given = inputs.given(clients, groups)
+        with given.named():
+            names = inputs.names_of(given.matrices)
+            matrices = check_clients(given.matrices)
+            one = given.rows is not None or not isinstance(clients, Sequence | Mapping)
+            self._fit(matrices, check_labels(_labels_of(y, given, one), matrices))
+        self.client_names_ = given.labels or [str(i) for i in range(len(matrices))]
+        self.n_features_in_: int = matrices[0].shape[1]
+        self._keep_names(names)
+        return self
+
+    def predict(self, x: Any, *, client: int | str | Model = 0, groups: Any = None) -> np.ndarray:
+        """Return predictions with the model of one client, or of the client of every row.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n, n_features)
+        client : int, str or Model, default=0
+            Number or name of a client of the fit, or what `adapt` returned.
+        groups : array-like of shape (n,), optional
+            Name of the client of every row, as in `fit`; instead of `client`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InputError
+            For an unfit `x` or an unknown client.
+        """
+        self._require_fitted()
+        if groups is None:
+            model = client if isinstance(client, Model) else self.models_[self._number(client)]
+            return self._matrix(x, "predict") @ model.coef + model.intercept
+        parts = inputs.given(x, groups)
+        assert parts.labels is not None and parts.rows is not None
+        found = np.empty(sum(map(len, parts.rows)))
+        for label, rows, part in zip(parts.labels, parts.rows, parts.matrices, strict=True):
+            found[rows] = self.predict(part, client=label)
+        return found
+
+    def score(self, x: Any, y: Any, *, client: int | str | Model = 0, groups: Any = None) -> float:
+        """Return R², the share of the labels' variance that `predict` explains."""
+        y = np.asarray(y, dtype=np.float64)
+        error = y - self.predict(x, client=client, groups=groups)
+        return float(1 - np.sum(error**2) / np.sum((y - y.mean()) ** 2))
+
+    def adapt(self, x: Any, y: Any) -> Model:
+        """Return the model of a new client: its own head on the shared representation.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n, n_features)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        Model
+            The least-squares fit, of smallest norm if there are several; for `predict`.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InputError
+            For unfit samples or labels.
+        """
+        self._require_fitted()
+        matrix = self._matrix(x, "adapt")
+        (labels,) = check_labels([y], [matrix])
+        return self._model(matrix, labels)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn may assume of the estimator."""
+        from sklearn.utils import RegressorTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        tags.target_tags.required, tags.input_tags.sparse = True, False
+        return tags
+
+    def _fit(self, matrices: list[np.ndarray], labels: list[np.ndarray]) -> None:
+        chosen = algorithms.get(self.algorithm)
+        if not chosen.labelled or chosen.takes("epsilon") or not chosen.takes("n_components"):
+            raise InputError(
+                f"{chosen.name} learns no representation from labels: take fedrep_linear"
+            )
+        seed, options = inputs.seed_of(self.random_state), {"measure": (), **(self.params or {})}
+        x = [X - X.mean(axis=0, dtype=np.float64) for X in matrices]
+        y = [v - v.mean(dtype=np.float64) for v in labels]
+        federation = Federation(x, seed, check=False, transcript=options.get("transcript"))
+        replies = [np.append(np.einsum("ij,ij->j", X, X), [v @ v, len(v)])
+                   for X, v in zip(x, y, strict=True)]  # fmt: skip
+        federation.ledger.upload(replies)
+        total = np.sum(replies, axis=0)
+        if not total[-2] > 0:
+            raise InputError("the labels of every client are constant: there is nothing to learn")
+        roots = np.sqrt(total[:-1] / total[-1])
+        roots[roots == 0] = 1.0  # constant features
+        federation.ledger.download(roots, len(x))
+        self.scale_, unit = roots[:-1], roots[-1]
+        result = run(
+            chosen.name, [X / self.scale_ for X in x], self.n_components, seed=seed,
+            labels=[v / unit for v in y], **options,
+        )  # fmt: skip
+        if not np.isfinite(result.output["V"]).all():
+            raise InputError(
+                f"{chosen.name} has diverged: take a smaller step, params={{'step': …}}"
+            )
+        self.components_: np.ndarray = orth(result.output["V"]).T
+        self.models_ = [self._model(X, v) for X, v in zip(matrices, labels, strict=True)]
+        self.n_iter_ = int(result.history["iteration"][-1])
+        self.history_ = continued(result.history, federation.ledger)
+        self.ledger_: Ledger = federation.ledger + result.ledger
+
+    def _model(self, X: np.ndarray, y: np.ndarray) -> Model:
+        middle, level = X.mean(axis=0, dtype=np.float64), float(y.mean(dtype=np.float64))
+        features = ((X - middle) / self.scale_) @ self.components_.T
+        coef = (self.components_.T @ least_squares(features, y - level)) / self.scale_
+        return Model(coef, level - float(middle @ coef))
+
+    def _matrix(self, x: Any, method: str) -> np.ndarray:
+        names = getattr(self, "feature_names_in_", None)
+        return inputs.one_matrix(x, self.n_features_in_, "features", method, names)
+
+    def _number(self, client: int | str) -> int:
+        if isinstance(client, str) and client in self.client_names_:
+            return self.client_names_.index(client)
+        if isinstance(client, int | np.integer) and 0 <= client < len(self.models_):
+            return int(client)
+        raise InputError(
+            f"client {client!r} was not in the fit: give its number, its name, or what adapt "
+            f"returned; names are {', '.join(self.client_names_[:9])}"
+        )
+
+
+def _labels_of(y: Any, given: Given, one: bool) -> Any:
+    """Return the labels client by client."""
+    if given.rows is not None:
+        values = np.asarray(y)
+        if values.shape != (sum(map(len, given.rows)),):
+            raise InputError(f"y has shape {values.shape}: give one label per row")
+        return [values[rows] for rows in given.rows]
+    if isinstance(y, Mapping):
+        if [str(name) for name in y] != given.labels:
+            raise InputError("the labels' names are not those of the clients, in their order")
+        return list(y.values())
+    return [y] if one else y

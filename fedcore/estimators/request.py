@@ -1,0 +1,154 @@
+"""What a `FederatedPCA` asks for, checked, and what a fit of it has found."""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fedcore import algorithms
+from fedcore.algorithms import Algorithm
+from fedcore.errors import InputError
+from fedcore.estimators.exchanges import Axes
+from fedcore.estimators.inputs import seed_of
+from fedcore.federation.ledger import Ledger
+from fedcore.validation import require_rank
+
+PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
+TAKEN = {
+    "clients": "fit(clients)", "seed": "random_state=…", "finish": "fedcore.run",
+    "n_components": "n_components=…", "center": "center=…",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Request:
+    """Checked parameters of a fit.
+
+    Attributes
+    ----------
+    algorithm : Algorithm
+    options : dict
+        For `fedcore.run`: hyper-parameters and the options that a user may set.
+    n_components : int or float or None
+    center, scale : bool
+    seed : numpy.random.SeedSequence
+    epsilon, delta, bounds
+        As given; `fedcore.estimators.private` checks them.
+    """
+
+    algorithm: Algorithm
+    options: dict[str, Any]
+    n_components: float | None
+    center: bool
+    scale: bool
+    seed: np.random.SeedSequence
+    epsilon: Any
+    delta: Any
+    bounds: Any
+
+    @classmethod
+    def of(cls, estimator: Any) -> Request:
+        """Check the parameters of an estimator.
+
+        Raises
+        ------
+        InputError
+        """
+        name, params = estimator.algorithm, estimator.params
+        if not isinstance(name, str):
+            raise InputError(f"algorithm must be the name of an algorithm, got {name!r}")
+        if params is not None and not isinstance(params, Mapping):
+            raise InputError(f"params must be a mapping of names to values, got {params!r}")
+        options = dict(params or {})
+        for taken in TAKEN.keys() & options.keys():
+            raise InputError(f"params has no entry '{taken}': use {TAKEN[taken]}")
+        if estimator.tol is not None:
+            options["tol"] = estimator.tol
+        private = estimator.epsilon is not None
+        auto = PRIVATE if private else PUBLIC
+        chosen = algorithms.get(auto if name == "auto" else name)
+        if not private and options.get("epsilon", _epsilon_of(chosen)) is not None:
+            raise InputError(
+                f"{chosen.name} is private, and rounds of FederatedPCA without noise would void "
+                "its guarantee: give epsilon, delta and bounds to FederatedPCA, which adds noise "
+                "to these rounds, too, or use fedcore.run"
+            )
+        if not private and (estimator.delta is not None or estimator.bounds is not None):
+            raise InputError("delta and bounds are for a private fit: give epsilon, too")
+        return cls(
+            chosen, options, estimator.n_components, bool(estimator.center), bool(estimator.scale),
+            seed_of(estimator.random_state), estimator.epsilon, estimator.delta, estimator.bounds,
+        )  # fmt: skip
+
+    def rank(self, n_samples: int, n_features: int) -> int:
+        """Return the number of components to compute.
+
+        Raises
+        ------
+        InputError
+            When `n_components` is neither a whole number, a share nor None, or too large.
+        """
+        r = self.n_components
+        if r is None or self.share is not None:
+            return min(n_samples, n_features)
+        if isinstance(r, bool) or not isinstance(r, numbers.Integral) or r < 1:
+            raise InputError(
+                "n_components must be a whole number of at least 1, a share of the variance "
+                f"between 0 and 1, or None, got {r!r}"
+            )
+        require_rank(int(r), n_samples, n_features)
+        return int(r)
+
+    @property
+    def share(self) -> float | None:
+        """The share of the variance that is asked for, if that is what `n_components` says."""
+        r = self.n_components
+        return float(r) if isinstance(r, float | np.floating) and 0 < r < 1 else None
+
+
+class Found(NamedTuple):
+    """What a fit has found.
+
+    Attributes
+    ----------
+    axes : Axes
+    outside : float
+        Sum of the squares outside of the axes' span.
+    mean, scale : ndarray of shape (d,)
+    n_samples : int
+    history : dict of str to ndarray
+    ledger : Ledger
+    bound : float
+        See `fedcore.estimators.certificate`.
+    estimate : float or None
+    converged : bool or None
+    """
+
+    axes: Axes
+    outside: float
+    mean: np.ndarray
+    scale: np.ndarray
+    n_samples: int
+    history: dict[str, np.ndarray]
+    ledger: Ledger
+    bound: float = 1.0
+    estimate: float | None = None
+    converged: bool | None = None
+
+
+def continued(history: Mapping[str, np.ndarray], before: Ledger) -> dict[str, np.ndarray]:
+    """Return a run's history with the traffic of the rounds before it."""
+    totals = {k: v for k, v in before.snapshot().items() if k != "epsilon"}
+    return {name: v + totals[name] if name in totals else v for name, v in history.items()}
+
+
+def _epsilon_of(algorithm: Algorithm) -> float | None:
+    """Default of the algorithm's ε; None without such a parameter."""
+    fields = {field.name: field for field in dataclasses.fields(algorithm.module.Params)}
+    default: Any = fields["epsilon"].default if "epsilon" in fields else None
+    return default

@@ -1,0 +1,25 @@
+"""A fit in words: how near to the exact answer it is, what it cost, and what it reveals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def summary(pca: Any) -> str:
+    """Describe a fitted `FederatedPCA` in a few lines."""
+    r, d = pca.components_.shape
+    share = float(pca.explained_variance_ratio_.sum())
+    return (
+        f"{r} {'component' if r == 1 else 'components'} of {d} features hold {share:.4g} of the "
+        f"variance\ndistance to the exact subspace: {error(pca.error_bound_, pca.error_estimate_)}"
+        f"\n{pca.ledger_}"
+    )
+
+
+def error(bound: float, estimate: float | None) -> str:
+    """The sine of the angle to the exact subspace: what is proven of it, or else estimated."""
+    if bound < 1:
+        return f"sine of the angle at most {bound:.2g} (proven, up to rounding)"
+    if estimate is not None:
+        return f"sine of the angle about {min(estimate, 1.0):.2g} (an estimate; nothing is proven)"
+    return "unknown"

@@ -1,0 +1,177 @@
+"""All clients in this process: the engine of every run that asks for no other.
+
+A client step runs client by client, or in threads, or once for the stack of all clients
+(`stacked`), or is replaced by a function that computes the sum of all replies (`summed`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fedcore.federation.crossing import copied, narrow, opened
+from fedcore.federation.execution import Step
+from fedcore.federation.ledger import payload
+from fedcore.federation.site import changed, sites_of
+from fedcore.federation.state import StackedState, State
+from fedcore.federation.transport import (
+    Answers,
+    Bound,
+    Centre,
+    Charges,
+    Do,
+    Hold,
+    Order,
+    Protect,
+    Read,
+    Setup,
+    Total,
+)
+from fedcore.problems.clients import Clients, Labelled
+
+
+class InProcess:
+    """Transport to clients in this process.
+
+    Parameters
+    ----------
+    setup : Setup
+    plain : bool, default=False
+        Whether every step runs client by client, as under other engines.
+
+    Attributes
+    ----------
+    sites : list of Site
+    """
+
+    def __init__(self, setup: Setup, *, plain: bool = False) -> None:
+        self._data, self._everyone = setup.clients, range(len(setup.clients))
+        self.sites = sites_of(setup)
+        self._as_one = SimpleNamespace(kept=self._data.kept)
+        self._arrays: dict[str, np.ndarray] = {}  # arrays of stacked states, see StackedState
+        self._states = [site.state for site in self.sites]
+        self._threads, self._labelled, self._plain = setup.threads, setup.labelled, plain
+        uniform = setup.stack and not plain and self._data.uniform
+        self._stack = uniform and len(self._data) > 1
+        self._private = False
+
+    @property
+    def clients(self) -> Clients:
+        """The clients' current samples."""
+        return self._data
+
+    @property
+    def states(self) -> Sequence[State]:
+        """The clients' states."""
+        return self._states
+
+    def tell(self, order: Order, to: Sequence[int]) -> None:
+        """Obey at once; see `Transport`."""
+        if isinstance(order, Hold):
+            message, sites = order.message, self.sites
+            for i in to:
+                sites[i].message = message
+        elif isinstance(order, Protect):
+            self._private = True
+            for i in to:
+                self.sites[i].protect(order.delta)
+        elif isinstance(order, Bound | Centre):
+            self._change(order)
+
+    def ask(self, order: Do | Read, of: Sequence[int]) -> Answers:
+        """Return the replies; see `Transport`."""
+        if isinstance(order, Read):
+            return Answers(self._held(order.name, of))
+        replies = self._run(order, of)
+        return Answers(replies, self._charges(of)) if self._private else Answers(replies)
+
+    def total(self, order: Do, of: Sequence[int]) -> Total | None:
+        """Return the sum by the function that `summed` declares; None when it does not apply."""
+        at_once: Step | None = getattr(order.step, "summed", None)
+        if at_once is None or self._plain or sorted(of) != list(self._everyone):
+            return None
+        message = self._common(of)
+        total = None if message is None else at_once(self._data, self._as_one, message)
+        if total is None:
+            return None
+        total = copied(narrow(total) if order.narrow else total)
+        if self._private:
+            for i in of:
+                self.sites[i].expose(order.step)
+        scalars, size = payload(total)
+        return Total(total, len(of) * scalars, len(of) * size, self._charges(of))
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def _change(self, order: Bound | Centre) -> None:
+        """Change all clients' samples, and drop what was derived from the old ones."""
+        new = [changed(order, samples, i) for i, samples in enumerate(self._data)]
+        matrices = [samples for samples in new if samples is not None]
+        if not matrices:
+            return
+        self._data = Clients(matrices, labels=self._data.labels)
+        self._as_one.kept = self._data.kept
+        for i, site in enumerate(self.sites):
+            site.go_on_with(self._data, i)
+
+    def _held(self, name: str, positions: Iterable[int]) -> Sequence[Any]:
+        """Return ``state.<name>`` of the clients at `positions`."""
+        if name in self._arrays:
+            whole = self._arrays[name]
+            return whole if positions == self._everyone else whole[list(positions)]  # type: ignore[return-value]
+        return [getattr(self._states[i], name) for i in positions]
+
+    def _common(self, positions: Sequence[int]) -> Any:
+        """Return the message that these clients hold; None when they hold different ones."""
+        sites = self.sites
+        first = sites[positions[0]].message
+        return first if all(sites[i].message is first for i in positions) else None
+
+    def _run(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
+        """Return the replies of the clients at `positions`; a position may occur twice."""
+        stacks = self._stack and getattr(order.step, "stacked", False) and not order.message
+        if stacks and self._alike(positions):
+            return self._run_stacked(order, positions)
+        self._arrays.clear()  # a plain step writes to the states, which hold the same values
+        sites = self.sites
+        if self._threads == 1 or len(positions) == 1:
+            return [sites[i].do(order) for i in positions]
+        # Calls of one client share its state and stream, so they run one after the other.
+        times = Counter(positions)
+        with ThreadPoolExecutor(self._threads) as pool:
+            done = pool.map(lambda i: [sites[i].do(order) for _ in range(times[i])], times)
+            replies = {i: iter(calls) for i, calls in zip(times, done, strict=True)}
+        return [next(replies[i]) for i in positions]
+
+    def _run_stacked(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
+        """Run a stacked step once for all participants, which hold the same message."""
+        rows = None if positions == self._everyone else np.asarray(positions, dtype=np.intp)
+        data: Any = self._data.labelled_stack if self._labelled else self._data.stack
+        if rows is not None:
+            data = Labelled(*(part[rows] for part in data)) if self._labelled else data[rows]
+        before = {i: self.sites[i].charged() for i in positions} if self._private else {}
+        state = StackedState(self._states, self._arrays, rows)
+        replies = order.step(data, state, opened(self.sites[positions[0]].message))
+        if before and order.purpose == "upload":
+            for i, reply in zip(positions, replies, strict=True):
+                self.sites[i].judge(order.step, reply, before[i])
+        return narrow(replies) if order.narrow else replies
+
+    def _alike(self, positions: Sequence[int]) -> bool:
+        """Return whether `positions` are distinct clients that hold the same message."""
+        if not positions or len(set(positions)) < len(positions):
+            return False
+        sites = self.sites
+        first = sites[positions[0]].message
+        return all(sites[i].message is first for i in positions)
+
+    def _charges(self, positions: Sequence[int]) -> Mapping[int, Charges]:
+        """Return what the clients at `positions` were charged since they last told."""
+        found = {i: self.sites[i].charges() for i in dict.fromkeys(positions)}
+        return {i: charges for i, charges in found.items() if charges is not None}

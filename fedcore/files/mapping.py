@@ -1,0 +1,77 @@
+"""Arrays of a large sealed file by a memory map: one at a time, and checked when first read.
+
+The map is read-only and backed by the file. The operating system keeps as much of it in memory as
+there is room for, and it does not count as memory of the process that a limit (``ulimit -d``) caps.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, overload
+
+import h5py
+import numpy as np
+
+from fedcore.files.hdf5 import Pieces
+
+
+class Mapped(Sequence[np.ndarray]):
+    """Datasets of a file as read-only arrays.
+
+    Parameters
+    ----------
+    pieces : Pieces
+        Of the open file.
+    datasets : sequence of h5py.Dataset
+        Stored without chunks, as `fedcore.files.hdf5.create` stores them.
+    told : callable
+        Gives a context that turns a broken seal into an error of one sentence.
+
+    Notes
+    -----
+    Do not change the file in place while it is mapped; fedcore replaces files, which leaves a map
+    as it was.
+    """
+
+    def __init__(
+        self,
+        pieces: Pieces,
+        datasets: Sequence[h5py.Dataset],
+        told: Callable[[], AbstractContextManager[Any]],
+    ) -> None:
+        self._pieces, self._told = pieces, told
+        self._map = memoryview(mmap.mmap(pieces.raw.fileno(), 0, access=mmap.ACCESS_READ))
+        self._places = [(d.id.get_offset(), d.shape, d.dtype) for d in datasets]
+        # Few numbers may lie among the structures of the file, without a place of their own.
+        self._found = [d[()] if d.id.get_offset() is None else None for d in datasets]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, i: int) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[np.ndarray]: ...
+    def __getitem__(self, i: int | slice) -> Any:
+        """Return array `i`; the first call reads all of it, and checks its bytes.
+
+        Raises
+        ------
+        FedcoreError
+            When the bytes are damaged.
+        """
+        if isinstance(i, slice):
+            return [self[j] for j in range(*i.indices(len(self)))]
+        found = self._found[i]
+        if found is None:
+            offset, shape, dtype = self._places[i]
+            stop = offset + int(np.prod(shape)) * dtype.itemsize
+            with self._told():
+                self._pieces.require_range(self._map, offset, stop)
+                found = np.frombuffer(self._map[offset:stop], dtype).reshape(shape)
+            # BLAS would copy such an array at every product.
+            found = found if found.flags.aligned else found.copy()
+            self._found[i] = found
+        return found

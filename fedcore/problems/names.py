@@ -1,0 +1,54 @@
+"""Names of the clients' columns: the same, in the same order, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fedcore.errors import InputError
+
+
+def feature_names(clients: Sequence[Any]) -> list[Any] | None:
+    """Return the column names of all clients, in order; None if no client has names.
+
+    Any object with ``.columns`` counts as a data frame. Columns are not reordered: only the owner
+    of the data knows whether columns of equal name have equal meaning.
+
+    Raises
+    ------
+    InputError
+        When names or their order differ, or some clients have none.
+    """
+    named = [getattr(client, "columns", None) for client in clients]
+    names = [None if columns is None else list(columns) for columns in named]
+    first = names[0]
+    for i, own in enumerate(names):
+        require_names(own, first, f"client {i}", "client 0")
+    return first
+
+
+def require_names(
+    own: Sequence[Any] | None, wanted: Sequence[Any] | None, who: str, whose: str
+) -> None:
+    """Require the same column names in the same order.
+
+    Raises
+    ------
+    InputError
+        When they differ; the message names the first such column.
+    """
+    if own == wanted:
+        return
+    if own is None or wanted is None:
+        without, having = (who, whose) if own is None else (whose, who)
+        raise InputError(
+            f"{without} has no column names and {having} has: give data frames to all or to none"
+        )
+    at = next((j for j, (a, b) in enumerate(zip(own, wanted, strict=False)) if a != b), len(own))
+    if at >= min(len(own), len(wanted)):
+        raise InputError(f"{who} has {len(own)} columns, {whose} has {len(wanted)}")
+    same = sorted(map(str, own)) == sorted(map(str, wanted))
+    raise InputError(
+        f"column {at} of {who} is {own[at]!r} and of {whose} {wanted[at]!r}: "
+        + ("bring the columns into one order" if same else "give all the same columns")
+    )

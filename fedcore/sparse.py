@@ -1,0 +1,344 @@
+"""Sparse client matrices: rows in CSR form, and the few operations that need no dense copy.
+
+A client step gets a `SparseRows` where dense clients have an array. It may multiply by the data
+and by their transpose, and ask for their size. Every other operation of NumPy is refused with a
+sentence, so that no step makes a dense copy by accident. Centring subtracts the same row from all
+rows, a correction of rank one to every product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+from fedcore.errors import InputError
+
+SMALL = 64  # of the shorter side of a matrix whose norm is computed densely
+
+
+def refuse(what: str) -> NoReturn:
+    """Refuse an operation that would need a dense matrix.
+
+    Raises
+    ------
+    InputError
+    """
+    raise InputError(
+        f"{what} needs dense samples, and these clients are sparse: call .toarray() on every "
+        "client's matrix, or take a method that only multiplies by the samples (block_krylov)"
+    )
+
+
+class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
+    """``S − 1 μᵀ`` of a CSR matrix S and, if the data are centred, their mean μ.
+
+    Parameters
+    ----------
+    matrix : scipy.sparse.csr_array of shape (n, d)
+        Sorted indices without duplicates, float32 or float64. It is not copied.
+    mean : ndarray of shape (d,), optional
+        μ, in double precision.
+
+    Attributes
+    ----------
+    matrix : scipy.sparse.csr_array
+    mean : ndarray or None
+    shape : (int, int)
+    dtype : numpy.dtype
+    """
+
+    ndim = 2
+
+    def __init__(self, matrix: scipy.sparse.csr_array, mean: np.ndarray | None = None) -> None:
+        self.matrix, self.mean = matrix, mean
+        self.shape: tuple[int, int] = matrix.shape
+        self.dtype: np.dtype = matrix.dtype
+
+    def __repr__(self) -> str:
+        """Size and number of stored entries."""
+        centred = "" if self.mean is None else ", centred"
+        return f"SparseRows({self.shape[0]} × {self.shape[1]}, {self.stored} stored{centred})"
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> SparseRows:
+        """Return consecutive rows."""
+        if not isinstance(rows, slice):
+            refuse("reading single rows or entries")
+        return SparseRows(self.matrix[rows], self.mean)
+
+    @property
+    def T(self) -> _Transposed:
+        """The transpose, for products."""
+        return _Transposed(self)
+
+    @property
+    def stored(self) -> int:
+        """Stored entries of S."""
+        return int(self.matrix.nnz)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the stored entries and of their indices."""
+        return sum(part.nbytes for part in self.parts)
+
+    @property
+    def parts(self) -> tuple[np.ndarray, ...]:
+        """The arrays that define the matrix: indptr, indices, data and, if there is one, μ."""
+        found = self.matrix.indptr, self.matrix.indices, self.matrix.data
+        return found if self.mean is None else (*found, self.mean)
+
+    def astype(self, dtype: Any, copy: bool = True) -> SparseRows:
+        """Return the rows in another precision."""
+        return SparseRows(self.matrix.astype(dtype, copy=copy), self.mean)
+
+    def centred(self, mean: np.ndarray) -> SparseRows:
+        """Return the rows minus `mean`, in double precision, which shares the stored entries."""
+        return SparseRows(self.matrix, mean if self.mean is None else self.mean + mean)
+
+    def sum_less(self, row: np.ndarray) -> np.ndarray:
+        """Return the sum of all rows minus `row` each, in double precision, shape (d,)."""
+        values, others, missing = SparseRows(self.matrix, row)._groups()
+        return np.bincount(self.matrix.indices, values, self.shape[1]) + missing * others
+
+    def times(self, block: np.ndarray) -> np.ndarray:
+        """Return ``(S − 1 μᵀ) block``, shape (n, ·)."""
+        found = self.matrix @ block
+        return found if self.mean is None else found - (self.mean @ block).astype(found.dtype)
+
+    def transposed_times(self, block: np.ndarray) -> np.ndarray:
+        """Return ``(S − 1 μᵀ)ᵀ block``, shape (d, ·)."""
+        found = self._columns @ block
+        if self.mean is None:
+            return found
+        sums = block.sum(axis=0, dtype=np.float64)
+        return found - np.multiply.outer(self.mean, sums).astype(found.dtype)
+
+    @cached_property
+    def _columns(self) -> scipy.sparse.csc_array:
+        return self.matrix.T  # shares the arrays
+
+    def gram(self, dtype: Any = None) -> np.ndarray:
+        """Return the Gram matrix of the rows, shape (d, d), by a sparse product."""
+        matrix = self.matrix if dtype is None else self.matrix.astype(dtype, copy=False)
+        found = (matrix.T @ matrix).toarray()
+        if self.mean is not None:
+            cross = np.multiply.outer(self.mean, np.asarray(matrix.sum(axis=0, dtype=np.float64)))
+            square = len(self) * np.multiply.outer(self.mean, self.mean)
+            found = (found - cross - cross.T + square).astype(found.dtype)
+        return found
+
+    @property
+    def work_of_gram(self) -> int:
+        """Multiplications of `gram`."""
+        return int((np.diff(self.matrix.indptr).astype(np.int64) ** 2).sum())
+
+    def toarray(self) -> np.ndarray:
+        """Return a dense copy."""
+        dense = self.matrix.toarray()
+        return dense if self.mean is None else (dense - self.mean).astype(self.dtype)
+
+    def blocks(self, rows: int) -> Iterator[np.ndarray]:
+        """Yield dense blocks of at most so many rows, in double precision."""
+        for first in range(0, len(self), rows):
+            dense = self.matrix[first : first + rows].toarray().astype(np.float64, copy=False)
+            yield dense if self.mean is None else dense - self.mean
+
+    def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Stored values less the mean, and of every column −μ and how many zeros are not stored."""
+        values = self.matrix.data
+        missing = len(self) - np.bincount(self.matrix.indices, minlength=self.shape[1])
+        if self.mean is None:
+            return values, np.zeros(self.shape[1]), missing
+        return values - self.mean[self.matrix.indices], -self.mean, missing
+
+    def any(self) -> bool:
+        """Whether an entry is not zero."""
+        values, others, missing = self._groups()
+        return bool(values.any() or others[missing > 0].any())
+
+    def max(self) -> float:
+        """Return the largest entry."""
+        values, others, missing = self._groups()
+        return float(max(values.max(initial=-np.inf), others[missing > 0].max(initial=-np.inf)))
+
+    def min(self) -> float:
+        """Return the smallest entry."""
+        values, others, missing = self._groups()
+        return float(min(values.min(initial=np.inf), others[missing > 0].min(initial=np.inf)))
+
+    def squares_of_columns(self) -> np.ndarray:
+        """Return the sums of the squares of all columns, in double precision, shape (d,)."""
+        values, others, missing = self._groups()
+        squares = np.square(values, dtype=np.float64)
+        return np.bincount(self.matrix.indices, squares, self.shape[1]) + missing * others**2
+
+    def over(self, scales: np.ndarray) -> SparseRows:
+        """Return the rows with every column divided by its scale, in the precision of the data."""
+        values = (self.matrix.data / scales[self.matrix.indices]).astype(self.dtype)
+        parts = values, self.matrix.indices, self.matrix.indptr
+        mean = None if self.mean is None else self.mean / scales
+        return SparseRows(scipy.sparse.csr_array(parts, shape=self.shape), mean)
+
+    def squares(self) -> float:
+        """Return the sum of the squares of all entries, in double precision."""
+        values, others, missing = self._groups()
+        return float(np.einsum("i,i->", values, values, dtype=np.float64) + missing @ others**2)
+
+    def row_norms(self) -> np.ndarray:
+        """Return the Euclidean norms of the rows, in double precision, shape (n,)."""
+        if self.mean is not None:
+            refuse("the norm of a centred row")
+        with np.errstate(over="ignore"):
+            squares = self.matrix.astype(np.float64).power(2).sum(axis=1)
+            return np.sqrt(np.asarray(squares))
+
+    def largest_of_rows(self) -> np.ndarray:
+        """Return the largest absolute value in every row of S, shape (n,)."""
+        return abs(self.matrix).max(axis=1).toarray().ravel()
+
+    def scaled_rows(self, factors: np.ndarray) -> SparseRows:
+        """Return the rows times one factor each, in the precision of the data."""
+        if self.mean is not None:
+            refuse("scaling centred rows")
+        every = np.repeat(factors, np.diff(self.matrix.indptr))
+        changed = (self.matrix.data * every).astype(self.dtype)
+        parts = changed, self.matrix.indices, self.matrix.indptr
+        return SparseRows(scipy.sparse.csr_array(parts, shape=self.shape))
+
+    def spectral_norm(self) -> float:
+        """Return the largest singular value, by Lanczos from a fixed start."""
+        largest = max(self.max(), -self.min())
+        if not largest:
+            return 0.0
+        exponent = int(np.frexp(largest)[1])  # entries of order one: no square leaves the range
+        matrix = self.matrix.astype(np.float64)
+        matrix.data = np.ldexp(matrix.data, -exponent)
+        scaled = SparseRows(matrix, None if self.mean is None else np.ldexp(self.mean, -exponent))
+        if len(self) <= SMALL:
+            return float(np.ldexp(np.linalg.norm(next(scaled.blocks(SMALL)), 2), exponent))
+        if self.shape[1] <= SMALL:
+            return float(np.ldexp(np.sqrt(np.linalg.norm(scaled.gram(), 2)), exponent))
+        start = np.random.default_rng(0).standard_normal(min(self.shape))
+        values = scipy.sparse.linalg.svds(
+            scaled.operator(), k=1, v0=start, return_singular_vectors=False
+        )
+        return float(np.ldexp(values[0], exponent))
+
+    def operator(self) -> scipy.sparse.linalg.LinearOperator:
+        """Return the matrix as a linear operator of SciPy."""
+        return scipy.sparse.linalg.LinearOperator(
+            self.shape, dtype=self.dtype, matvec=self.times, rmatvec=self.transposed_times,
+            matmat=self.times, rmatmat=self.transposed_times,
+        )  # fmt: skip
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        refuse("this step or measure")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Multiply; every other operation of NumPy is refused."""
+        first, second = inputs if len(inputs) == 2 else (inputs[0], None)
+        other: Any = second if first is self else first
+        plain = method == "__call__" and not options and isinstance(other, np.ndarray)
+        if ufunc is not np.matmul or not plain:
+            refuse(f"np.{ufunc.__name__}")
+        return self.times(other) if first is self else self.transposed_times(other.T).T
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: Sequence[Any], options: dict[str, Any]
+    ) -> Any:
+        """Compute the norm and the precision; every other function of NumPy is refused."""
+        if function not in FUNCTIONS:
+            refuse(f"np.{function.__name__}")
+        return FUNCTIONS[function](*args, **options)
+
+
+class _Transposed:
+    """The transpose of a `SparseRows`, for products."""
+
+    __array_ufunc__ = None  # an array times this asks __rmatmul__
+
+    def __init__(self, rows: SparseRows) -> None:
+        self.T = rows
+        self.shape, self.dtype = rows.shape[::-1], rows.dtype
+
+    def __matmul__(self, block: Any) -> np.ndarray:
+        return self.T.gram() if block is self.T else self.T.transposed_times(block)
+
+    def __rmatmul__(self, block: np.ndarray) -> np.ndarray:
+        return self.T.times(block.T).T
+
+
+def _norm(rows: SparseRows, ord: Any = None, **options: Any) -> float:
+    """The Frobenius norm or, with ``ord=2``, the spectral one."""
+    if options or ord not in (None, "fro", 2):
+        refuse(f"np.linalg.norm with {options or ord}")
+    return rows.spectral_norm() if ord == 2 else float(np.sqrt(rows.squares()))
+
+
+def _result_type(*parts: Any) -> np.dtype:
+    return np.result_type(*(p.dtype if isinstance(p, SparseRows) else p for p in parts))
+
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.linalg.norm: _norm,
+    np.result_type: _result_type,
+    np.shape: lambda rows: rows.shape,
+}
+
+
+def checked(matrix: Any, who: str) -> SparseRows:
+    """Check one client's sparse matrix of any of SciPy's formats.
+
+    Parameters
+    ----------
+    matrix : sparse array or matrix of scipy.sparse, or SparseRows
+    who : str
+        What the messages call it.
+
+    Returns
+    -------
+    SparseRows
+        float64 (float32 stays float32), with sorted indices and without duplicates; the user's
+        object is not changed, and its arrays are shared where they need no change.
+
+    Raises
+    ------
+    InputError
+        When it is no sparse matrix of SciPy, or not two-dimensional, empty, broken, not numeric or
+        not finite.
+    """
+    if isinstance(matrix, SparseRows):
+        return matrix
+    if not scipy.sparse.issparse(matrix):
+        raise InputError(
+            f"{who} is sparse, but not of scipy.sparse: call .toarray() on it, or convert it"
+        )
+    if matrix.ndim != 2:
+        raise InputError(f"{who}: expected a 2-D (samples, features) matrix, got {matrix.ndim}-D")
+    if 0 in matrix.shape:
+        raise InputError(f"{who} is empty (shape {matrix.shape}); drop it or give it samples")
+    if matrix.dtype.kind not in "biuf":
+        raise InputError(f"{who}: dtype {matrix.dtype} is not numeric")
+    if hasattr(matrix, "check_format"):
+        try:  # sparse products do not check indices: wrong ones would read foreign memory
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise InputError(f"{who} is not a whole sparse matrix: {error}") from error
+    rows = scipy.sparse.csr_array(matrix)  # another object around the same arrays
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    if rows.dtype != np.float32:
+        rows = rows.astype(np.float64, copy=False)
+    if not np.isfinite(rows.data).all():
+        at = int(np.argmin(np.isfinite(rows.data)))
+        row = int(np.searchsorted(rows.indptr, at, side="right")) - 1
+        raise InputError(f"{who} has {rows.data[at]} at row {row}, feature {rows.indices[at]}")
+    return SparseRows(rows)

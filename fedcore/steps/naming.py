@@ -1,0 +1,121 @@
+"""Client steps by name: what a step is on the wire, and the receiver's own copy of it.
+
+A step is a function of an installed module, or one defined inside such a function, or a
+`functools.partial` or a bound method of these. Its captured values cross with it; arrays do not,
+for they would be messages that no ledger counts.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+from fedcore.errors import RefusedError
+from fedcore.steps.fingerprints import fingerprint
+from fedcore.steps.values import Writer, installed
+
+INSIDE = ".<locals>."
+
+
+def name_step(value: Any, writer: Writer) -> Any:
+    """Return the skeleton of a step or of a function that it holds; None for any other value.
+
+    Raises
+    ------
+    RefusedError
+        For a step that is not of an installed module, or that holds an array.
+    """
+    before, writer.bare = writer.bare, True
+    try:
+        if isinstance(value, FunctionType):
+            return {"step": _function(value, writer)}
+        if isinstance(value, functools.partial):
+            parts = [value.func, list(value.args), dict(value.keywords)]
+            return {"partial": writer.skeleton(parts)}
+        if isinstance(value, MethodType):
+            return {"method": writer.skeleton([value.__self__, value.__func__.__name__])}
+    except RecursionError as error:
+        raise RefusedError("a step that holds itself cannot cross to another process") from error
+    finally:
+        writer.bare = before
+    return None
+
+
+def _function(step: FunctionType, writer: Writer) -> dict[str, Any]:
+    module, name, code = step.__globals__["__name__"], step.__code__.co_qualname, step.__code__
+    in_file = hasattr(sys.modules.get(module), "__file__") and module != "__main__"
+    if not in_file or name.startswith("<lambda>"):
+        raise RefusedError(
+            f"the step {name} of {module} has no name in an installed module, and no code crosses: "
+            "define it by def in a module"
+        )
+    about = {"module": module, "name": name, "code": fingerprint(code, module)}
+    if INSIDE not in name:
+        return about
+    if getattr(step, "post_processing", False):
+        raise RefusedError(
+            f"the step {name} is marked as post-processing inside a function: define it in the "
+            "module itself, so that clients need not trust the mark"
+        )
+    held = [cell.cell_contents for cell in step.__closure__ or ()]
+    defaults = step.__defaults__, step.__kwdefaults__
+    return {**about, "holds": writer.skeleton([held, *defaults])}
+
+
+def find_step(
+    modules: Sequence[str] | None = None,
+) -> Callable[[str, Any, Callable[[Any], Any]], Any]:
+    """Return the reader of what `name_step` writes, for `fedcore.steps.values.decode`.
+
+    Parameters
+    ----------
+    modules : sequence of str, optional
+        Packages or modules whose steps may run here; any without it.
+
+    Notes
+    -----
+    The reader raises `RefusedError` for a step of another module, one that is not installed, and
+    one whose fingerprint differs from that of the installed one.
+    """
+
+    def find(kind: str, content: Any, value_of: Callable[[Any], Any]) -> Any:
+        if kind == "partial":
+            step, args, keywords = value_of(content)
+            return functools.partial(step, *args, **keywords)
+        if kind == "method":
+            owner, name = value_of(content)
+            return getattr(owner, name)
+        if kind != "step":
+            raise RefusedError(f"nothing of the kind {kind!r} is expected here")
+        module, name, code = content["module"], content["name"], content["code"]
+        outer = inspect.unwrap(installed(module, name.partition(INSIDE)[0], modules))
+        if not isinstance(outer, FunctionType):
+            raise RefusedError(f"{name} of {module} is no step here")
+        found = [c for c in _codes(outer.__code__, name) if fingerprint(c, module) == code]
+        if not found:
+            raise RefusedError(
+                f"the step {name} of {module} differs from the one installed here: install the "
+                "version of fedcore, its plug-ins and Python that the server has"
+            )
+        if INSIDE not in name:
+            return outer
+        held, defaults, kwdefaults = value_of(content["holds"])
+        cells = tuple(CellType(part) for part in held)
+        step = FunctionType(found[0], vars(sys.modules[module]), None, defaults, cells)
+        step.__kwdefaults__ = kwdefaults
+        return step
+
+    return find
+
+
+def _codes(code: CodeType, name: str) -> Iterator[CodeType]:
+    """Yield the code inside `code` that has a qualified name, `code` itself included."""
+    if code.co_qualname == name:
+        yield code
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from _codes(const, name)

@@ -1,0 +1,182 @@
+"""The contract of an algorithm's answer: it is that of the plain form, and no order of clients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fedcore import metrics
+from fedcore.errors import InputError
+from fedcore.federation.federation import Federation
+from fedcore.problems.clients import check_clients
+from fedcore.recorder import Recorder
+from fedcore.testing.asserting import (
+    ROUNDING,
+    SAID_IN_CASE,
+    check,
+    noted,
+    only_subspace,
+    projection,
+    require,
+    require_close,
+    settings_and_starts,
+    with_start,
+)
+from fedcore.testing.cases import Case, Draws, rounded_once_more
+from fedcore.testing.report import Skipped
+from fedcore.testing.samples import RANK, cut, sparse_clients, starting_basis
+from fedcore.testing.subject import Found, Subject
+
+
+@check
+def needs_no_order_of_clients(subject: Subject) -> None:
+    """The order of the clients does not matter when their random streams move along."""
+    only_subspace(subject)
+    if subject.case.sequential:
+        raise Skipped("clients pass the iterate from one to the next")
+    algorithm, clients = subject.algorithm, subject.clients
+    settings = subject.settings(clients, {})
+
+    def ordered(order: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        own = subject.clients_of([clients[i] for i in order])
+        federation = Federation(
+            own, 3, ids=order, check=False, labelled=algorithm.labelled,
+            noise=np.random.SeedSequence(3),
+        )  # fmt: skip
+        problem = subject.problem(own, "ordered")
+        recorder = Recorder(problem, federation.ledger, [metrics.get("objective")])
+        output = algorithm.run(federation, settings, federation.rng, recorder)
+        components = algorithm.task.components(output)
+        assert components is not None
+        return projection(components.T), recorder.columns()["objective"]
+
+    straight, objective = ordered([0, 1, 2, 3])
+    for order in ([3, 1, 0, 2], [2, 3, 1, 0]):
+        what = f"with the clients in the order {order}: {SAID_IN_CASE} (sequential)"
+        other, values = ordered(order)
+        require_close(other, straight, ROUNDING, f"the result {what}")
+        # A method that turns all to the first client's basis may differ on its way to one answer.
+        rows = slice(None) if subject.case.depends_on_split is not None else slice(-1, None)
+        near = np.abs(values - objective)[rows] <= ROUNDING * np.abs(objective)[rows]
+        require(near.all(), f"the objective differs {what}")
+
+
+@check
+def needs_no_split_of_rows(subject: Subject) -> None:
+    """The split of the rows into clients does not matter."""
+    only_subspace(subject)
+    case = subject.case
+    if case.depends_on_split is None:
+        raise Skipped("CASE does not say whether the result 'depends_on_split'")
+    if case.depends_on_split or case.clients_draw_start:
+        raise Skipped("the result depends on the clients' rows or draws")
+    S, start = np.vstack(subject.clients[:]), starting_basis()
+    whole = subject.run([S], start=start)
+    for sizes in ([20, 20], [1, 2, 30, 7], [1] * 40):
+        split = subject.run(cut(S, sizes), start=start)
+        what = f"with the rows split into {sizes}: {SAID_IN_CASE} (depends_on_split)"
+        require_close(
+            projection(split.basis), projection(whole.basis), ROUNDING, f"the result {what}"
+        )
+        apart = split.columns["subspace_distance"] - whole.columns["subspace_distance"]
+        require(np.abs(apart).max() <= ROUNDING, f"the distances to the answer differ {what}")
+
+
+@check
+def does_what_its_plain_form_does(subject: Subject) -> None:
+    """The iterates are those of the plain form on the stacked matrix."""
+    only_subspace(subject)
+    if subject.case.oracle is None:
+        raise Skipped("CASE has no 'oracle', the method in its plainest form")
+    uneven = list(subject.clients[:])
+    for setting, start in settings_and_starts(subject):
+        for matrices in ([np.vstack(uneven)], uneven):
+            with noted(setting, clients=len(matrices)):
+                try:
+                    found = subject.run(matrices, **setting, **with_start(start))
+                except InputError as error:
+                    if len(matrices) > 1 or "clients" not in str(error):
+                        raise
+                    continue  # it says that it needs more clients than one
+                compare_with_oracle(subject.case, matrices, found)
+
+
+def compare_with_oracle(case: Case, matrices: list[np.ndarray], found: Found) -> None:
+    """Compare what a run with seed 5 returned with the plain form."""
+    assert case.oracle is not None
+    V, U = case.oracle(matrices, Draws(5, len(matrices)), found.settings)
+    held = found.output.get("U", found.output.get("heads"))
+    tolerance = rounding_of(case, matrices, found.settings, V)
+    require_close(projection(found.shared), projection(V), tolerance, "V Vᵀ")
+    if U is not None:
+        require(held is not None, "the plain form has U, and run returns none")
+        assert held is not None
+        require_close(np.vstack(held) @ found.shared.T, U @ V.T, tolerance, "U Vᵀ")
+
+
+def rounding_of(case: Case, clients: list[np.ndarray], params: Any, V: np.ndarray) -> float:
+    """Tolerance for the projection on V: `ROUNDING`, or a measured effect on the oracle.
+
+    Algorithm and oracle each round about ten times per product, in different orders. The oracle
+    runs again with one more rounding per product; ten times the largest change is the tolerance.
+    """
+    if not case.amplifies_rounding:
+        return ROUNDING
+    assert case.oracle is not None
+    plain, moved = projection(V), []
+    for seed in range(8):
+        qr = rounded_once_more(seed)
+        W, _ = case.oracle(clients, Draws(5, len(clients)), params, qr=qr)
+        moved.append(np.abs(projection(W) - plain).max())
+    return 10 * max(moved) / np.abs(plain).max()
+
+
+@check
+def takes_sparse_clients(subject: Subject) -> None:
+    """Sparse clients give what dense ones give, if the module says SPARSE = True."""
+    only_subspace(subject)
+    if not subject.algorithm.sparse:
+        raise Skipped("the module does not say SPARSE = True")
+    case, matrices = subject.case, sparse_clients()
+    dense = [matrix.toarray() for matrix in matrices]
+    for setting in case.settings:
+        ways: list[dict[str, Any]] = [{}]
+        settings = subject.settings(subject.clients_of(dense), setting)
+        clipped = getattr(settings, "clip", False)  # centred rows that are sparse are not clipped
+        if not (case.amplifies_rounding or clipped or subject.algorithm.private(settings)):
+            ways += [{"center": True}]
+        for way in ways:
+            with noted(setting, **way):
+                found = subject.run(check_clients(matrices), **setting, **way)
+                plain = subject.run(dense, **setting, **way)
+                tolerance = rounding_of(case, dense, settings, plain.shared)
+                what = "V Vᵀ on sparse clients, and on the same dense ones"
+                require_close(projection(found.shared), projection(plain.shared), tolerance, what)
+                same = found.ledger.snapshot() == plain.ledger.snapshot()
+                require(same, "the ledgers of sparse and of dense clients differ")
+
+
+@check
+def reaches_the_floor(subject: Subject) -> None:
+    """One client and many reach the Eckart–Young floor with the parameters that CASE names."""
+    only_subspace(subject)
+    case = subject.case
+    if case.asymptotic or subject.algorithm.labelled:
+        raise Skipped("the method is not meant to")
+    if case.floor is None:
+        raise Skipped("CASE has no 'floor', the parameters with which it reaches the optimum")
+    S = np.vstack(subject.clients[:])
+    for parts in ([S], [S, S] if case.needs_equal_clients else list(subject.clients[:])):
+        S = np.vstack(parts)
+        floor = 0.5 * np.sum(np.linalg.svd(S)[1][RANK:] ** 2)
+        found = subject.run(parts, measure=["objective"], **case.floor(S, RANK))
+        V = found.shared
+        U = np.vstack(found.output["U"]) if "U" in found.output else S @ np.linalg.pinv(V).T
+        # The distance to the floor is quadratic in the distance to the optimum, which is rounding
+        # or, for the descents, the rest after thousands of steps at a linear rate.
+        for what, value in (
+            ("½‖S − U Vᵀ‖²", 0.5 * np.linalg.norm(S - U @ V.T) ** 2),
+            ("the last recorded objective", found.columns["objective"][-1]),
+        ):
+            require_close(value, floor, 1e-9, f"{what} with {len(parts)} clients, and the floor")

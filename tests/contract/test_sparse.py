@@ -1,0 +1,58 @@
+"""Which algorithms take sparse clients; the contract checks that they give what dense ones give."""
+
+from __future__ import annotations
+
+import types
+
+import numpy as np
+import pytest
+import scipy.sparse
+from contract.cases import case_of
+from numpy.testing import assert_allclose
+
+import fedcore
+from fedcore import algorithms
+from fedcore.errors import InputError
+from fedcore.testing import answers, samples
+from fedcore.testing.subject import Subject
+
+NAMES = [n for n in algorithms.names() if "n_components" in algorithms.get(n).task.fields]
+SPARSE = [name for name in NAMES if algorithms.get(name).sparse]
+
+
+def test_faps_makes_no_axes_of_sparse_clients():
+    """With so many inner products dense clients turn to their own axes."""
+    dense = samples.cut(samples.spectrum_matrix(24, 30, samples.SPECTRUM, seed=1), (12, 12))
+    ways = {"rounds": 6, "inner": "fixed", "inner_steps": 40, "measure": []}
+    found = fedcore.run("faps", [scipy.sparse.csr_array(own) for own in dense], 3, **ways)
+    plain = fedcore.run("faps", dense, 3, **ways)
+    # Three directions of either client are far above the others: rounding hardly grows.
+    assert_allclose(found.components.T @ found.components,
+                    plain.components.T @ plain.components, rtol=0, atol=1e-9)  # fmt: skip
+
+
+def test_which_take_them():
+    assert set(NAMES) - set(SPARSE) == {
+        "centralized_svd", "dn26", "dp_pca", "fedrep_linear", "fedsgd_linear", "local_linear",
+        "one_shot", "private_oja",
+    }  # fmt: skip
+
+
+def test_a_method_that_reads_entries_and_says_sparse_fails_with_a_sentence():
+    source = algorithms.get("one_shot").module
+    module = types.ModuleType("own")
+    module.__dict__.update(vars(source), SPARSE=True, __name__="own")
+    own = algorithms.of("own", module)
+    with pytest.raises(InputError, match=r"needs dense samples.*\.toarray\(\)"):
+        answers.takes_sparse_clients(Subject(own, case_of("one_shot")))
+
+
+def test_the_check_sees_a_wrong_product(monkeypatch):
+    from fedcore.sparse import SparseRows
+
+    plain = SparseRows.transposed_times
+    monkeypatch.setattr(SparseRows, "transposed_times", lambda self, Y: plain(self, Y) * 1.1 + 1e-6)
+    monkeypatch.setattr(SparseRows, "gram", lambda self, dtype=None: np.eye(self.shape[1]))
+    with pytest.raises(AssertionError, match="V Vᵀ on sparse clients"):
+        answers.takes_sparse_clients(Subject(algorithms.get("ssi"), case_of("ssi")))
+    assert scipy.sparse.issparse(samples.sparse_clients()[0])

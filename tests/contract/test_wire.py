@@ -1,0 +1,75 @@
+"""Every client behind bytes, its state saved and restored: equal to plain steps, bit for bit."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.cases import case_of
+from contract.checks import settings_of
+from contract.test_algorithms import NAMES, run
+
+from fedcore import algorithms
+from fedcore.api import execute
+from fedcore.federation.federation import Federation
+from fedcore.federation.in_process import InProcess
+from fedcore.federation.wire import Wire
+from fedcore.problems.clients import Clients
+from fedcore.problems.problem import Problem
+from fedcore.tasks import TASKS
+from fedcore.testing.asserting import takes_a_start, with_start
+from fedcore.testing.samples import held_out, images, starting_basis
+from fedcore.testing.subject import NETWORK
+
+NETWORKS = [n for n in algorithms.names() if algorithms.get(n).task is not TASKS["subspace"]]
+PLAIN = partial(InProcess, plain=True)
+
+
+def under(engine: Any, call: Any) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Federation, "engine", engine)
+        return call()
+
+
+def flat(value: Any) -> list[np.ndarray]:
+    if isinstance(value, list | tuple):
+        return [array for part in value for array in flat(part)]
+    return [np.asarray(value)]
+
+
+def require_equal(columns: Any, others: Any, output: Any, other: Any) -> None:
+    assert columns.keys() == others.keys() and output.keys() == other.keys()
+    for name, values in columns.items():
+        np.testing.assert_array_equal(values, others[name], err_msg=name)
+    for name, value in output.items():
+        for ours, theirs in zip(flat(value), flat(other[name]), strict=True):
+            assert ours.dtype == theirs.dtype and ours.tobytes() == theirs.tobytes(), name
+
+
+@pytest.mark.parametrize(("name", "setting"), settings_of(NAMES, case_of))
+def test_bytes_change_no_bit(name, setting, clients):
+    start = starting_basis() if takes_a_start(setting) else None
+    options = {**with_start(start), "iterates": "all", **setting}
+    wire = under(Wire, lambda: run(name, clients, **options))
+    plain = under(PLAIN, lambda: run(name, clients, **options))
+    require_equal(wire.columns, plain.columns, wire.output, plain.output)
+    assert wire.ledger == plain.ledger
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_bytes_change_no_bit_of_networks(name):
+    pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
+    algorithm, data = algorithms.get(name), images()
+    given = {k: v for k, v in (NETWORK | {"fine_tune": 1}).items() if algorithm.takes(k)}
+
+    def learned() -> Any:
+        clients = Clients(list(data), labels=data.labels)
+        apart = held_out([len(c) for c in clients], dtype=clients.dtypes[0])
+        problem = Problem("contract", clients, held_out=apart)
+        return execute(algorithm, problem, algorithm.params(given), 5, [])
+
+    (wire, output), (plain, other) = under(Wire, learned), under(PLAIN, learned)
+    require_equal(wire.columns(), plain.columns(), output, other)
+    assert wire.ledger == plain.ledger

@@ -1,0 +1,118 @@
+"""Archives that would write elsewhere, and pickles that would act: only numbers come out."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcore.datasets.formats import cifar, letters
+from fedcore.errors import DataError
+
+BATCH = {b"data": np.zeros((2, 3072), np.uint8), b"labels": [1, 2]}
+
+
+def tar(path: Path, members: dict[str, bytes]) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+
+
+def batch(folder: Path) -> np.ndarray:
+    return cifar.read_python10(folder, {"archive": "a", "members": ["train"]}, 3072).x
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """A folder two levels down, and a function that lists all files of the whole tree."""
+    inner = tmp_path / "outer" / "inner"
+    inner.mkdir(parents=True)
+    return inner, lambda: sorted(path for path in tmp_path.rglob("*") if path.is_file())
+
+
+PATHS = ["../../train", "{root}/train", "a/../../train", "..\\evil/train", "./train", "train\0x"]
+
+
+@pytest.mark.fault("hostile", "members of a tar or zip with ../, absolute and odd paths")
+@pytest.mark.parametrize("name", PATHS)
+def test_no_member_of_a_tar_is_written_to_disk(folders, name):
+    folder, files = folders
+    name = name.format(root=folder.parent)
+    tar(folder / "a", {name.replace("train", "evil"): b"evil", name: pickle.dumps(BATCH, 4)})
+    before = files()
+    np.testing.assert_array_equal(batch(folder), BATCH[b"data"])
+    assert files() == before
+
+
+@pytest.mark.fault("hostile", "members of a tar or zip with ../, absolute and odd paths")
+@pytest.mark.parametrize("prefix", ["../../", "/", "..\\", "C:/"])
+def test_no_member_of_a_zip_is_written_to_disk(folders, prefix):
+    folder, files = folders
+    with zipfile.ZipFile(folder / "z.zip", "w") as archive:
+        archive.writestr(f"{prefix}by_class/61/train_61/train_61_00000.png", b"evil")
+        archive.writestr(f"{prefix}evil", b"evil")
+    before = files()
+    with pytest.raises(DataError, match=r"has no image of 'a'|cannot be read"):
+        letters.read_by_class(folder, {"archive": "z.zip"}, 784, letters="a")
+    assert files() == before
+
+
+class Calls:
+    """Its pickle calls a function when it is read."""
+
+    def __init__(self, function, *args):
+        self.call = function, args
+
+    def __reduce__(self):
+        return self.call
+
+
+def within(thing):
+    return {b"data": thing, b"labels": [1, 2]}
+
+
+ODD = {
+    "a call of os.mkdir": within(Calls(os.mkdir, "evil")),
+    "a call of eval": within(Calls(eval, "__import__('os').mkdir('evil')")),
+    "a call of open": within(Calls(open, "evil", "w")),
+    "numpy.load": within(Calls(np.load, "evil.npy")),
+    "an array of objects": within(np.array([Calls(os.mkdir, "evil"), 1], object)),
+    "a structured array": within(np.zeros((2, 3072), [("a", "u1")])),
+    "a mapped file": within(Calls(np.memmap, "evil", "u1", "w+", 0, (2, 3072))),
+    "an array of 2**60 bytes": within(Calls(np.zeros, 2**60)),
+    "dates": within(np.zeros((2, 3072), "M8[s]")),
+    "text": within("text"),
+    "nothing": None,
+    "a list": [1],
+}
+RAW = {
+    "an endless loop of marks": b"\x80\x04" + b"(" * 10_000 + b".",
+    "a frame of 2**60 bytes": b"\x80\x04\x95" + (2**60).to_bytes(8, "little") + b".",
+    "text of 2**60 bytes": b"\x80\x04\x8d" + (2**60).to_bytes(8, "little") + b".",
+    "a persistent id": b"\x80\x04Pevil\n.",
+    "an extension": b"\x80\x04\x82\x01.",
+    "a memo that is not there": b"\x80\x04h\x07.",
+    "no bytes": b"",
+}
+PICKLES = RAW | {name: pickle.dumps(thing, 4) for name, thing in ODD.items()}
+
+
+@pytest.mark.fault("hostile", "a pickle that runs code", told="… not a CIFAR batch …")
+@pytest.mark.parametrize("odd", PICKLES)
+def test_a_pickle_gives_numbers_or_a_sentence(folders, monkeypatch, odd):
+    folder, files = folders
+    monkeypatch.chdir(folder)
+    tar(folder / "a", {"train": PICKLES[odd]})
+    before = files()
+    with pytest.raises(DataError, match=r"member train: (not a CIFAR batch|data of)") as error:
+        batch(folder)
+    assert "\n" not in str(error.value)
+    assert files() == before and not (folder / "evil").exists()

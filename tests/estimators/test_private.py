@@ -1,0 +1,267 @@
+"""A private FederatedPCA: every exchange has noise, its size is right, and ε is what it says."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import fedcore
+from fedcore import api
+from fedcore.audits.epsilon_bound import lower_bound
+from fedcore.errors import InputError
+from fedcore.estimators import FederatedPCA, private
+from fedcore.estimators.bounds import Ball, Box
+from fedcore.federation.transcript import Transcript
+from fedcore.privacy.events import Gaussian
+from fedcore.privacy.mechanisms import Mechanisms
+from fedcore.privacy.noise import Weakened
+
+pytest.importorskip("dp_accounting")
+from dp_accounting import GaussianDpEvent, NeighboringRelation
+from dp_accounting.pld import PLDAccountant
+
+EPSILON, DELTA = 1.0, 1e-5
+SETTINGS = [
+    {"center": center, "scale": scale, "algorithm": algorithm}
+    for center in (True, False)
+    for scale in (True, False)
+    for algorithm in ("analyze_gauss", "noisy_power")
+]
+BOUNDS = {
+    "number": 3.0,
+    "box": (-1.0, 2.0),
+    "boxes": (np.array([-1.0, 0.0, 5.0]), np.array([1.0, 4.0, 6.0])),
+}
+
+
+@pytest.fixture
+def clients():
+    rng = np.random.default_rng(2)
+    return [rng.standard_normal((n, 3)) * [2.0, 0.5, 0.1] for n in (30, 50)]
+
+
+def fitted(clients, n_components=2, bounds=3.0, **changes):
+    return FederatedPCA(
+        n_components, epsilon=EPSILON, delta=DELTA, bounds=bounds, **changes
+    ).fit(clients)  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_epsilon_is_that_of_dp_accounting(clients, settings):
+    pca = fitted(clients, **settings)
+    for account in pca.ledger_.privacy.accounts:
+        assert not account.exposed and {type(e) for e in account.events} == {Gaussian}
+        accountant = PLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE)
+        for event, count in account.events.items():
+            accountant.compose(GaussianDpEvent(event.noise_multiplier), count)
+        # A loss distribution is an upper bound, by its grid.
+        assert EPSILON * 0.999 <= accountant.get_epsilon(DELTA) <= EPSILON * 1.002
+    assert EPSILON * (1 - 1e-6) <= pca.ledger_.privacy.epsilon() <= EPSILON
+    rounds = settings["algorithm"] == "analyze_gauss" or 10
+    assert pca.ledger_.rounds == 2 + rounds + settings["scale"]
+    assert pca.error_bound_ == 1.0 and pca.error_estimate_ is None
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("kind", BOUNDS)
+def test_no_release_moves_by_more_than_its_sensitivity(clients, settings, kind, monkeypatch):
+    """On extremal records; later releases are compared after the same earlier ones."""
+    seen: list[tuple[np.ndarray, float]] = []
+
+    def gaussian(self, value, *, sensitivity, noise_multiplier):
+        seen.append((np.array(value), sensitivity))
+        rng = np.random.default_rng(len(seen))  # what is released does not depend on the data
+        return self._release(rng.uniform(-0.3, 1.0, np.shape(value)))
+
+    monkeypatch.setattr(Mechanisms, "gaussian", gaussian)
+    low, high = BOUNDS[kind] if kind != "number" else (-3.0, 3.0)
+    corners = np.array(np.meshgrid(*[[-1.0, 1.0]] * 3)).reshape(3, -1).T
+    extremes = np.where(corners > 0, high, low)
+    reached = 0.0
+    for record in [*extremes, *(1e9 * corners[:2]), np.zeros(3), *(3.0 * np.eye(3))]:
+        moved = []
+        for data in (clients[0], np.vstack([clients[0], record])):
+            seen.clear()
+            fitted([data], bounds=BOUNDS[kind], **settings)
+            moved.append(list(seen))
+        assert len(moved[0]) == len(moved[1]) >= 3
+        for (one, bound), (other, same) in zip(*moved, strict=True):
+            assert bound == same
+            share = np.linalg.norm(one - other) / bound
+            assert share <= 1 + 1e-12
+            reached = max(reached, share)
+    assert reached > 0.99  # the sensitivities are not larger than they need to be
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_the_first_upload_has_the_noise_that_is_charged(center):
+    """Its noise alone differs between runs on the same data."""
+    firsts = []
+    for seed in range(150):
+        seen = Transcript()
+        told = {"simulate": True, "transcript": seen}
+        pca = fitted([np.zeros((40, 3))], random_state=seed, params=told, center=center)
+        firsts.append(seen.exchanges[0].sent)
+    noise = np.array(firsts)
+    (z,) = {private.multipliers(private.Request.of(pca))["mean"]}
+    sensitivity = math.sqrt(center + private.COUNT**2)
+    assert Gaussian(z, sensitivity) in pca.ledger_.privacy.accounts[0].events
+    spread = np.sqrt(np.mean(np.var(noise, axis=0, ddof=1)))
+    # Five standard errors; one column if only the number is released, four otherwise.
+    assert abs(spread / (z * sensitivity) - 1) < 5 / math.sqrt(2 * 149 * noise.shape[1])
+
+
+CANARY, RADIUS, CLAIM = np.array([3.0, 0.0]), 3.0, 8.0
+
+
+def evidence(data: np.ndarray, seed: int, claimed: dict[str, float]) -> float:
+    """Log-likelihood ratio of all that the server saw, for the data with the canary."""
+    seen = Transcript()
+    told = {"simulate": True, "transcript": seen}
+    pca = FederatedPCA(
+        1, epsilon=CLAIM, delta=DELTA, bounds=RADIUS, random_state=seed, params=told
+    ).fit([data])
+    first, rounds, last = seen.exchanges
+    base = np.zeros((20, 2))
+    reach = RADIUS + np.linalg.norm(pca.mean_)
+    a, rows = CANARY / RADIUS, (base - pca.mean_) / reach
+    b, triangle = (CANARY - pca.mean_) / reach, np.triu_indices(2)
+    Z = last.received
+
+    def moments(x):
+        y = x @ Z
+        return np.array([np.sum(y * y), np.sum(x * x) - np.sum(y * y)])
+
+    total = 0.0
+    count = private.COUNT
+    for name, sent, without, change, sensitivity in (
+        ("mean", first.sent, np.array([0, 0, count * 20]), np.append(a, count), (1 + count**2)**.5),
+        ("rounds", rounds.sent, (rows.T @ rows)[triangle], np.outer(b, b)[triangle], 1.0),
+        ("last", last.sent, moments(rows), moments(b[None]), 1.0),
+    ):  # fmt: skip
+        z = claimed[name] * sensitivity
+        total += float((np.ravel(sent) - without - change / 2) @ change) / z**2
+    return total
+
+
+def scores(runs: int) -> tuple[list[float], list[float]]:
+    asked = FederatedPCA(1, epsilon=CLAIM, delta=DELTA, bounds=RADIUS)
+    claimed = private.multipliers(private.Request.of(asked))
+    absent = np.zeros((20, 2))
+    present = np.vstack([absent, CANARY])
+    return (
+        [evidence(present, seed, claimed) for seed in range(runs)],
+        [evidence(absent, 10**6 + seed, claimed) for seed in range(runs)],
+    )
+
+
+def test_an_audit_does_not_refute_epsilon_and_finds_a_tenth_of_the_noise_out(monkeypatch):
+    honest = lower_bound(*scores(200), delta=DELTA, gaussian=True)
+    assert 1.0 < honest.epsilon <= CLAIM  # it sees the canary, and no more than is claimed
+    for module in (private, api):
+        real = module.simulated
+        monkeypatch.setattr(
+            module, "simulated", lambda *given, real=real: Weakened(real(*given), 0.1)
+        )
+    assert lower_bound(*scores(60), delta=DELTA, gaussian=True).epsilon > CLAIM
+
+
+def test_with_little_noise_it_is_the_pca_of_the_data(matrix_with):
+    drawn = matrix_with(4000, 4, np.array([60.0, 40.0, 10.0, 1.0]), seed=5)
+    S = drawn + np.array([1.0, 0.5, 0.0, -1.0])
+    parts = np.split(S, 2)
+    exact = FederatedPCA(2).fit(parts)
+    for bounds in ((S.min(axis=0), S.max(axis=0)), float(np.linalg.norm(S, axis=1).max())):
+        pca = FederatedPCA(2, epsilon=5000.0, delta=DELTA, bounds=bounds).fit(parts)
+        np.testing.assert_allclose(pca.components_, exact.components_, atol=0.02)
+        np.testing.assert_allclose(pca.mean_, exact.mean_, atol=0.02)
+        np.testing.assert_allclose(
+            pca.explained_variance_, exact.explained_variance_, rtol=0.02, atol=0.001
+        )
+        np.testing.assert_allclose(
+            pca.explained_variance_ratio_, exact.explained_variance_ratio_, atol=0.01
+        )
+        assert abs(pca.n_samples_ - 4000) < 5
+        scaled = FederatedPCA(2, scale=True, epsilon=5000.0, delta=DELTA, bounds=bounds).fit(parts)
+        np.testing.assert_allclose(scaled.scale_, S.std(axis=0), rtol=0.03)
+
+
+def test_noise_differs_unless_it_is_simulated(clients):
+    one, other = fitted(clients), fitted(clients)
+    assert not np.array_equal(one.mean_, other.mean_)
+    again = [fitted(clients, params={"simulate": True}) for _ in range(2)]
+    np.testing.assert_array_equal(again[0].mean_, again[1].mean_)
+    np.testing.assert_array_equal(again[0].components_, again[1].components_)
+    assert "simulated noise: no guarantee" in str(again[0])
+
+
+def test_what_is_printed_says_what_epsilon_means(clients):
+    text = str(fitted(clients))
+    assert "epsilon = 1 at delta = 1e-05: if one record of one client is added or removed" in text
+    assert "e^1 = 2.718 times as likely" in text and "no guarantee" not in text
+    assert "epsilon" not in str(FederatedPCA(2).fit(clients))
+    assert "epsilon" not in fitted(clients).history_
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"bounds": None}, r"needs public bounds of the data, bounds=\(low, high\)"),
+        ({"delta": None}, "needs delta"),
+        ({"n_components": None}, "n_components of a private fit must be a whole number"),
+        ({"n_components": 0.9}, "n_components of a private fit must be a whole number"),
+        ({"algorithm": "block_krylov"}, "runs analyze_gauss or noisy_power, not block_krylov"),
+        ({"algorithm": "fedpower"}, "runs analyze_gauss or noisy_power, not fedpower"),
+        ({"params": {"clip": True}}, "no entry 'clip': the estimator sets it"),
+        ({"params": {"round": 1}, "algorithm": "noisy_power"}, "did you mean 'rounds'"),
+        ({"params": {"protects": "entry"}, "algorithm": "noisy_power"}, "no entry 'protects'"),
+        ({"bounds": (1.0, 0.0)}, "low at most high"),
+        ({"bounds": (0.0, np.inf)}, "finite"),
+        ({"bounds": (1.0, 1.0)}, "no room"),
+        ({"bounds": ([0.0, 1.0], 2.0)}, r"bounds\[0\] has shape \(2,\): give a number or 3"),
+        ({"bounds": -1.0}, "bounds must be a finite number above 0"),
+        ({"bounds": "wide"}, "bounds"),
+        ({"epsilon": -1.0}, "epsilon must be"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_crosses(clients, changes, says):
+    seen = Transcript()
+    plain = {"n_components": 2, "epsilon": 1.0, "delta": 1e-5, "bounds": 3.0}
+    params = {"transcript": seen, **changes.get("params", {})}
+    pca = FederatedPCA(**{**plain, **changes, "params": params})
+    with pytest.raises(InputError, match=says):
+        pca.fit(clients)
+    assert not seen.exchanges
+
+
+def test_private_methods_without_epsilon_and_epsilon_less_bounds_are_refused(clients):
+    with pytest.raises(InputError, match="give epsilon, delta and bounds to FederatedPCA"):
+        FederatedPCA(2, algorithm="noisy_power").fit(clients)
+    with pytest.raises(InputError, match="for a private fit: give epsilon, too"):
+        FederatedPCA(2, bounds=3.0).fit(clients)
+    free = FederatedPCA(2, algorithm="noisy_power", params={"epsilon": None}).fit(clients)
+    assert free.ledger_.privacy is None
+
+
+@pytest.mark.parametrize("bounds", [Ball(3.0, 2), Box(np.array([-1.0, 0]), np.array([2.0, 5.0]))])
+def test_reach_and_widths_are_those_of_the_farthest_samples(bounds):
+    rng = np.random.default_rng(0)
+    rows = bounds.clip(10 * rng.standard_normal((20_000, 2)))
+    for point in (bounds.middle, np.array([1.0, 0.5]), np.zeros(2)):
+        for scale in (np.ones(2), np.array([0.5, 2.0])):
+            norms = np.linalg.norm((rows - point) / scale, axis=1)
+            assert norms.max() <= bounds.reach(point, scale) * (1 + 1e-12)
+        assert np.all(np.abs(rows - point).max(axis=0) <= bounds.widths(point) * (1 + 1e-12))
+        squares = ((rows - point) / bounds.widths(point)) ** 2
+        assert np.linalg.norm(squares, axis=1).max() <= bounds.sum_of_fractions * (1 + 1e-12)
+    norms = np.linalg.norm(rows - bounds.middle, axis=1)
+    assert norms.max() > 0.99 * bounds.reach(bounds.middle, np.ones(2))
+
+
+def test_the_ledgers_of_two_fits_add_up(clients):
+    both = fitted(clients).ledger_ + fitted(clients).ledger_
+    assert EPSILON < both.privacy.epsilon() < 2 * EPSILON
+    other = fedcore.run("analyze_gauss", clients, 2, clip=True, epsilon=1.0, delta=DELTA).ledger
+    assert (both + other).privacy.epsilon() > both.privacy.epsilon()

@@ -1,0 +1,74 @@
+"""docs/faults.md has a line for every fault that a test injects, and nothing was lost."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LINE = re.compile(r"^\| (.+?)(?: \((\d+) not tried\))? \| (\d+) \| (\d+) \| (\d+) \| (.*) \|$")
+
+
+@pytest.fixture(scope="module")
+def script(docs_script):
+    return docs_script("faults")
+
+
+@pytest.fixture(scope="module")
+def marks(script):
+    return script.collected()
+
+
+def test_the_page_is_up_to_date_and_nothing_is_lost(script, marks):
+    expected = {(row.fault, row.untried, script.cell(row.told)) for row in script.rows(marks)}
+    text = script.PAGE.read_text(encoding="utf-8")
+    lines = [found.groups() for found in map(LINE.match, text.splitlines()) if found]
+    shown = {
+        (fault, int(untried or 0) + int(injected), told)
+        for fault, untried, injected, survived, lost, told in lines
+    }
+    assert shown == expected, "run `make faults`"
+    assert all(lost == "0" and injected == survived for _, _, injected, survived, lost, _ in lines)
+
+
+def strings(path: Path) -> list[str]:
+    """Strings of a test file, those of the marks left out; patterns without their backslashes."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    marks = [call for call in calls if ast.unparse(call.func) == "pytest.mark.fault"]
+    inside = {id(part) for mark in marks for part in ast.walk(mark)}
+    return [
+        node.value.replace("\\", "")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside
+    ]
+
+
+def test_what_the_page_says_is_asserted_in_the_test(marks):
+    said = {(mark["test"].partition("::")[0], mark["told"]) for mark, _ in marks}
+    known = {path: strings(ROOT / path) for path, _ in said}
+    lacking = [
+        (path, part)
+        for path, told in sorted(said)
+        for part in map(str.strip, told.split("…"))
+        if not any(part in text for text in known[path])
+    ]
+    assert lacking == []
+
+
+def test_lines_are_counted(script):
+    mark = {"kind": "disk", "fault": "full", "told": "no space", "times": 1}
+    outcomes = [(mark, "passed"), (mark | {"times": 3}, "passed"), (mark, "failed")]
+    outcomes.append((mark | {"fault": "gone"}, "skipped"))
+    lines = script.rows(outcomes)
+    assert [(row.fault, row.injected, row.lost, row.untried) for row in lines] == [
+        ("full", 5, 1, 0), ("gone", 0, 0, 1),
+    ]  # fmt: skip
+    text = script.page(lines)
+    assert "| full | 5 | 4 | 1 | no space |" in text and "| gone (1 not tried) | 0 |" in text
+    assert "2 faults, injected 5 times: 1 lost." in text
+    assert json.loads(json.dumps(outcomes[0][0])) == mark

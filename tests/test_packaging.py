@@ -1,0 +1,214 @@
+"""The distribution: what is built, what installs, and what its texts call it."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+import fedcore
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+MEBIBYTE = 2**20
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def tracked() -> list[str]:
+    """Files that a clone would have once all is committed."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def command(*words: object, cwd: Path, **more: str) -> str:
+    """Run a command without this checkout on Python's path; return what it prints."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "FEDCORE_MIRROR")}
+    done = subprocess.run(
+        [str(word) for word in words], cwd=cwd, env=kept | more, text=True, capture_output=True
+    )
+    assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> dict[str, Path]:
+    """The source distribution of a clone, and the wheel made of nothing but that."""
+    folder = tmp_path_factory.mktemp("dist")
+    clone = folder / "clone"
+    for name in tracked():
+        target = clone / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, target)
+    command(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", folder, cwd=clone)
+    (sdist,) = folder.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+    (unpacked,) = (folder / "unpacked").iterdir()
+    command(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=unpacked)
+    (wheel,) = folder.glob("*.whl")
+    return {"sdist": sdist, "wheel": wheel, "unpacked": unpacked, "clone": clone}
+
+
+@pytest.fixture(scope="module")
+def environment(built, tmp_path_factory) -> Path:
+    """The programs of a new environment with the wheel; its dependencies are those of the tests.
+
+    They are links to what is installed here, but for fedcore itself under any name.
+    """
+    folder = tmp_path_factory.mktemp("clean") / "venv"
+    venv.create(folder, with_pip=False, symlinks=True)
+    place = sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder)})
+    for installed in Path(sysconfig.get_path("purelib")).iterdir():
+        if not installed.name.strip("_").startswith("fedcore") and installed.suffix != ".pth":
+            Path(place, installed.name).symlink_to(installed)
+    programs = Path(sysconfig.get_path("scripts", "venv", {"base": str(folder)}))
+    command(
+        sys.executable, "-m", "pip", "--python", programs / "python", "install", "--quiet",
+        "--no-index", "--no-deps", "--disable-pip-version-check", built["wheel"], cwd=folder,
+    )  # fmt: skip
+    return programs
+
+
+def test_the_wheel_is_small_and_holds_the_package_alone(built):
+    assert built["wheel"].name == f"fedcore_repro-{fedcore.__version__}-py3-none-any.whl"
+    assert built["wheel"].stat().st_size < MEBIBYTE
+    names = zipfile.ZipFile(built["wheel"]).namelist()
+    assert {name.split("/")[0] for name in names} == {
+        "fedcore", f"fedcore_repro-{fedcore.__version__}.dist-info",
+    }  # fmt: skip
+    package = {f"fedcore/{file.relative_to(ROOT / 'fedcore').as_posix()}" for file in code()}
+    shipped = {"fedcore/datasets/datasets.yaml"} | {
+        f"fedcore/schemas/{file.name}" for file in (ROOT / "workflow/schemas").iterdir()
+    }
+    assert {name for name in names if "dist-info" not in name} == package | shipped
+
+
+def code() -> list[Path]:
+    return [ROOT / name for name in tracked() if name.startswith("fedcore/")]
+
+
+def test_the_source_distribution_has_what_a_reader_needs(built):
+    for name in ("README.md", "LICENSE", "CHANGELOG.md", "Makefile", "requirements.lock",
+                 "Snakefile", "config/config.yaml", "tests/test_packaging.py"):  # fmt: skip
+        assert (built["unpacked"] / name).is_file(), name
+    assert not (built["unpacked"] / ".ci").exists()
+
+
+def test_what_is_installed_is_the_wheel_and_works(environment, tmp_path):
+    script = (
+        "import fedcore, importlib.metadata as m;"
+        "print(fedcore.__file__); print(m.version('fedcore-repro'));"
+        "print([r for r in m.requires('fedcore-repro') if 'snakemake-exec' in r])"
+    )
+    where, version, extras = command(
+        environment / "python", "-c", script, cwd=tmp_path
+    ).splitlines()
+    assert Path(where).is_relative_to(environment.parent) and version == fedcore.__version__
+    assert "extra == 'slurm'" in extras
+    fedcore_ = environment / "fedcore"
+    assert command(fedcore_, "--version", cwd=tmp_path) == f"fedcore, version {version}\n"
+    out = command(
+        fedcore_, "run", "block_krylov", "w8a", "--components", "2", "--surrogate", cwd=tmp_path
+    )
+    assert "objective" in out
+    script = "import fedcore; print(fedcore.History.load('h.h5').about['versions']['fedcore'])"
+    command(fedcore_, "run", "one_shot", "w8a", "--components", "2", "--surrogate", "--out",
+            "h.h5", cwd=tmp_path)  # fmt: skip
+    assert command(environment / "python", "-c", script, cwd=tmp_path) == f"{version}\n"
+    assert "one_shot: " in command(fedcore_, "check", "one_shot", cwd=tmp_path)
+    said = command(fedcore_, "doctor", cwd=tmp_path)
+    assert re.search(r"^ok +numpy +\S+ \(wanted: numpy>=2", said, re.MULTILINE), said
+    assert "is not installed" not in said and "broken" not in said
+
+
+def test_no_text_tells_people_to_install_somebody_elses_project():
+    wrong = re.compile(r"install\s+(-\S+\s+)*['\"]?fedcore(?![\w.-])|['\"`]fedcore\[")
+    assert wrong.search("pip install fedcore") and wrong.search("pip install 'fedcore[privacy]'")
+    assert not wrong.search("pip install 'fedcore-repro[privacy]'")
+    found = [
+        f"{name}: {line.strip()}"
+        for name in tracked()
+        if name.endswith((".py", ".md", ".toml", ".ipynb", ".smk", ".yaml", "Makefile", ".def"))
+        and name != "tests/test_packaging.py"
+        for line in text(name).splitlines()
+        if wrong.search(line)
+    ]
+    assert found == []
+
+
+def test_versions_agree_and_the_changelog_is_ready_for_the_tag():
+    version = PROJECT["version"]
+    assert PROJECT["name"] == "fedcore-repro" and version == fedcore.__version__
+    assert yaml.safe_load(text("CITATION.cff"))["version"] == version
+    headings = re.findall(r"^## \[(.+?)\](.*)$", text("CHANGELOG.md"), re.MULTILINE)
+    assert [name for name, _ in headings[:2]] == ["Unreleased", version]
+    assert re.fullmatch(r" - (\d{4}-\d\d-\d\d|day of the tag)", headings[1][1])
+    assert text("pyproject.toml").count("# OWNER:") == 1
+
+
+def test_the_lock_names_this_distribution_and_no_address():
+    lock = text("requirements.lock")
+    assert lock.startswith("# fedcore-repro[workflow,dev] ")
+    assert "://" not in lock and "# via fedcore (" not in lock
+    pinned = {line.split("==")[0] for line in re.findall(r"^[\w.-]+==", lock, re.MULTILINE)}
+    wanted = [re.match(r"[\w.-]+", line)[0].lower() for line in PROJECT["dependencies"]]
+    assert set(wanted) <= pinned
+
+
+STEP = "make env VENV=/opt/fedcore"
+
+
+def test_both_images_install_as_make_does():
+    """From one base, by the Makefile's own step; and the Snakefile names what one recipe makes."""
+    docker, apptainer = text("Dockerfile"), text("fedcore.def")
+    base = re.search(r"^FROM (\S+)$", docker, re.MULTILINE)[1]
+    assert re.search(r"^From: (\S+)$", apptainer, re.MULTILINE)[1] == base
+    python = tuple(map(int, re.fullmatch(r"python:(\d+)\.(\d+)-slim", base).groups()))
+    assert (3, 11) <= python < (3, 14)  # as the Makefile prefers
+    assert f"RUN {STEP}\n" in docker and f"    {STEP}\n" in apptainer
+    for recipe in (docker, apptainer):
+        assert "pip install" not in recipe and "PYTHONPATH=." in recipe
+    assert '\ncontainer: "fedcore.sif"  #' in text("Snakefile")
+    assert "apptainer build fedcore.sif fedcore.def" in apptainer
+    make = subprocess.run(["make", "-n", "env", "VENV=x"], cwd=ROOT, capture_output=True, text=True)
+    assert "--require-hashes -r requirements.lock" in make.stdout
+
+
+@pytest.mark.parametrize("recipe", ["Dockerfile", "fedcore.def"])
+def test_an_image_has_all_that_this_step_reads(recipe, tmp_path):
+    """With the files that the recipe copies and no others, the package builds."""
+    if recipe == "Dockerfile":
+        assert "\nCOPY . .\n" in text(recipe)
+        left_out = text(".dockerignore").split()
+        copied = [
+            name for name in tracked()
+            if not any(fnmatch.fnmatch(part, rule) for rule in left_out
+                       for part in (name, name.split("/")[0]))
+        ]  # fmt: skip
+    else:
+        named = re.findall(r"^    (\S+) /fedcore/\1$", text(recipe), re.MULTILINE)
+        assert len(named) == 8
+        copied = [name for name in tracked() if name.split("/")[0] in named]
+    for name in copied:
+        target = tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, target)
+    assert {"Makefile", "requirements.lock"} <= set(copied)
+    command(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "out", cwd=tmp_path)
+    assert list((tmp_path / "out").glob("fedcore_repro-*.whl"))

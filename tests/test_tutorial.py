@@ -1,0 +1,106 @@
+"""docs/tutorial.md, its console blocks in order, from a built wheel and outside the checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib import image
+from printed import ROOT, blocks, require_output, session
+
+PAGE = ROOT / "docs" / "tutorial.md"
+SCRIPTS = ROOT / "docs" / "three_hospitals"
+CONSOLE = [block for block in blocks(PAGE) if block.language == "console"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Return the wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (built,) = folder.iterdir()
+    return built
+
+
+@pytest.fixture(scope="module")
+def followed(wheel, tmp_path_factory):
+    """Follow the page in an empty folder; return the folder, the seconds and what was printed."""
+    installed, folder = (tmp_path_factory.mktemp(name) for name in ("installed", "hospitals"))
+    zipfile.ZipFile(wheel).extractall(installed)  # what pip does with a wheel of pure Python
+    for script in SCRIPTS.glob("*.py"):
+        shutil.copy(script, folder)
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    programs = {"python": [sys.executable], "fedcore": [sys.executable, "-m", "fedcore"]}
+    began, said = time.monotonic(), []
+    for block in CONSOLE:
+        if block.dry:
+            continue
+        for words, printed in session(block):
+            done = subprocess.run(
+                [*programs[words[0]], *words[1:]], cwd=folder, env=environment,
+                capture_output=True, text=True, encoding="utf-8",
+            )  # fmt: skip
+            assert done.returncode == 0, (words, done.stderr)
+            require_output(block, words, printed, done.stdout)
+            said.append(done.stdout)
+    where = subprocess.run(
+        [sys.executable, "-c", "import fedcore; print(fedcore.__file__)"],
+        cwd=folder, env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert Path(where.stdout.strip()).is_relative_to(installed)
+    return folder, time.monotonic() - began, said
+
+
+def test_it_takes_at_most_eight_commands_and_ten_minutes(followed):
+    typed = [words for block in CONSOLE for words, _ in session(block)]
+    assert len(typed) <= 8
+    numbers = "zero one two three four five six seven eight".split()
+    assert f"{numbers[len(typed)]} commands" in PAGE.read_text(encoding="utf-8")
+    assert followed[1] < 300  # the rest of ten minutes is for pip
+
+
+def test_what_it_finds_is_what_the_pooled_table_gives(followed):
+    folder, _, said = followed
+    tables = [
+        np.loadtxt(folder / f"{name}.csv", delimiter=",", skiprows=1)
+        for name in ("north", "south", "west")
+    ]
+    low = np.array([18, 80, 14, 2.6, 2.2, 30])
+    high = np.array([92, 180, 38, 8.6, 8.2, 130])
+    S = (2 * np.vstack(tables) - low - high) / (high - low)
+    right_t = np.linalg.svd(S - S.mean(axis=0), full_matrices=False)[2][:2]
+    right_t *= np.sign(right_t[np.arange(2), np.abs(right_t).argmax(axis=1)])[:, None]
+
+    def weights(text):
+        lines = [line.split() for line in text.splitlines() if line.startswith("  ")]
+        return np.array([[float(number) for number in line[1:]] for line in lines])
+
+    np.testing.assert_allclose(weights(said[2]), right_t.T, atol=0.0051)
+    private = np.linalg.qr(weights(said[3]))[0]
+    # Noise of standard deviation 5 on sums of thousands: the planes nearly agree.
+    assert np.linalg.svd(private.T @ right_t.T, compute_uv=False).min() > 0.8
+
+
+def test_it_ends_with_plots_of_both(followed):
+    folder = followed[0]
+    pictures = [image.imread(folder / f"{name}.png") for name in ("scores", "scores-private")]
+    assert all(picture.std() > 0.05 for picture in pictures)
+    assert not np.array_equal(*pictures)
+    assert (folder / "pca.h5").is_file()
+
+
+def test_the_data_are_named_synthetic_and_repeat(followed, tmp_path):
+    first = followed[2][0]
+    assert first.count("synthetic patients") == 3
+    subprocess.run([sys.executable, SCRIPTS / "synthetic_hospitals.py"], cwd=tmp_path, check=True)
+    for name in ("north", "south", "west"):
+        again = (tmp_path / f"{name}.csv").read_bytes()
+        assert again == (followed[0] / f"{name}.csv").read_bytes() and len(again) < 150_000

@@ -1,0 +1,102 @@
+"""A disk that is full or read-only: nothing half is left, and the next run makes the rest."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+
+import pytest
+
+ROOT_ONLY = pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("mount"), reason="only root can mount a small disk"
+)
+TABLES = [f"results/tiny/tables/tiny/ends.{kind}" for kind in ("tsv", "md")]
+
+
+def mount(*args):
+    done = subprocess.run(["mount", *map(str, args)], capture_output=True, text=True)
+    if done.returncode:  # a container may keep this from root
+        pytest.skip(f"no disk can be mounted here: {done.stderr.strip()}")
+
+
+@contextlib.contextmanager
+def disk(folder, size):
+    """A disk of this size in the place of a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mount("-t", "tmpfs", "-o", f"size={size}", "none", folder)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def made(checkout):
+    return checkout.files("data/clients/tiny/**/*", "results/tiny/histories/**/*", *TABLES)
+
+
+FULL = {
+    "problems": ("data/clients", "24k"),
+    "histories": ("results", "100k"),
+    "Snakemake's notes": (".snakemake", "40k"),
+}
+
+
+@ROOT_ONLY
+@pytest.mark.slow
+@pytest.mark.fault(
+    "disk", "a full disk", told="no space is left on the disk (…make room, and run again"
+)
+@pytest.mark.parametrize("place", FULL)
+def test_a_full_disk(first_run, fresh, place):
+    name, size = FULL[place]
+    with disk(fresh.root / name, size):
+        full = fresh.snakemake(TABLES[0])
+        assert full.status == 1
+        if name != ".snakemake":
+            assert "Error: no space is left on the disk (" in full.text
+            assert "make room, and run again" in full.text
+        assert not list(fresh.root.glob("*/**/.*.tmp.*"))
+        mount("-o", "remount,size=20m", fresh.root / name)
+        if name == ".snakemake":  # it cannot unlock either
+            fresh.snakemake("--unlock")
+        again = fresh.snakemake(TABLES[0])
+        assert again.status == 0, again.text
+        whole, found = first_run[0].payload(), made(fresh)
+        assert set(TABLES) <= set(found) and len(found) > 8
+        assert found == {name: whole[name] for name in found}
+
+
+@ROOT_ONLY
+@pytest.mark.fault("disk", "results on a read-only disk", told="Write-protected output files")
+def test_read_only_results(first_run, done):
+    (done.root / TABLES[0]).unlink()
+    shutil.move(done.root / "results", done.root / "kept")
+    with disk(done.root / "results", "20m"):
+        shutil.copytree(done.root / "kept", done.root / "results", dirs_exist_ok=True)
+        before = made(done)
+        mount("-o", "remount,ro", done.root / "results")
+        refused = done.snakemake(TABLES[0])
+        assert refused.status == 1 and "Write-protected output files" in refused.text
+        assert made(done) == before
+        mount("-o", "remount,rw", done.root / "results")
+        again = done.snakemake(TABLES[0])
+        assert again.status == 0, again.text
+        whole = first_run[0].payload()
+        assert made(done) == {name: whole[name] for name in made(done)}
+
+
+@ROOT_ONLY
+@pytest.mark.fault(
+    "disk", "a dry run in a checkout on a read-only disk", told="this checkout cannot be written, …"
+)
+def test_a_read_only_checkout(done):
+    mount("--bind", done.root, done.root)
+    try:
+        mount("-o", "remount,ro,bind", done.root)
+        run = done.snakemake("-n")
+    finally:
+        subprocess.run(["umount", "--lazy", str(done.root)], check=True)
+    assert run.status == 1 and "Traceback" not in run.text
+    assert "this checkout cannot be written, and Snakemake keeps notes in .snakemake" in run.text
