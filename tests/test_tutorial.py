@@ -85,8 +85,8 @@ def test_what_it_finds_is_what_the_pooled_table_gives(followed):
 
     np.testing.assert_allclose(weights(said[2]), right_t.T, atol=0.0051)
     private = np.linalg.qr(weights(said[3]))[0]
-    # Noise of standard deviation 5 on sums of thousands: the planes nearly agree.
-    assert np.linalg.svd(private.T @ right_t.T, compute_uv=False).min() > 0.8
+    # 1 is the same plane; the least of 200 private fits was 0.992.
+    assert np.linalg.svd(private.T @ right_t.T, compute_uv=False).min() > 0.95
 
 
 def test_it_ends_with_plots_of_both(followed):

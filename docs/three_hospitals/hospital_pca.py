@@ -38,25 +38,25 @@ for file in asked.files:
     clients.append((2 * values - lowest - highest) / (highest - lowest))
 
 if asked.epsilon is None:
-    model = fedcore.FederatedPCA(n_components=2).fit(clients)
-    components, center, ledger = model.components_, model.mean_, model.ledger_
-    about = f"{model.explained_variance_ratio_.sum():.0%} of the variance"
-else:
-    # A row's norm is at most 1: the noise hides a patient whose row may be anything within that.
-    bounded = [np.clip(x, -1, 1) / np.sqrt(len(RANGES)) for x in clients]
-    result = fedcore.run("analyze_gauss", bounded, 2, epsilon=asked.epsilon, delta=1e-6)
-    components, center, ledger = result.components, 0.0, result.ledger
-    about = f"ε = {ledger.privacy.epsilon():.2g} at δ = {ledger.privacy.delta:g}"
+    model = fedcore.FederatedPCA(n_components=2)
+else:  # the noise hides a patient whose row may be anything within the bounds
+    model = fedcore.FederatedPCA(
+        n_components=2, epsilon=asked.epsilon, delta=1e-6, bounds=(-1.0, 1.0)
+    )
+model.fit(clients)
+ledger, privacy = model.ledger_, model.ledger_.privacy
+about = f"{model.explained_variance_ratio_.sum():.0%} of the variance"
+if privacy is not None:
+    about += f", ε = {privacy.epsilon():.2g} at δ = {privacy.delta:g}"
 
 print(f"{about}; {ledger.rounds} rounds, {ledger.bytes_up:,} bytes up, {ledger.bytes_down:,} down")
-for name, *weights in zip(RANGES, *components, strict=True):
+for name, *weights in zip(RANGES, *model.components_, strict=True):
     print(f"  {name:<15}", *(f"{weight:6.2f}" for weight in weights))
 
 figure = Figure(figsize=(6, 4.5), layout="constrained")
 axes = figure.subplots()
 for file, x in zip(asked.files, clients, strict=True):
-    scores = (x - center) @ components.T
-    axes.plot(*scores.T, ".", markersize=2, alpha=0.5, label=file.stem)
+    axes.plot(*model.transform(x).T, ".", markersize=2, alpha=0.5, label=file.stem)
 axes.set(xlabel="first component", ylabel="second component", title=about)
 axes.legend(markerscale=5)
 out = "scores.png" if asked.epsilon is None else "scores-private.png"
