@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from contract.cases import Draws
-from contract.networks import BODY, CASES, PARAMS, first_network, images, tiny_gradient
+from contract.networks import BODY, CASES, PARAMS, first_network, tiny_gradient
 from contract.test_networks import needs_torch, run
 
 from fedcore import algorithms
@@ -13,6 +13,7 @@ from fedcore.federation.federation import Federation
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
+from fedcore.testing.samples import images
 
 ALL = {"participation": 1, "rounds": 4}
 ONE = {"problem": Problem("one", images((11,))), "measure": [], "participation": 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 import pytest
-from contract.networks import CASES, PARAMS, held_out, images
+from contract.networks import CASES, PARAMS
 
 from fedcore.experiments import checkpoint
 from fedcore.experiments.cell import run_cell
@@ -14,6 +14,7 @@ from fedcore.history import History, read_seconds
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
+from fedcore.testing.samples import held_out, images
 
 # A mark and not `importorskip`, so that docs/faults.py finds these tests everywhere.
 pytestmark = pytest.mark.skipif(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contract.networks import BODY, CLASSES, FEATURES, PARAMS, images
+from contract.networks import BODY, CLASSES, FEATURES, PARAMS
 
 from fedcore.deep.settings import Params
 from fedcore.errors import InputError
 from fedcore.problems.clients import Clients
+from fedcore.testing.samples import images
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contract.networks import held_out, images
 
 from fedcore import metrics
 from fedcore.errors import ConfigError, InputError
@@ -14,6 +13,7 @@ from fedcore.iterates import Iterate
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.testing.samples import held_out, images
 
 SHARDS = {
     "dataset": "cifar10",
