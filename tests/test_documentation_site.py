@@ -245,6 +245,12 @@ def test_diagrams_become_tables_of_their_arrows(script):
     assert "| `config/x.yaml` | `plan` |" in table and "| `plan` | `h/…/c.h5`, `d` |" in table
 
 
+def test_docstrings_need_no_markup_of_sphinx(script):
+    lines = ["shape (n_components_, r), |x| ≤ 1", "``|S| n_`` and `mean_` and a_b"]
+    script("expand").escaped(None, "class", "x", None, None, lines)
+    assert lines == ["shape (n_components\\_, r), \\|x| ≤ 1", "``|S| n_`` and `mean_` and a_b"]
+
+
 # In a browser
 
 
