@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -118,7 +119,7 @@ def page(lines: list[Row]) -> str:
             f" {untried} more were not tried when this page was written: they need SLURM (`make "
             "test-cluster`), PyTorch or root, or were left out of that run."
         )
-    text = TEXT.format(total=total)
+    text = TEXT.format(total=textwrap.fill(total, 100, break_on_hyphens=False))
     for kind, title in KINDS.items():
         here = [row for row in lines if row.kind == kind]
         if here:

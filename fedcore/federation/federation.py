@@ -165,6 +165,8 @@ class Federation:
             self.shape.n_clients, delta, neighbours, simulated=simulated, weakened=weakened
         )
         self._transport.tell(Protect(delta), self._everyone)
+        if (accounts := self._transport.accounts) is not None:
+            self.ledger.privacy.accounts = accounts
 
     @property
     def clients(self) -> Clients:

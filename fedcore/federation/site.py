@@ -2,7 +2,8 @@
 
 A site obeys orders (`fedcore.federation.transport`). Its `Policy` says what it refuses: the ε that
 it spends at most, the modules whose steps it runs, and looks from outside the protocol. It judges
-an upload before it leaves, and keeps its own account; the ledger's is a copy.
+an upload before it leaves, and keeps its own account; the ledger's is a copy, or the same one where
+both are in one process.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import numpy as np
 
 from fedcore.federation.execution import Step
 from fedcore.privacy.events import Event
+from fedcore.privacy.mechanisms import Account
 from fedcore.privacy.noise import Source
 from fedcore.problems.clients import Clients
 
@@ -129,6 +130,11 @@ class Transport(Protocol):
     @property
     def states(self) -> Sequence[Any]:
         """The clients' states, for checkpoints."""
+        ...
+
+    @property
+    def accounts(self) -> list[Account] | None:
+        """The sites' own privacy accounts, if they are in this process; else charges tell."""
         ...
 
     def tell(self, order: Order, to: Sequence[int]) -> None:

@@ -82,6 +82,11 @@ class Wire:
         """The clients' states."""
         return [site.state for site in self.sites]
 
+    @property
+    def accounts(self) -> None:
+        """None: the ledger's accounts are copies, made of what comes with the answers."""
+        return None
+
     def tell(self, order: Order, to: Sequence[int]) -> None:
         """Carry an order at once; see `Transport`."""
         self._carry(order, to)
