@@ -119,6 +119,7 @@ def test_every_page_of_the_repository_and_every_public_name_is_there(site):
         assert where.is_file(), page
     library = Links(site / "library.html").ids
     assert {f"fedcore.{name}" for name in fedcore.__all__ if name[0] != "_"} <= library
+    assert {"fedcore.History.load", "fedcore.FederatedPCA.set_params"} <= library  # inherited
     sections = Links(site / "algorithms.html").ids
     assert {name.replace("_", "-") for name in names()} <= sections
     commands = Links(site / "commands.html").ids
