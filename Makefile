@@ -79,6 +79,7 @@ verdicts: $(READY) ## docs/verdicts/ and README's table from the results of `mak
 	$(IN_ENV) python docs/verdicts.py
 
 docs: $(READY) ## this documentation as pages in build/docs, without a network; warnings are errors
+	@rm -rf build/docs # pages of modules that are gone
 	$(IN_ENV) $(ONE_THREAD) python -m sphinx -W --keep-going -q -c docs/site docs build/docs
 	@echo "Open build/docs/index.html in a browser."
 

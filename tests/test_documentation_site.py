@@ -119,6 +119,7 @@ def test_every_page_of_the_repository_and_every_public_name_is_there(site):
         assert where.is_file(), page
     library = Links(site / "library.html").ids
     assert {f"fedcore.{name}" for name in fedcore.__all__ if name[0] != "_"} <= library
+    assert {"fedcore.History.load", "fedcore.FederatedPCA.set_params"} <= library  # inherited
     sections = Links(site / "algorithms.html").ids
     assert {name.replace("_", "-") for name in names()} <= sections
     commands = Links(site / "commands.html").ids
@@ -243,6 +244,12 @@ def test_diagrams_become_tables_of_their_arrows(script):
         'flowchart LR\n  a[config/x.yaml] --> plan\n  plan --> b["h/…/c.h5"]\n  plan --> d\n'
     )
     assert "| `config/x.yaml` | `plan` |" in table and "| `plan` | `h/…/c.h5`, `d` |" in table
+
+
+def test_docstrings_need_no_markup_of_sphinx(script):
+    lines = ["shape (n_components_, r), |x| ≤ 1", "``|S| n_`` and `mean_` and a_b"]
+    script("expand").escaped(None, "class", "x", None, None, lines)
+    assert lines == ["shape (n_components\\_, r), \\|x| ≤ 1", "``|S| n_`` and `mean_` and a_b"]
 
 
 # In a browser

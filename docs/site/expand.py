@@ -131,10 +131,10 @@ def read(app: Sphinx, docname: str, source: list[str]) -> None:
 def escaped(
     app: Sphinx, what: str, name: str, it: object, options: object, lines: list[str]
 ) -> None:
-    """Escape the bars of absolute values in a docstring, which Sphinx takes for substitutions."""
+    """Escape in a docstring what Sphinx would take for markup: bars of |x|, and a last _ in n_."""
     for number, line in enumerate(lines):
-        parts = re.split(r"(``.*?``)", line)
-        parts[::2] = [re.sub(r"\|(?=\S)", r"\\|", part) for part in parts[::2]]
+        parts = re.split(r"(``.*?``|`.*?`)", line)
+        parts[::2] = [re.sub(r"\|(?=\S)|(?<=\w)_(?!\w)", r"\\\g<0>", p) for p in parts[::2]]
         lines[number] = "".join(parts)
 
 

@@ -86,7 +86,11 @@ def _documented(module: str, name: str) -> str:
     value = getattr(__import__(module, fromlist=[name]), name)
     kind = "autoclass" if isinstance(value, type) else "autofunction"
     kind = kind if callable(value) else "autodata"
-    return _rst(f".. {kind}:: {module}.{name}")
+    text = f".. {kind}:: {module}.{name}"
+    if kind == "autoclass" and not issubclass(value, BaseException):
+        if any(base.__module__.startswith("fedcore.") for base in value.__mro__[1:]):
+            text += "\n   :inherited-members: object"
+    return _rst(text)
 
 
 def _rst(text: str) -> str:
