@@ -164,7 +164,7 @@ def test_versions_agree_and_the_changelog_is_ready_for_the_tag():
 
 def test_the_lock_names_this_distribution_and_no_address():
     lock = text("requirements.lock")
-    assert lock.startswith("# fedcore-repro[workflow,dev] ")
+    assert lock.startswith("# fedcore-repro[workflow,dev,docs] ")
     assert "://" not in lock and "# via fedcore (" not in lock
     pinned = {line.split("==")[0] for line in re.findall(r"^[\w.-]+==", lock, re.MULTILINE)}
     wanted = [re.match(r"[\w.-]+", line)[0].lower() for line in PROJECT["dependencies"]]

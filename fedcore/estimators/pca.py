@@ -83,7 +83,7 @@ class FederatedPCA(Transformer):
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components_, n_features)
+    components_ : ndarray of shape (r, n_features)
         Orthonormal rows, ordered by explained variance. The entry of largest magnitude of each row
         is positive.
     n_components_ : int
@@ -92,14 +92,14 @@ class FederatedPCA(Transformer):
         Mean of all samples, in data units; zeros with ``center=False``.
     scale_ : ndarray of shape (n_features,)
         What features were divided by, in data units; ones with ``scale=False``.
-    singular_values_ : ndarray of shape (n_components_,)
+    singular_values_ : ndarray of shape (r,)
         Norms of the columns of ``((S - mean_) / scale_) @ components_.T``, descending: the exact
         singular values if the algorithm has converged, otherwise at most these. They come from a
         Gram matrix; values below about 1e-8 of the largest are rounding errors.
-    explained_variance_ : ndarray of shape (n_components_,)
+    explained_variance_ : ndarray of shape (r,)
         ``singular_values_**2 / (n_samples_ - 1)``. With ``center=False`` the divisor is
-        n_samples_: the second moment about zero.
-    explained_variance_ratio_ : ndarray of shape (n_components_,)
+        ``n_samples_``: the second moment about zero.
+    explained_variance_ratio_ : ndarray of shape (r,)
         ``explained_variance_`` over the total variance of all features.
     noise_variance_ : float
         Mean variance of the ``min(n_samples, n_features) - n_components_`` directions left out; 0
@@ -225,7 +225,7 @@ class FederatedPCA(Transformer):
 
         Returns
         -------
-        ndarray of shape (n, n_components_)
+        ndarray of shape (n, r)
             In the precision of `x`; or what `set_output` asks for.
 
         Raises
@@ -244,7 +244,7 @@ class FederatedPCA(Transformer):
 
         Parameters
         ----------
-        x : ndarray of shape (n, n_components_)
+        x : ndarray of shape (n, r)
 
         Returns
         -------

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import papermill
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
@@ -62,7 +63,7 @@ def execute(
     ConfigError
         When the notebook saves no such figure.
     """
-    os.environ.setdefault("MPLBACKEND", INLINE)
+    matplotlib.use(INLINE)  # no environment variable, as matplotlib is loaded already
     papermill_engines.register(ENGINE, InThisProcess)
     with atomic.replace(executed, summed=True) as copy:
         papermill.execute_notebook(

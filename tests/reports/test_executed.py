@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
+import matplotlib
 import nbformat
 import pytest
 from IPython import get_ipython
@@ -30,7 +31,6 @@ plt.plot([1, 2]);"""
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    monkeypatch.delenv("MPLBACKEND", raising=False)
     monkeypatch.chdir(tmp_path)
 
     def run(*sources, figures=()):
@@ -44,7 +44,8 @@ def run(tmp_path, monkeypatch):
         nbformat.validate(made)
         return made["cells"][3:]  # after title, parameters, and the parameters given
 
-    return run
+    yield run
+    matplotlib.use("agg")
 
 
 def test_it_shows_what_cells_print_display_and_return_in_their_order(run):

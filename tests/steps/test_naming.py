@@ -113,7 +113,7 @@ def test_a_change_of_a_function_that_a_step_calls_changes_its_fingerprint(monkey
 
     before = of_faps()
     assert before == of_faps()
-    monkeypatch.setattr(faps, "_multiplier", faps._multiply)
+    monkeypatch.setattr(faps, "_multiplier", faps._square_of)
     assert of_faps() != before
     fingerprints.fingerprint.cache_clear()
 
