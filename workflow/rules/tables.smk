@@ -9,6 +9,7 @@ rule plan:
     localrule: True
     params:
         plan=lambda wildcards: PLAN.describe(wildcards.paper),
+        code=code_of("plan"),
     run:
         forking.run(f"{STEPS}:plan", params.plan, output[0], log=log[0])
 

@@ -20,7 +20,7 @@ rule verdicts:
         surrogate=PLAN.config["surrogates"],
         small=PLAN.config["quick"],
         tables=f"{RESULTS}/tables",
-        code=fingerprint("fedcore.reports.verdict_pages"),
+        code=code_of("verdict"),
     run:
         forking.run(
             f"{STEPS}:verdict",
@@ -46,6 +46,6 @@ rule summary:
     localrule: True
     params:
         papers=PLAN.judged,
-        code=fingerprint("fedcore.reports.verdict_pages"),
+        code=code_of("summary"),
     run:
         forking.run(f"{STEPS}:summary", output.tsv, params.papers, log=log[0])
