@@ -13,8 +13,9 @@ from fedcore.testing.samples import starting_basis
 from fedcore.testing.subject import Subject
 
 # Sums in another order and products of other shapes differ by a few hundred roundings (2e-16 each),
-# times condition numbers of at most about 1e4 in these settings.
+# times condition numbers of at most about 1e4 in these settings. Beyond it, the effect is measured.
 ROUNDING = 1e-9
+UNSTABLE = 1e-6  # what rounding moves further than this has no digits left that a test could hold
 SAID_IN_CASE = "if the method is not meant to, say so in CASE of its module"
 CHECKS: dict[str, Callable[[Subject], None]] = {}
 

@@ -138,3 +138,8 @@ def rounded_once_more(seed: int) -> Callable[[np.ndarray], np.ndarray]:
         return positive_qr(matrix + rounding * rng.uniform(-1, 1, matrix.shape))
 
     return factor
+
+
+def rounded_data(clients: list[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
+    """Return the data with every entry moved by up to one rounding, zeros left as they are."""
+    return [x * (1 + np.finfo(x.dtype).eps * rng.uniform(-1, 1, x.shape)) for x in clients]
