@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import importlib
 import os
+import struct
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fedcore.errors import InputError
+
+if TYPE_CHECKING:  # the command line asks for the rank before it sets BLAS' threads
+    import numpy as np
 
 # By these variables a program knows before MPI is there what its launcher has started.
 RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
@@ -79,15 +81,14 @@ class Link:
     def tell(self, data: bytes) -> None:
         """Tell all other ranks, which `hear`."""
         self.sent += len(data) * (self.size > 1)
-        length = np.array([len(data)], np.int64)
-        self._wait(self._world.Ibcast(length, root=0))
-        self._wait(self._world.Ibcast([bytearray(data), self._mpi.BYTE], root=0))
+        for part in (struct.pack("<Q", len(data)), data):
+            self._wait(self._world.Ibcast([bytearray(part), self._mpi.BYTE], root=0))
 
     def hear(self) -> bytes:
         """Return what rank 0 tells."""
-        length = np.empty(1, np.int64)
-        self._wait(self._world.Ibcast(length, root=0))
-        data = bytearray(int(length[0]))
+        data = bytearray(8)
+        self._wait(self._world.Ibcast([data, self._mpi.BYTE], root=0))
+        data = bytearray(*struct.unpack("<Q", data))
         self._wait(self._world.Ibcast([data, self._mpi.BYTE], root=0))
         return bytes(data)
 
@@ -114,7 +115,7 @@ class Link:
 
     def reduced(self, part: np.ndarray) -> np.ndarray:
         """Return on rank 0 the sum of all ranks' arrays, in an order that MPI chooses."""
-        total = np.zeros_like(part)
+        total = part.copy()
         self._wait(self._world.Ireduce(part, total, op=self._mpi.SUM, root=0))
         return total
 

@@ -107,6 +107,10 @@ class Forget(NamedTuple):
     data: list[int]
 
 
+class Used(NamedTuple):
+    """Say what a rank has used: CPU seconds, and MiB of memory at most."""
+
+
 class End(NamedTuple):
     """The program ends."""
 

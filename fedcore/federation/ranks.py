@@ -8,6 +8,8 @@ it: the additions are those of one process, one after the other, so no bit depen
 from __future__ import annotations
 
 import itertools
+import resource
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from functools import partial
@@ -28,6 +30,7 @@ from fedcore.federation.mpi_messages import (
     Forget,
     Largest,
     Reduce,
+    Used,
     source_of,
 )
 from fedcore.federation.site import Site
@@ -83,7 +86,7 @@ class Rank:
         """Do what a message says; an error becomes an answer."""
         do: dict[type, Callable[[Any], Answer]] = {
             Begin: self._begin, Largest: self._largest, Carry: self._carry, Reduce: self._reduce,
-            Forget: self._forget,
+            Forget: self._forget, Used: self._used,
         }  # fmt: skip
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # as rank 0 ignores them
@@ -118,6 +121,11 @@ class Rank:
         for key in message.data:
             self._data.pop(key, None)
         return Answer()
+
+    def _used(self, message: Used) -> Answer:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        unit = 1024**2 if sys.platform == "darwin" else 1024
+        return Answer((used.ru_utime + used.ru_stime, used.ru_maxrss / unit))
 
     def _carry(self, message: Carry) -> Answer:
         run = self._runs[message.run]

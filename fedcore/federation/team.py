@@ -13,14 +13,12 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.federation.mpi_link import DATA, Link
-from fedcore.federation.mpi_messages import Answer, Begin, Data, End, Forget, Largest, Seed
+from fedcore.federation.mpi_messages import Answer, Begin, Data, End, Forget, Largest, Seed, Used
 from fedcore.federation.ranks import Rank
 from fedcore.federation.transport import Setup
 from fedcore.problems.clients import Clients
 from fedcore.steps.naming import find_step, name_step
 from fedcore.steps.values import decode, encode
-
-ORDERS = ("chain", "any")
 
 
 class Team:
@@ -44,6 +42,11 @@ class Team:
         self._here: weakref.WeakValueDictionary[int, Clients] = weakref.WeakValueDictionary()
         self._rank, self._find = Rank(link, self._here), find_step()
 
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a history must say: nothing where it has the bytes of a run in one process."""
+        return {} if self.order == "chain" else {"sums": {"order": "any", "ranks": self.link.size}}
+
     def found(self, path: str, draws: Sequence[Clients]) -> None:
         """Say that these clients are the draws of a problem file, which all ranks can read.
 
@@ -54,6 +57,11 @@ class Team:
             if clients.gram is None:
                 answers = self.exchange(Largest(data))
                 clients.largest = max(float(answer.value) for answer in answers)
+
+    def used(self) -> tuple[float, float]:
+        """Return CPU seconds and MiB of memory of all ranks together."""
+        values = [answer.value for answer in self.exchange(Used())]
+        return sum(value[0] for value in values), sum(value[1] for value in values)
 
     def begin(self, setup: Setup, run: int) -> list[int]:
         """Begin the clients' sides of a run, and return the edges between the ranks' clients."""

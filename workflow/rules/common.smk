@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -99,9 +100,15 @@ if workflow.is_main_process:
     for problem, reason in PLAN.kept.items():
         print(f"Kept as it was made before: {problem}. {reason}", file=sys.stderr)
 
+NAME = "[a-zA-Z0-9_]+"
+# Begins the path of a cell that runs over MPI, and of one that does not.
+AHEAD = "|".join(re.escape(cell.path) for cell in CELLS.values() if cell.ranks.number)
+OVER_RANKS = rf"(?=(?:{AHEAD})\.){NAME}"
+IN_ONE_PROCESS = rf"(?!(?:{AHEAD})\.){NAME}" if AHEAD else NAME
+
 
 wildcard_constraints:
-    paper="[a-zA-Z0-9_]+",
+    paper=NAME,
     problem="[a-z0-9_]+",
     experiment="[a-z0-9_]+",
     cell="[a-zA-Z0-9_-]+",
@@ -191,6 +198,11 @@ def end_progress(dag=None):
 
 def cell_of(wildcards):
     return CELLS["{paper}/{experiment}/{algorithm}/{cell}".format(**wildcards)]
+
+
+def order_of(wildcards):
+    ranks = cell_of(wildcards).ranks
+    return ranks.order if ranks.order == "chain" else list(ranks)
 
 
 def beside(wildcards):

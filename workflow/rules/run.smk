@@ -15,6 +15,7 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
             f"{RESULTS}/logs/run/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.log",
         wildcard_constraints:
             algorithm=algorithm,
+            paper=IN_ONE_PROCESS,
         # In a job of a cluster it is forked, as in a local run; there, a group would forbid that.
         group:
             None if workflow.remote_exec else group_of
