@@ -152,7 +152,10 @@ def test_a_transcript_sees_single_replies_or_the_sum():
     for sums_only, clients in ((False, [0, 1, 2, 3, 4]), (True, [None])):
         seen = Transcript(sums_only=sums_only)
         with team_of(2) as team:
-            Federation(data, transcript=seen, engine=engine_of(team)).sum(first_row)
+            federation = Federation(data, transcript=seen, engine=engine_of(team))
+            federation.broadcast(1.0)
+            federation.sum(counted)
+            assert federation.client_state("calls") == [1] * 5  # noise must not be drawn twice
         assert [exchange.client for exchange in seen.exchanges] == clients
 
 
