@@ -78,7 +78,7 @@ def launch(
     *,
     ranks: tuple[int, str],
     code: str,
-    benchmark: str,
+    used: str,
 ) -> None:
     """Run a cell over ranks of MPI, and wait for their end.
 
@@ -88,7 +88,7 @@ def launch(
         As of `fedcore.experiments.cell.run_cell`.
     ranks : Ranks
         Or a tuple with its fields.
-    benchmark : str
+    used : str
         File for seconds, and for CPU seconds and memory of all ranks together.
 
     Raises
@@ -98,7 +98,7 @@ def launch(
     """
     number, order = ranks
     files = dict(problem=problem_file, history=history_file, seconds=seconds_file)
-    told = json.dumps({"cell": cell, **files, "code": code, "order": order, "benchmark": benchmark})
+    told = json.dumps({"cell": cell, **files, "code": code, "order": order, "used": used})
     command = [_launcher(), "-n", str(number), sys.executable, "-m", __name__]
     sentence = ""
     with subprocess.Popen(
@@ -145,7 +145,7 @@ def _run(team: Team) -> None:
     history.about.update(team.about)
     save_seconds(history, about["seconds"])
     history.save(about["history"])
-    note(about["benchmark"], time.perf_counter() - start, *team.used())
+    note(about["used"], time.perf_counter() - start, *team.used())
 
 
 def main() -> int:

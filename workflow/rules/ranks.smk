@@ -43,6 +43,6 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values() if cell.ranks
                 *output,
                 ranks=tuple(cell_of(wildcards).ranks),
                 code=params.code,
-                benchmark=beside(wildcards)["benchmark"],
+                used=beside(wildcards)["benchmark"],
                 log=log[0],
             )
