@@ -158,7 +158,7 @@ def test_more_ranks_than_clients_end_with_a_sentence(problem):
 
 @needs_mpi
 @pytest.mark.slow
-@pytest.mark.fault("killed", "kill −9 of a rank of MPI", told="")
+@pytest.mark.fault("killed", "kill −9 of a rank of MPI", told="EXIT CODE: 9")
 @pytest.mark.parametrize("rank", [0, 1, 2])
 def test_a_killed_rank_ends_all_ranks_at_once(problem, tmp_path, rank):
     words = ("ssi", problem, "-r", "2", "--set", "rounds=1000000", "--out", "h.h5", *MPI)
@@ -171,6 +171,7 @@ def test_a_killed_rank_ends_all_ranks_at_once(problem, tmp_path, rank):
     kill(process.pid, rank)
     done = finish(process)
     assert done.returncode != 0 and time.monotonic() - began < 20
+    assert "EXIT CODE: 9" in done.stdout + done.stderr  # of mpiexec
     assert not list(tmp_path.iterdir())
     until = time.monotonic() + 20
     while (left := [pid for pid in everybody if pid in below(1)]) and time.monotonic() < until:
