@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from functools import partial
+from importlib.util import find_spec
 
 import pytest
 from mpiexec import PATIENCE, kill, needs_mpi, ranks_below
@@ -40,6 +41,7 @@ OVER_RANKS = """
 tables:
 """
 CELL = "histories/tiny/third/ssi/easy-far.h5"
+PLUGIN = "snakemake_executor_plugin_slurm"
 plain = partial(InProcess, plain=True)
 
 
@@ -63,12 +65,22 @@ def spec_of(**changes):
 def test_a_cell_over_mpi_has_a_rule_of_its_own(checkout):
     target = f"results/tiny/{CELL}"
     near = target.replace("far", "near")
-    dry = checkout.snakemake("-n", target, near)
+    dry = checkout.snakemake("-n", target, near, cores=4)
     assert dry.status == 0, dry.text
     rules = {name: rule for name, rule in checkout.planned(target, near).items() if "third" in name}
     assert rules == {CELL: "ranks_ssi", CELL.replace("far", "near"): "run_ssi"}
     over = dry.text.partition("rule ranks_ssi:")[2].partition("\nrule ")[0]
-    assert "tasks=3" in over and "mpi=mpiexec" in over
+    assert "tasks=3" in over and "mpi=mpiexec" in over and "threads: 3" in over
+
+
+@pytest.mark.skipif(find_spec(PLUGIN) is None, reason="needs the plugin for SLURM: make cluster")
+def test_on_slurm_every_rank_is_a_task_with_a_core(checkout):
+    profile = ("--workflow-profile", "workflow/profiles/slurm")
+    dry = checkout.snakemake("-n", *profile, f"results/tiny/{CELL}", cores=4)
+    assert dry.status == 0, dry.text
+    over = dry.text.partition("rule ranks_ssi:")[2].partition("\nrule ")[0]
+    assert "tasks=3" in over and "mpi=mpiexec" in over and "turn=1" in over
+    assert "threads:" not in over  # one
 
 
 @needs_mpi

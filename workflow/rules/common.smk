@@ -200,6 +200,16 @@ def cell_of(wildcards):
     return CELLS["{paper}/{experiment}/{algorithm}/{cell}".format(**wildcards)]
 
 
+def on_a_cluster():
+    """Whether the profile is that of a cluster, also in a dry run."""
+    return bool(DEFAULTS) and DEFAULTS.get("turn") is not None
+
+
+def cores_of(wildcards):
+    """Ranks share this machine; a cluster gives each rank, a task, a core of its own."""
+    return 1 if on_a_cluster() else cell_of(wildcards).ranks.number
+
+
 def order_of(wildcards):
     ranks = cell_of(wildcards).ranks
     return ranks.order if ranks.order == "chain" else list(ranks)
@@ -261,7 +271,7 @@ def minutes_of(wildcards, attempt):
 def group_of(wildcards):
     """Cells of one problem share jobs of a cluster if they take seconds; how many do is set by
     `--group-components short=20`. One that did not end well is run by itself the next time."""
-    if not DEFAULTS or DEFAULTS.get("turn") is None:  # no profile of a cluster, also in a dry run
+    if not on_a_cluster():
         return None
     short = needs.is_short(last_of(wildcards), quick=PLAN.config["quick"])
     if ended_badly(wildcards) or not short:

@@ -17,8 +17,7 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values() if cell.ranks
             algorithm=algorithm,
             paper=OVER_RANKS,
         localrule: workflow.remote_exec
-        # Here they share the machine; a scheduler gives each its core.
-        threads: lambda wildcards: 1 if workflow.non_local_exec else cell_of(wildcards).ranks.number
+        threads: cores_of
         resources:
             tasks=lambda wildcards: cell_of(wildcards).ranks.number,
             mpi="mpiexec",
