@@ -6,7 +6,6 @@ MPI's own waiting would take a whole core, also from a rank that has work to do.
 
 from __future__ import annotations
 
-import importlib
 import os
 import struct
 import sys
@@ -40,7 +39,7 @@ def connect() -> Link:
         Without mpi4py, or when it belongs to another MPI than the launcher.
     """
     try:
-        MPI = importlib.import_module("mpi4py.MPI")
+        from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # the second without an MPI to load
         raise InputError(
             f"the engine mpi needs mpi4py and an MPI ({error}): make mpi, or pip install '.[mpi]', "
