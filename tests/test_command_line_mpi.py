@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from click.testing import CliRunner
 from mpiexec import below, finish, kill, needs_mpi, ranks_below, run, start, wait_for
 
 from fedcore.cli import engines, main
+from fedcore.errors import RefusedError
+from fedcore.federation import mpi
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
@@ -153,6 +156,49 @@ def test_more_ranks_than_clients_end_with_a_sentence(problem):
         "Error: there are 6 ranks and only 5 clients: start at most as many ranks as clients "
         "(mpiexec -n 5)"
     )
+
+
+STEPS = """
+import sys
+import numpy as np
+from fedcore.errors import InputError
+from fedcore.federation import mpi
+from fedcore.federation.federation import Federation
+
+def quits(data, state, message):
+    if len(data) == 5:
+        sys.exit(3)
+    return data[0]
+
+def program(team):
+    data = [np.ones((rows, 3)) for rows in (4, 5)]
+    Federation(data).sum(quits)
+
+if __name__ == "__main__":
+    import steps
+    mpi.lead(steps.program)
+"""
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [1, 2])  # the step ends rank 0, or the other one
+def test_a_step_that_ends_its_process_ends_all_ranks(tmp_path, ranks):
+    (tmp_path / "steps.py").write_text(STEPS)
+    done = run(ranks, "steps.py", cwd=tmp_path)
+    assert done.returncode != 0
+    said = "rank 1 failed" if ranks == 2 else "rank 0 ended in the middle of an exchange"
+    assert f"Error: {said}" in done.stderr
+
+
+def test_an_order_that_a_rank_cannot_read_ends_all_with_its_sentence(monkeypatch):
+    def hear():
+        raise RefusedError("the step differs from the one installed here")
+
+    said = []
+    link = SimpleNamespace(rank=1, hear=hear, abort=said.append)
+    monkeypatch.setattr(mpi, "connect", lambda: link)
+    mpi.lead(lambda team: None)
+    assert said == ["rank 1: the step differs from the one installed here"]
 
 
 @needs_mpi

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fedcore.errors import InputError
+from fedcore.errors import FedcoreError, InputError
 from fedcore.federation.crossing import added
 from fedcore.federation.federation import Federation
 from fedcore.federation.mpi_link import connect
@@ -164,7 +164,9 @@ def lead(body: Callable[[Team], Result], order: str = "chain") -> Result | None:
     if link.rank:
         try:
             serve(link)
-        except Exception:
+        except FedcoreError as error:  # of an order that this rank cannot read
+            link.abort(f"rank {link.rank}: {error}")
+        except BaseException:  # also sys.exit in a step: rank 0 would wait for ever
             link.abort(f"rank {link.rank} failed\n{traceback.format_exc()}")
         return None
     team = Team(link, order)
