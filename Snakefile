@@ -16,7 +16,6 @@ container: "fedcore.sif"  # from fedcore.def; used with --sdm apptainer alone
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/run.smk"
-include: "workflow/rules/ranks.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/verdicts.smk"

@@ -1,6 +1,10 @@
 # One rule per algorithm, so that each can have its own resources; one job per cell with all repeats.
 # `code` makes a job run again when the code that its result depends on has changed.
 
+
+include: "ranks.smk"  # cells that run over MPI
+
+
 for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
 
     rule:
