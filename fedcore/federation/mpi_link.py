@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the command line asks for the rank before it sets BLAS' thr
 RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 SPIN, LONGEST = 5e-5, 1e-3  # seconds: without sleep at first; the longest sleep
+FIRST = 1 << 13  # bytes that all are told at once, before they know whether there are more
 ANSWER, CHAIN, DATA = 1, 2, 3  # what a message from one rank to another is
 
 
@@ -80,16 +81,20 @@ class Link:
     def tell(self, data: bytes) -> None:
         """Tell all other ranks, which `hear`."""
         self.sent += len(data) * (self.size > 1)
-        for part in (struct.pack("<Q", len(data)), data):
-            self._wait(self._world.Ibcast([bytearray(part), self._mpi.BYTE], root=0))
+        whole = struct.pack("<Q", len(data)) + data
+        self._broadcast(bytearray(whole[:FIRST].ljust(FIRST, b"\0")))
+        if len(whole) > FIRST:
+            self._broadcast(bytearray(whole[FIRST:]))
 
     def hear(self) -> bytes:
         """Return what rank 0 tells."""
-        data = bytearray(8)
-        self._wait(self._world.Ibcast([data, self._mpi.BYTE], root=0))
-        data = bytearray(*struct.unpack("<Q", data))
-        self._wait(self._world.Ibcast([data, self._mpi.BYTE], root=0))
-        return bytes(data)
+        first = bytearray(FIRST)
+        self._broadcast(first)
+        stop = 8 + struct.unpack_from("<Q", first)[0]
+        rest = bytearray(max(stop - FIRST, 0))
+        if rest:
+            self._broadcast(rest)
+        return bytes(first[8:stop] + rest)
 
     def send(self, to: int, data: bytes, kind: int = ANSWER) -> None:
         """Send bytes to one rank, and wait until they are on their way."""
@@ -123,6 +128,9 @@ class Link:
         print(f"Error: {sentence}", file=sys.__stderr__, flush=True)
         self._world.Abort(1)
         raise SystemExit(1)
+
+    def _broadcast(self, data: bytearray) -> None:
+        self._wait(self._world.Ibcast([data, self._mpi.BYTE], root=0))
 
     def _wait(self, request: Any) -> None:
         _patiently(request.Test)
