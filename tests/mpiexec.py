@@ -44,6 +44,14 @@ def run(count: int, *words: str, cwd: Path | None = None) -> subprocess.Complete
     return finish(start(count, *words, cwd=cwd))
 
 
+def alive(process: int) -> bool:
+    """Return whether a process is there and has not ended."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def below(ancestor: int) -> list[int]:
     """Return all processes that a process has started, directly or not."""
     parents = {}

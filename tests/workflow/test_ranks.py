@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from functools import partial
 from importlib.util import find_spec
 
 import pytest
-from mpiexec import PATIENCE, kill, needs_mpi, ranks_below
+from mpiexec import PATIENCE, alive, kill, needs_mpi, ranks_below, wait_for
 
 from fedcore.errors import ConfigError, FedcoreError, InputError
 from fedcore.experiments import expectation, ranks
@@ -180,3 +183,38 @@ def test_a_killed_rank_ends_the_job_and_leaves_nothing(tmp_path, rank):
     assert time.monotonic() - killed[0] < 20
     assert [path.name for path in tmp_path.iterdir()] == ["problem.h5"]
     assert not ranks_below(own)
+
+
+JOB = """
+import json, sys
+from fedcore.experiments import job, ranks
+
+with job.logged("job.log"):
+    files = "problem.h5", "h.h5", "s.tsv"
+    ranks.launch(json.loads(sys.argv[1]), *files, ranks=(2, "chain"), code="", used="b")
+"""
+
+
+@needs_mpi
+@pytest.mark.slow
+@pytest.mark.fault(
+    "failed",
+    "the job of a cell over MPI ended by a signal",
+    told="the job was ended before it was done, by …",
+)
+def test_a_job_that_is_ended_ends_its_ranks(tmp_path):
+    storage.save(Problem("easy", uneven_clients()), tmp_path / "problem.h5")
+    spec = json.dumps(spec_of(params={"n_components": 2, "rounds": 10**6}))
+    process = subprocess.Popen([sys.executable, "-c", JOB, spec], cwd=tmp_path, text=True)
+    wait_for(lambda: len(ranks_below(process.pid)) == 2, process)
+    time.sleep(2)
+    theirs = list(ranks_below(process.pid).values())
+    process.terminate()
+    assert process.wait(PATIENCE) != 0
+    log = (tmp_path / "job.log").read_text()
+    assert "the job was ended before it was done, by KeyboardInterrupt SIGTERM" in log
+    until = time.monotonic() + 20
+    while any(map(alive, theirs)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(alive, theirs))
+    assert not (tmp_path / "h.h5").exists() and not (tmp_path / "s.tsv").exists()
