@@ -3,8 +3,9 @@
 Every number of ranks runs the same problem file, in turns, and so does one process without MPI that
 runs steps client by client. A round is timed at rank 0, after some that are not counted. In the
 first of two problems a round is work (products with `--size` MB of clients), in the second it is
-messages (clients of 3 kB). The exit status is 1 if two results differ in a byte. Without mpi4py
-there is nothing to time. See README.md.
+messages (clients of 3 kB). Beside the time that has passed stand the CPU seconds of the rank that
+used most: about what a round would take if no other job had the cores. The exit status is 1 if two
+results differ in a byte. Without mpi4py there is nothing to time. See README.md.
 """
 
 # ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
@@ -21,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,6 +36,8 @@ from fedcore import algorithms
 from fedcore.api import execute
 from fedcore.federation import mpi
 from fedcore.federation.in_process import InProcess
+from fedcore.federation.mpi_messages import Used
+from fedcore.federation.team import Team
 from fedcore.problems import storage
 
 CLIENTS, UNCOUNTED = 16, 3  # rounds at first
@@ -63,30 +66,42 @@ def drawn(kind: Kind) -> Iterator[np.ndarray]:
         yield np.random.default_rng(i).standard_normal((kind.rows, kind.features)) * scale
 
 
-def timed(path: str, kind: Kind, found: Callable[[str, Any], None]) -> dict[str, Any]:
-    """Return the median seconds of a round, and the basis."""
+def timed(path: str, kind: Kind, team: Team | None) -> dict[str, Any]:
+    """Return the median seconds of a round, CPU seconds of the busiest rank, and the basis."""
     problem = storage.load(path)
-    found(path, [problem.clients])
-    chosen, times = algorithms.get("ssi"), []
+    if team is not None:
+        team.found(path, [problem.clients])
+    chosen, times, used = algorithms.get("ssi"), [], []
+    last = kind.rounds + UNCOUNTED
 
     def seen(row: Any) -> bool:
+        if row["iteration"] in (UNCOUNTED, last):
+            used.append(np.array(_cpu_seconds(team)))
         times.append(time.perf_counter())
         return False
 
-    rounds = kind.rounds + UNCOUNTED
-    settings = chosen.params({"n_components": kind.components, "rounds": rounds})
+    settings = chosen.params({"n_components": kind.components, "rounds": last})
     _, output = execute(chosen, problem, settings, 0, [], stop=seen)
-    seconds = median(np.diff(times)[UNCOUNTED:])
-    return {"seconds": seconds, "basis": output["basis"].tobytes().hex()}
+    return {
+        "wall": median(np.diff(times)[UNCOUNTED:-1]),
+        "cpu": max(used[1] - used[0]) / kind.rounds,
+        "basis": output["basis"].tobytes().hex(),
+    }
+
+
+def _cpu_seconds(team: Team | None) -> list[float]:
+    if team is None:
+        return [time.process_time()]
+    return [answer.value[0] for answer in team.exchange(Used())]
 
 
 def be_rank(path: str, kind: Kind) -> None:
     """Time a round as one of the ranks, or alone, and print what was found."""
     if os.environ.get("PMI_SIZE") is None:
         with mpi.everywhere(partial(InProcess, plain=True)):
-            print(json.dumps(timed(path, kind, lambda path, draws: None)))
+            print(json.dumps(timed(path, kind, None)))
         return
-    mpi.lead(lambda team: print(json.dumps(timed(path, kind, team.found))))
+    mpi.lead(lambda team: print(json.dumps(timed(path, kind, team))))
 
 
 def called(ranks: int | str, path: str, kind: Kind) -> dict[str, Any]:
@@ -98,25 +113,26 @@ def called(ranks: int | str, path: str, kind: Kind) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def draw(path: str, found: dict[str, dict[int | str, float]]) -> None:
-    """Draw the seconds of a round against ranks, and what one rank's would be, shared out."""
+def draw(path: str, found: dict[str, dict[Any, dict[str, float]]]) -> None:
+    """Draw the seconds of a round against ranks."""
     from matplotlib.figure import Figure
 
     from fedcore.reports.style import COLOURS, style
 
     with style():
         figure = Figure(figsize=(7.2, 3.0), layout="constrained")
-        for axes, (name, seconds) in zip(figure.subplots(1, 2), found.items(), strict=True):
-            ranks = [count for count in seconds if count != ALONE]
-            values = np.array([seconds[count] for count in ranks])
-            ideal = values[0] * ranks[0] / np.array(ranks)
-            axes.plot(ranks, 1e3 * values, "o-", color=COLOURS["blue"], label="over MPI")
-            axes.plot(ranks, 1e3 * ideal, ":", color=COLOURS["grey"], label="shared out ideally")
-            alone = 1e3 * seconds[ALONE]
-            axes.axhline(alone, color=COLOURS["vermillion"], ls="--", label="one process, no MPI")
+        for axes, (name, ways) in zip(figure.subplots(1, 2), found.items(), strict=True):
+            ranks = [way for way in ways if way != ALONE]
+            wall, cpu = (1e3 * np.array([ways[r][k] for r in ranks]) for k in ("wall", "cpu"))
+            axes.plot(ranks, wall, "o-", color=COLOURS["blue"], label="passed")
+            axes.plot(ranks, cpu, "s-", color=COLOURS["green"], label="CPU, busiest rank")
+            axes.plot(ranks, cpu[0] / np.array(ranks), ":", color=COLOURS["grey"],
+                      label="CPU, shared out ideally")  # fmt: skip
+            axes.axhline(1e3 * ways[ALONE]["cpu"], color=COLOURS["vermillion"], ls="--",
+                         label="CPU, one process, no MPI")  # fmt: skip
             axes.set(xticks=ranks, xlabel="ranks", title=f"a round that is {name}", ylim=(0, None))
         figure.axes[0].set_ylabel("milliseconds")
-        figure.axes[0].legend()
+        figure.axes[1].legend()
         figure.savefig(path)
 
 
@@ -139,7 +155,7 @@ def main(
         print("nothing is timed, as mpi4py is not installed: make mpi")
         return
     print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} before")
-    found: dict[str, dict[int | str, float]] = {}
+    found: dict[str, dict[Any, dict[str, float]]] = {}
     same = True
     for name, one in kinds(size).items():
         with tempfile.TemporaryDirectory() as folder:
@@ -147,14 +163,20 @@ def main(
             storage.save_stream(file, name, drawn(one), status="synthetic")
             ways: list[int | str] = [ALONE, *counts]
             turns = [{way: called(way, file, one) for way in ways} for _ in range(repeats)]
-        found[name] = {way: median(turn[way]["seconds"] for turn in turns) for way in ways}
-        spread = {way: [turn[way]["seconds"] for turn in turns] for way in ways}
         same = same and len({turn[way]["basis"] for turn in turns for way in ways}) == 1
-        for way, seconds in found[name].items():
-            gain = found[name][counts[0]] / seconds
-            low, high = 1e3 * min(spread[way]), 1e3 * max(spread[way])
-            print(f"{name:>8}, {way!s:>6} ranks: {1e3 * seconds:8.2f} ms a round "
-                  f"[{low:.2f}, {high:.2f}], {gain:.2f} times as fast as one rank")  # fmt: skip
+        found[name] = {
+            way: {kind: median(turn[way][kind] for turn in turns) for kind in ("wall", "cpu")}
+            for way in ways
+        }
+        print(f"a round that is {name}, in ms [least, most of {repeats}]")
+        for way in ways:
+            told = []
+            for what in ("wall", "cpu"):
+                values = [1e3 * turn[way][what] for turn in turns]
+                gain = found[name][counts[0]][what] / found[name][way][what]
+                told.append(f"{what} {median(values):7.2f} [{min(values):.2f}, {max(values):.2f}],"
+                            f" {gain:.2f} times as fast")  # fmt: skip
+            print(f"  {way!s:>6} rank(s): {'; '.join(told)}")
     print(f"equal to the last bit: {same}")
     if plot:
         draw(plot, found)
