@@ -132,7 +132,7 @@ def draw(path: str, found: dict[str, dict[Any, dict[str, float]]]) -> None:
                          label="CPU, one process, no MPI")  # fmt: skip
             axes.set(xticks=ranks, xlabel="ranks", title=f"a round that is {name}", ylim=(0, None))
         figure.axes[0].set_ylabel("milliseconds")
-        figure.axes[1].legend()
+        figure.axes[0].legend(loc="lower left")
         figure.savefig(path)
 
 
