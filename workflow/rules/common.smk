@@ -164,9 +164,11 @@ def prepare(dag):
     after = ("plan", "tables", "notebook", "verdicts", "summary", "report")
     if any(job.rule.name.split("_")[0] in after for job in dag.needrun_jobs()):
         forking.also_import(forking.REPORTS)
-    methods = {CELLS[name].algorithm for name in names_of_cells(dag) if name in CELLS}
-    packages = {name for method in methods for name in algorithms.get(method).task.packages}
-    forking.also_import(sorted(packages))  # PyTorch is two seconds of every cell that imports it
+    cells = [CELLS[name] for name in names_of_cells(dag) if name in CELLS]
+    packages = {name for cell in cells for name in algorithms.get(cell.algorithm).task.packages}
+    if any(cell.params.get("epsilon") is not None for cell in cells):
+        packages.add("dp_accounting")
+    forking.also_import(sorted(packages))  # one or two seconds of every cell that imports them
     if workflow.local_exec:
         # Of a limit on jobs a second, each round of the scheduler starts a timer for one more
         # round: after n jobs there are n rounds a second, until the end.
