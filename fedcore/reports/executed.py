@@ -42,7 +42,7 @@ def execute(
     *,
     plan: str,
     figures: Iterable[str],
-    paper: str,
+    named_in: str,
 ) -> None:
     """Execute the notebook of one paper; the executed copy appears whole or not at all.
 
@@ -54,7 +54,8 @@ def execute(
         The notebook's parameter, see `fedcore.reports.results.Results`.
     figures : iterable of str
         Files that the notebook has to save.
-    paper : str
+    named_in : str
+        The paper's file, which names the figures.
 
     Raises
     ------
@@ -70,16 +71,16 @@ def execute(
             os.fspath(notebook), str(copy), parameters={"plan": plan}, engine_name=ENGINE,
             progress_bar=False, request_save_on_cell_execute=False,
         )  # fmt: skip
-        require_saved(figures, os.fspath(notebook), paper)
+        require_saved(figures, os.fspath(notebook), named_in)
 
 
-def require_saved(figures: Iterable[str], notebook: str, paper: str) -> None:
+def require_saved(figures: Iterable[str], notebook: str, named_in: str) -> None:
     """Refuse figures that a paper's file names and its notebook has not saved."""
     for figure in map(Path, figures):
         if not figure.is_file():
             raise ConfigError(
-                f"{notebook} saved no figure '{figure.stem}', which config/papers/{paper}.yaml "
-                "names: draw it, or take its name out"
+                f"{notebook} saved no figure '{figure.stem}', which {named_in} names: draw it, or "
+                "take its name out"
             )
 
 

@@ -39,7 +39,9 @@ def run(tmp_path, monkeypatch):
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         notebook = new_notebook(cells=cells, metadata={"kernelspec": kernel})
         nbformat.write(notebook, tmp_path / "in.ipynb")
-        executed.execute("in.ipynb", "out.ipynb", plan="P", figures=figures, paper="tiny")
+        executed.execute(
+            "in.ipynb", "out.ipynb", plan="P", figures=figures, named_in="config/papers/tiny.yaml"
+        )
         made = json.loads((tmp_path / "out.ipynb").read_text())
         nbformat.validate(made)
         return made["cells"][3:]  # after title, parameters, and the parameters given
