@@ -262,10 +262,6 @@ def group_of(wildcards):
     return group
 
 
-def file_of(paper):
-    return str(PLAN.files[paper].paper)
-
-
 def histories_of(wildcards):
     fork_in_jobs()
     return [f"{RESULTS}/histories/{cell.path}.h5" for cell in PLAN.cells_of(wildcards.paper)]

@@ -44,7 +44,6 @@ for paper in WITH_NOTEBOOK:
                 output.notebook,
                 plan=input.plan,
                 figures=[*output.figures, *output.vector],
-                named_in=file_of(wildcards.paper),
                 log=log[0],
                 benchmark=benchmark_of(wildcards, "notebook"),
             )
