@@ -78,8 +78,8 @@ def require_saved(figures: Iterable[str], notebook: str, plan: str) -> None:
         if not figure.is_file():
             paper = Results(plan).plan["files"]["paper"]
             raise ConfigError(
-                f"{notebook} saved no figure '{figure.stem}', which {paper} names: draw it, or take "
-                "its name out"
+                f"{notebook} saved no figure '{figure.stem}', which {paper} names: draw it, or "
+                "take its name out"
             )
 
 
