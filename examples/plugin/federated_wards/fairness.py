@@ -12,6 +12,4 @@ def worst_share(iterate, problem):
     return min(float(np.sum((S @ Z) ** 2) / np.sum(S**2)) for S in problem.clients)
 
 
-METRICS = (
-    Metric("worst_share", "1", "min ‖Sᵢ Z‖² / ‖Sᵢ‖² over the clients i", worst_share),
-)
+METRICS = (Metric("worst_share", "1", "min ‖Sᵢ Z‖² / ‖Sᵢ‖² over the clients i", worst_share),)

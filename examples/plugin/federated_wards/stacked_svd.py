@@ -50,7 +50,7 @@ def run(federation, params, rng, record):
 
 
 def communication(params, shape):
-    """t rows up from every client, nothing down."""
+    """Return the cost: t rows up from every client, nothing down."""
     rows = shape.n_clients * sent_by_each(params, shape)
     return Cost(1, rows * shape.n_features, 0)
 
