@@ -81,10 +81,24 @@ def test_the_printed_algorithm_and_measure_run_from_another_package(tmp_path, in
     assert done.stdout == "fine\n", done.stderr
 
 
+def test_the_printed_paper_and_commands_are_those_of_the_example():
+    example, text = PAGE.parents[1] / "examples/plugin", PAGE.read_text(encoding="utf-8")
+    papers = re.findall(r"```yaml\n(.*?)```", text, re.S)
+    assert papers == [(example / "hospital.yaml").read_text(encoding="utf-8")]
+    assert len(papers[0].splitlines()) == 10
+    readme = (example / "README.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^    (.*)$", readme, re.M)
+    assert len(commands) == 3 and all(f"\n$ {command}\n" in text for command in commands)
+    listed = set(re.findall(r"`([\w/]+\.\w+)`", readme)) - {"docs/adding.md"}
+    assert listed >= {f.relative_to(example).as_posix() for f in example.glob("*/*.py")} - {
+        "federated_wards/__init__.py"
+    }
+
+
 def test_every_path_on_the_page_is_there():
     root = PAGE.parents[1]
     paths = re.findall(
-        r"`((?:fedcore|tests|config|notebooks)/[\w/.]*\w/?)`", PAGE.read_text("utf-8")
+        r"`((?:fedcore|tests|config|notebooks|examples)/[\w/.]*\w/?)`", PAGE.read_text("utf-8")
     )
     assert len(paths) > 8
     assert [path for path in paths if not (root / path).exists()] == []
