@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial.distance import pdist
+import scipy
 
 from fedcore.errors import InputError
 from fedcore.iterates import Iterate
@@ -19,7 +19,7 @@ def head_distance(iterate: Iterate, problem: Problem) -> float:
     """
     if problem.truth is None:
         raise InputError(f"problem {problem.name}: the model behind its labels is not known")
-    distances = pdist(problem.truth.heads)
+    distances = scipy.spatial.distance.pdist(problem.truth.heads)
     return float(np.mean(distances)) if len(distances) else 0.0
 
 

@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Annotated, Any
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy  # its parts are loaded when they are used
 
 from fedcore.errors import InputError
 from fedcore.privacy.events import Bounded, Event
@@ -131,7 +131,9 @@ def calibrate(
         return min(math.log(spent / target), FAR) if spent > 0.0 else -FAR
 
     # ln ε is nearly linear in ln noise: Brent's method needs a third of a bisection's steps.
-    root = brentq(excess, math.log(low), math.log(high), xtol=relative / 4.0, rtol=1e-14)
+    root = scipy.optimize.brentq(
+        excess, math.log(low), math.log(high), xtol=relative / 4.0, rtol=1e-14
+    )
     above = math.exp(root) * (1.0 + relative / 2.0)
     low, high = (above, above) if enough(above) else (above, high)
     while high > low * (1.0 + relative):  # where rounding has moved the root

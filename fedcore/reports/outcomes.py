@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy  # its parts are loaded when they are used: half a second of every start
 
 from fedcore.reports import tables
 
@@ -163,7 +163,7 @@ def _outlies(x: float, half: float, known: list[float], level: float) -> Callabl
     away = abs(x - float(sample.mean())) / deviation if deviation > 0 else math.inf
 
     def outlies(n: int) -> bool:
-        by_student = 2 * stats.t.sf(away / math.sqrt(1 + 1 / n), n - 1) < OUTLIER * level
+        by_student = 2 * scipy.stats.t.sf(away / math.sqrt(1 + 1 / n), n - 1) < OUTLIER * level
         return bool(2 / (n + 1) <= level * SLACK or by_student)
 
     return outlies
@@ -189,7 +189,7 @@ def _mean(given: Mapping[str, Any], values: list[float], spread: bool, failing: 
 
     def width(n: int, level: float = LEVEL) -> float:
         error = deviation * math.sqrt(1 / n + (1 / runs if runs else 0.0))
-        return float(stats.t.ppf(1 - level, n - 1)) * error
+        return float(scipy.stats.t.ppf(1 - level, n - 1)) * error
 
     ends = tables.show(mean - width(n)), tables.show(mean + width(n))
     place = f"90 % interval {ends[0]} to {ends[1]}"
@@ -251,7 +251,7 @@ def _flags(of: str, values: list[float], spread: bool, failing: float) -> Outcom
     outcome = Outcome(HOLDS, share, accepted, share)
 
     def sure(right: int, n: int, level: float = LEVEL) -> bool:  # Clopper-Pearson: more than half
-        return right > 0 and float(stats.beta.ppf(level, right, n - right + 1)) > 0.5
+        return right > 0 and float(scipy.stats.beta.ppf(level, right, n - right + 1)) > 0.5
 
     if of == "every" and wrong:
         return replace(outcome, state=FAILS)
