@@ -17,7 +17,7 @@ from fedcore.experiments import slurm
 from fedcore.experiments.cell import run_cell
 from fedcore.experiments.plan import load_plan
 from fedcore.files import checksums
-from fedcore.reports import verdict_pages
+from fedcore.reports import looks, verdict_pages
 from fedcore.errors import FedcoreError
 from fedcore.datasets import registry
 from fedcore.experiments.fingerprint import fingerprint
@@ -29,8 +29,8 @@ CONFIG = "config/config.yaml"
 STEPS = "fedcore.reports.steps"  # what jobs after the cells do
 
 
-def code_of(step, *modules):
-    return fingerprint(f"{STEPS}:{step}", *modules)
+def code_of(step, *modules, words=()):
+    return fingerprint(f"{STEPS}:{step}", *modules, words=words)
 
 
 def code_of_report(paper):
@@ -41,11 +41,14 @@ def code_of_site():
     """Fingerprint of its code, and of the templates and assets beside it."""
     folder = Path("fedcore/reports/site")
     files = sorted([*folder.glob("templates/*"), *folder.glob("assets/*")])
-    return [code_of("site"), *map(checksums.of, files)]
+    drawn = looks.words(cell.algorithm for cell in CELLS.values())
+    return [code_of("site", words=drawn), *map(checksums.of, files)]
 
 
 def code_of_notebook(paper):
-    return code_of("notebook", *imported_by_notebook(PLAN.files[paper].notebook))
+    modules = imported_by_notebook(PLAN.files[paper].notebook)
+    drawn = looks.words(cell.algorithm for cell in PLAN.cells_of(paper))
+    return code_of("notebook", *modules, words=drawn)
 
 
 NOTES = ".snakemake" if os.path.isdir(".snakemake") else "."
