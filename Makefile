@@ -89,8 +89,9 @@ restore: $(READY) ## put the kept histories of docs/histories/ into results/, no
 faults: $(READY) ## inject every fault again, and write docs/faults.md
 	$(IN_ENV) $(ONE_THREAD) python docs/faults.py -n $(CORES) $(PYTEST_ARGS)
 
-architecture: $(READY) ## regenerate docs/architecture.md from the imports
+architecture: $(READY) ## docs/architecture.md and README's table of algorithms, from the code
 	$(IN_ENV) python docs/architecture.py
+	$(IN_ENV) python docs/algorithm_table.py
 
 deep: $(READY) ## add PyTorch to the environment, for networks (paper fedrep)
 	@set -e; \
