@@ -152,9 +152,9 @@ lock: ## regenerate requirements.lock with its versions; LOCK_ARGS=--upgrade tak
 	   cat requirements.lock; } > requirements.lock.tmp && mv requirements.lock.tmp requirements.lock
 
 clean: ## remove caches and results/quick; data and other results stay
-	rm -rf build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis results/quick data/clients/quick
+	rm -rf build dist examples/plugin/build examples/plugin/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis results/quick data/clients/quick
 	@find data results -name '.*.tmp*' -type f -delete 2>/dev/null || true
-	@find benchmarks fedcore notebooks tests workflow \
+	@find benchmarks examples fedcore notebooks tests workflow \
 	  \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## clean, and remove the environment

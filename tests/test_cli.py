@@ -84,6 +84,7 @@ def test_algorithms():
     assert "paper 'factorization'" in one
     assert "T, gradient steps on every client. [a whole number of at least 0; default 500]" in one
     assert "[one of initial, final; default initial]" in one
+    assert ":look:" not in one  # for figures alone
     assert f"default {TOL:g}" in call("algorithms", "ssi").output  # of `fedcore run`
     theirs = " ".join(call("algorithms", "wk2023").output.split())
     assert "one more round. [a finite number above 0, or null; default null]" in theirs
