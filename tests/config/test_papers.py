@@ -108,12 +108,6 @@ def test_claims_beside_it_are_read_and_their_file_is_named(checkout):
     )
 
 
-@pytest.mark.fault(
-    "configuration",
-    "a paper's file elsewhere that is missing, malformed, or has the name of another",
-    told="papers: there is no file …; a relative path starts at …",
-    times=8,
-)
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
