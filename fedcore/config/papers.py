@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import keyword
+import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -120,10 +121,14 @@ def find(entry: str, known: Mapping[str, PaperFiles]) -> PaperFiles:
         For an unknown name, a file that is not there, and a name that no paper can have.
     """
     if not entry.endswith(ENDING):
+        if set(entry) & set("./"):
+            raise ConfigError(
+                f"papers: '{entry}' is neither a name nor a path that ends in {ENDING}"
+            )
         _require_name(entry, f"papers: '{entry}'")
         require_known(entry, known, "papers: unknown paper")
         return known[entry]
-    path = Path(entry).expanduser()
+    path = Path(os.path.expanduser(entry))
     if set(entry) & set("{}"):
         raise ConfigError(f"papers: {entry}: braces are Snakemake's; rename the file or its folder")
     if not path.is_file():
@@ -233,9 +238,8 @@ def require_drawable(files: PaperFiles, settings: Mapping[str, Any]) -> None:
 def _require_name(name: str, what: str) -> None:
     """Refuse a name that cannot be a Python module or a target."""
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) or keyword.iskeyword(name):
-        hint = f"; a file ends in {ENDING}" if set(name) & set("./") else ""
         raise ConfigError(
-            f"{what} cannot be the name of a paper, as its report is a Python module{hint}: "
+            f"{what} cannot be the name of a paper, as its report is a Python module: "
             "take letters, digits and underscores, a letter first"
         )
     if name in TARGETS or name.startswith(("run_", "tables_", "notebook_")):

@@ -122,7 +122,7 @@ def test_claims_beside_it_are_read_and_their_file_is_named(checkout):
         ("../elsewhere/bad.yaml", "../elsewhere/bad.yaml, top level: unknown key 'tittle'"),
         (
             "../elsewhere/hospital.yml",
-            "as its report is a Python module; a file ends in .yaml: tak",
+            "ital.yml' is neither a name nor a path that ends in .yaml",
         ),
         ("hopsital", "papers: unknown paper 'hopsital': known: own"),
     ],
