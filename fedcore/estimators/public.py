@@ -44,7 +44,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     told = options.pop("transcript", None)
     ready = prepare(matrices, asked.seed, told, center=asked.center, scale=asked.scale)
     products = certificate.Products(told, ready.ledger.rounds, len(matrices))
-    if asked.algorithm.name in SUMS and _gram_pays_off(ready.clients, r):
+    if asked.algorithm.name in SUMS and gram_comes_first(ready.clients, r):
         ready.clients.gram = gram_matrix(ready.clients)
     with warnings.catch_warnings():
         if not _chosen_by_user(asked):  # where components end is nobody's choice
@@ -67,7 +67,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     )  # fmt: skip
 
 
-def _gram_pays_off(clients: Clients, r: int) -> bool:
+def gram_comes_first(clients: Clients, r: int) -> bool:
     """Whether the Gram matrix of all data takes less time than `ROUNDS` products with the data.
 
     `fedcore.parts.gram_products` makes it when products have cost as much, whatever the number of

@@ -97,4 +97,4 @@ def test_the_gram_matrix_pays_off_for_tall_data_and_few_rounds():
     for n, d, r in itertools.product((100, 10_000), (50, 700, 900), (1, 10)):
         clients = problem_clients.Clients([np.empty((n, d))])
         saved = 4 * n * d - 2 * d * d
-        assert public._gram_pays_off(clients, r) == (8 * (r + 15) * saved >= n * d * d)
+        assert public.gram_comes_first(clients, r) == (8 * (r + 15) * saved >= n * d * d)
