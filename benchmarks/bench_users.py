@@ -29,7 +29,9 @@ for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
 
 import cProfile
 import json
+import platform
 import pstats
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -41,6 +43,7 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 import scipy.sparse.linalg
+import sklearn
 import textbook
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils.extmath import randomized_svd
@@ -245,6 +248,21 @@ def against_textbook(case: Case, xi: float, rounds: int, repeats: int) -> list[d
     return rows
 
 
+def where() -> str:
+    """Return what the figures depend on: commit, processor, load and versions."""
+    call = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(call, capture_output=True, text=True).stdout.strip() or "?"
+    found = Path("/proc/cpuinfo")
+    lines = found.read_text().splitlines() if found.exists() else []
+    names = {line.partition(": ")[2] for line in lines if line.startswith("model name")}
+    load = f"{os.getloadavg()[0]:.0f}" if hasattr(os, "getloadavg") else "?"
+    versions = [f"{m.__name__} {m.__version__}" for m in (np, scipy, sklearn)]
+    return (
+        f"commit {commit}; {', '.join(names) or platform.machine()}, {os.cpu_count()} threads, "
+        f"load {load}; Python {platform.python_version()}, {', '.join(versions)}"
+    )
+
+
 @click.command(help=__doc__.split("\n")[0])
 @click.option("--case", "cases", multiple=True, help="n,d,clients,r in place of the usual ones.")
 @click.option("--xi", default=1.1, show_default=True, help="Ratio of singular values.")
@@ -264,7 +282,8 @@ def main(cases: tuple[str, ...], xi: float, rounds: int, repeats: int, file: str
             for row in against_textbook(case, xi, rounds, repeats)
         ],
     }
-    click.echo(f"σ falls by {xi:g}; medians of {repeats} repeats, CPU seconds, one BLAS thread\n")
+    click.echo(f"σ falls by {xi:g}; medians of {repeats} repeats, CPU seconds, one BLAS thread")
+    click.echo(f"{where()}\n")
     for name, rows in figures.items():
         click.echo(tables.markdown(rows, caption=name))
     slow = [r["n × d, clients, r"] for r in figures["pooled"]
