@@ -1,6 +1,7 @@
 """The command line, on a stand-in that needs neither files nor scikit-learn."""
 
 import dataclasses
+import json
 import os
 import shlex
 import subprocess
@@ -14,8 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 import fedcore.algorithms
+from fedcore import generators
 from fedcore.cli import main
 from fedcore.cli.options import parsed, partition
+from fedcore.datasets.partition import PARTITIONERS
+from fedcore.datasets.partition import check as check_partition
 from fedcore.errors import DataError
 from fedcore.history import History
 from fedcore.parts.residuals import TOL
@@ -159,6 +163,35 @@ def test_broken_plug_ins_are_listed_and_take_nothing_else_down(tmp_path, install
     assert good.returncode == 0, good.stderr
     wrong = program(*RUN, "--metric", "objectives")
     assert "did you mean 'objective'" in wrong.stderr and "no licence" in wrong.stderr
+
+
+def test_generators_and_partitions_are_listed_with_what_a_file_may_say():
+    listed = CliRunner().invoke(main, ["generators"]).output
+    assert "\nlow_rank: Low-rank matrix plus white noise\n    n_clients=25, samples=200, " in listed
+    found = json.loads(CliRunner().invoke(main, ["partitions", "--json"]).output)
+    assert [one["name"] for one in found] == sorted(PARTITIONERS)
+    for one in found:  # what is listed without a default is what the check asks for
+        given = {name: 1 for name, default in one["parameters"].items() if default is None}
+        given |= {"sizes": [1]} if one["name"] == "sizes" else {}
+        check_partition({"by": one["name"], **given})
+    for name in generators.names():
+        assert f"{name}: " in listed
+
+
+def test_a_broken_generator_is_named_and_hides_no_other(tmp_path, installed, monkeypatch):
+    installed(
+        tmp_path, "theirs", "[fedcore.generators]\nwrong = their_wrong\nempty = their_empty\n"
+    )
+    (tmp_path / "their_wrong.py").write_text("1 / 0\n")
+    (tmp_path / "their_empty.py").write_text("")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "fedcore", "generators"],
+        capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path},
+    )  # fmt: skip
+    assert done.returncode == 0 and "low_rank: " in done.stdout
+    assert "'wrong'" in done.stderr and "'empty'" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_datasets(tmp_path, monkeypatch):

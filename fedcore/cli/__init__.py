@@ -63,6 +63,7 @@ def main() -> None:
 
 for command in (
     lookup.algorithms, lookup.metrics, lookup.datasets, lookup.fetch,
+    lookup.generators, lookup.partitions,
     running.run, running.compare, showing.show, showing.plot,
     results.verdicts, results.why, checking.check, health.doctor,
 ):  # fmt: skip
