@@ -20,6 +20,9 @@ IN_ENV := PATH="$(if $(filter /%,$(VENV)),$(VENV),$(CURDIR)/$(VENV))/bin:$$PATH"
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
   VECLIB_MAXIMUM_THREADS=1 NUMEXPR_NUM_THREADS=1
 
+# Tests differ a thousandfold in length: a process that is done takes over what waits for another.
+SHARED := -n $(CORES) --dist worksteal
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # A bar in the place of Snakemake's thousands of lines, which are in .snakemake/log/. QUIET= shows all.
@@ -43,12 +46,12 @@ reproduce: $(READY) ## every experiment of the five papers at the papers' size
 	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) $(SNAKEMAKE_ARGS)
 
 test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the numerical ones twice, the contract over bytes
-	$(IN_ENV) $(ONE_THREAD) pytest -n $(CORES) $(PYTEST_ARGS)
-	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py other -n $(CORES) $(PYTEST_ARGS)
-	$(IN_ENV) $(ONE_THREAD) pytest tests/contract --transport wire -n $(CORES) $(PYTEST_ARGS)
+	$(IN_ENV) $(ONE_THREAD) pytest $(SHARED) $(PYTEST_ARGS)
+	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py other $(SHARED) $(PYTEST_ARGS)
+	$(IN_ENV) $(ONE_THREAD) pytest tests/contract --transport wire $(SHARED) $(PYTEST_ARGS)
 
 test-kernels: $(READY) ## the numerical tests under every OpenBLAS kernel of this machine
-	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py all -n $(CORES) $(PYTEST_ARGS)
+	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py all $(SHARED) $(PYTEST_ARGS)
 
 test-cluster: cluster ## on a SLURM of one node, which it sets up (Debian, as root): kill, resume, compare
 	$(IN_ENV) python tests/cluster/onenode.py --accounting
@@ -87,7 +90,7 @@ restore: $(READY) ## put the kept histories of docs/histories/ into results/, no
 	$(IN_ENV) python docs/kept_histories.py restore --cores $(CORES)
 
 faults: $(READY) ## inject every fault again, and write docs/faults.md
-	$(IN_ENV) $(ONE_THREAD) python docs/faults.py -n $(CORES) $(PYTEST_ARGS)
+	$(IN_ENV) $(ONE_THREAD) python docs/faults.py $(SHARED) $(PYTEST_ARGS)
 
 architecture: $(READY) ## regenerate docs/architecture.md from the imports
 	$(IN_ENV) python docs/architecture.py

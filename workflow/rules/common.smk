@@ -10,7 +10,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.settings.enums import Quietness
 from tqdm import tqdm
 
-from fedcore import datasets
+from fedcore import algorithms, datasets
 from fedcore.experiments import build, controller, expectation, forking, needs, progress, reasons
 from fedcore.experiments import slurm
 from fedcore.experiments.cell import run_cell
@@ -139,10 +139,15 @@ def checksums_of(dataset):
     return [registry.sums(source) for source in (entry or {"sources": []})["sources"]]
 
 
+def names_of_cells(dag):
+    """Return the names of the cells that will run."""
+    outputs = [output for job in dag.needrun_jobs() for output in job.output]
+    return expectation.cells_of(outputs, Path(RESULTS, "histories"))
+
+
 def say_what_it_takes(dag):
     """Print how many cells will run, why again, and for how long, by the times of earlier runs."""
-    outputs = [output for job in dag.needrun_jobs() for output in job.output]
-    cells = expectation.cells_of(outputs, Path(RESULTS, "histories"))
+    cells = names_of_cells(dag)
     planned = [CELLS[name] for name in cells if name in CELLS]
     if again := reasons.counted(planned, Path(RESULTS)):
         print(again, file=sys.stderr)
@@ -159,6 +164,11 @@ def prepare(dag):
     after = ("plan", "tables", "notebook", "verdicts", "summary", "report")
     if any(job.rule.name.split("_")[0] in after for job in dag.needrun_jobs()):
         forking.also_import(forking.REPORTS)
+    cells = [CELLS[name] for name in names_of_cells(dag) if name in CELLS]
+    packages = {name for cell in cells for name in algorithms.get(cell.algorithm).task.packages}
+    if any(cell.params.get("epsilon") is not None for cell in cells):
+        packages.add("dp_accounting")
+    forking.also_import(sorted(packages))  # one or two seconds of every cell that imports them
     if workflow.local_exec:
         # Of a limit on jobs a second, each round of the scheduler starts a timer for one more
         # round: after n jobs there are n rounds a second, until the end.
