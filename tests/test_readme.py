@@ -80,14 +80,14 @@ def test_the_make_targets_exist():
 
 def test_the_commands_leave_nothing_that_git_would_ask_about():
     ignored = (Path(__file__).parents[1] / ".gitignore").read_text(encoding="utf-8").split()
-    endings = {"--out": [""], "--plot": [".png", ".pdf"]}
+    endings = {"--out": ["{}"], "--plot": ["{}.png", "{}.pdf", ".{}.png.sha256"]}
     made = [
-        words[words.index(option) + 1] + ending
+        ending.format(words[words.index(option) + 1])
         for words in commands("fedcore")
         for option in endings.keys() & set(words)
         for ending in endings[option]
     ]
-    assert len(made) == 3
+    assert len(made) == 4
     for file in made:
         assert any(fnmatch(f"/{file}", pattern) for pattern in ignored), file
 
