@@ -271,6 +271,7 @@ def where() -> str:
 @click.option("--json", "file", type=click.Path(), help="Write the figures here.")
 def main(cases: tuple[str, ...], xi: float, rounds: int, repeats: int, file: str | None) -> None:
     chosen = [Case(*map(int, text.split(","))) for text in cases] or CASES
+    made = where()  # before files change
     found = [against_pooled(case, xi, repeats) for case in chosen]
     figures = {
         "pooled": [first for first, _ in found],
@@ -283,7 +284,7 @@ def main(cases: tuple[str, ...], xi: float, rounds: int, repeats: int, file: str
         ],
     }
     click.echo(f"σ falls by {xi:g}; medians of {repeats} repeats, CPU seconds, one BLAS thread")
-    click.echo(f"{where()}\n")
+    click.echo(f"{made}\n")
     for name, rows in figures.items():
         click.echo(tables.markdown(rows, caption=name))
     slow = [r["n × d, clients, r"] for r in figures["pooled"]
