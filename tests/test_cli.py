@@ -182,6 +182,22 @@ def test_broken_plug_ins_are_listed_and_take_nothing_else_down(tmp_path, install
     assert "did you mean 'objective'" in wrong.stderr and "no licence" in wrong.stderr
 
 
+def test_a_broken_generator_is_named_and_hides_no_other(tmp_path, installed, monkeypatch):
+    installed(
+        tmp_path, "theirs", "[fedcore.generators]\nwrong = their_wrong\nempty = their_empty\n"
+    )
+    (tmp_path / "their_wrong.py").write_text("1 / 0\n")
+    (tmp_path / "their_empty.py").write_text("")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "fedcore", "generators"],
+        capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path},
+    )  # fmt: skip
+    assert done.returncode == 0 and "low_rank: " in done.stdout
+    assert "'wrong'" in done.stderr and "'empty'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_datasets(tmp_path, monkeypatch):
     monkeypatch.delenv("FEDCORE_MIRROR", raising=False)
     result = call("datasets", "--raw", str(tmp_path))
