@@ -6,6 +6,7 @@ VENV   ?= .venv
 PYTHON ?=
 UV     ?= uv
 TORCH  ?= torch==2.13.0
+MPI    ?= mpi4py==4.1.2 mpich==5.0.2
 SLURM  ?= snakemake-executor-plugin-slurm==2.8.0
 SNAKEMAKE_ARGS ?=
 PYTEST_ARGS    ?=
@@ -28,7 +29,7 @@ SHARED := -n $(CORES) --dist worksteal
 # A bar in the place of Snakemake's thousands of lines, which are in .snakemake/log/. QUIET= shows all.
 QUIET ?= $(if $(filter -n --dry-run --dryrun,$(SNAKEMAKE_ARGS)),,--quiet all)
 
-.PHONY: help docs env deep cluster quickstart reproduce test test-kernels test-cluster lint bench arena report verdicts restore faults architecture lock clean distclean
+.PHONY: help docs env deep mpi cluster quickstart reproduce test test-kernels test-cluster lint bench arena report verdicts restore faults architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -100,6 +101,11 @@ deep: $(READY) ## add PyTorch to the environment, for networks (paper fedrep)
 	@set -e; \
 	if $(UV) --version >/dev/null 2>&1; then $(UV) pip install --python "$(PY)" "$(TORCH)"; \
 	else "$(PY)" -m pip install --quiet --disable-pip-version-check "$(TORCH)"; fi
+
+mpi: $(READY) ## add mpi4py and an MPI to the environment, for clients at several ranks
+	@set -e; \
+	if $(UV) --version >/dev/null 2>&1; then $(UV) pip install --python "$(PY)" $(MPI); \
+	else "$(PY)" -m pip install --quiet --disable-pip-version-check $(MPI); fi
 
 cluster: $(READY) ## add Snakemake's plugin for SLURM to the environment
 	@set -e; \

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -13,8 +14,11 @@ import hypothesis
 import numpy as np
 import pytest
 
+from fedcore.federation import mpi_link, ranks
 from fedcore.federation.federation import Federation
 from fedcore.federation.in_process import InProcess
+from fedcore.federation.mpi import Mpi
+from fedcore.federation.team import Team
 from fedcore.federation.wire import Wire
 from fedcore.problems.problem import Problem
 from fedcore.testing.samples import (
@@ -27,7 +31,7 @@ from fedcore.testing.samples import (
     uneven_clients,
 )
 
-ENGINES = {"in-process": InProcess, "wire": Wire}
+ENGINES = {"in-process": InProcess, "wire": Wire}  # and, under mpiexec, "mpi"
 
 # Whether an example is quick enough depends on what else the machine does.
 hypothesis.settings.register_profile(
@@ -38,9 +42,24 @@ hypothesis.settings.load_profile("untimed")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--transport", choices=ENGINES, default="in-process",
-        help="what carries orders to clients in every federation of the tests",
+        "--transport", choices=[*ENGINES, "mpi"], default="in-process",
+        help="what carries orders to clients in every federation of the tests; mpi asks for "
+        "mpiexec -n 3 python -m pytest",
     )  # fmt: skip
+
+
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Of the ranks of an MPI program, let the first run the tests and the others serve it."""
+    if config.getoption("--transport", default=None) != "mpi":
+        return None
+    link = mpi_link.connect()
+    if link.rank:
+        ranks.serve(link)
+        return 0
+    team = Team(link, idle=True)
+    config.add_cleanup(team.end)
+    ENGINES["mpi"] = partial(Mpi, team=team)
+    return None
 
 
 @pytest.fixture(autouse=True)

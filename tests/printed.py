@@ -100,6 +100,12 @@ def parsed(words: list[str]) -> None:
         PARSERS[program](rest)
 
 
+def _mpiexec(words: list[str]) -> None:
+    option, number, *program = words
+    assert option == "-n" and number.isdigit()
+    parsed(program)
+
+
 def _make(words: list[str]) -> None:
     done = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -140,6 +146,7 @@ def _python(words: list[str]) -> None:
 
 
 PARSERS: dict[str, Callable[[list[str]], None]] = {
+    "mpiexec": _mpiexec,
     "make": _make, "snakemake": _snakemake, "fedcore": _fedcore, "pip": _pip, "git": _git,
     "python3": _python,
 }  # fmt: skip

@@ -17,12 +17,17 @@ from typing import Any
 import click
 
 from fedcore import __version__
-from fedcore.cli import checking, data_kinds, health, lookup, results, running, showing
+from fedcore.cli import checking, data_kinds, engines, health, lookup, results, running, showing
 from fedcore.errors import FedcoreError
 
 
 class Sentences(click.Group):
     """Group whose commands report a user's error in one sentence, without a traceback."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program; of the ranks of an MPI program the first alone prints."""
+        engines.mute_other_ranks()
+        return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn errors that a user can cause into ``Error: …`` and status 1."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fedcore.tasks import Task
 
 OF_FILES = {"by": "--by", "labels": "--labels", "without": "--without"}
+PROBLEMS = (".h5", ".hdf5")  # endings of problem files
 OF_DATA_SETS = {
     "clients": "--clients", "partition": "--partition", "surrogate": "--surrogate",
 }  # fmt: skip
@@ -75,11 +76,23 @@ class Data(NamedTuple):
     name : str
         Names the data in a history.
     problem : Problem
+        The first draw.
+    file : str or None
+        The problem file that it was read from.
+    more : sequence of Problem
+        Further draws.
     """
 
     seed_name: str
     name: str
     problem: Problem
+    file: str | None = None
+    more: Sequence[Problem] = ()
+
+    @property
+    def draws(self) -> list[Problem]:
+        """All draws."""
+        return [self.problem, *self.more]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,6 +138,8 @@ class Asked:
 
         if len(words) == 1 and words[0] in datasets.names():
             return self._data_set(words[0], chosen)
+        if any(Path(word).suffix in PROBLEMS for word in words):
+            return self._problem_file(words)
         self._require_files(words)
         self._refuse(OF_DATA_SETS, "files")
         return self._files(words, chosen)
@@ -133,6 +148,15 @@ class Asked:
         for name, option in options.items():
             if getattr(self, name):
                 raise InputError(f"{option} is not for {of}: drop it")
+
+    def _problem_file(self, words: Sequence[str]) -> Data:
+        from fedcore.problems import storage
+
+        if len(words) > 1:
+            raise InputError(f"a problem file has all clients: give {words[0]} or the others alone")
+        self._refuse({**OF_FILES, **OF_DATA_SETS, "held_out": "--held-out"}, "a problem file")
+        first, *more = storage.load_draws(words[0])
+        return Data(first.name, first.name, first, words[0], more)
 
     def _require_files(self, words: Sequence[str]) -> None:
         from fedcore import datasets
@@ -223,7 +247,7 @@ class Asked:
         theirs = None if module.startswith("fedcore.") else module
         with named_errors(f"algorithm '{algorithm.name}'", theirs):
             return run_repeats(
-                cell.spec(), [data.problem],
+                cell.spec(), data.draws,
                 code=cell.code, progress=bar.repeats, simulate=self.simulate, center=self.center,
                 seen=bar.seen,
             )  # fmt: skip

@@ -23,6 +23,7 @@ Line = tuple[str, str, str]  # "ok", "note" or "broken"; what; what is said of i
 EXTRAS = {
     "privacy": ("dp_accounting", "private methods: pip install '.[privacy]' in fedcore's checkout"),
     "deep": ("torch", "methods for networks: pip install '.[deep]' in fedcore's checkout"),
+    "mpi": ("mpi4py", "runs over MPI: pip install '.[mpi]' in fedcore's checkout"),
     "workflow": ("snakemake", "the papers: pip install '.[workflow]' in fedcore's checkout"),
     "parquet": ("pyarrow", "Parquet files: pip install pyarrow"),
 }

@@ -5,14 +5,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedcore.cli import blas, options
+from fedcore.cli import blas, engines, options
 from fedcore.cli.asked import Asked, shared
 from fedcore.cli.output import as_json, emit
 from fedcore.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from fedcore.federation.team import Team
 
 setting = click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Parameter of the algorithm."
@@ -27,12 +30,16 @@ setting = click.option(
 @setting
 @shared
 @click.option("--out", type=click.Path(dir_okay=False), help="Keep the history in this HDF5 file.")
+@engines.engine
+@engines.order
 @as_json
 def run(
     algorithm: str,
     data: tuple[str, ...],
     settings: tuple[str, ...],
     out: str | None,
+    engine: str,
+    order: str,
     as_json: bool,
     blas_threads: int | None,
     **asked: Any,
@@ -42,7 +49,8 @@ def run(
     DATA is a data set of `fedcore datasets`, or files of your own, CSV, NPZ, LIBSVM or Parquet: one
     client a file, or one for each value of the column --by. Columns are matched by their names.
     LIBSVM files (.svm, .libsvm; their column label holds the labels) and NPZ files of
-    scipy.sparse.save_npz stay sparse.
+    scipy.sparse.save_npz stay sparse. Or DATA is one problem file of fedcore (.h5), such as the
+    workflow makes in data/clients/.
 
     Two algorithms with the same data and seed get the same clients and the same random streams. The
     same command writes the same bytes to --out if CPU type, BLAS, its number of threads and library
@@ -50,25 +58,38 @@ def run(
     the operating system otherwise. Files of a data set that are not in --raw are fetched first, as
     by fedcore fetch.
 
+    With --engine mpi the clients are shared out among the ranks that mpiexec has started; each
+    reads its own from a problem file. The result is that of --engine plain, to the last bit.
+
     \b
     Examples:
       fedcore run block_krylov w8a -r 5 --surrogate --set tol=1e-8 --repeats 5
       fedcore run block_krylov north.csv south.csv west.csv -r 2 --center
       fedcore run ssi mnist -r 20 --set tol=1e-6 --partition by=label --out mnist.h5
       fedcore run fedrep mnist --surrogate --set model=femnist_mlp --set rounds=5
+      mpiexec -n 4 fedcore run ssi problem.h5 -r 20 --engine mpi
     """
     blas.limit(blas_threads)
-    _require_history_name(out)
-    from fedcore import algorithms
-    from fedcore.reports.endings import ending
-    from fedcore.reports.terminal import outcome
 
-    chosen, wanted = algorithms.get(algorithm), Asked(**asked)
-    params = wanted.params(chosen, options.parameters(settings)[""])
-    history = wanted.history(chosen, params, wanted.data(data, [chosen]))
-    if out:
-        history.save(out)
-    emit(ending(history), lambda: outcome(history), as_json)
+    def body(team: Team | None) -> None:
+        _require_history_name(out)
+        from fedcore import algorithms
+        from fedcore.reports.endings import ending
+        from fedcore.reports.terminal import outcome
+
+        chosen, wanted = algorithms.get(algorithm), Asked(**asked)
+        params = wanted.params(chosen, options.parameters(settings)[""])
+        found = wanted.data(data, [chosen])
+        if team is not None and found.file is not None:
+            team.found(found.file, [draw.clients for draw in found.draws])
+        history = wanted.history(chosen, params, found)
+        if team is not None:
+            history.about.update(team.about)
+        if out:
+            history.save(out)
+        emit(ending(history), lambda: outcome(history), as_json)
+
+    engines.under(engine, order, body)
 
 
 @click.command()

@@ -168,5 +168,10 @@ def _job(
             used = resource.getrusage(resource.RUSAGE_SELF)
             seconds, cpu = time.perf_counter() - start, used.ru_utime + used.ru_stime
             memory = used.ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
-            with atomic.replace(benchmark) as path:
-                path.write_text(f"s\tcpu_time\tmax_rss\n{seconds:.4f}\t{cpu:.2f}\t{memory:.2f}\n")
+            note(benchmark, seconds, cpu, memory)
+
+
+def note(benchmark: str, seconds: float, cpu: float, memory: float) -> None:
+    """Write seconds, CPU seconds and MiB of a job, a table of one row."""
+    with atomic.replace(benchmark) as path:
+        path.write_text(f"s\tcpu_time\tmax_rss\n{seconds:.4f}\t{cpu:.2f}\t{memory:.2f}\n")

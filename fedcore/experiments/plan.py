@@ -22,10 +22,11 @@ from fedcore.config.schemas import check
 from fedcore.config.short_forms import merge, require_written_out, written_out
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import ConfigError, require_known
-from fedcore.experiments import build
+from fedcore.experiments import build, ranks
 from fedcore.experiments.cell import AUDITS, REFERENCES
 from fedcore.experiments.combinations import combinations
 from fedcore.experiments.fingerprint import fingerprint
+from fedcore.experiments.ranks import ONE_PROCESS, Ranks
 from fedcore.experiments.stopping import Stop
 from fedcore.metrics import Metric
 from fedcore.privacy.noise import WEAKENED
@@ -58,6 +59,7 @@ class Cell:
     measured: dict[str, int] = field(default_factory=dict)
     tags: dict[str, Any] = field(default_factory=dict)
     mem_mb: int | None = None
+    ranks: Ranks = ONE_PROCESS
 
     @property
     def path(self) -> str:
@@ -75,7 +77,8 @@ class Cell:
         functions = {metric.code for metric in self._measured}
         algorithm = algorithms.REGISTRY.module_name(self.algorithm)
         audit = [AUDITS[self.audit]] if self.audit else []
-        return ["fedcore.experiments.cell", algorithm, *functions, *audit]
+        over_mpi = ["fedcore.experiments.ranks"] if self.ranks.number else []
+        return ["fedcore.experiments.cell", algorithm, *functions, *audit, *over_mpi]
 
     @property
     def _measured(self) -> list[Metric]:
@@ -91,8 +94,11 @@ class Cell:
         )
 
     def spec(self) -> dict[str, Any]:
-        """Return as a plain dictionary what its history depends on: not its tags and memory."""
-        unused = ("tags", "mem_mb")
+        """Return as a plain dictionary what its history depends on: not its tags and memory.
+
+        How it runs over MPI is apart from it, see `fedcore.experiments.ranks`.
+        """
+        unused = ("tags", "mem_mb", "ranks")
         return {name: value for name, value in asdict(self).items() if name not in unused}
 
 
@@ -192,7 +198,10 @@ class Plan:
         """Return what tables, figures and pages need: settings, files, cells, missing problems."""
         settings = self.papers[paper]
         missing = self.left_out_of(paper) | self.unavailable_of(paper)
-        cells = {cell.path: asdict(cell) for cell in self.cells_of(paper)}
+        cells = {
+            cell.path: {k: v for k, v in asdict(cell).items() if k != "ranks"}
+            for cell in self.cells_of(paper)
+        }
         files = self.files[paper].described()
         return {"paper": paper, "files": files, **settings, "cells": cells, "missing": missing}
 
@@ -271,7 +280,7 @@ class Plan:
                             run.get("tune"), spec["together"],
                             _twin(run.get("twin", spec["twin"]), problem),
                             measured=spec.get("measured", {}), tags=tags,
-                            mem_mb=run.get("mem_mb"),
+                            mem_mb=run.get("mem_mb"), ranks=ranks.asked(run, spec, where),
                         )  # fmt: skip
                         _check_cell(cell, where)
                         yield cell

@@ -1,4 +1,7 @@
-"""Every client behind bytes, its state saved and restored: equal to plain steps, bit for bit."""
+"""Every client behind bytes, its state saved and restored: equal to plain steps, bit for bit.
+
+With ``--transport mpi``, under mpiexec, the clients are those of all ranks.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,12 @@ NETWORKS = [n for n in algorithms.names() if algorithms.get(n).task is not TASKS
 PLAIN = partial(InProcess, plain=True)
 
 
+@pytest.fixture
+def away() -> Any:
+    """Return the engine that is compared with one in process."""
+    return Wire if Federation.engine is InProcess else Federation.engine
+
+
 def under(engine: Any, call: Any) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Federation, "engine", engine)
@@ -49,17 +58,17 @@ def require_equal(columns: Any, others: Any, output: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "setting"), settings_of(NAMES, case_of))
-def test_bytes_change_no_bit(name, setting, clients):
+def test_bytes_change_no_bit(name, setting, clients, away):
     start = starting_basis() if takes_a_start(setting) else None
     options = {**with_start(start), "iterates": "all", **setting}
-    wire = under(Wire, lambda: run(name, clients, **options))
+    there = under(away, lambda: run(name, clients, **options))
     plain = under(PLAIN, lambda: run(name, clients, **options))
-    require_equal(wire.columns, plain.columns, wire.output, plain.output)
-    assert wire.ledger == plain.ledger
+    require_equal(there.columns, plain.columns, there.output, plain.output)
+    assert there.ledger == plain.ledger
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_bytes_change_no_bit_of_networks(name):
+def test_bytes_change_no_bit_of_networks(name, away):
     pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
     algorithm, data = algorithms.get(name), images()
     given = {k: v for k, v in (NETWORK | {"fine_tune": 1}).items() if algorithm.takes(k)}
@@ -70,6 +79,6 @@ def test_bytes_change_no_bit_of_networks(name):
         problem = Problem("contract", clients, held_out=apart)
         return execute(algorithm, problem, algorithm.params(given), 5, [])
 
-    (wire, output), (plain, other) = under(Wire, learned), under(PLAIN, learned)
-    require_equal(wire.columns(), plain.columns(), output, other)
-    assert wire.ledger == plain.ledger
+    (there, output), (plain, other) = under(away, learned), under(PLAIN, learned)
+    require_equal(there.columns(), plain.columns(), output, other)
+    assert there.ledger == plain.ledger

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from cluster.onenode import OneNode
+from mpiexec import needs_mpi
 
 from fedcore.history import History
 
@@ -244,3 +245,28 @@ def test_users_errors_are_not_repeated(node, fresh):
         assert failed.returncode == 1 and "n_components" in failed.stdout
         counts.append(len(submitted() - before))
     assert counts == [1, 2]
+
+
+@needs_mpi
+def test_ranks_of_mpi_are_tasks_of_a_job(node, fresh):
+    cell = "results/tiny/histories/tiny/third/ssi/easy-far.h5"
+    fresh.edit(
+        "config/papers/tiny.yaml",
+        "\ntables:\n",
+        """
+  third:
+    reproduces: nothing
+    problems: [easy]
+    repeats: 1
+    metrics: [objective]
+    runs: [{algorithm: ssi, params: {rounds: 5}, engine: mpi, ranks: 2, variants: {far: {}}}]
+
+tables:
+""",
+    )
+    done = tiny(fresh, target=cell)
+    assert done.returncode == 0, done.stdout
+    jobs = ask("squeue", "-h", "--states=all", "-o", "%A").split()
+    tasks = [re.search(r"NumTasks=(\d+)", ask("scontrol", "show", "job", job))[1] for job in jobs]
+    assert sorted(tasks) == ["1", "2"]  # the problem, and the cell
+    assert History.load(fresh.root / cell).repeats == 1

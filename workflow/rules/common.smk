@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -105,9 +106,15 @@ if workflow.is_main_process:
     for problem, reason in PLAN.kept.items():
         print(f"Kept as it was made before: {problem}. {reason}", file=sys.stderr)
 
+NAME = "[a-zA-Z0-9_]+"
+# Begins the path of a cell that runs over MPI, and of one that does not.
+AHEAD = "|".join(re.escape(cell.path) for cell in CELLS.values() if cell.ranks.number)
+OVER_RANKS = rf"(?=(?:{AHEAD})\.){NAME}"
+IN_ONE_PROCESS = rf"(?!(?:{AHEAD})\.){NAME}" if AHEAD else NAME
+
 
 wildcard_constraints:
-    paper="[a-zA-Z0-9_]+",
+    paper=NAME,
     problem="[a-z0-9_]+",
     experiment="[a-z0-9_]+",
     cell="[a-zA-Z0-9_-]+",
@@ -209,6 +216,21 @@ def cell_of(wildcards):
     return CELLS["{paper}/{experiment}/{algorithm}/{cell}".format(**wildcards)]
 
 
+def on_a_cluster():
+    """Whether the profile is that of a cluster, also in a dry run."""
+    return bool(DEFAULTS) and DEFAULTS.get("turn") is not None
+
+
+def cores_of(wildcards):
+    """Ranks share this machine; a cluster gives each rank, a task, a core of its own."""
+    return 1 if on_a_cluster() else cell_of(wildcards).ranks.number
+
+
+def order_of(wildcards):
+    ranks = cell_of(wildcards).ranks
+    return ranks.order if ranks.order == "chain" else list(ranks)
+
+
 def beside(wildcards):
     """Files of a job of a cell that are no outputs."""
     path = cell_of(wildcards).path
@@ -265,7 +287,7 @@ def minutes_of(wildcards, attempt):
 def group_of(wildcards):
     """Cells of one problem share jobs of a cluster if they take seconds; how many do is set by
     `--group-components short=20`. One that did not end well is run by itself the next time."""
-    if not DEFAULTS or DEFAULTS.get("turn") is None:  # no profile of a cluster, also in a dry run
+    if not on_a_cluster():
         return None
     short = needs.is_short(last_of(wildcards), quick=PLAN.config["quick"])
     if ended_badly(wildcards) or not short:

@@ -1,6 +1,10 @@
 # One rule per algorithm, so that each can have its own resources; one job per cell with all repeats.
 # `code` makes a job run again when the code that its result depends on has changed.
 
+
+include: "ranks.smk"  # cells that run over MPI
+
+
 for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
 
     rule:
@@ -15,6 +19,7 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
             f"{RESULTS}/logs/run/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.log",
         wildcard_constraints:
             algorithm=algorithm,
+            paper=IN_ONE_PROCESS,
         # In a job of a cluster it is forked, as in a local run; there, a group would forbid that.
         group:
             None if workflow.remote_exec else group_of

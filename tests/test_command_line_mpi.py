@@ -1,0 +1,224 @@
+"""`fedcore run` on problem files, client by client, and over ranks that mpiexec has started."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from mpiexec import alive, below, finish, kill, needs_mpi, ranks_below, run, start, wait_for
+
+from fedcore.cli import engines, main
+from fedcore.errors import RefusedError
+from fedcore.federation import mpi
+from fedcore.history import History
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
+
+FEDCORE = ("-m", "fedcore", "run")
+MPI = ("--engine", "mpi")
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    clients = [rng.standard_normal((n, 12)) * 0.8 ** np.arange(12) for n in (30, 11, 45, 22, 17)]
+    path = tmp_path_factory.mktemp("mpi") / "problem.h5"
+    storage.save(Problem("small", clients), path)
+    return path
+
+
+def call(*words):
+    return CliRunner().invoke(main, ["run", *map(str, words)])
+
+
+def alone(problem, out, *words):
+    done = call("ssi", problem, "-r", "2", "--set", "rounds=20", "--out", out, *words)
+    assert done.exit_code == 0, done.output
+    return out.read_bytes()
+
+
+def test_a_problem_file_is_data(problem, tmp_path):
+    alone(problem, tmp_path / "h.h5")
+    found = History.load(tmp_path / "h.h5")
+    S = np.vstack(storage.load(problem).clients[:])
+    best = 0.5 * np.sum(np.linalg.svd(S)[1][2:] ** 2)
+    assert best <= found["objective"][0, -1] < 1.05 * best
+    assert found.about["problem"]["name"] == "small"
+
+
+def test_all_draws_of_a_problem_file_are_run(problem, tmp_path):
+    clients = storage.load(problem).clients[:]
+    path = tmp_path / "draws.h5"
+    storage.save([Problem("two", clients), Problem("two", [2 * x for x in clients])], path)
+    words = ("-r", "2", "--repeats", "2", "--set", "rounds=80", "--set", "tol=0")
+    done = call("ssi", path, *words, "--out", tmp_path / "h.h5")
+    assert done.exit_code == 0, done.output
+    first, second = History.load(tmp_path / "h.h5")["objective"][:, -1]
+    assert second == pytest.approx(4 * first)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["gone.h5"], "gone.h5 does not exist; make the problem first"),
+        (["{problem}", "other.csv"], "a problem file has all clients"),
+        (["{problem}", "--clients", "3"], "--clients is not for a problem file: drop it"),
+        (["{problem}", "--order", "any"], "--order any is for --engine mpi: drop it"),
+    ],
+)
+def test_what_does_not_fit_a_problem_file_is_one_sentence(problem, words, said):
+    done = call("ssi", *(word.format(problem=problem) for word in words), "-r", "2")
+    assert done.exit_code == 1 and said in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_without_mpi4py_the_engine_says_how_to_get_it(problem, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    done = call("ssi", problem, "-r", "2", *MPI)
+    assert done.exit_code == 1 and "make mpi" in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["--engine", "mpi"], ["--engine=mpi"]])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_first_rank_alone_prints_what_is_wrong_with_a_command(words, rank, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["fedcore", "run", *words])
+    monkeypatch.setenv("PMI_RANK", str(rank))
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, getattr(sys, name))
+    before = sys.stderr
+    engines.mute_other_ranks()
+    assert (sys.stderr is before) == (rank == 0)
+    if rank:
+        sys.stderr.close()
+
+
+@needs_mpi
+@pytest.mark.parametrize("count", [1, 3])
+def test_over_ranks_a_run_writes_the_bytes_of_one_process(problem, tmp_path, count):
+    expected = alone(problem, tmp_path / "plain.h5", "--engine", "plain")
+    words = ("ssi", problem, "-r", "2", "--set", "rounds=20", "--out", "mpi.h5", *MPI)
+    done = run(count, *FEDCORE, *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("ledger, all clients together") == 1  # one rank prints
+    assert (tmp_path / "mpi.h5").read_bytes() == expected
+
+
+@needs_mpi
+def test_in_any_order_a_history_says_so(problem, tmp_path):
+    expected = alone(problem, tmp_path / "plain.h5", "--engine", "plain")
+    words = ("ssi", problem, "-r", "2", "--set", "rounds=20", "--out", "any.h5", *MPI)
+    done = run(2, *FEDCORE, *words, "--order", "any", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "any.h5").read_bytes() != expected
+    one, other = History.load(tmp_path / "plain.h5"), History.load(tmp_path / "any.h5")
+    assert other.about["sums"] == {"order": "any", "ranks": 2}
+    np.testing.assert_allclose(one["objective"], other["objective"], rtol=1e-12)
+
+
+@needs_mpi
+def test_tables_and_data_sets_are_sent_to_the_ranks(problem, tmp_path):
+    files = []
+    for i, samples in enumerate(storage.load(problem).clients):
+        np.save(tmp_path / f"{i}.npy", samples)
+        files.append(f"{i}.npy")
+    words = ("ssi", *files, "-r", "2", "--set", "rounds=20", "--center")
+    done = run(1, *FEDCORE, *words, "--engine", "plain", "--out", "plain.h5", cwd=tmp_path)
+    over = run(2, *FEDCORE, *words, *MPI, "--out", "mpi.h5", cwd=tmp_path)
+    assert (done.returncode, over.returncode) == (0, 0), over.stderr
+    assert (tmp_path / "plain.h5").read_bytes() == (tmp_path / "mpi.h5").read_bytes()
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("words", "said", "status"),
+    [
+        (["-r", "2", *MPI, "--out", "no/h.h5"], "there is no folder no", 1),
+        (["-r", "200", *MPI], "n_components = 200 is larger than", 1),
+        (["-r", "2", *MPI, "--nonsense"], "No such option '--nonsense'", 2),
+        (["-r", "2", *MPI, "--set", "rounds=3", "--metric", "nothing"], "unknown metric", 1),
+    ],
+)
+def test_an_error_ends_all_ranks_with_one_sentence(problem, tmp_path, words, said, status):
+    done = run(3, *FEDCORE, "ssi", problem, *words, cwd=tmp_path)
+    assert done.returncode == status
+    assert done.stderr.count("Error: ") == 1 and said in done.stderr
+    assert not done.stdout and not list(tmp_path.iterdir())
+
+
+@needs_mpi
+def test_more_ranks_than_clients_end_with_a_sentence(problem):
+    done = run(6, *FEDCORE, "ssi", problem, "-r", "2", *MPI)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "Error: there are 6 ranks and only 5 clients: start at most as many ranks as clients "
+        "(mpiexec -n 5)"
+    )
+
+
+STEPS = """
+import sys
+import numpy as np
+from fedcore.errors import InputError
+from fedcore.federation import mpi
+from fedcore.federation.federation import Federation
+
+def quits(data, state, message):
+    if len(data) == 5:
+        sys.exit(3)
+    return data[0]
+
+def program(team):
+    data = [np.ones((rows, 3)) for rows in (4, 5)]
+    Federation(data).sum(quits)
+
+if __name__ == "__main__":
+    import steps
+    mpi.lead(steps.program)
+"""
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [1, 2])  # the step ends rank 0, or the other one
+def test_a_step_that_ends_its_process_ends_all_ranks(tmp_path, ranks):
+    (tmp_path / "steps.py").write_text(STEPS)
+    done = run(ranks, "steps.py", cwd=tmp_path)
+    assert done.returncode != 0
+    said = "rank 1 failed" if ranks == 2 else "rank 0 ended in the middle of an exchange"
+    assert f"Error: {said}" in done.stderr
+
+
+def test_an_order_that_a_rank_cannot_read_ends_all_with_its_sentence(monkeypatch):
+    def hear():
+        raise RefusedError("the step differs from the one installed here")
+
+    said = []
+    link = SimpleNamespace(rank=1, hear=hear, abort=said.append)
+    monkeypatch.setattr(mpi, "connect", lambda: link)
+    mpi.lead(lambda team: None)
+    assert said == ["rank 1: the step differs from the one installed here"]
+
+
+@needs_mpi
+@pytest.mark.slow
+@pytest.mark.fault("killed", "kill −9 of a rank of MPI", told="EXIT CODE: 9")
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_a_killed_rank_ends_all_ranks_at_once(problem, tmp_path, rank):
+    words = ("ssi", problem, "-r", "2", "--set", "rounds=1000000", "--out", "h.h5", *MPI)
+    process = start(3, *FEDCORE, *words, cwd=tmp_path)
+    wait_for(lambda: len(ranks_below(process.pid)) == 3, process)
+    time.sleep(3)  # they are in the middle of their rounds, or still begin
+    everybody = below(process.pid)
+    assert process.poll() is None
+    began = time.monotonic()
+    kill(process.pid, rank)
+    done = finish(process)
+    assert done.returncode != 0 and time.monotonic() - began < 20
+    assert "EXIT CODE: 9" in done.stdout + done.stderr  # of mpiexec
+    assert not list(tmp_path.iterdir())
+    until = time.monotonic() + 20
+    while any(map(alive, everybody)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(alive, everybody))
