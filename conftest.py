@@ -1,6 +1,6 @@
 """Where PyTorch is missing, the doctests of the modules that import it are left out.
 
-Any other module that cannot be imported is an error: pytest's own option passes over test files, too.
+Any other module that cannot be imported is an error: an option of pytest passes over tests, too.
 """
 
 from __future__ import annotations

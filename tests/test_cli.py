@@ -15,12 +15,10 @@ import pytest
 from click.testing import CliRunner
 
 import fedcore.algorithms
-from fedcore import generators
+from fedcore import datasets, generators
 from fedcore.cli import main
 from fedcore.cli.options import parsed, partition
-from fedcore.datasets.partition import PARTITIONERS
-from fedcore.datasets.partition import check as check_partition
-from fedcore.errors import DataError
+from fedcore.errors import ConfigError, DataError
 from fedcore.history import History
 from fedcore.parts.residuals import TOL
 from fedcore.reports import verdict_pages, verdicts
@@ -81,6 +79,24 @@ def test_help_imports_nothing_heavy():
     assert out.stdout == "set()\n"
 
 
+def test_generators_and_partitions():
+    listed = call("generators").output
+    assert "low_rank: Low-rank matrix plus white noise.\n    n_clients=25, samples=200" in listed
+    found = {one["name"]: one for one in json.loads(call("generators", "--json").output)}
+    assert set(found) >= set(generators.names())
+    assert found["low_rank"]["parameters"]["noise"] == "0.0"
+    listed = call("partitions").output
+    assert "label: Give each label its own client, labels ascending; every sample is" in listed
+    found = {one["name"]: one for one in json.loads(call("partitions", "--json").output)}
+    assert found["dirichlet"]["parameters"]["clients"] == "required"
+    assert found["label"]["parameters"] == {}
+    for kind, one in found.items():  # they are what a partition's check asks for
+        needed = [p for p, default in one["parameters"].items() if default == "required"]
+        if needed:
+            with pytest.raises(ConfigError, match=needed[0]):
+                datasets.partition.check({"by": kind})
+
+
 def test_algorithms():
     listed = call("algorithms").output
     assert "power_gd  " in listed and "Alternating gradient descent of Ward and Kolda" in listed
@@ -88,6 +104,7 @@ def test_algorithms():
     assert "paper 'factorization'" in one
     assert "T, gradient steps on every client. [a whole number of at least 0; default 500]" in one
     assert "[one of initial, final; default initial]" in one
+    assert ":look:" not in one  # for figures alone
     assert f"default {TOL:g}" in call("algorithms", "ssi").output  # of `fedcore run`
     theirs = " ".join(call("algorithms", "wk2023").output.split())
     assert "one more round. [a finite number above 0, or null; default null]" in theirs
@@ -163,19 +180,6 @@ def test_broken_plug_ins_are_listed_and_take_nothing_else_down(tmp_path, install
     assert good.returncode == 0, good.stderr
     wrong = program(*RUN, "--metric", "objectives")
     assert "did you mean 'objective'" in wrong.stderr and "no licence" in wrong.stderr
-
-
-def test_generators_and_partitions_are_listed_with_what_a_file_may_say():
-    listed = CliRunner().invoke(main, ["generators"]).output
-    assert "\nlow_rank: Low-rank matrix plus white noise\n    n_clients=25, samples=200, " in listed
-    found = json.loads(CliRunner().invoke(main, ["partitions", "--json"]).output)
-    assert [one["name"] for one in found] == sorted(PARTITIONERS)
-    for one in found:  # what is listed without a default is what the check asks for
-        given = {name: 1 for name, default in one["parameters"].items() if default is None}
-        given |= {"sizes": [1]} if one["name"] == "sizes" else {}
-        check_partition({"by": one["name"], **given})
-    for name in generators.names():
-        assert f"{name}: " in listed
 
 
 def test_a_broken_generator_is_named_and_hides_no_other(tmp_path, installed, monkeypatch):

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from fedcore import __version__
-from fedcore.cli import checking, health, lookup, results, running, showing
+from fedcore.cli import checking, data_kinds, health, lookup, results, running, showing
 from fedcore.errors import FedcoreError
 
 
@@ -63,7 +63,7 @@ def main() -> None:
 
 for command in (
     lookup.algorithms, lookup.metrics, lookup.datasets, lookup.fetch,
-    lookup.generators, lookup.partitions,
+    data_kinds.generators, data_kinds.partitions,
     running.run, running.compare, showing.show, showing.plot,
     results.verdicts, results.why, checking.check, health.doctor,
 ):  # fmt: skip

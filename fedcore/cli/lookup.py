@@ -1,11 +1,9 @@
-"""Commands that look up what there is: methods, metrics, data and models; and `fetch`."""
+"""Commands that look up what there is: algorithms, metrics and data sets; and `fetch`."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -84,10 +82,17 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _unseen(documentation: str) -> str:
+    """Return a docstring without its line on how figures draw the method."""
+    from fedcore.reports.looks import FIELD
+
+    return FIELD.sub("", documentation).rstrip() + "\n"
+
+
 def _text(algorithm: Algorithm, described: dict[str, Any]) -> str:
     text = click.HelpFormatter()
     text.write(f"{algorithm.name}, of the paper '{algorithm.paper}'\n\n")
-    text.write(f"{algorithm.module.__doc__ or ''}\n")
+    text.write(f"{_unseen(algorithm.module.__doc__ or '')}\n")
     with text.section("Parameters, with --set NAME=VALUE (n_components is --components)"):
         text.write_dl(
             (p["name"], f"{p['meaning']} [{p['range']}; {p['default']}]".lstrip())
@@ -121,70 +126,6 @@ def metrics(as_json: bool) -> None:
     ]
     emit(listed, lambda: columns(sorted(rows)), as_json)
     warn(broken)
-
-
-@click.command()
-@as_json
-def generators(as_json: bool) -> None:
-    """List the models that draw synthetic clients, with their parameters, for a paper's file.
-
-    \b
-    Example:
-      fedcore generators
-    """
-    from fedcore.generators import REGISTRY
-
-    found, broken = {}, []
-    for name in REGISTRY.names():
-        try:
-            module = REGISTRY.module(name)
-            found[name] = module.generate, module.__doc__
-        except (FedcoreError, AttributeError) as error:
-            broken.append(f"generator {name!r}: {error}")
-    _emit_functions(found, as_json)
-    warn(broken)
-
-
-@click.command()
-@as_json
-def partitions(as_json: bool) -> None:
-    """List the ways to deal a data set's samples to clients, with their parameters.
-
-    A paper's file names one as ``partition: {by: NAME, …}``.
-
-    \b
-    Example:
-      fedcore partitions
-    """
-    from fedcore.datasets.partition import PARTITIONERS
-
-    _emit_functions({name: (f, f.__doc__) for name, f in PARTITIONERS.items()}, as_json)
-
-
-# Parameters that no file gives: a run draws them, or takes them from the data.
-_DRAWN = ("rng", "n", "labels", "identities")
-
-
-def _emit_functions(functions: Mapping[str, tuple[Callable, str | None]], as_json: bool) -> None:
-    """Print a sentence and the parameters of every function."""
-    listed, blocks = [], []
-    for name, (function, text) in functions.items():
-        title = (text or name).strip().split("\n")[0].rstrip(".")
-        params = _parameters(function)
-        listed.append({"name": name, "title": title, "parameters": params})
-        shown = ", ".join(k if v is None else f"{k}={v}" for k, v in params.items())
-        blocks.append(f"{name}: {title}" + (f"\n    {shown}" if shown else ""))
-    emit(listed, lambda: "\n".join(blocks), as_json)
-
-
-def _parameters(function: Callable) -> dict[str, str | None]:
-    """Return a function's parameters with their defaults as text; None is required."""
-    found = inspect.signature(function).parameters
-    return {
-        name: None if p.default is p.empty else str(p.default)
-        for name, p in found.items()
-        if name not in _DRAWN and p.kind is not p.VAR_KEYWORD
-    }
 
 
 @click.command()

@@ -11,12 +11,13 @@ from snakemake.settings.enums import Quietness
 from tqdm import tqdm
 
 from fedcore import algorithms, datasets
+from fedcore.config import papers as paper_files
 from fedcore.experiments import build, controller, expectation, forking, needs, progress, reasons
 from fedcore.experiments import slurm
 from fedcore.experiments.cell import run_cell
 from fedcore.experiments.plan import load_plan
 from fedcore.files import checksums
-from fedcore.reports import verdict_pages
+from fedcore.reports import looks, verdict_pages
 from fedcore.errors import FedcoreError
 from fedcore.datasets import registry
 from fedcore.experiments.fingerprint import fingerprint
@@ -28,23 +29,26 @@ CONFIG = "config/config.yaml"
 STEPS = "fedcore.reports.steps"  # what jobs after the cells do
 
 
-def code_of(step, *modules):
-    return fingerprint(f"{STEPS}:{step}", *modules)
+def code_of(step, *modules, words=()):
+    return fingerprint(f"{STEPS}:{step}", *modules, words=words)
 
 
 def code_of_report(paper):
-    return code_of("tables", f"fedcore.reports.papers.{paper}")
+    return code_of("tables", PLAN.files[paper].tables)
 
 
 def code_of_site():
     """Fingerprint of its code, and of the templates and assets beside it."""
     folder = Path("fedcore/reports/site")
     files = sorted([*folder.glob("templates/*"), *folder.glob("assets/*")])
-    return [code_of("site"), *map(checksums.of, files)]
+    drawn = looks.words(cell.algorithm for cell in CELLS.values())
+    return [code_of("site", words=drawn), *map(checksums.of, files)]
 
 
 def code_of_notebook(paper):
-    return code_of("notebook", *imported_by_notebook(f"notebooks/{paper}.ipynb"))
+    modules = imported_by_notebook(PLAN.files[paper].notebook)
+    drawn = looks.words(cell.algorithm for cell in PLAN.cells_of(paper))
+    return code_of("notebook", *modules, words=drawn)
 
 
 NOTES = ".snakemake" if os.path.isdir(".snakemake") else "."
@@ -72,17 +76,19 @@ if workflow.remote_exec:  # a job of a cluster does not get it from the profile
 try:
     PLAN = load_plan(config, answers=datasets.answers, check_claims=workflow.is_main_process)
     CELLS = PLAN.cells
-    if workflow.is_main_process:  # an error in a rule's parameters would come with its frames
-        for paper in PLAN.papers:
-            if Path(f"fedcore/reports/papers/{paper}.py").is_file():
-                code_of_report(paper)
-            if Path(f"notebooks/{paper}.ipynb").is_file():
+    for paper in PLAN.papers:
+        paper_files.make_importable(PLAN.files[paper])
+        if workflow.is_main_process:  # an error in a rule's parameters would come with its frames
+            paper_files.require_drawable(PLAN.files[paper], PLAN.papers[paper])
+            code_of_report(paper)
+            if PLAN.files[paper].notebook.is_file():
                 code_of_notebook(paper)
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
 
 # Of the other papers nothing can run: they have verdicts, and neither tables nor figures.
 DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
+WITH_NOTEBOOK = [paper for paper in DRAWN if PLAN.files[paper].notebook.is_file()]
 RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients", "results"))
 
 if workflow.is_main_process:
@@ -304,7 +310,7 @@ def products(paper):
     return [
         *sorted({f"{CLIENTS}/{paper}/{cell.problem}.h5" for cell in cells}),
         *(f"{RESULTS}/histories/{cell.path}.h5" for cell in cells),
-        f"{RESULTS}/notebooks/{paper}.ipynb",
+        *([f"{RESULTS}/notebooks/{paper}.ipynb"] if paper in WITH_NOTEBOOK else []),
         *(file for kind in drawn(paper, PLAN.papers[paper]).values() for file in kind),
         *files,
     ]
