@@ -93,8 +93,9 @@ restore: $(READY) ## put the kept histories of docs/histories/ into results/, no
 faults: $(READY) ## inject every fault again, and write docs/faults.md
 	$(IN_ENV) $(ONE_THREAD) python docs/faults.py $(SHARED) $(PYTEST_ARGS)
 
-architecture: $(READY) ## regenerate docs/architecture.md from the imports
+architecture: $(READY) ## docs/architecture.md and README's table of algorithms, from the code
 	$(IN_ENV) python docs/architecture.py
+	$(IN_ENV) python docs/algorithm_table.py
 
 deep: $(READY) ## add PyTorch to the environment, for networks (paper fedrep)
 	@set -e; \
@@ -160,9 +161,9 @@ lock: ## regenerate requirements.lock with its versions; LOCK_ARGS=--upgrade tak
 	   cat requirements.lock; } > requirements.lock.tmp && mv requirements.lock.tmp requirements.lock
 
 clean: ## remove caches and results/quick; data and other results stay
-	rm -rf build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis results/quick data/clients/quick
+	rm -rf build dist examples/plugin/build examples/plugin/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis results/quick data/clients/quick
 	@find data results -name '.*.tmp*' -type f -delete 2>/dev/null || true
-	@find benchmarks fedcore notebooks tests workflow \
+	@find benchmarks examples fedcore notebooks tests workflow \
 	  \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## clean, and remove the environment

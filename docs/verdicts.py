@@ -294,12 +294,12 @@ def table_of_inventory(rows: Rows) -> str:
     return tables.markdown([*named, {"paper": "total", **sums}])
 
 
-def between_comments(text: str, between: str, page: str) -> str:
-    """Return the text of a page with `between` in place of what stands between the comments."""
-    if text.count(START) != 1 or text.count(END) != 1:
-        raise DataError(f"{page} needs the lines '{START}' and '{END}' once each")
-    head, rest = text.split(START)
-    return f"{head}{START}\n\n{between}\n{END}{rest.split(END)[1]}"
+def between_comments(text: str, between: str, page: str, start: str = START, end: str = END) -> str:
+    """Return the text of a page with `between` in place of what stands between two comments."""
+    if text.count(start) != 1 or text.count(end) != 1:
+        raise DataError(f"{page} needs the lines '{start}' and '{end}' once each")
+    head, rest = text.split(start)
+    return f"{head}{start}\n\n{between}\n{end}{rest.split(end)[1]}"
 
 
 def inserted(kept: Path) -> dict[str, str]:

@@ -308,6 +308,8 @@ def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
 
 
 def _checked(matrices: Sequence[Any], labels: Sequence[np.ndarray] | None) -> Clients:
-    """Return checked samples, with their labels if there are any."""
+    """Return checked samples, with their labels if there are any; `Clients` are both already."""
+    if isinstance(matrices, Clients):
+        return matrices
     samples = check_clients(matrices)
     return Clients(samples, labels=None if labels is None else check_labels(labels, samples))

@@ -81,10 +81,11 @@ class History:
     def __repr__(self) -> str:
         """Algorithm, problem, size and names of the columns in one line; no arrays."""
         about, shape = self.about, self.columns.get("iteration", np.empty((0, 0))).shape
+        known = [about.get("algorithm"), about.get("problem", {}).get("name")]
+        whose = " on ".join(str(name) for name in known if name)
         return (
-            f"History({about.get('algorithm', '?')} on {about.get('problem', {}).get('name', '?')};"
-            f" {shape[0]} repeats x {shape[1]} records of {', '.join(self.columns)}; "
-            f"final: {', '.join(self.final) or '–'})"
+            f"History({whose}{'; ' * bool(whose)}{shape[0]} repeats x {shape[1]} records of "
+            f"{', '.join(self.columns)}; final: {', '.join(self.final) or '–'})"
         )
 
     @classmethod

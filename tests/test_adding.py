@@ -9,12 +9,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
-from contract.cases import Case, Draws
+import pytest
 
-import fedcore
-from fedcore.problems.problem import Problem
-from fedcore.recorder import Recorder
+from fedcore.testing import check_algorithm
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding.md"
 SCRIPT = """
@@ -43,20 +40,24 @@ def printed():
     return re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
 
 
-def test_the_printed_case_is_the_plain_form_of_the_printed_algorithm():
+def their_method(name, *blocks):
+    """Return a module of these blocks."""
+    method = ModuleType(name)
+    sys.modules[name] = method  # a dataclass looks its module up
+    exec("\n".join(blocks), method.__dict__)
+    return method
+
+
+def test_the_printed_algorithm_with_its_case_keeps_the_whole_contract():
     algorithm, case, *_ = printed()
-    method, names = ModuleType("their_method"), {"np": np, "Case": Case, "CASES": {}}
-    sys.modules[method.__name__] = method  # a dataclass looks its module up
-    exec(algorithm, method.__dict__)
-    exec(case, names)
-    clients = [np.random.default_rng(i).standard_normal((20, 6)) for i in range(3)]
-    params = method.Params(n_components=2, **names["CASES"]["subspace_iteration"].settings[1])
-    federation = fedcore.Federation(clients, seed=5)
-    recorder = Recorder(Problem("any", clients), federation.ledger, [])
-    found = method.run(federation, params, Draws(5, 3).server, recorder)
-    plain, _ = names["CASES"]["subspace_iteration"].oracle(clients, Draws(5, 3), params)
-    basis = np.linalg.qr(found["basis"])[0]
-    np.testing.assert_allclose(basis @ basis.T, plain @ plain.T, atol=1e-12)
+    whole = check_algorithm(their_method("subspace_iteration", algorithm, case))
+    bare = check_algorithm(their_method("subspace_iteration", algorithm))
+    left = [{f.check for f in made.findings if f.outcome == "skipped"} for made in (bare, whole)]
+    assert len(left[0] - left[1]) >= 2  # the plain form, and the optimum
+    assert [f.check for f in whole.findings if "CASE" in f.said] == []  # nothing is left unsaid
+    with pytest.raises(AssertionError, match="plain form"):
+        wrong = case.replace("S.T @ (S @ Z)", "S.T @ (S @ Z) + 1e-3")
+        check_algorithm(their_method("subspace_iteration", algorithm, wrong))
 
 
 def test_the_printed_loader_reads_a_table(tmp_path):
@@ -81,10 +82,24 @@ def test_the_printed_algorithm_and_measure_run_from_another_package(tmp_path, in
     assert done.stdout == "fine\n", done.stderr
 
 
+def test_the_printed_paper_and_commands_are_those_of_the_example():
+    example, text = PAGE.parents[1] / "examples/plugin", PAGE.read_text(encoding="utf-8")
+    papers = re.findall(r"```yaml\n(.*?)```", text, re.S)
+    assert papers == [(example / "hospital.yaml").read_text(encoding="utf-8")]
+    assert len(papers[0].splitlines()) == 10
+    readme = (example / "README.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^    (.*)$", readme, re.M)
+    assert len(commands) == 3 and all(f"\n$ {command}\n" in text for command in commands)
+    listed = set(re.findall(r"`([\w/]+\.\w+)`", readme)) - {"docs/adding.md"}
+    assert listed >= {f.relative_to(example).as_posix() for f in example.glob("*/*.py")} - {
+        "federated_wards/__init__.py"
+    }
+
+
 def test_every_path_on_the_page_is_there():
     root = PAGE.parents[1]
     paths = re.findall(
-        r"`((?:fedcore|tests|config|notebooks)/[\w/.]*\w/?)`", PAGE.read_text("utf-8")
+        r"`((?:fedcore|tests|config|notebooks|examples)/[\w/.]*\w/?)`", PAGE.read_text("utf-8")
     )
     assert len(paths) > 8
     assert [path for path in paths if not (root / path).exists()] == []

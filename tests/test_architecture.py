@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+
+from fedcore import algorithms
 
 pytest.importorskip("grimp")
 FILE = Path(__file__).parents[1] / "docs" / "architecture.py"
@@ -18,6 +21,16 @@ def architecture(docs_script):
 def test_the_page_is_up_to_date(architecture):
     page = FILE.with_suffix(".md").read_text(encoding="utf-8")
     assert page == architecture.page(), "run `make architecture`"
+
+
+def test_readmes_table_of_algorithms_is_up_to_date(docs_script):
+    script = docs_script("algorithm_table")
+    text = script.README.read_text(encoding="utf-8")
+    assert text == script.page(text), "run `make architecture`"
+    listed = re.findall(r"^\| `(\w+)` \| (.+) \| `\w+` \|$", script.table(), re.M)
+    own = [f.stem for f in (script.README.parent / "fedcore/algorithms").glob("[a-z]*.py")]
+    assert sorted(name for name, _ in listed) == sorted(own)
+    assert dict(listed)["ssi"] == algorithms.get("ssi").title.rstrip(".")
 
 
 def test_every_room_stands_in_one_layer_and_no_arrow_points_up(architecture):

@@ -61,6 +61,9 @@ def test_the_lists_name_each_with_its_reason_and_go_on(fedcore_):
     done = fedcore_("metrics")
     assert done.returncode == 0 and "subspace_distance" in done.stdout
     assert "Warning: metrics 'bad': " in done.stderr and "metrics 'none': " in done.stderr
+    done = fedcore_("generators")
+    assert done.returncode == 0 and "low_rank" in done.stdout
+    assert "Warning: generator 'bad' cannot be imported from broken_absent" in done.stderr
     done = fedcore_("datasets")
     assert done.returncode == 0 and "w8a" in done.stdout and "bad" in done.stdout
 

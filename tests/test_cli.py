@@ -1,6 +1,7 @@
 """The command line, on a stand-in that needs neither files nor scikit-learn."""
 
 import dataclasses
+import json
 import os
 import shlex
 import subprocess
@@ -14,9 +15,10 @@ import pytest
 from click.testing import CliRunner
 
 import fedcore.algorithms
+from fedcore import datasets, generators
 from fedcore.cli import main
 from fedcore.cli.options import parsed, partition
-from fedcore.errors import DataError
+from fedcore.errors import ConfigError, DataError
 from fedcore.history import History
 from fedcore.parts.residuals import TOL
 from fedcore.reports import verdict_pages, verdicts
@@ -77,6 +79,24 @@ def test_help_imports_nothing_heavy():
     assert out.stdout == "set()\n"
 
 
+def test_generators_and_partitions():
+    listed = call("generators").output
+    assert "low_rank: Low-rank matrix plus white noise.\n    n_clients=25, samples=200" in listed
+    found = {one["name"]: one for one in json.loads(call("generators", "--json").output)}
+    assert set(found) >= set(generators.names())
+    assert found["low_rank"]["parameters"]["noise"] == "0.0"
+    listed = call("partitions").output
+    assert "label: Give each label its own client, labels ascending; every sample is" in listed
+    found = {one["name"]: one for one in json.loads(call("partitions", "--json").output)}
+    assert found["dirichlet"]["parameters"]["clients"] == "required"
+    assert found["label"]["parameters"] == {}
+    for kind, one in found.items():  # they are what a partition's check asks for
+        needed = [p for p, default in one["parameters"].items() if default == "required"]
+        if needed:
+            with pytest.raises(ConfigError, match=needed[0]):
+                datasets.partition.check({"by": kind})
+
+
 def test_algorithms():
     listed = call("algorithms").output
     assert "power_gd  " in listed and "Alternating gradient descent of Ward and Kolda" in listed
@@ -84,6 +104,7 @@ def test_algorithms():
     assert "paper 'factorization'" in one
     assert "T, gradient steps on every client. [a whole number of at least 0; default 500]" in one
     assert "[one of initial, final; default initial]" in one
+    assert ":look:" not in one  # for figures alone
     assert f"default {TOL:g}" in call("algorithms", "ssi").output  # of `fedcore run`
     theirs = " ".join(call("algorithms", "wk2023").output.split())
     assert "one more round. [a finite number above 0, or null; default null]" in theirs
@@ -159,6 +180,22 @@ def test_broken_plug_ins_are_listed_and_take_nothing_else_down(tmp_path, install
     assert good.returncode == 0, good.stderr
     wrong = program(*RUN, "--metric", "objectives")
     assert "did you mean 'objective'" in wrong.stderr and "no licence" in wrong.stderr
+
+
+def test_a_broken_generator_is_named_and_hides_no_other(tmp_path, installed, monkeypatch):
+    installed(
+        tmp_path, "theirs", "[fedcore.generators]\nwrong = their_wrong\nempty = their_empty\n"
+    )
+    (tmp_path / "their_wrong.py").write_text("1 / 0\n")
+    (tmp_path / "their_empty.py").write_text("")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "fedcore", "generators"],
+        capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path},
+    )  # fmt: skip
+    assert done.returncode == 0 and "low_rank: " in done.stdout
+    assert "'wrong'" in done.stderr and "'empty'" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_datasets(tmp_path, monkeypatch):

@@ -287,6 +287,19 @@ def test_same_seed_same_bits(clients):
     assert FederatedPCA(2, random_state=sequence).fit(clients).components_.tobytes() == first
 
 
+@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
+def test_a_generator_gives_the_seed_and_goes_on(clients, kind):
+    """As in scikit-learn: equal generators, equal results; a second fit takes new numbers."""
+
+    def found(generator):
+        options = {"algorithm": "ssi", "params": {"rounds": 1, "tol": 0}}
+        return FederatedPCA(2, random_state=generator, **options).fit(clients).components_.tobytes()
+
+    one, other = kind(3), kind(3)
+    first = found(one)
+    assert found(other) == first != found(one)
+
+
 def test_transform_and_back(clients):
     pca = FederatedPCA(8, algorithm="centralized_svd").fit(clients)
     scores = pca.transform(clients[1])

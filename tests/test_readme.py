@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import warnings
+from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
@@ -48,18 +49,23 @@ def test_the_python_examples_work_on_data_of_ones_own(code, offset, matrix_with)
 
 
 def test_the_commands_work_in_the_order_in_which_they_stand(tmp_path, monkeypatch):
-    """On the stand-in of the data set, and without verdicts on any item."""
+    """On the stand-in of the data set, and without verdicts on any item.
+
+    All but the last work without `make quickstart`, which makes the folder of the results.
+    """
     monkeypatch.chdir(tmp_path)
-    verdict_pages.write([], tmp_path / "results" / "quick" / "verdicts.tsv")
     typed = commands("fedcore")
     assert {words[0] for words in typed} == {
         "algorithms", "run", "show", "compare", "doctor", "verdicts",
     }  # fmt: skip
     for words in typed:
         stand_in = ["--surrogate"] if words[0] == "run" else []
+        if words[0] == "verdicts":
+            assert words == typed[-1] and not Path("results").exists()
+            verdict_pages.write([], tmp_path / "results" / "quick" / "verdicts.tsv")
         done = CliRunner().invoke(main, [*words, *stand_in])
         assert done.exit_code == 0, (words, done.output)
-    history = History.load("results/run.h5")
+    history = History.load("run.h5")
     assert history.final["converged"].all()
     sigma, rank = history.reference["singular_values"], history.about["params"]["n_components"]
     floor = 0.5 * np.sum(sigma[rank:] ** 2)
@@ -74,9 +80,16 @@ def test_the_make_targets_exist():
 
 def test_the_commands_leave_nothing_that_git_would_ask_about():
     ignored = (Path(__file__).parents[1] / ".gitignore").read_text(encoding="utf-8").split()
-    for words in commands("fedcore"):
-        if "--out" in words:
-            assert f"{Path(words[words.index('--out') + 1]).parts[0]}/" in ignored
+    endings = {"--out": ["{}"], "--plot": ["{}.png", "{}.pdf", ".{}.png.sha256"]}
+    made = [
+        ending.format(words[words.index(option) + 1])
+        for words in commands("fedcore")
+        for option in endings.keys() & set(words)
+        for ending in endings[option]
+    ]
+    assert len(made) == 4
+    for file in made:
+        assert any(fnmatch(f"/{file}", pattern) for pattern in ignored), file
 
 
 @pytest.mark.skipif(not shutil.which("make") or not shutil.which("nproc"), reason="needs both")

@@ -104,3 +104,53 @@ def test_the_data_are_named_synthetic_and_repeat(followed, tmp_path):
     for name in ("north", "south", "west"):
         again = (tmp_path / f"{name}.csv").read_bytes()
         assert again == (followed[0] / f"{name}.csv").read_bytes() and len(again) < 150_000
+
+
+def script(folder, *arguments):
+    return subprocess.run(
+        [sys.executable, str(SCRIPTS / "hospital_pca.py"), *arguments],
+        cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, encoding="utf-8",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Two files with columns that the script does not know, in another order in the second."""
+    rng = np.random.default_rng(4)
+    S = rng.standard_normal((90, 4)) @ rng.standard_normal((4, 4)) * [1.0, 10.0, 0.1, 3.0]
+    names, other = ["a", "b", "c", "d"], [2, 0, 3, 1]
+    head = ",".join(f'"{name}"' for name in names)
+    np.savetxt(tmp_path / "x.csv", S[:60], delimiter=",", header=head, comments="")
+    head = ",".join(names[i] for i in other)
+    np.savetxt(tmp_path / "y.csv", S[60:][:, other], delimiter=",", header=head, comments="")
+    return tmp_path, S
+
+
+def test_files_with_columns_of_ones_own_need_no_edit(own):
+    folder, S = own
+    done = script(folder, "x.csv", "y.csv")
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert [line[0] for line in lines] == ["a", "b", "c", "d"]
+    found = np.array([[float(number) for number in line[1:]] for line in lines])
+    right_t = np.linalg.svd((S - S.mean(axis=0)) / S.std(axis=0), full_matrices=False)[2][:2]
+    right_t *= np.sign(right_t[np.arange(2), np.abs(right_t).argmax(axis=1)])[:, None]
+    np.testing.assert_allclose(found, right_t.T, atol=0.0051)
+    assert image.imread(folder / "scores.png").std() > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["x.csv", "y.csv", "--epsilon", "1"], "write the possible ranges of a, b, c, d into"),
+        (["x.csv", "words.csv"], "words.csv: could not convert string 'ill'"),
+        (["x.csv", "less.csv"], "less.csv has no column 'd'"),
+    ],
+)
+def test_files_that_do_not_fit_are_refused_in_a_sentence(own, arguments, sentence):
+    folder, _ = own
+    (folder / "words.csv").write_text("a,b,c,d\n1,2,ill,4\n")
+    (folder / "less.csv").write_text("a,b,c\n1,2,3\n")
+    done = script(folder, *arguments)
+    assert done.returncode == 2 and sentence in done.stderr and "Traceback" not in done.stderr

@@ -40,7 +40,7 @@ def page(root: Path = ROOT) -> str:
 
 
 def _papers(results: Path, root: Path) -> list[model.Paper]:
-    return model.papers(results, root / "config" / "claims") if results.is_dir() else []
+    return model.papers(results, root) if results.is_dir() else []
 
 
 def _kept(root: Path) -> Iterator[str]:

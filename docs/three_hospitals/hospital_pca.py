@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import fedcore
 
 # What everybody knows of the columns: their possible range. Not taken from the patients, so that it
-# tells nothing of them. For files of your own, write your columns here.
+# tells nothing of them. For --epsilon on files of your own, write your columns here.
 RANGES = {
     "age": (18, 92),
     "blood_pressure": (80, 180),
@@ -27,18 +27,39 @@ parser.add_argument("files", nargs="+", type=Path)
 parser.add_argument("--epsilon", type=float, help="differential privacy; none by default")
 asked = parser.parse_args()
 
-lowest, highest = np.array([RANGES[name] for name in RANGES], dtype=float).T
-clients = []
-for file in asked.files:
-    with file.open(encoding="utf-8") as lines:
-        names = next(lines).strip().split(",")
-        values = np.loadtxt(lines, delimiter=",", ndmin=2)
-    values = values[:, [names.index(name) for name in RANGES]]
-    # Every column from -1 to 1, so that no unit weighs more than another.
-    clients.append((2 * values - lowest - highest) / (highest - lowest))
 
-if asked.epsilon is None:
-    model = fedcore.FederatedPCA(n_components=2)
+def read(file):
+    """Return the columns of a CSV file by their names."""
+    with file.open(encoding="utf-8") as lines:
+        names = [name.strip(' "') for name in next(lines).strip().split(",")]
+        try:
+            values = np.loadtxt(lines, delimiter=",", ndmin=2)
+        except ValueError as error:
+            parser.error(f"{file}: {str(error).rstrip('.')}: leave out columns without numbers")
+    return dict(zip(names, values.T, strict=True))
+
+
+def matrix(file, table):
+    """Return the columns of the analysis as a matrix, one row a patient."""
+    for name in names:
+        if name not in table:
+            parser.error(f"{file} has no column {name!r}")
+    return np.column_stack([table[name] for name in names])
+
+
+tables = {file: read(file) for file in asked.files}
+first = next(iter(tables.values()))
+ranged = all(name in first for name in RANGES)
+names = list(RANGES if ranged else first)
+clients = [matrix(file, table) for file, table in tables.items()]
+if ranged:  # every column from -1 to 1, so that no unit weighs more than another
+    lowest, highest = np.array(list(RANGES.values()), dtype=float).T
+    clients = [(2 * x - lowest - highest) / (highest - lowest) for x in clients]
+elif asked.epsilon is not None:
+    parser.error(f"write the possible ranges of {', '.join(names)} into RANGES of this script")
+
+if asked.epsilon is None:  # without ranges, the clients divide by standard deviations
+    model = fedcore.FederatedPCA(n_components=2, scale=not ranged)
 else:  # the noise hides a patient whose row may be anything within the bounds
     model = fedcore.FederatedPCA(
         n_components=2, epsilon=asked.epsilon, delta=1e-6, bounds=(-1.0, 1.0)
@@ -50,7 +71,7 @@ if privacy is not None:
     about += f", ε = {privacy.epsilon():.2g} at δ = {privacy.delta:g}"
 
 print(f"{about}; {ledger.rounds} rounds, {ledger.bytes_up:,} bytes up, {ledger.bytes_down:,} down")
-for name, *weights in zip(RANGES, *model.components_, strict=True):
+for name, *weights in zip(names, *model.components_, strict=True):
     print(f"  {name:<15}", *(f"{weight:6.2f}" for weight in weights))
 
 figure = Figure(figsize=(6, 4.5), layout="constrained")

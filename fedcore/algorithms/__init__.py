@@ -3,7 +3,8 @@
 To add one, drop a module into this package, or register one from another package under the entry
 point group ``fedcore.algorithms``. A module holds
 
-- a docstring with the citation and the departures from the paper; its first line is the title;
+- a docstring with the citation and the departures from the paper; its first line is the title, and
+  a line ``:look: blue, dashed`` says how figures draw it, see `fedcore.reports.looks`;
 - ``PAPER``, short name of the paper it belongs to;
 - ``TASK``, what it learns: ``"subspace"``, which is also meant without it, or ``"classifiers"``;
 - ``Params``, a frozen dataclass of hyper-parameters with at least the fields of its task, which for
@@ -17,7 +18,9 @@ point group ``fedcore.algorithms``. A module holds
 - ``LABELLED = True``, if it learns from labels: its steps get
   `fedcore.problems.clients.Labelled` data;
 - ``SPARSE = True``, if its steps also work on sparse clients, `fedcore.sparse.SparseRows`: they
-  multiply by the data and by their transpose, and ask for their size, and nothing else.
+  multiply by the data and by their transpose, and ask for their size, and nothing else;
+- ``CASE``, what the checks cannot know, such as its plain form: a mapping with attributes of
+  `fedcore.testing.Case` as keys.
 
 `run` calls ``record(iteration, **iterate)`` for every new iterate: with iteration 0 before the
 first round, then in ``for k in record.rounds(most):``, a loop that ends with the run. Its arguments

@@ -21,6 +21,8 @@ accountant allows for T Gaussian steps and T ε-DP searches. The searches get th
 Departures: k > 1 columns (‖a‖‖Xᵀa‖₂ instead of ‖a‖|⟨a,x⟩|, orthonormalised steps) are not in the
 paper. Each of several clients runs the step on its own rows with its own threshold, and the server,
 which need not be trusted, sums. One client is the paper's curator.
+
+:look: blue, dash-dotted
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ The paper gives no constants. Here the choice is (`choice_share`·ε)-DP, and al
 have the same noise, the least that the accountant allows for the whole run; the calibration
 ``paper`` is refused. Each of several clients adds noise to and chooses by its own rows. The server
 takes the choice of most clients, and of equals the first.
+
+:look: sky, dash-dotted
 """
 
 from __future__ import annotations

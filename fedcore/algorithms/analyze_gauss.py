@@ -10,6 +10,8 @@ more.
 2018). To first order in E, ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` for one component. Each of several
 clients perturbs its own matrix, and the server, which need not be trusted, sums: the noise of m
 clients has m times the variance.
+
+:look: black, dash-dotted
 """
 
 from __future__ import annotations

@@ -23,6 +23,8 @@ round it is the Z of SSI.
 server k·p columns of a matrix in a known basis. With plain sums the matrix is every client's own
 Gram matrix, complete after n/p rounds; with secure aggregation it is their sum. Other methods with
 the same messages show about as much by the time they are as accurate, after more rounds.
+
+:look: purple, dashed
 """
 
 from __future__ import annotations

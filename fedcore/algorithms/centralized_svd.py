@@ -2,6 +2,8 @@
 
 Eckart & Young (1936): the r leading singular triples give the best approximation of rank r. Every
 client uploads its raw data once, without any privacy.
+
+:look: black, dotted
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ The noise multiplier of step 3 is the least that the accountant allows for the r
 Each of several clients releases a basis from its own rows, and the server takes the top
 eigenvectors of the averaged projections. The result is good only when the clients' top subspaces
 agree.
+
+:look: purple, dash-dotted
 """
 
 from __future__ import annotations

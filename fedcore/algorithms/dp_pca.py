@@ -20,6 +20,8 @@ The number of subsets that vote (`VOTES`), ζ and the split of the budget were c
 checked against the full text. Departures: an empty histogram ends the paper's algorithm; here it
 centres the interval at 0, or skips the step if it is the histogram of Λ̂. k > 1 columns are
 flattened into d' = dk coordinates. Several clients pass w on from one to the next.
+
+:look: vermillion, dash-dotted
 """
 
 from __future__ import annotations

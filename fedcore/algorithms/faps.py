@@ -35,6 +35,8 @@ rotate. With (26) the path and the number of rounds therefore change with the ro
 the number of threads and the CPU. With (14) they do not, because (14) finds a residual of zero and
 stops at once. A cell with ``twin: rounding`` measures the difference; see
 `fedcore.experiments.twins`.
+
+:look: green, dashed
 """
 
 from __future__ import annotations

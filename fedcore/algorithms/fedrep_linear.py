@@ -14,6 +14,8 @@ A round uses all samples of a client, as the paper's experiments do; or its firs
 with ``fresh``, the next ``batch``, as Algorithm 2 and the theory do. Without ``orthonormalise`` the
 server keeps B as the mean, as in the authors' notebook; the notebook's *sum* over clients is a mean
 with r n times the step.
+
+:look: blue, long-dashed
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ gradient descent on a single model (B, w),
 both gradients at the old point. A message has the d k numbers of B and, as last row, the k of w.
 Departure: the authors' notebook leaves XᵀX out of the quadratic part of the gradient in B; here the
 gradient is complete. w starts from zero, and with ``random`` from N(0, I_k).
+
+:look: vermillion, long-dashed
 """
 
 from __future__ import annotations

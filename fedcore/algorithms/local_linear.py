@@ -5,6 +5,8 @@ least-squares solution θᵢ of its own samples, of smallest norm if there are f
 features (the authors' notebook adds a ridge of 1e−5). There is no shared representation. For
 comparison ``basis`` holds the k leading right singular vectors of the matrix of rows θᵢ, computed
 outside the protocol, and a new client learns all d coefficients.
+
+:look: black, long-dashed
 """
 
 from __future__ import annotations

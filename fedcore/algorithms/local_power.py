@@ -13,6 +13,8 @@ sum: ``none`` is the identity, ``sign`` fixes the sign of each column, ``procrus
 orthogonal matrix that minimises ‖Zᵢ Dᵢ − Z₁‖_F. For ``sign`` and ``procrustes`` a client sends Zᵢ
 beside Yᵢ, as in FedPower, except for q = 1, where all Zᵢ are equal and Dᵢ = I. Wang, Liu & Zhang do
 not mention an alignment; with ``none`` a round has the messages of SSI.
+
+:look: vermillion, dashed
 """
 
 from __future__ import annotations

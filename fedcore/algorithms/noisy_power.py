@@ -21,6 +21,8 @@ The noisy Y stays with the clients. `protects` says how neighbours differ:
 ``row``). For a large ε this noise is too little for (ε, δ), from 42 on at δ = 1e-6, and the run is
 refused. ``tight``: the least z for L Gaussian releases. Each of several clients adds noise to the
 products of its own rows, and the server, which need not be trusted, sums.
+
+:look: green, dash-dotted
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ as left singular vectors of ``[V₁ … V_N]``, so that no n×n matrix is formed
 round, and is exact if all clients share their top subspace. The average is unweighted, as in the
 paper, whose clients have equally many samples. A client whose data have a rank below p sends zeros
 in the other columns.
+
+:look: sky, dashed
 """
 
 from __future__ import annotations

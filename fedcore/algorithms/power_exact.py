@@ -4,6 +4,8 @@ Philippenko, Scaman & Massoulié (AAAI 2025), Algorithm 1 followed by the closed
 Section 2: with V fixed, every client takes ``Ûⁱ = Sⁱ V (VᵀV)†``, the minimiser of its own
 ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F``. The code uses the thin SVD of V and not VᵀV, whose condition number is the
 square of that of V.
+
+:look: vermillion, solid
 """
 
 from __future__ import annotations

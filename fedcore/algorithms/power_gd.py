@@ -14,6 +14,8 @@ without a pass over the data per step. E₀ is stored times the singular values 
 
 ``U₀`` has i.i.d. N(0, 1/nᵢ) entries, as in the authors' code (the paper says "random"). Remark 4:
 with ``orthonormalise`` V is replaced by its orthonormal basis, κ = 1, and one step suffices.
+
+:look: blue, solid
 """
 
 from __future__ import annotations

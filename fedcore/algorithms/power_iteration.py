@@ -16,6 +16,8 @@ multiplications: the run counts directions that rounding has spoiled, and warns 
 The paper and its code differ on the restarts. ``select = "initial"`` compares κ of the sketches and
 multiplies only the best one (the code); ``"final"`` multiplies every sample and compares κ of the
 results (the text).
+
+:look: orange, solid
 """
 
 from __future__ import annotations

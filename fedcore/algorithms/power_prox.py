@@ -6,6 +6,8 @@ nuclear norm (``nuclear``), by proximal gradient steps of length 1/σ_max(V)², 
 accelerated by β_k = k/(k+3) (FISTA). There is no communication after V. A step uses only VᵀV and
 SⁱV, and not the data. The metric ``regularised_objective`` is the minimised sum; ``objective`` is
 the loss without the penalty.
+
+:look: purple, solid
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ paper. The mean of a batch gets noise once; a replaced row changes it by 2β/`ba
 the last, incomplete batch is divided by `batch` as well. Amplification counts ⌊n/batch⌋ positions:
 given the other rows of all batches, the shuffle puts a row into one of at least so many batches.
 Several clients pass w on from one to the next, and each shuffles its own rows.
+
+:look: orange, dash-dotted
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ in federated principal component analysis* (JOTA 2024), where it is the baseline
 
 Z⁽⁰⁾ orthonormalises a matrix with uniform entries in [−1, 1]. One round is one n×p block down and
 one up. The last Z stays with the server.
+
+:look: blue, dashed
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ the server sums and steps on V. One iteration is one communication.
 Φ_U and Φ_V have *standard deviations* 1/d and 1/r, as in the authors' code of the comparison; Ward
 and Kolda write variances. σ₁ is taken as known (``sigma_max``). When it is not given, the clients
 send ‖Sⁱ‖₂² and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ replaces it, for one more number up and one down.
+
+:look: green, solid
 """
 
 from __future__ import annotations

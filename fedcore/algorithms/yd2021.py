@@ -10,6 +10,8 @@ changes in a feasible number of rounds. The paper prints the theory's number of 
 Departures: the authors' code of the comparison starts from Ward and Kolda's initialisation and
 subtracts the *sum of all entries* of the gradient from V (a missing axis). Here the start is that
 of Ye and Du, and the whole gradient is subtracted.
+
+:look: sky, solid
 """
 
 from __future__ import annotations

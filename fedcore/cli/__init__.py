@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from fedcore import __version__
-from fedcore.cli import checking, engines, health, lookup, results, running, showing
+from fedcore.cli import checking, data_kinds, engines, health, lookup, results, running, showing
 from fedcore.errors import FedcoreError
 
 
@@ -68,6 +68,7 @@ def main() -> None:
 
 for command in (
     lookup.algorithms, lookup.metrics, lookup.datasets, lookup.fetch,
+    data_kinds.generators, data_kinds.partitions,
     running.run, running.compare, showing.show, showing.plot,
     results.verdicts, results.why, checking.check, health.doctor,
 ):  # fmt: skip

@@ -82,10 +82,17 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _unseen(documentation: str) -> str:
+    """Return a docstring without its line on how figures draw the method."""
+    from fedcore.reports.looks import FIELD
+
+    return FIELD.sub("", documentation).rstrip() + "\n"
+
+
 def _text(algorithm: Algorithm, described: dict[str, Any]) -> str:
     text = click.HelpFormatter()
     text.write(f"{algorithm.name}, of the paper '{algorithm.paper}'\n\n")
-    text.write(f"{algorithm.module.__doc__ or ''}\n")
+    text.write(f"{_unseen(algorithm.module.__doc__ or '')}\n")
     with text.section("Parameters, with --set NAME=VALUE (n_components is --components)"):
         text.write_dl(
             (p["name"], f"{p['meaning']} [{p['range']}; {p['default']}]".lstrip())

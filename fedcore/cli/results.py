@@ -90,6 +90,7 @@ def why(file: str, configfile: str | None) -> None:
     Example:
       fedcore why results/quick/histories/faps/table4/ssi/uneven-default.h5
     """
+    from fedcore.config.papers import entry_of
     from fedcore.config.short_forms import merge
     from fedcore.config.strict_yaml import read_yaml
     from fedcore.errors import require_known
@@ -101,12 +102,15 @@ def why(file: str, configfile: str | None) -> None:
     if configfile is None and quick.is_file():
         folder = read_yaml(quick)["paths"]["results"]
         configfile = str(quick) if Path(file).is_relative_to(folder) else None
-    plan = load_plan(merge(settings, read_yaml(Path(configfile))) if configfile else settings)
+    settings = merge(settings, read_yaml(Path(configfile))) if configfile else settings
+    plan = load_plan(settings)
     results = Path(plan.config["paths"]["results"])
     path = Path(file)
     if not path.is_relative_to(results / "histories") or path.suffix != ".h5":
         raise InputError(f"{file} is no history of a cell: those are {results}/histories/**/*.h5")
     name = path.relative_to(results / "histories").with_suffix("").as_posix()
+    if name not in plan.cells and (entry := entry_of(results, name.partition("/")[0])):
+        plan = load_plan({**settings, "papers": [entry]})  # a command line named its file
     require_known(name, plan.cells, f"{file} is of no cell that is planned", InputError)
     found = reasons(plan.cells[name], results)
     click.echo("\n".join(found) or UNCHANGED)

@@ -44,13 +44,14 @@ def prepare(
     Centring is that of `Federation.center`. Then a client uploads the sum of the squares of every
     feature, d doubles, and downloads the d scales. The scale is the root of the mean square about
     `mean`, with divisor n, as in scikit-learn's StandardScaler; that of a constant feature is 1.
+    The matrices must have passed `check_clients`.
 
     Raises
     ------
     InputError
         For unfit samples.
     """
-    federation = Federation(matrices, seed, transcript=transcript)
+    federation = Federation(matrices, seed, transcript=transcript, check=False)
     require_size(federation.clients)
     d = federation.shape.n_features
     mean, scales = np.zeros(d), np.ones(d)

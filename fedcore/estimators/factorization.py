@@ -36,7 +36,7 @@ class FederatedFactorization(Transformer):
     params : mapping, optional
         Other hyper-parameters of the algorithm (``fedcore algorithms NAME`` lists them), and
         ``start``, ``measure`` (default: nothing), ``threads`` and ``transcript`` of `fedcore.run`.
-    random_state : int or numpy.random.SeedSequence or None, default=0
+    random_state : int, SeedSequence, Generator, RandomState or None, default=0
         Same seed, same result, as in `FederatedPCA`.
     **others
         Entries of `params`; type checkers refuse them.
@@ -78,7 +78,7 @@ class FederatedFactorization(Transformer):
         algorithm: str = "power_exact",
         power: int | None = 3,
         params: Mapping[str, Any] | None = None,
-        random_state: int | np.random.SeedSequence | None = 0,
+        random_state: inputs.Seed = 0,
         **others: Never,
     ) -> None:
         self.n_components = n_components

@@ -13,6 +13,8 @@ from fedcore.errors import InputError
 from fedcore.problems.clients import check_clients, client_list, feature_names, require_names
 from fedcore.seeds import root_of
 
+Seed = int | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
+
 
 class Given(NamedTuple):
     """Clients' matrices, not checked yet.
@@ -164,7 +166,7 @@ def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None
 
 
 def seed_of(random_state: Any) -> np.random.SeedSequence:
-    """Return the seed of a run; that of None is fresh entropy.
+    """Return the seed of a run; that of None is fresh entropy, that of a generator its next draw.
 
     Raises
     ------
@@ -173,12 +175,16 @@ def seed_of(random_state: Any) -> np.random.SeedSequence:
     """
     if random_state is None:
         return np.random.SeedSequence()
+    if isinstance(random_state, np.random.Generator):
+        return np.random.SeedSequence(random_state.integers(2**32, size=4).tolist())
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.SeedSequence(random_state.randint(2**32, size=4, dtype=np.int64).tolist())
     try:
         return root_of(random_state)
     except InputError as error:
         raise InputError(
-            "random_state must be a whole number of at least 0, a SeedSequence or None, "
-            f"got {random_state!r}"
+            "random_state must be a whole number of at least 0, a SeedSequence, a Generator, a "
+            f"RandomState or None, got {random_state!r}"
         ) from error
 
 

@@ -65,10 +65,11 @@ class FederatedPCA(Transformer):
         the angle between the subspace found and the exact one. Their default is 1e-8. If rounding
         does not allow `tol`, the run ends at what rounding allows. Directions of singular values
         that agree to 1e-8 are interchangeable.
-    random_state : int or numpy.random.SeedSequence or None, default=0
+    random_state : int, SeedSequence, Generator, RandomState or None, default=0
         Same seed, same result, bit for bit where CPU type, BLAS, its number of threads and
-        library versions are the same. None draws fresh entropy at every `fit`. Privacy noise never
-        comes from it, except with ``params={"simulate": True}``.
+        library versions are the same. None draws fresh entropy at every `fit`, and a generator of
+        `numpy.random` its next numbers. Privacy noise never comes from it, except with
+        ``params={"simulate": True}``.
     epsilon, delta : float, optional
         The whole fit is (ε, δ)-differentially private when one record of one client is added or
         removed, towards the server and whoever else sees the messages: mean, scales, the
@@ -161,7 +162,7 @@ class FederatedPCA(Transformer):
         center: bool = True,
         scale: bool = False,
         tol: float | None = None,
-        random_state: int | np.random.SeedSequence | None = 0,
+        random_state: inputs.Seed = 0,
         epsilon: float | None = None,
         delta: float | None = None,
         bounds: Any = None,
@@ -337,7 +338,7 @@ class FederatedPCA(Transformer):
         others = min(self.n_samples_, self.n_features_in_) - r
         self.singular_values_: np.ndarray = np.sqrt(squares)
         self.explained_variance_: np.ndarray = squares / freedom
-        self.explained_variance_ratio_: np.ndarray = squares / total
+        self.explained_variance_ratio_: np.ndarray = squares / (total or 1.0)  # 0: noise alone
         self.noise_variance_ = float(found.outside / freedom / others) if others > 0 else 0.0
         self.error_bound_, self.error_estimate_ = found.bound, found.estimate
         self.converged_, self.n_iter_ = found.converged, int(found.history["iteration"][-1])

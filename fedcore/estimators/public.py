@@ -12,6 +12,16 @@ from fedcore.errors import ConvergenceWarning
 from fedcore.estimators import certificate
 from fedcore.estimators.exchanges import Axes, last_round, prepare
 from fedcore.estimators.request import Found, Request, continued
+from fedcore.federation.federation import Federation
+from fedcore.federation.in_process import InProcess
+from fedcore.linalg import gram_matrix
+from fedcore.parts.gram_products import gram_pays_off
+from fedcore.problems.clients import Clients
+
+# Algorithms that read the data in `gram_product` only, whose sum takes a Gram matrix that is there.
+SUMS = frozenset(("block_krylov", "momentum_power", "ssi"))
+ROUNDS = 8  # that a run takes at least as a rule
+PACKING = 15  # columns whose product takes as long as BLAS takes to pack the data for any product
 
 
 def fit(asked: Request, matrices: Any) -> Found:
@@ -34,6 +44,8 @@ def fit(asked: Request, matrices: Any) -> Found:
     told = options.pop("transcript", None)
     ready = prepare(matrices, asked.seed, told, center=asked.center, scale=asked.scale)
     products = certificate.Products(told, ready.ledger.rounds, len(matrices))
+    if asked.algorithm.name in SUMS and gram_comes_first(ready.clients, r):
+        ready.clients.gram = gram_matrix(ready.clients)
     with warnings.catch_warnings():
         if not _chosen_by_user(asked):  # where components end is nobody's choice
             warnings.filterwarnings("ignore", r"(?s).*components are arbitrary", ConvergenceWarning)
@@ -53,6 +65,19 @@ def fit(asked: Request, matrices: Any) -> Found:
         None if estimate is None else float(estimate),
         bool(output["converged"]) if "converged" in output else None,
     )  # fmt: skip
+
+
+def gram_comes_first(clients: Clients, r: int) -> bool:
+    """Whether the Gram matrix of all data takes less time than `ROUNDS` products with the data.
+
+    `fedcore.parts.gram_products` makes it when products have cost as much, whatever the number of
+    rounds. Here it comes first, because the default takes some ten rounds, and few columns: BLAS
+    reads and packs the data for every product, however few its columns are.
+    """
+    if clients.sparse or Federation.engine is not InProcess:
+        return False
+    n, d = sum(rows for rows, _ in clients.shapes), clients.n_features
+    return gram_pays_off(n * d, n * d**2, d, ROUNDS * (r + PACKING))
 
 
 def _chosen_by_user(asked: Request) -> bool:

@@ -54,7 +54,7 @@ class SharedRepresentationRegression(Estimator):
         Hyper-parameters of the algorithm (``fedcore algorithms NAME`` lists them), such as
         ``rounds``, and ``measure`` (default: nothing), ``threads`` and ``transcript`` of
         `fedcore.run`. They refer to features and labels of variance 1.
-    random_state : int or numpy.random.SeedSequence or None, default=0
+    random_state : int, SeedSequence, Generator, RandomState or None, default=0
         Same seed, same result, as in `FederatedPCA`.
     **others
         Entries of `params`; type checkers refuse them.
@@ -99,7 +99,7 @@ class SharedRepresentationRegression(Estimator):
         *,
         algorithm: str = "fedrep_linear",
         params: Mapping[str, Any] | None = None,
-        random_state: int | np.random.SeedSequence | None = 0,
+        random_state: inputs.Seed = 0,
         **others: Never,
     ) -> None:
         self.n_components = n_components

@@ -16,7 +16,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
 from functools import cache
 from multiprocessing import connection, forkserver
 from multiprocessing.context import ForkServerContext
@@ -26,11 +27,8 @@ from fedcore.errors import FedcoreError
 from fedcore.experiments.job import logged
 from fedcore.files import atomic
 
-# Imported once, before the first job; what is not installed is passed over. Snakemake's program is
-# among them, because multiprocessing imports in every process what was started.
-IMPORTS = [
-    "fedcore.experiments.build", "fedcore.experiments.cell", "dp_accounting", "snakemake.cli",
-]  # fmt: skip
+# Imported once, before the first job; what is not installed is passed over.
+IMPORTS = ["fedcore.experiments.build", "fedcore.experiments.cell"]
 REPORTS = ["fedcore.reports.steps", "fedcore.reports.plotting"]  # if a run has jobs after the cells
 WARM, MODULES = (
     "fedcore.experiments.warm",
@@ -88,7 +86,8 @@ def run(
         process = _server().Process(
             target=_job, args=(os.getcwd(), log, benchmark, threads, task, args, options)
         )
-        process.start()
+        with _another_main():
+            process.start()
         _RUNNING.add(log)
     connection.wait([process.sentinel])
     with LOCK:
@@ -102,6 +101,17 @@ def run(
             why = f"{log} says why"
         ended = f"status {code}" if code > 0 else f"signal {-code}"
         raise JobError(f"the job ended with {ended}: {why}")
+
+
+@contextlib.contextmanager
+def _another_main() -> Iterator[None]:
+    """Hide Snakemake's program, which multiprocessing would import in every job."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def also_import(modules: list[str]) -> None:

@@ -6,8 +6,6 @@ Both are checked against their schemas, which refuse unknown keys, before any jo
 
 from __future__ import annotations
 
-import keyword
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -17,6 +15,9 @@ from typing import Any
 
 from fedcore import algorithms, metrics
 from fedcore.config import arena, claims
+from fedcore.config import papers as paper_files
+from fedcore.config.papers import PaperFiles
+from fedcore.config.required import require_keys
 from fedcore.config.schemas import check
 from fedcore.config.short_forms import merge, require_written_out, written_out
 from fedcore.config.strict_yaml import read_yaml
@@ -31,12 +32,8 @@ from fedcore.metrics import Metric
 from fedcore.privacy.noise import WEAKENED
 from fedcore.recorder import COLUMNS, released_columns, require_released
 
-PAPERS = Path("config/papers")
-CLAIMS = "claims"  # folder beside that of the papers
 # Columns that name the runs in tables; `reports.results.Run.rows` gives them beside the tags.
 NAMED = {"experiment", "problem", "status", "algorithm", "variant", "repeat"}
-# Names of rules: a paper of this name could not be a target of Snakemake.
-TARGETS = ("all", "fetch", "problem", "plan", "verdicts", "summary", "report")
 
 
 @dataclass(frozen=True)
@@ -121,15 +118,15 @@ class Plan:
     kept : dict of str to str
         Problems whose data cannot be obtained, but that have results from an earlier run, with the
         reason.
-    printed : path
-        Folder of the claims files.
+    files : dict of str to PaperFiles
+        Where the files of each paper lie.
     """
 
     config: dict[str, Any]
     papers: dict[str, dict[str, Any]]
     unavailable: dict[str, str] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
-    printed: Path = PAPERS.parent / CLAIMS
+    files: dict[str, PaperFiles] = field(default_factory=dict)
     _claims: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -148,7 +145,9 @@ class Plan:
         for paper in self.papers:
             for cell in self.all_cells_of(paper):
                 if cell.path in cells:
-                    raise ConfigError(f"{_file(paper)}: two cells are called {cell.path}")
+                    raise ConfigError(
+                        f"{self.files[paper].paper}: two cells are called {cell.path}"
+                    )
                 cells[cell.path] = cell
         return {
             path: cell
@@ -196,14 +195,15 @@ class Plan:
         return build.described(self.problems[problem], surrogate=surrogate)
 
     def describe(self, paper: str) -> dict[str, Any]:
-        """Return what tables and figures need: settings, cells, and missing problems."""
+        """Return what tables, figures and pages need: settings, files, cells, missing problems."""
         settings = self.papers[paper]
         missing = self.left_out_of(paper) | self.unavailable_of(paper)
         cells = {
             cell.path: {k: v for k, v in asdict(cell).items() if k != "ranks"}
             for cell in self.cells_of(paper)
         }
-        return {"paper": paper, **settings, "cells": cells, "missing": missing}
+        files = self.files[paper].described()
+        return {"paper": paper, "files": files, **settings, "cells": cells, "missing": missing}
 
     def claims_of(self, paper: str) -> dict[str, Any]:
         """Return what a paper prints, read at the first call.
@@ -218,7 +218,7 @@ class Plan:
         return self._claims[paper]
 
     def _read_claims(self, paper: str) -> dict[str, Any]:
-        path, settings = self.printed / f"{paper}.yaml", self.papers[paper]
+        path, settings = self.files[paper].claims, self.papers[paper]
         read = claims.read(path)
         for item in (*read["claims"], *read["software"]):
             where = f"{path}, {item['id']}"
@@ -241,7 +241,7 @@ class Plan:
         """
         settings = self.papers[paper]
         for experiment, spec in settings["experiments"].items():
-            where = f"{_file(paper)}, experiment {experiment}"
+            where = f"{self.files[paper].paper}, experiment {experiment}"
             for i, run in enumerate(spec["runs"]):
                 if not run.get("problems", spec.get("problems")):
                     raise ConfigError(f"{where}: runs.{i} has no problems")
@@ -291,7 +291,7 @@ class Plan:
 
 def load_plan(
     config: Mapping[str, Any],
-    papers: Path = PAPERS,
+    papers: Path = paper_files.FOLDER,
     *,
     answers: Callable[[str], bool] | None = None,
     check_claims: bool = True,
@@ -303,7 +303,7 @@ def load_plan(
     config : mapping
         Contents of ``config.yaml``.
     papers : path
-        Folder of the paper files.
+        Folder of the checkout's paper files.
     answers : callable, optional
         Says whether the server of an address can be reached; see `datasets.missing`.
     check_claims : bool
@@ -316,15 +316,13 @@ def load_plan(
         One sentence that names the file, the key and the nearest known name.
     """
     checked = check(config, "config", "the configuration")
-    plan = Plan(checked, {}, printed=papers.parent / CLAIMS)
-    files = _files(papers)
-    known = list(files)
+    own = paper_files.own(papers)
+    plan = Plan(checked, {}, files=paper_files.chosen(checked.get("papers", own), own))
+    known = list(own | plan.files)
     _check_names(checked["overrides"], known, "overrides of an unknown paper")
-    for paper in checked.get("papers", known):
-        _check_name(paper)
-        _check_names([paper], known, "papers: unknown paper")
+    for paper, files in plan.files.items():
         changes = checked["overrides"].get(paper, {})
-        plan.papers[paper] = _read_paper(files[paper], changes, checked["quick"])
+        plan.papers[paper] = _read_paper(files, changes, checked["quick"])
         if check_claims and plan.papers[paper]["judged"]:
             plan.claims_of(paper)
     plan.unavailable.update(_left_out(plan, known))
@@ -334,34 +332,30 @@ def load_plan(
     return plan
 
 
-def _file(paper: str, papers: Path = PAPERS) -> Path:
-    """Return the file of a paper; the arena's stands beside the folder of the others."""
-    return (papers.parent if paper == arena.NAME else papers) / f"{paper}.yaml"
-
-
-def _files(papers: Path) -> dict[str, Path]:
-    """Return the papers' files by name, and last the arena's if there is one."""
-    files = {file.stem: file for file in sorted(papers.glob("*.yaml"))}
-    contest = _file(arena.NAME, papers)
-    return files | ({arena.NAME: contest} if contest.is_file() else {})
-
-
-def _read_paper(path: Path, changes: Mapping[str, Any], quick: bool) -> dict[str, Any]:
+def _read_paper(files: PaperFiles, changes: Mapping[str, Any], quick: bool) -> dict[str, Any]:
     """Read and check a paper file, and merge the configuration's overrides into it."""
+    path = files.paper
     short = read_yaml(path)
-    if path.stem == arena.NAME:
+    if files.name == arena.NAME:
         short = arena.written_as_paper(check(short, "arena", str(path)), str(path))
-    short = check(short, "paper", str(path))
+    try:
+        short = check(short, "paper", str(path))
+    except ConfigError:
+        require_keys(short, "paper", str(path))
+        raise
     settings = written_out(short, str(path), quick=quick)
     # The other size is checked, too, so that a mistake in it is found before it is run.
     _check_paper(written_out(short, str(path), quick=not quick), str(path))
     for group in ("problems", "experiments"):
         if isinstance(changes.get(group), Mapping):
-            where = f"the configuration, overrides.{path.stem}.{group}"
+            where = f"the configuration, overrides.{files.name}.{group}"
             _check_names(changes[group], settings[group], f"{where}: {path} has no")
-    return _check_paper(
+    checked = _check_paper(
         merge(settings, changes), f"{path} with the overrides" if changes else str(path)
     )
+    if files.tables == paper_files.USUAL:
+        checked["tables"] = checked["tables"] or dict(paper_files.ENDS)
+    return checked | {"judged": checked["judged"] and files.claims.is_file()}
 
 
 def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -380,17 +374,6 @@ def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
                 where = f"{path}, experiment {name}: twin names the unknown problem"
                 _check_names(part["twin"], checked["problems"], where)
     return checked
-
-
-def _check_name(paper: str) -> None:
-    """Refuse a name that cannot be a module of `fedcore.reports.papers` or a target."""
-    if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", paper) or keyword.iskeyword(paper):
-        raise ConfigError(
-            f"papers: '{paper}' cannot be the name of a paper, as its report is a Python module: "
-            "take letters, digits and underscores, a letter first"
-        )
-    if paper in TARGETS or paper.startswith(("run_", "tables_", "notebook_")):
-        raise ConfigError(f"papers: '{paper}' is a rule of the workflow: take another name")
 
 
 def _has_results(paths: Mapping[str, str], problem: str) -> bool:

@@ -16,7 +16,8 @@ from fedcore.history import History
 from fedcore.recorder import COLUMNS
 from fedcore.reports import plotting
 from fedcore.reports.endings import bounds, ended, measured
-from fedcore.reports.style import look, looks
+from fedcore.reports.looks import look
+from fedcore.reports.style import looks
 from fedcore.reports.tables import show
 from fedcore.reports.terminal import as_bytes, columns
 

@@ -30,6 +30,7 @@ from traitlets.config import Config
 
 from fedcore.errors import ConfigError
 from fedcore.files import atomic
+from fedcore.reports.results import Results
 
 ENGINE = "fedcore"
 # pyplot, where a notebook uses it, shows its figures below the cell.
@@ -42,7 +43,6 @@ def execute(
     *,
     plan: str,
     figures: Iterable[str],
-    paper: str,
 ) -> None:
     """Execute the notebook of one paper; the executed copy appears whole or not at all.
 
@@ -54,7 +54,6 @@ def execute(
         The notebook's parameter, see `fedcore.reports.results.Results`.
     figures : iterable of str
         Files that the notebook has to save.
-    paper : str
 
     Raises
     ------
@@ -70,16 +69,17 @@ def execute(
             os.fspath(notebook), str(copy), parameters={"plan": plan}, engine_name=ENGINE,
             progress_bar=False, request_save_on_cell_execute=False,
         )  # fmt: skip
-        require_saved(figures, os.fspath(notebook), paper)
+        require_saved(figures, os.fspath(notebook), plan)
 
 
-def require_saved(figures: Iterable[str], notebook: str, paper: str) -> None:
+def require_saved(figures: Iterable[str], notebook: str, plan: str) -> None:
     """Refuse figures that a paper's file names and its notebook has not saved."""
     for figure in map(Path, figures):
         if not figure.is_file():
+            paper = Results(plan).plan["files"]["paper"]
             raise ConfigError(
-                f"{notebook} saved no figure '{figure.stem}', which config/papers/{paper}.yaml "
-                "names: draw it, or take its name out"
+                f"{notebook} saved no figure '{figure.stem}', which {paper} names: draw it, or "
+                "take its name out"
             )
 
 

@@ -34,8 +34,9 @@ from fedcore.files import atomic
 from fedcore.history import History
 from fedcore.problems import STATUSES
 from fedcore.recorder import NOT_RELEASED
+from fedcore.reports.looks import COLOURS, CYCLE, look
 from fedcore.reports.results import Run
-from fedcore.reports.style import COLOURS, CYCLE, look, looks, style
+from fedcore.reports.style import looks, style
 
 __all__ = ["COLOURS", "CYCLE", "look", "looks", "style"]
 

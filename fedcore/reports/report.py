@@ -33,7 +33,7 @@ class Table(NamedTuple):
 
 
 def write_tables(plan: str | os.PathLike[str]) -> None:
-    """Write the tables in ``TABLES`` of a paper's module in `fedcore.reports.papers`.
+    """Write the tables in ``TABLES`` of the module that the plan names, by the plan's captions.
 
     Parameters
     ----------
@@ -43,15 +43,15 @@ def write_tables(plan: str | os.PathLike[str]) -> None:
     Raises
     ------
     ConfigError
-        When the paper's configuration names other tables.
+        When the paper's file names other tables.
     """
     results = Results(plan)
-    paper, captions = results.plan["paper"], results.plan["tables"]
-    report = importlib.import_module(f"fedcore.reports.papers.{paper}")
+    paper, files, captions = (results.plan[key] for key in ("paper", "files", "tables"))
+    report = importlib.import_module(files["tables"])
     declared: dict[str, Table] = getattr(report, "TABLES", {})
     differing = sorted(set(captions) ^ set(declared))
     if differing:
-        where = "its report" if differing[0] in declared else f"config/papers/{paper}.yaml"
+        where = "its report" if differing[0] in declared else files["paper"]
         raise ConfigError(
             f"paper {paper}: only {where} has the table '{differing[0]}': add it to the other, or "
             "remove it"

@@ -36,7 +36,7 @@ class History(history.History):
     __repr__ = history.History.__repr__
 
     @classmethod
-    def of(cls, result: Result, algorithm: str = "?") -> History:
+    def of(cls, result: Result, algorithm: str = "") -> History:
         """Return the history of one run of `fedcore.run`, as one repeat.
 
         Parameters
@@ -49,7 +49,7 @@ class History(history.History):
         return cls(
             {name: np.asarray(values)[None] for name, values in result.history.items()},
             {name: np.asarray(array)[None] for name, array in arrays.items()},
-            about={"algorithm": algorithm},
+            about={"algorithm": algorithm} if algorithm else {},
             released=result.released,
         )
 
@@ -85,7 +85,7 @@ class History(history.History):
         """
         from fedcore.reports import comparison
 
-        name = str(self.about.get("algorithm", "?"))
+        name = str(self.about.get("algorithm", "this run"))
         return comparison.figure({name: self}, against, metrics, path=path)
 
     def to_frame(self) -> Any:

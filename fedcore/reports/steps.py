@@ -23,9 +23,9 @@ def tables(plan: str) -> None:
     report.write_tables(plan)
 
 
-def notebook(notebook: str, to: str, *, plan: str, figures: Iterable[str], paper: str) -> None:
-    """Execute the notebook of one paper, which draws its figures."""
-    executed.execute(notebook, to, plan=plan, figures=figures, paper=paper)
+def notebook(notebook: str, to: str, **options: Any) -> None:
+    """Execute the notebook of one paper, which draws its figures; `options` as there."""
+    executed.execute(notebook, to, **options)
 
 
 def verdict(paper: str, claims: Mapping[str, Any], tables: str, to: str, **options: Any) -> None:
@@ -38,6 +38,6 @@ def summary(to: str, papers: Iterable[str]) -> None:
     verdict_pages.combine(Path(to).with_suffix(""), to, papers)
 
 
-def site(to: str, *, claims: str, **options: Any) -> None:
+def site(to: str, **options: Any) -> None:
     """Write the site of a run, whose first page is `to`; `options` as `site.build.write`."""
-    build.write(Path(to).parents[1], Path(to).parent, claims=Path(claims), **options)
+    build.write(Path(to).parents[1], Path(to).parent, **options)

@@ -3,55 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import matplotlib
 from cycler import cycler
 
-# Okabe and Ito's colours, distinct for colour-blind readers; without yellow, too faint on white.
-COLOURS = {
-    "blue": "#0072B2",
-    "vermillion": "#D55E00",
-    "green": "#009E73",
-    "purple": "#CC79A7",
-    "orange": "#E69F00",
-    "sky": "#56B4E9",
-    "black": "#000000",
-    "grey": "#767676",
-}
-CYCLE = list(COLOURS.values())[:6]
-LINESTYLES = ("-", "--", "-.", ":")
-
-LONG = (0, (12, 1))  # dashes so long that a smooth curve looks solid
-
-# Look of an algorithm in all figures. An algorithm that is not here gets a look from its name.
-LOOKS: dict[str, tuple[str, Any]] = {
-    "centralized_svd": ("black", ":"),
-    "power_exact": ("vermillion", "-"),
-    "power_gd": ("blue", "-"),
-    "power_iteration": ("orange", "-"),
-    "power_prox": ("purple", "-"),
-    "wk2023": ("green", "-"),
-    "yd2021": ("sky", "-"),
-    "ssi": ("blue", "--"),
-    "local_power": ("vermillion", "--"),
-    "faps": ("green", "--"),
-    "block_krylov": ("purple", "--"),
-    "momentum_power": ("orange", "--"),
-    "one_shot": ("sky", "--"),
-    "fedrep_linear": ("blue", LONG),
-    "fedsgd_linear": ("vermillion", LONG),
-    "local_linear": ("black", LONG),
-    "analyze_gauss": ("black", "-."),
-    "adaptive_power": ("blue", "-."),
-    "noisy_power": ("green", "-."),
-    "dn26": ("purple", "-."),
-    "private_oja": ("orange", "-."),
-    "dp_pca": ("vermillion", "-."),
-    "adaptive_search": ("sky", "-."),
-}
+from fedcore.reports.looks import CYCLE, LINESTYLES
 
 
 @contextlib.contextmanager
@@ -98,18 +56,3 @@ def looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
         name: {"color": CYCLE[i % count], "linestyle": LINESTYLES[i // count % len(LINESTYLES)]}
         for i, name in enumerate(names)
     }
-
-
-def look(algorithm: str) -> dict[str, str]:
-    """Return ``colour`` and ``linestyle`` of an algorithm, the same in every figure.
-
-    Examples
-    --------
-    >>> look("power_gd")
-    {'colour': '#0072B2', 'linestyle': '-'}
-    """
-    if algorithm in LOOKS:
-        colour, linestyle = LOOKS[algorithm]
-        return {"colour": COLOURS[colour], "linestyle": linestyle}
-    rest, hue = divmod(zlib.crc32(algorithm.encode()), len(CYCLE))
-    return {"colour": CYCLE[hue], "linestyle": LINESTYLES[rest % len(LINESTYLES)]}

@@ -1,9 +1,9 @@
 """Table of the algorithms for the contract suite.
 
-The general checks cover an algorithm that needs only ``n_components`` without an entry, or one
-whose module has its own ``CASE``. The checks against an oracle fail, with a message that names this
-file, until there is one. An oracle is the method in its plainest form, on the stacked matrix, with
-NumPy alone.
+An algorithm without an entry says its case in its own module, as ``CASE``. The checks against an
+oracle fail, with a message that names both places, until there is one. An oracle is the method in
+its plainest form, on the stacked matrix, with NumPy alone. Those of fedcore's methods are here, and
+not in their modules, because code of a module is part of the fingerprint of its results.
 """
 
 from __future__ import annotations

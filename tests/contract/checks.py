@@ -60,5 +60,5 @@ def require(check: str, name: str, case: Case) -> None:
         CHECKS[check](Subject(algorithms.get(name), case))
     except Skipped as reason:
         if "CASE" in str(reason):
-            pytest.fail(f"{name}: {reason}: say it in tests/contract/cases.py")
+            pytest.fail(f"{name}: {reason}: say it there, or in tests/contract/cases.py")
         pytest.skip(str(reason))

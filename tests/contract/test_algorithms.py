@@ -75,7 +75,7 @@ def test_a_start_that_spans_the_top_space_is_never_left(name, clients):
     top = np.linalg.svd(S)[2][:RANK].T
     case = case_of(name)
     if case.floor is None:
-        pytest.fail(f"{name}: say in tests/contract/cases.py when it reaches the optimum")
+        pytest.fail(f"{name}: say in CASE or in tests/contract/cases.py how it reaches the optimum")
     settings = {**case.floor(S, RANK), "start": top}
     settings |= {"power": 0} if "power" in settings else {}
     basis = run(name, clients, measure=[], **settings).basis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -265,3 +266,15 @@ def test_the_ledgers_of_two_fits_add_up(clients):
     assert EPSILON < both.privacy.epsilon() < 2 * EPSILON
     other = fedcore.run("analyze_gauss", clients, 2, clip=True, epsilon=1.0, delta=DELTA).ledger
     assert (both + other).privacy.epsilon() > both.privacy.epsilon()
+
+
+def test_shares_of_a_variance_that_is_noise_alone_are_numbers():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        fits = [
+            fitted([np.zeros((40, 3))], random_state=seed, params={"simulate": True})
+            for seed in range(12)
+        ]
+    shares = np.array([pca.explained_variance_ratio_ for pca in fits])
+    assert np.isfinite(shares).all() and (shares >= 0).all() and (shares.sum(axis=1) <= 1.001).all()
+    assert any(not share.any() for share in shares)  # the case that would divide by 0

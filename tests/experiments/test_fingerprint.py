@@ -541,7 +541,7 @@ def test_tables_depend_on_the_report_and_figures_on_what_draws(paper):
     figures = closure(module.notebook(ROOT / f"notebooks/{paper}.ipynb"))
     both = {"fedcore.reports.tables", "fedcore.reports.results", "fedcore.history"}
     assert both <= tables & figures
-    drawing = {"fedcore.reports.plotting", "fedcore.reports.style"}
+    drawing = {f"fedcore.reports.{name}" for name in ("plotting", "style", "looks")}
     assert drawing <= figures and not drawing & tables
     planned = ("fedcore.experiments.plan", "fedcore.experiments.build", "fedcore.datasets")
     assert [name for name in tables | figures if name.startswith(planned)] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from fedcore.config.papers import own_files
 from fedcore.experiments.cell import run_cell
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
@@ -50,6 +51,7 @@ class Folder:
         names = (*empty, *(cell["experiment"] for cell in self.cells.values()))
         plan = {"paper": self.paper, "problems": self.problems, "cells": self.cells}
         plan |= {"experiments": {name: {} for name in names}}
+        plan |= {"files": own_files(self.paper).described()}
         (self.root / "plans").mkdir(exist_ok=True)
         file = self.root / "plans" / f"{self.paper}.json"
         file.write_text(json.dumps(plan))

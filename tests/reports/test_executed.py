@@ -39,7 +39,7 @@ def run(tmp_path, monkeypatch):
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         notebook = new_notebook(cells=cells, metadata={"kernelspec": kernel})
         nbformat.write(notebook, tmp_path / "in.ipynb")
-        executed.execute("in.ipynb", "out.ipynb", plan="P", figures=figures, paper="tiny")
+        executed.execute("in.ipynb", "out.ipynb", plan="p/P", figures=figures)
         made = json.loads((tmp_path / "out.ipynb").read_text())
         nbformat.validate(made)
         return made["cells"][3:]  # after title, parameters, and the parameters given
@@ -57,7 +57,7 @@ def test_it_shows_what_cells_print_display_and_return_in_their_order(run):
         ("execute_result", None),
     ]  # fmt: skip
     printed, warned, shown, after, value = cell["outputs"]
-    assert "".join(printed["text"]) == "P\n" and "".join(warned["text"]) == "warned\n"
+    assert "".join(printed["text"]) == "p/P\n" and "".join(warned["text"]) == "warned\n"
     assert "".join(shown["data"]["text/markdown"]) == "*between*"
     assert "".join(after["text"]) == "after it\n"
     assert value["data"]["text/plain"] == ["[2]"]
@@ -90,6 +90,9 @@ def test_a_signal_ends_the_job_and_not_the_cell_alone(run):
 
 
 def test_figures_that_are_not_saved_are_named(run, tmp_path):
+    plan = {"files": {"paper": "elsewhere/t.yaml"}, "cells": {}}
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p/P").write_text(json.dumps(plan), encoding="utf-8")
     run("open('there.png', 'w').close()", figures=["there.png"])
-    with pytest.raises(ConfigError, match=r"in\.ipynb saved no figure 'lost', which config/papers"):
+    with pytest.raises(ConfigError, match=r"in\.ipynb saved no figure 'lost', which elsewhere/t"):
         run("1", figures=["there.png", "lost.png"])

@@ -11,9 +11,10 @@ import pytest
 from matplotlib.figure import Figure
 from scipy import stats
 
+from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.history import History
-from fedcore.reports import plotting, style
+from fedcore.reports import looks, plotting
 
 
 @pytest.fixture
@@ -257,9 +258,35 @@ def test_legend_reads_like_the_picture(ax):
 def test_looks_are_stable_and_distinct():
     assert plotting.look("faps") == {"colour": "#009E73", "linestyle": "--"}
     assert plotting.look("somebody_elses") == plotting.look("somebody_elses")
-    looks = [tuple(plotting.look(name).values()) for name in style.LOOKS]
-    assert all(one != other for one, other in combinations(looks, 2))
-    assert {colour for colour, _ in style.LOOKS.values()} <= plotting.COLOURS.keys()
+    saying = [name for name in algorithms.names() if looks.told(name)]
+    assert len(saying) > 20
+    found = [tuple(plotting.look(name).values()) for name in saying]
+    assert all(one != other for one, other in combinations(found, 2))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("blu, solid", "':look: blu, solid' of its docstring: unknown colour 'blu': did you mean"),
+        ("blue, dahsed", "unknown line 'dahsed': did you mean 'dashed'"),
+        ("blue", "unknown line ''"),
+    ],
+)
+def test_a_look_comes_from_the_docstring_of_the_module(monkeypatch, text, says):
+    module = algorithms.get("one_shot").module
+    monkeypatch.setattr(module, "__doc__", "A title.\n\n:look: black, dotted\n")
+    looks.told.cache_clear()
+    assert looks.look("one_shot") == {"colour": "#000000", "linestyle": ":"}
+    assert looks.words(["one_shot", "gone"]) == ["gone None", "one_shot black, dotted"]
+    monkeypatch.setattr(module, "__doc__", f"A title.\n\n:look: {text}\n")
+    looks.told.cache_clear()
+    with pytest.raises(InputError, match=says):
+        looks.look("one_shot")
+    monkeypatch.setattr(module, "__doc__", None)
+    looks.told.cache_clear()
+    assert looks.told("one_shot") is None
+    assert looks.look("one_shot")["colour"] in plotting.CYCLE
+    looks.told.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from reports.folder import Folder
 
+from fedcore.config.papers import own_files
 from fedcore.errors import ConfigError, DataError, InputError
 from fedcore.experiments.plan import NAMED
 from fedcore.history import History
@@ -133,7 +134,8 @@ def test_a_plan_of_an_older_version_is_refused(results, tmp_path):
 
 
 def test_a_report_without_tables(results, monkeypatch):
-    results.plan |= {"paper": "fedpower", "tables": {"ends": "The ends"}}
+    files = own_files("fedpower").described()
+    results.plan |= {"paper": "fedpower", "tables": {"ends": "The ends"}, "files": files}
     monkeypatch.setattr(report, "Results", lambda plan: results)
     monkeypatch.delattr(fedpower, "TABLES")
     with pytest.raises(ConfigError, match=r"only config/papers/fedpower.yaml has the table 'ends'"):

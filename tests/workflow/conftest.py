@@ -37,15 +37,17 @@ JOB = re.compile(
 
 @dataclass(frozen=True)
 class Checkout:
-    """A copy of the checkout."""
+    """A copy of the checkout, and folders from which Python also imports."""
 
     root: Path
+    beside: tuple[Path, ...] = ()
 
     @property
     def environment(self) -> dict[str, str]:
         """The copied package before the installed one; no data mirror, no profile of the user's."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("FEDCORE_", "SNAKEMAKE_"))}
-        return kept | {"PYTHONPATH": str(self.root)} | {f"{k}_NUM_THREADS": "1" for k in THREADS}
+        path = os.pathsep.join(map(str, [self.root, *self.beside]))
+        return kept | {"PYTHONPATH": path} | {f"{k}_NUM_THREADS": "1" for k in THREADS}
 
     def python(self, *args: str, stderr: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -101,7 +103,7 @@ class Checkout:
 
     def copy(self, to: Path) -> Checkout:
         """Copy with modification times and Snakemake's own records."""
-        return Checkout(Path(shutil.copytree(self.root, to, symlinks=True)))
+        return Checkout(Path(shutil.copytree(self.root, to, symlinks=True)), self.beside)
 
 
 @dataclass(frozen=True)

@@ -113,8 +113,13 @@ def test_edited_report(done, module):
 
 def test_what_only_draws_is_no_part_of_tables_and_verdicts(done):
     done.append("fedcore/reports/plotting.py", "\nEDITED = True\n")
-    done.edit("fedcore/reports/style.py", '"black": "#000000"', '"black": "#111111"')
+    done.edit("fedcore/reports/looks.py", '"black": "#000000"', '"black": "#111111"')
     done.edit("notebooks/tiny.ipynb", '\\"o\\"', '\\"s\\"')
+    assert set(done.planned().values()) == {"notebook_tiny", "report"}
+
+
+def test_a_look_in_an_algorithms_docstring_draws_again_and_runs_no_cell(done):
+    done.edit("fedcore/algorithms/wk2023.py", ":look: green, solid", ":look: black, dotted")
     assert set(done.planned().values()) == {"notebook_tiny", "report"}
 
 

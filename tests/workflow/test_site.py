@@ -64,9 +64,8 @@ def test_what_papers_and_people_write_is_shown_and_not_obeyed(done, tmp_path):
     found = verdict_pages.read(table)
     changed = [verdict.__class__(**{**vars(verdict), "reason": CLAIM}) for verdict in found]
     verdict_pages.write(changed, table)
-    claims = done.root / "config/claims"
     made = build.write(
-        results, tmp_path / "site", claims=claims, command="c", surrogates=True
+        results, tmp_path / "site", root=done.root, command="c", surrogates=True
     ).parent
     text = (made / f"tiny/{found[0].id}.html").read_text(encoding="utf-8")
     assert "<b>x</b>" not in text and "&lt;b&gt;x&lt;/b&gt;" in text
@@ -82,12 +81,11 @@ def test_a_damaged_table_leaves_the_old_site(done):
     before = {path.name: path.read_bytes() for path in site.iterdir() if path.is_file()}
     table = done.root / "results/tiny/verdicts/tiny.tsv"
     table.write_text("nothing\n")
-    claims = done.root / "config/claims"
     with pytest.raises(DataError):
-        build.write(done.root / "results/tiny", site, claims=claims, command="c", surrogates=False)
+        build.write(done.root / "results/tiny", site, root=done.root, command="c", surrogates=False)
     assert {path.name: path.read_bytes() for path in site.iterdir() if path.is_file()} == before
     with pytest.raises(DataError, match="there are no verdicts and no plans"):
-        build.write(site, site, claims=claims, command="c", surrogates=False)
+        build.write(site, site, command="c", surrogates=False)
 
 
 def test_curves_are_medians_with_all_repeats_between_the_bands(first_run):

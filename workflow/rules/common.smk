@@ -11,13 +11,14 @@ from snakemake.exceptions import WorkflowError
 from snakemake.settings.enums import Quietness
 from tqdm import tqdm
 
-from fedcore import datasets
+from fedcore import algorithms, datasets
+from fedcore.config import papers as paper_files
 from fedcore.experiments import build, controller, expectation, forking, needs, progress, reasons
 from fedcore.experiments import slurm
 from fedcore.experiments.cell import run_cell
 from fedcore.experiments.plan import load_plan
 from fedcore.files import checksums
-from fedcore.reports import verdict_pages
+from fedcore.reports import looks, verdict_pages
 from fedcore.errors import FedcoreError
 from fedcore.datasets import registry
 from fedcore.experiments.fingerprint import fingerprint
@@ -29,23 +30,26 @@ CONFIG = "config/config.yaml"
 STEPS = "fedcore.reports.steps"  # what jobs after the cells do
 
 
-def code_of(step, *modules):
-    return fingerprint(f"{STEPS}:{step}", *modules)
+def code_of(step, *modules, words=()):
+    return fingerprint(f"{STEPS}:{step}", *modules, words=words)
 
 
 def code_of_report(paper):
-    return code_of("tables", f"fedcore.reports.papers.{paper}")
+    return code_of("tables", PLAN.files[paper].tables)
 
 
 def code_of_site():
     """Fingerprint of its code, and of the templates and assets beside it."""
     folder = Path("fedcore/reports/site")
     files = sorted([*folder.glob("templates/*"), *folder.glob("assets/*")])
-    return [code_of("site"), *map(checksums.of, files)]
+    drawn = looks.words(cell.algorithm for cell in CELLS.values())
+    return [code_of("site", words=drawn), *map(checksums.of, files)]
 
 
 def code_of_notebook(paper):
-    return code_of("notebook", *imported_by_notebook(f"notebooks/{paper}.ipynb"))
+    modules = imported_by_notebook(PLAN.files[paper].notebook)
+    drawn = looks.words(cell.algorithm for cell in PLAN.cells_of(paper))
+    return code_of("notebook", *modules, words=drawn)
 
 
 NOTES = ".snakemake" if os.path.isdir(".snakemake") else "."
@@ -73,17 +77,19 @@ if workflow.remote_exec:  # a job of a cluster does not get it from the profile
 try:
     PLAN = load_plan(config, answers=datasets.answers, check_claims=workflow.is_main_process)
     CELLS = PLAN.cells
-    if workflow.is_main_process:  # an error in a rule's parameters would come with its frames
-        for paper in PLAN.papers:
-            if Path(f"fedcore/reports/papers/{paper}.py").is_file():
-                code_of_report(paper)
-            if Path(f"notebooks/{paper}.ipynb").is_file():
+    for paper in PLAN.papers:
+        paper_files.make_importable(PLAN.files[paper])
+        if workflow.is_main_process:  # an error in a rule's parameters would come with its frames
+            paper_files.require_drawable(PLAN.files[paper], PLAN.papers[paper])
+            code_of_report(paper)
+            if PLAN.files[paper].notebook.is_file():
                 code_of_notebook(paper)
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
 
 # Of the other papers nothing can run: they have verdicts, and neither tables nor figures.
 DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
+WITH_NOTEBOOK = [paper for paper in DRAWN if PLAN.files[paper].notebook.is_file()]
 RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients", "results"))
 
 if workflow.is_main_process:
@@ -146,10 +152,15 @@ def checksums_of(dataset):
     return [registry.sums(source) for source in (entry or {"sources": []})["sources"]]
 
 
+def names_of_cells(dag):
+    """Return the names of the cells that will run."""
+    outputs = [output for job in dag.needrun_jobs() for output in job.output]
+    return expectation.cells_of(outputs, Path(RESULTS, "histories"))
+
+
 def say_what_it_takes(dag):
     """Print how many cells will run, why again, and for how long, by the times of earlier runs."""
-    outputs = [output for job in dag.needrun_jobs() for output in job.output]
-    cells = expectation.cells_of(outputs, Path(RESULTS, "histories"))
+    cells = names_of_cells(dag)
     planned = [CELLS[name] for name in cells if name in CELLS]
     if again := reasons.counted(planned, Path(RESULTS)):
         print(again, file=sys.stderr)
@@ -166,6 +177,11 @@ def prepare(dag):
     after = ("plan", "tables", "notebook", "verdicts", "summary", "report")
     if any(job.rule.name.split("_")[0] in after for job in dag.needrun_jobs()):
         forking.also_import(forking.REPORTS)
+    cells = [CELLS[name] for name in names_of_cells(dag) if name in CELLS]
+    packages = {name for cell in cells for name in algorithms.get(cell.algorithm).task.packages}
+    if any(cell.params.get("epsilon") is not None for cell in cells):
+        packages.add("dp_accounting")
+    forking.also_import(sorted(packages))  # one or two seconds of every cell that imports them
     if workflow.local_exec:
         # Of a limit on jobs a second, each round of the scheduler starts a timer for one more
         # round: after n jobs there are n rounds a second, until the end.
@@ -316,7 +332,7 @@ def products(paper):
     return [
         *sorted({f"{CLIENTS}/{paper}/{cell.problem}.h5" for cell in cells}),
         *(f"{RESULTS}/histories/{cell.path}.h5" for cell in cells),
-        f"{RESULTS}/notebooks/{paper}.ipynb",
+        *([f"{RESULTS}/notebooks/{paper}.ipynb"] if paper in WITH_NOTEBOOK else []),
         *(file for kind in drawn(paper, PLAN.papers[paper]).values() for file in kind),
         *files,
     ]

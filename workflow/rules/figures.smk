@@ -2,7 +2,7 @@
 # opened by itself, because its parameters have defaults.
 
 
-for paper in DRAWN:
+for paper in WITH_NOTEBOOK:
     settings = PLAN.papers[paper]
     made = drawn("{paper}", settings)
 
@@ -10,7 +10,7 @@ for paper in DRAWN:
         name:
             f"notebook_{paper}"
         input:
-            notebook="notebooks/{paper}.ipynb",
+            notebook=str(PLAN.files[paper].notebook),
             plan=f"{RESULTS}/plans/{{paper}}.json",
             histories=histories_of,
             tables=made["tables"],
@@ -44,7 +44,6 @@ for paper in DRAWN:
                 output.notebook,
                 plan=input.plan,
                 figures=[*output.figures, *output.vector],
-                paper=wildcards.paper,
                 log=log[0],
                 benchmark=benchmark_of(wildcards, "notebook"),
             )

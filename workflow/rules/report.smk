@@ -12,7 +12,6 @@ rule report:
     # Papers are written side by side, as nothing else runs at the end of a run.
     threads: 4
     params:
-        claims="config/claims",
         surrogates=PLAN.config["surrogates"],
         command="snakemake --cores 1" + " --configfile config/quick.yaml" * PLAN.config["quick"],
         code=code_of_site(),
@@ -20,7 +19,6 @@ rule report:
         forking.run(
             f"{STEPS}:site",
             output[0],
-            claims=params.claims,
             command=params.command,
             surrogates=params.surrogates,
             processes=threads,

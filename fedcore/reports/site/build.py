@@ -54,7 +54,7 @@ def write(
     results: Path,
     folder: Path,
     *,
-    claims: Path,
+    root: Path = Path(),
     command: str,
     surrogates: bool,
     processes: int = 1,
@@ -67,8 +67,8 @@ def write(
         Folder of the run.
     folder : path
         Where the site goes.
-    claims : path
-        Folder of the claims files.
+    root : path
+        Where the workflow ran: relative paths of claims files start there.
     command : str
         Command of the run, to which the name of a file is added to make that file alone.
     surrogates : bool
@@ -86,7 +86,7 @@ def write(
     DataError
         When the run has no verdicts, or a file of it is damaged.
     """
-    found = model.papers(results, claims)
+    found = model.papers(results, root)
     if not found:
         raise DataError(f"there are no verdicts and no plans in {results}: run the workflow first")
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -11,9 +11,9 @@ import numpy as np
 
 from fedcore import algorithms
 from fedcore.errors import HistoryError
+from fedcore.reports.looks import look
 from fedcore.reports.results import Results, Run
 from fedcore.reports.site.model import slug
-from fedcore.reports.style import look
 from fedcore.reports.work import privacy, products, sum_of_squares
 
 POINTS = 90  # of a curve, at most; denser at its start

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from typing import Any
 import h5py
 
 from fedcore.config import claims as claims_files
+from fedcore.config import papers as paper_files
 from fedcore.experiments.expectation import measured
 from fedcore.reports import verdict_pages
 from fedcore.reports.verdicts import SOFTWARE, VERDICTS, Verdict
@@ -71,8 +74,8 @@ class Paper:
     results : path
         Folder of the run.
     name : str
-    claims : path
-        Folder of the claims files.
+    root : path
+        Where the workflow ran: relative paths of claims files start there.
 
     Attributes
     ----------
@@ -84,18 +87,19 @@ class Paper:
     plan_file : path
     """
 
-    def __init__(self, results: Path, name: str, claims: Path) -> None:
+    def __init__(self, results: Path, name: str, root: Path) -> None:
         self.name, self._results = name, results
-        judged = results / "verdicts" / f"{name}.tsv"
-        self.judged = judged.is_file()
-        self.verdicts = verdict_pages.read(judged) if self.judged else []
-        self.claimed: dict[str, Any] = (
-            claims_files.read(claims / f"{name}.yaml") if self.judged else {"tables": {}}
-        )
         self.plan_file = results / "plans" / f"{name}.json"
         there = self.plan_file.is_file()
         text = self.plan_file.read_text(encoding="utf-8") if there else None
         self.plan: dict[str, Any] | None = None if text is None else json.loads(text)
+        judged = results / "verdicts" / f"{name}.tsv"
+        self.judged = judged.is_file()
+        self.verdicts = verdict_pages.read(judged) if self.judged else []
+        self.claims_file = root / paper_files.claims_of(name, self.plan)
+        self.claimed: dict[str, Any] = (
+            claims_files.read(self.claims_file) if self.judged else {"tables": {}}
+        )
         self._by_id = {verdict.id: verdict for verdict in self.verdicts}
 
     @property
@@ -107,6 +111,12 @@ class Paper:
     def citation(self) -> str:
         """Authors, venue and year."""
         return "" if self.plan is None else str(self.plan["citation"])
+
+    @property
+    def asked(self) -> str:
+        """What a command adds to know the paper: nothing for one of the checkout."""
+        entry = (self.plan or {}).get("files", {}).get("entry", self.name)
+        return "" if entry == self.name else f" --config papers={shlex.quote(f'[{entry}]')}"
 
     @property
     def printed_items(self) -> list[Verdict]:
@@ -228,9 +238,13 @@ def readings(reason: str) -> list[str]:
     return [part.removeprefix("; ") for part in parts]
 
 
-def papers(results: Path, claims: Path) -> list[Paper]:
+def papers(results: Path, root: Path) -> list[Paper]:
     """Return all papers that have verdicts in a folder of results, then studies that have none."""
     names = [file.stem for file in verdict_pages.files_in(results / "verdicts")]
     plans = [file.stem for file in sorted((results / "plans").glob("*.json"))]
-    found = [Paper(results, name, claims) for name in dict.fromkeys([*names, *plans])]
+    found = [Paper(results, name, root) for name in dict.fromkeys([*names, *plans])]
+    for paper in found:
+        if paper.verdicts and not paper.claims_file.is_file():
+            print(f"{paper.name} has no pages: {paper.claims_file} is gone", file=sys.stderr)
+    found = [paper for paper in found if not paper.verdicts or paper.claims_file.is_file()]
     return [paper for paper in found if paper.judged or not (paper.plan or {}).get("judged", True)]

@@ -1,0 +1,271 @@
+"""The example of a plug-in, copied out of the checkout, runs as it stands: nothing is edited."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from site_pages import dead_links
+
+from fedcore.history import History
+from fedcore.reports import tables, verdict_pages
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
+TINY = Path(__file__).parent / "tiny"
+HISTORY = "results/tiny/histories/hospital/one_round/stacked_svd/wards-exact.h5"
+RANK, FEATURES, WARDS = 2, 6, 3
+# The subspaces are apart from the rest by σ₂² − σ₃² = 28 of σ₁² = 326: rounding grows 12 times.
+ROUNDING = 1e-12
+
+
+def outside(checkout, folder, installed):
+    """Copy the example into a folder, and let the checkout's Python import it from there."""
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    settings = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    entries = "".join(
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
+        for group, points in settings["project"]["entry-points"].items()
+    )
+    installed(folder, settings["project"]["name"].replace("-", "_"), entries)
+    return replace(checkout, beside=(folder,))
+
+
+@pytest.fixture(scope="module")
+def hospital(pristine, tmp_path_factory, installed):
+    """A checkout in which the example's paper has run, with its path on the command line."""
+    root = tmp_path_factory.mktemp("outside")
+    checkout = outside(pristine.copy(root / "checkout"), root / "elsewhere", installed)
+    return checkout, checkout.snakemake("--config", f"papers=[{root}/elsewhere/hospital.yaml]")
+
+
+@pytest.fixture
+def own(hospital, tmp_path, installed):
+    """Return a test's own copy of both, and the option that names the paper."""
+    finished, run = hospital
+    assert run.status == 0, run.text
+    folder = Path(shutil.copytree(finished.beside[0], tmp_path / "elsewhere"))
+    checkout = replace(finished.copy(tmp_path / "checkout"), beside=(folder,))
+    return checkout, ("--config", f"papers=[{folder}/hospital.yaml]")
+
+
+def patients():
+    """The wards' rows in standard scores, by NumPy alone."""
+    table = np.loadtxt(EXAMPLE / "federated_wards/wards.csv", delimiter=",", skiprows=1)
+    scores = (table[:, 1:] - table[:, 1:].mean(axis=0)) / table[:, 1:].std(axis=0)
+    return [scores[table[:, 0] == ward] for ward in range(WARDS)]
+
+
+def leading(matrix):
+    return np.linalg.svd(matrix)[2][:RANK].T
+
+
+def sine(one, other):
+    cosines = np.linalg.svd(one.T @ other)[1]
+    return np.sqrt(max(0.0, 1 - cosines.min() ** 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("federated_wards.stacked_svd", "algorithm stacked_svd: 16 passed, 2 skipped"),
+        ("federated_wards.wards:load", "data set federated_wards.wards:load: 7 passed, 1 skipped"),
+        ("federated_wards.fairness", "metric worst_share: 4 passed"),
+        ("stacked_svd", "algorithm stacked_svd: 16 passed, 2 skipped"),
+        ("wards", "data set wards: 7 passed, 1 skipped"),
+        ("worst_share", "metric worst_share: 4 passed"),
+    ],
+)
+def test_its_parts_keep_the_contract(hospital, name, says):
+    done = hospital[0].python("-m", "fedcore", "check", name)
+    assert done.returncode == 0 and done.stdout.endswith(f"{says}\n"), done.stdout + done.stderr
+
+
+def test_it_runs_to_the_site_and_reaches_numpys_answer(hospital):
+    checkout, run = hospital
+    assert run.status == 0, run.text
+    found = tables.read(checkout.root / "results/tiny/tables/hospital/ends.tsv")
+    rows = {(row["algorithm"], row["variant"]): row for row in found}
+    clients = patients()
+    exact = leading(np.vstack(clients))
+    # What a client sends: two directions, or all six; and one_shot the directions alone.
+    lean = leading(np.vstack([np.diag(s[:RANK]) @ vt[:RANK] for _, s, vt in map(svd, clients)]))
+    mean = sum(leading(x) @ leading(x).T for x in clients)
+    expected = {
+        ("stacked_svd", "lean"): (lean, RANK),
+        ("stacked_svd", "exact"): (exact, FEATURES),
+        ("one_shot", "default"): (np.linalg.eigh(mean)[1][:, -RANK:], RANK),
+    }
+    assert rows.keys() == expected.keys()
+    for name, (basis, sent) in expected.items():
+        row = rows[name]
+        path = f"hospital/one_round/{name[0]}/wards-{name[1]}.h5"
+        kept = History.load(checkout.root / "results/tiny/histories" / path).final["basis"][0]
+        assert np.abs(kept @ kept.T - basis @ basis.T).max() < ROUNDING
+        assert row["subspace_distance"] == pytest.approx(sine(basis, exact), abs=1e-7)
+        shares = [np.linalg.norm(x @ basis) ** 2 / np.linalg.norm(x) ** 2 for x in clients]
+        assert row["worst_share"] == pytest.approx(min(shares), rel=ROUNDING)
+        assert (row["rounds"], row["bytes_down"]) == (1, 0)
+        assert row["bytes_up"] == WARDS * sent * FEATURES * 8
+    assert rows["stacked_svd", "exact"]["subspace_distance"] < ROUNDING
+    assert rows["stacked_svd", "lean"]["subspace_distance"] > 0.1  # so that the exact one says much
+
+
+def svd(matrix):
+    return np.linalg.svd(matrix, full_matrices=False)
+
+
+def test_its_pages_show_it(hospital):
+    checkout, run = hospital
+    site = checkout.root / "results/tiny/report"
+    assert dead_links(site) == []
+    assert "One round of PCA over three wards" in (site / "index.html").read_text()
+    page = (site / "hospital/index.html").read_text(encoding="utf-8")
+    assert ">stacked_svd</td>" in page and "worst_share" in page and "0.6676" in page
+    assert "notebook.html" not in page and not (site / "hospital/notebook.html").exists()
+    data = (site / "hospital/curves.js").read_text()
+    groups = json.loads(data.removeprefix("window.CURVES = ").rstrip(";\n"))
+    assert {run["algorithm"] for run in groups[0]["runs"]} == {"stacked_svd", "one_shot"}
+    # The command that a page gives for one file knows the paper.
+    assert f"--config papers=&#39;[{checkout.beside[0]}/hospital.yaml]&#39;" in (
+        site / "hospital/runs.html"
+    ).read_text(encoding="utf-8")
+    assert f"To look at: {site}/index.html" in run.text
+
+
+def test_it_runs_again_when_it_changes_and_not_otherwise(own):
+    checkout, named = own
+
+    def planned():
+        return {rule for rule in checkout.planned(*named).values() if rule.startswith("run_")}
+
+    # In another folder the paper's path differs, and with it the plan alone.
+    assert planned() == set()
+    again = checkout.snakemake(*named)
+    assert again.status == 0, again.text
+    assert checkout.planned(*named) == {}
+    why = checkout.python("-m", "fedcore", "why", HISTORY, "--configfile", "tiny.yaml")
+    assert why.stdout.startswith("parameters, repeats, seed and code are those of"), why.stderr
+    method = checkout.beside[0] / "federated_wards/stacked_svd.py"
+    text = method.read_text(encoding="utf-8")
+    method.write_text(text.replace("full_matrices=False)[2]", "full_matrices=True)[2]"))
+    assert planned() == {"run_stacked_svd"}
+    why = checkout.python("-m", "fedcore", "why", HISTORY, "--configfile", "tiny.yaml")
+    assert why.stdout == "federated_wards.stacked_svd:run has changed\n", why.stderr
+    method.write_text(text.replace("NIPS", "NeurIPS"))  # a docstring
+    assert planned() == set()
+    paper = checkout.beside[0] / "hospital.yaml"
+    paper.write_text(paper.read_text().replace("extra: 4", "extra: 3"))
+    assert planned() == {"run_stacked_svd"}
+
+
+CLAIMS = """
+claims:
+  - id: exact
+    source: NIPS 2014
+    kind: claim
+    quantity: distance to the exact subspace when every direction is sent
+    printed: none
+    select: {table: mine, where: {variant: exact}, column: distance}
+    test: {at_most: {limit: 1.0e-10}}
+    counterfactual: {what: two directions alone, select: {where: {variant: lean}}}
+    spread: false
+    because: rounding
+  - id: lean
+    source: NIPS 2014
+    kind: claim
+    quantity: distance to the exact subspace when two directions are sent
+    printed: none
+    select: {table: mine, where: {variant: lean}, column: distance}
+    test: {at_most: {limit: 1.0e-10}}
+    spread: false
+    because: rounding
+"""
+REPORT = """
+from fedcore.reports.report import Table
+from fedcore.reports.results import last
+
+
+def mine(results):
+    return results.table("one_round", distance=last("subspace_distance"))
+
+
+TABLES = {"mine": Table(mine)}
+"""
+
+
+def test_claims_tables_and_figures_beside_the_paper(own):
+    """The paper is named by a relative path, which starts where Snakemake runs."""
+    checkout, _ = own
+    folder = checkout.beside[0]
+    paper = folder / "hospital.yaml"
+    with paper.open("a", encoding="utf-8") as file:
+        file.write("tables: {mine: Distances}\nfigures: {distances: Distances}\n")
+    named = ("--config", "papers=[../elsewhere/hospital.yaml]")
+
+    refused = checkout.snakemake("-n", *named)
+    assert refused.status == 1
+    assert "../elsewhere/hospital.yaml, figures: 'distances' needs a notebook" in refused.text
+    book = (TINY / "notebook.ipynb").read_text(encoding="utf-8")
+    book = book.replace("plans/tiny", "plans/hospital").replace('\\"ends\\"', '\\"distances\\"', 1)
+    book = book.replace('[\\"ends\\"]', '[\\"mine\\"]').replace("objective", "distance")
+    (folder / "hospital.ipynb").write_text(book, encoding="utf-8")
+    refused = checkout.snakemake("-n", *named)
+    assert refused.status == 1
+    assert "../elsewhere/hospital.yaml, tables: 'mine' needs a module" in refused.text
+    (folder / "hospital.py").write_text(REPORT, encoding="utf-8")
+    (folder / "hospital.claims.yaml").write_text(CLAIMS, encoding="utf-8")
+
+    run = checkout.snakemake(*named)
+    assert run.status == 0, run.text
+    results = checkout.root / "results/tiny"
+    verdicts = {v.id: v.verdict for v in verdict_pages.read(results / "verdicts/hospital.tsv")}
+    assert verdicts == {"exact": "reproduced", "lean": "deviates"}
+    assert (results / "figures/hospital/distances.png").is_file()
+    assert (results / "report/hospital/exact.html").is_file()
+    assert (results / "report/hospital/notebook.html").is_file()
+    assert dead_links(results / "report") == []
+    assert checkout.planned(*named) == {}
+    (folder / "hospital.py").write_text(REPORT + "\nA = 1\n", encoding="utf-8")
+    assert "tables_hospital" in checkout.planned(*named).values()
+
+    # A run of another paper keeps the pages, and says what it cannot show.
+    shutil.move(folder / "hospital.claims.yaml", folder / "gone")
+    run = checkout.snakemake("results/tiny/report/index.html", "--forcerun", "report")
+    assert run.status == 0, run.text
+    log = (results / "logs/report.log").read_text()
+    assert "hospital has no pages: ../elsewhere/hospital.claims.yaml is gone" in log
+
+
+def test_its_method_and_its_data_join_the_arena(hospital, tmp_path):
+    finished, _ = hospital
+    checkout = finished.copy(tmp_path / "checkout")
+    file = checkout.root / "config/arena.yaml"
+    shipped = yaml.safe_load(file.read_text(encoding="utf-8"))
+    small = {key: shipped[key] for key in ("title", "tables", "figures")}
+    small |= {
+        "components": RANK,
+        "repeats": 2,
+        "methods": {
+            "stacked_svd": {"algorithm": "stacked_svd", "params": {"extra": 4}},
+            "ssi": {"algorithm": "ssi", "params": {"rounds": 6}},
+        },
+        "data": {"wards": {"label": "wards", "dataset": "wards"}},
+        "partitions": {"label": {"partition": {"by": "label"}}},
+        "lost": [],
+    }
+    file.write_text(yaml.safe_dump(small, allow_unicode=True), encoding="utf-8")
+    run = checkout.snakemake("--config", "papers=[arena]")
+    assert run.status == 0, run.text
+    rows = tables.read(checkout.root / "results/tiny/tables/arena/results.tsv")
+    errors = {row["method"]: row["error"] for row in rows}
+    assert errors["stacked_svd"] < ROUNDING < errors["ssi"]
+    ranks = tables.read(checkout.root / "results/tiny/tables/arena/ranks.tsv")
+    assert {row["method"] for row in ranks if row["rank"] == 1} == {"stacked_svd"}
+    site = checkout.root / "results/tiny/report"
+    assert "stacked_svd" in (site / "arena/curves.js").read_text()
