@@ -31,6 +31,7 @@ from fedcore.testing.samples import (
     uneven_clients,
 )
 
+TORCH = importlib.util.find_spec("torch") is not None
 ENGINES = {"in-process": InProcess, "wire": Wire}  # and, under mpiexec, "mpi"
 
 # Whether an example is quick enough depends on what else the machine does.
@@ -38,6 +39,17 @@ hypothesis.settings.register_profile(
     "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("untimed")
+
+
+DEEP = Path(__file__).parents[1] / "fedcore" / "deep"
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out the doctests of what imports PyTorch, where it is missing.
+
+    No other import may fail: pytest's own option for that passes over files of tests, too.
+    """
+    return True if DEEP in collection_path.parents and not TORCH else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
