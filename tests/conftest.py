@@ -44,12 +44,13 @@ hypothesis.settings.load_profile("untimed")
 DEEP = Path(__file__).parents[1] / "fedcore" / "deep"
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
+def pytest_configure(config: pytest.Config) -> None:
     """Leave out the doctests of what imports PyTorch, where it is missing.
 
     No other import may fail: pytest's own option for that passes over files of tests, too.
     """
-    return True if DEEP in collection_path.parents and not TORCH else None
+    if not TORCH:
+        config.option.ignore = [*(config.option.ignore or []), str(DEEP)]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
