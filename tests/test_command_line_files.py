@@ -194,6 +194,10 @@ def test_labels_of_numbers_and_of_classes(tables, tmp_path):
         ("age,dose,iron\n1,2,3\n4,n/a,6\n", "line 3, column 'dose': 'n/a' is no finite number"),
         ("age,dose,iron\n1,2,3\n\n4,nan,6\n", "line 4, column 'dose': 'nan' is no finite number"),
         ("age,dose,iron\n1,2,3\n4,5\n", "line 3: 2 cells, and the first line has 3"),
+        ("age,dose\n1,5,2,5\n3,5,4,1\n", "line 2: 4 cells, and the first line has 2"),
+        ("age,dose\n1,5\n3,5,4\n", "line 3: 3 cells, and the first line has 2"),
+        (",age,dose\n0,1,5\n1,3,5\n", "line 1: column 1 has no name"),
+        ("age,dose,\n1,5,\n3,5,\n", "line 1: column 3 has no name"),
         ("age,dose,dose\n1,2,3\n", "has two columns 'dose'"),
         ("age,dose,iron\n", "has no numbers"),
         ("", "has no numbers"),
@@ -205,6 +209,23 @@ def test_a_wrong_cell_is_named(text, says, tmp_path):
     path.write_text(text, encoding="utf-8")
     message = refused("run", "ssi", path, "-r", 1)
     assert str(path) in message and says in message
+
+
+@pytest.mark.parametrize("option", ["--without", "--by", "--labels"])
+@pytest.mark.parametrize(("text", "line"), [("1,5,2,5\n3,5,4,1\n", 2), ("1,5,2\n3,5,4,1\n", 3)])
+def test_a_row_that_is_too_long_is_refused_with_a_column_apart(option, text, line, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"age,dose,iron\n{text}")
+    says = refused("run", "ssi", path, "-r", 1, option, "iron")
+    assert f"{path}, line {line}: 4 cells, and the first line has 3" in says
+
+
+def test_a_column_without_a_name_can_be_left_out(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(",age,dose\n0,1,5\n1,3,5\n")
+    table = own_files.read(path, without=[""])
+    assert table.names == ["age", "dose"]
+    np.testing.assert_array_equal(table.x, [[1, 5], [3, 5]])
 
 
 def test_other_wrong_files_are_named(files, tmp_path):

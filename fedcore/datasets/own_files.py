@@ -142,23 +142,30 @@ def _csv(path: str, apart: Collection[str], without: Collection[str]) -> Table:
     _, first = next(rows, (0, []))
     named = not all(map(_is_number, first))
     names = [cell.strip() for cell in first] if named else [str(i) for i in range(len(first))]
+    if "" in names and "" not in {*apart, *without}:
+        raise DataError(
+            f"{path}, line 1: column {names.index('') + 1} has no name, such as the index that "
+            "pandas writes: name it there, or leave it out (--without '')"
+        )
     kept = _kept(path, names, apart, without)
+    whole = len(kept) == len(names)
     if not first or (named and next(rows, None) is None):
         raise DataError(f"{path} has no numbers: leave it out")
     try:
         x = np.loadtxt(
-            path, delimiter=separator, skiprows=int(named), usecols=kept, quotechar='"',
-            comments=None, ndmin=2, encoding="utf-8-sig",
+            path, delimiter=separator, skiprows=int(named), usecols=None if whole else kept,
+            quotechar='"', comments=None, ndmin=2, encoding="utf-8-sig",
         )  # fmt: skip
     except ValueError as error:
         _find_wrong_cell(path, separator, named, names, kept, error)
+    if x.shape[1] != len(kept):  # every row has as many cells as the others, and not as names
+        _find_wrong_cell(path, separator, named, names, kept, ValueError("wrong width"))
     if not np.isfinite(x).all():
         _find_wrong_cell(path, separator, named, names, kept, ValueError("not finite"))
     texts: dict[str, list[str]] = {name: [] for name in apart}
-    if apart:
+    if not whole:  # NumPy has looked at the kept cells only
         for number, row in itertools.islice(_rows(path, separator), int(named), None):
-            if len(row) != len(names):
-                raise DataError(f"{path}, line {number}: {len(row)} cells, and {len(names)} names")
+            _require_width(path, number, row, names)
             for name, cells in texts.items():
                 cells.append(row[names.index(name)].strip())
     held = {name: np.array(cells) for name, cells in texts.items()}
@@ -174,6 +181,13 @@ def _rows(path: str, separator: str) -> Iterator[tuple[int, list[str]]]:
                 yield reader.line_num, row
 
 
+def _require_width(path: str, number: int, row: list[str], names: list[str]) -> None:
+    if len(row) != len(names):
+        raise DataError(
+            f"{path}, line {number}: {len(row)} cells, and the first line has {len(names)}"
+        )
+
+
 def _is_number(text: str) -> bool:
     try:
         float(text)
@@ -187,10 +201,7 @@ def _find_wrong_cell(
 ) -> NoReturn:
     """Raise an error that names the first cell that is no finite number."""
     for number, row in itertools.islice(_rows(path, separator), int(named), None):
-        if len(row) != len(names):
-            raise DataError(
-                f"{path}, line {number}: {len(row)} cells, and the first line has {len(names)}"
-            ) from error
+        _require_width(path, number, row, names)
         for i in kept:
             if not _is_number(row[i]) or not np.isfinite(float(row[i])):
                 what = f"'{row[i]}' is no finite number" if row[i].strip() else "the cell is empty"
