@@ -139,7 +139,7 @@ def test_a_column_says_whose_the_rows_are(tables, tmp_path):
         csv(tmp_path / f"{i}.csv", x, extra=w)
         for i, (x, w) in enumerate(zip(tables, wards, strict=True))
     ]
-    problem = from_files.make([str(p) for p in paths], by="ward")
+    problem = from_files.make([str(p) for p in paths], by="ward").problem
     pooled, whose = np.vstack(tables), np.concatenate(wards)
     assert len(problem.clients) == 3
     for client, ward in zip(problem.clients, "abc", strict=True):
@@ -154,7 +154,7 @@ def test_a_column_says_whose_the_rows_are(tables, tmp_path):
 def test_columns_are_matched_by_name(tables, tmp_path):
     paths = [csv(tmp_path / f"{i}.csv", x) for i, x in enumerate(tables)]
     csv(paths[1], tables[1][:, ::-1], names=NAMES[::-1])
-    clients = from_files.make([str(p) for p in paths]).clients
+    clients = from_files.make([str(p) for p in paths]).problem.clients
     for client, x in zip(clients, tables, strict=True):
         np.testing.assert_array_equal(client, x)
     csv(paths[1], tables[1], names=["age", "dose", "lead"])
@@ -163,7 +163,7 @@ def test_columns_are_matched_by_name(tables, tmp_path):
 
 
 def test_labels_of_numbers_and_of_classes(tables, tmp_path):
-    numbers = from_files.make([str(csv(tmp_path / "a.csv", tables[0]))], labels="iron")
+    numbers = from_files.make([str(csv(tmp_path / "a.csv", tables[0]))], labels="iron").problem
     np.testing.assert_array_equal(numbers.clients.labels[0], tables[0][:, 2])
     np.testing.assert_array_equal(numbers.clients[0], tables[0][:, :2])
     wards = [["b", "a"] * 10, ["a", "c"] * 6]
@@ -171,7 +171,9 @@ def test_labels_of_numbers_and_of_classes(tables, tmp_path):
         str(csv(tmp_path / f"{i}.csv", x, extra=w))
         for i, (x, w) in enumerate(zip(tables, wards, strict=False))
     ]
-    classes = from_files.make(paths, labels="ward", classes=True, held_out=0.25, single=True)
+    classes = from_files.make(
+        paths, labels="ward", classes=True, held_out=0.25, single=True
+    ).problem
     known = np.concatenate([*classes.clients.labels, *classes.held_out.labels])
     assert sorted(np.bincount(known.astype(int))) == [6, 10, 16]
     assert [len(c) for c in classes.clients] == [15, 9] and classes.clients[0].dtype == np.float32
@@ -251,6 +253,18 @@ def test_other_wrong_files_are_named(files, tmp_path):
     assert "unknown data set 'w8b': did you mean 'w8a'" in refused("run", "ssi", "w8b", "-r", 1)
 
 
+def test_errors_on_rows_and_labels_name_the_file_or_the_client(files, tables, tmp_path):
+    says = refused("run", "noisy_power", *files, "-r", 1, "--simulate")
+    assert f"client 0 ('{files[0]}'): row {np.linalg.norm(tables[0], axis=1).argmax()} has" in says
+    wards = csv(tmp_path / "wards.csv", tables[0], extra=["b", "a"] * 10)
+    says = refused("run", "noisy_power", wards, "-r", 1, "--simulate", "--by", "ward")
+    assert "client 0 ('a'): row" in says
+    bad = csv(tmp_path / "bad.csv", tables[1], extra=["1", "nan"] * 6)
+    good = csv(tmp_path / "good.csv", tables[1], extra=["1", "2"] * 6)
+    with pytest.raises(InputError, match=rf"labels of client 1 \('{bad}'\) have nan at row 1"):
+        from_files.make([str(good), str(bad)], labels="ward")
+
+
 def test_out_is_a_history_in_a_folder_that_is_there(files, tmp_path):
     says = refused("run", "ssi", *files, "-r", 1, "--out", tmp_path / "run.csv")
     assert "let its name end in .h5" in says
@@ -296,7 +310,7 @@ def test_sparse_files_stay_sparse(sparse_tables, kind, center, tmp_path, monkeyp
 
 def test_the_labels_of_libsvm_files_say_whose_a_row_is(sparse_tables, tmp_path):
     both = libsvm(tmp_path / "all.svm", np.vstack(sparse_tables), [7] * 20 + [-1] * 12)
-    problem = from_files.make([str(both)], by="label", without=["2"])
+    problem = from_files.make([str(both)], by="label", without=["2"]).problem
     assert problem.clients.sparse and problem.clients.shapes == [(12, 5), (20, 5)]
     kept = [0, 2, 3, 4, 5]
     for client, x in zip(problem.clients, reversed(sparse_tables), strict=True):
@@ -310,7 +324,7 @@ def test_sparse_files_are_refused_with_a_sentence(sparse_tables, tables, tmp_pat
     assert "one_shot needs dense samples" in refused("run", "one_shot", one, "-r", 2)
     same_names = sparse_files(tmp_path, sparse_tables, "npz")[0]
     mixed = refused("run", "ssi", same_names, dense, "-r", 2)
-    assert "client 1 is dense and client 0 is sparse" in mixed
+    assert f"client 1 ('{dense}') is dense and client 0 ('{same_names}') is sparse" in mixed
     pooled = refused("run", "ssi", same_names, dense, "-r", 2, "--by", "3")
     assert "0.npz is sparse and" in pooled and "give files of one kind" in pooled
     broken = scipy.sparse.csr_array(sparse_tables[0])

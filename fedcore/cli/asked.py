@@ -81,6 +81,8 @@ class Data(NamedTuple):
         The problem file that it was read from.
     more : sequence of Problem
         Further draws.
+    clients : list of str or None
+        What errors call the clients.
     """
 
     seed_name: str
@@ -88,6 +90,7 @@ class Data(NamedTuple):
     problem: Problem
     file: str | None = None
     more: Sequence[Problem] = ()
+    clients: list[str] | None = None
 
     @property
     def draws(self) -> list[Problem]:
@@ -182,12 +185,12 @@ class Asked:
         held_out = self._held_out(task, chosen[0].name)
         if held_out == "test":
             raise InputError("files have no test samples of their own: give a share to --held-out")
-        problem = from_files.make(
+        own = from_files.make(
             paths, by=self.by, labels=self.labels, without=self.without, held_out=held_out,
             classes=task.packages != (), single=task.problem.get("precision") == "single",
             seed=self.seed,
         )  # fmt: skip
-        return Data(from_files.NAME, problem.name, problem)
+        return Data(from_files.NAME, own.problem.name, own.problem, clients=own.clients)
 
     def _data_set(self, name: str, chosen: Sequence[Algorithm]) -> Data:
         from fedcore import datasets
@@ -234,6 +237,7 @@ class Asked:
         from fedcore import metrics
         from fedcore.experiments.cell import run_repeats
         from fedcore.experiments.plan import Cell
+        from fedcore.problems.naming import named
 
         measure = list(self.measure or algorithm.task.printed)
         for metric in measure:
@@ -245,7 +249,7 @@ class Asked:
         bar = Rounds(algorithm.name, self._rounds(algorithm, params, data.problem), self.repeats)
         module = algorithm.module.__name__
         theirs = None if module.startswith("fedcore.") else module
-        with named_errors(f"algorithm '{algorithm.name}'", theirs):
+        with named(data.clients), named_errors(f"algorithm '{algorithm.name}'", theirs):
             return run_repeats(
                 cell.spec(), data.draws,
                 code=cell.code, progress=bar.repeats, simulate=self.simulate, center=self.center,

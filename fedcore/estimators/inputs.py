@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fedcore.errors import InputError
+from fedcore.problems import naming
 from fedcore.problems.clients import check_clients, client_list, feature_names, require_names
 from fedcore.seeds import root_of
 
@@ -33,30 +33,10 @@ class Given(NamedTuple):
     labels: list[str] | None = None
     rows: list[np.ndarray] | None = None
 
-    @contextmanager
-    def named(self) -> Iterator[None]:
+    def named(self) -> AbstractContextManager[None]:
         """Name clients and columns in the errors that are raised inside."""
-        try:
-            yield
-        except InputError as error:
-            said = self._with_names(str(error))
-            if said == str(error):
-                raise
-            raise type(error)(said) from error
-
-    def _with_names(self, sentence: str) -> str:
-        labels = dict(enumerate(self.labels or ()))
-        columns = dict(enumerate(_columns(self.matrices[0]) or () if len(self.matrices) else ()))
-
-        def client(found: re.Match[str]) -> str:
-            label = labels.get(int(found[1]))
-            return found[0] if label is None else f"{found[0]} ({label!r})"
-
-        def feature(found: re.Match[str]) -> str:
-            name = columns.get(int(found[1]))
-            return found[0] if name is None else f"column {name!r}"
-
-        return re.sub(r"\bfeature (\d+)\b", feature, re.sub(r"\bclient (\d+)\b", client, sentence))
+        columns = _columns(self.matrices[0]) if len(self.matrices) else None
+        return naming.named(self.labels, columns)
 
 
 def given(clients: Any, groups: Any = None) -> Given:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -12,10 +12,25 @@ import scipy.sparse
 from fedcore.datasets import own_files, partition
 from fedcore.errors import InputError
 from fedcore.problems.clients import Clients, check_clients, check_labels
+from fedcore.problems.naming import named
 from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key
 
 NAME = "files"  # names the random stream of the held-out samples
+
+
+class Own(NamedTuple):
+    """What files hold.
+
+    Attributes
+    ----------
+    problem : Problem
+    clients : list of str
+        What each client is called in errors: its file, or its value of the column `by`.
+    """
+
+    problem: Problem
+    clients: list[str]
 
 
 def make(
@@ -28,7 +43,7 @@ def make(
     classes: bool = False,
     single: bool = False,
     seed: int = 0,
-) -> Problem:
+) -> Own:
     """Read files as the clients of a federation.
 
     Parameters
@@ -64,9 +79,11 @@ def make(
     owners = [None if by is None else table.apart[by] for table in tables]
     given = [None if labels is None else table.apart[labels] for table in tables]
     known = None if labels is None else _labels(given, labels, paths, classes=classes)
+    called = list(paths)
     if by is not None:
         whose = np.concatenate([np.asarray(owner).astype(str) for owner in owners])
-        parts = [np.flatnonzero(whose == value) for value in np.unique(whose)]
+        called = np.unique(whose).tolist()
+        parts = [np.flatnonzero(whose == value) for value in called]
         pooled = _pooled(matrices, paths)
         matrices = [pooled[part] for part in parts]
         if known is not None:
@@ -74,16 +91,25 @@ def make(
             known = [together[part] for part in parts]
     if single:
         matrices = [x.astype(np.float32) for x in matrices]
-    name, note = _named(paths, by), f"{len(tables[0].names)} columns: {_list(tables[0].names)}"
+    note = f"{len(tables[0].names)} columns: {_list(tables[0].names)}"
+    with named(called):
+        clients, apart_of = _clients(matrices, known, held_out, seed)
+        return Own(Problem(_named(paths, by), clients, "own", note, held_out=apart_of), called)
+
+
+def _clients(
+    matrices: Sequence[Any], known: Sequence[np.ndarray] | None, held_out: float | None, seed: int
+) -> tuple[Clients | Sequence[Any], Clients | None]:
+    """Return checked clients, and their held-out samples."""
     checked = check_clients(matrices)
     if known is None:
-        return Problem(name, checked, "own", note)
+        return checked, None
     if held_out is None:
-        return Problem(name, Clients(checked, labels=check_labels(known, checked)), "own", note)
+        return Clients(checked, labels=check_labels(known, checked)), None
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(name_key(NAME),)))
     sides = [partition.held_out(np.arange(len(x)), held_out, rng) for x in checked]
-    clients, apart_of = (_chosen(checked, known, [pair[side] for pair in sides]) for side in (0, 1))
-    return Problem(name, clients, "own", note, held_out=apart_of)
+    kept, apart = (_chosen(checked, known, [pair[side] for pair in sides]) for side in (0, 1))
+    return kept, apart
 
 
 def _pooled(matrices: Sequence[Any], paths: Sequence[str]) -> Any:
