@@ -391,3 +391,15 @@ def test_plot_draws_histories(files, tmp_path):
     assert "unknown axis 'rond': did you mean 'round'" in refused(*wrong, "--against", "rond")
     assert "did you mean 'objective'" in refused(*wrong, "--metric", "objectiv")
     assert not (tmp_path / "x.png").exists()
+
+
+def test_plots_go_into_a_folder_that_is_there(files, tmp_path):
+    out = tmp_path / "h.h5"
+    assert call("run", "ssi", *files, "-r", 1, "--out", out).exit_code == 0
+    gone = tmp_path / "no" / "deeper"
+    for says in (
+        refused("plot", out, "--out", gone / "x"),
+        refused("compare", "ssi", *files, "-r", 1, "--plot", gone / "x"),
+    ):
+        assert f"there is no folder {gone}: make it first" in says
+    assert not (tmp_path / "no").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -62,6 +63,17 @@ def share(text: str) -> Any:
             f"'{text}' is not test or a share below 1", param_hint="--held-out"
         )
     return value
+
+
+def require_folder(option: str, path: str | None) -> None:
+    """Refuse to write into a folder that is not there; None is no path.
+
+    Raises
+    ------
+    InputError
+    """
+    if path is not None and not Path(path).parent.is_dir():
+        raise InputError(f"{option} {path}: there is no folder {Path(path).parent}: make it first")
 
 
 def parsed(text: str) -> Any:

@@ -123,6 +123,7 @@ def compare(
       fedcore compare ssi one_shot north.csv south.csv -r 2 --center --json
     """
     blas.limit(blas_threads)
+    options.require_folder("--plot", plot)
     from fedcore import algorithms, datasets
     from fedcore.reports import comparison
     from fedcore.reports.endings import ending
@@ -174,5 +175,4 @@ def _require_history_name(out: str | None) -> None:
         return
     if Path(out).suffix not in (".h5", ".hdf5"):
         raise InputError(f"--out {out}: a history is an HDF5 file: let its name end in .h5")
-    if not Path(out).parent.exists():
-        raise InputError(f"--out {out}: there is no folder {Path(out).parent}: make it first")
+    options.require_folder("--out", out)

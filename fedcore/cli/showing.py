@@ -49,6 +49,7 @@ def plot(
       fedcore plot results/run.h5
       fedcore plot ssi.h5 faps.h5 --against bytes_up --metric subspace_distance --out both
     """
+    options.require_folder("--out", out)
     from fedcore.history import History
     from fedcore.reports import comparison
 
