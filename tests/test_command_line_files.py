@@ -393,6 +393,15 @@ def test_plot_draws_histories(files, tmp_path):
     assert not (tmp_path / "x.png").exists()
 
 
+def test_a_history_is_no_problem(files, tmp_path):
+    out = tmp_path / "h.h5"
+    assert call("run", "ssi", *files, "-r", 1, "--out", out).exit_code == 0
+    says = refused("run", "ssi", out, "-r", 1)
+    assert f"{out} is a history, not a problem: fedcore show {out}" in says
+    out.write_bytes(out.read_bytes()[:3000])
+    assert "is not a whole problem file" in refused("run", "ssi", out, "-r", 1)
+
+
 def test_plots_go_into_a_folder_that_is_there(files, tmp_path):
     out = tmp_path / "h.h5"
     assert call("run", "ssi", *files, "-r", 1, "--out", out).exit_code == 0

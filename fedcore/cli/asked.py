@@ -158,7 +158,15 @@ class Asked:
         if len(words) > 1:
             raise InputError(f"a problem file has all clients: give {words[0]} or the others alone")
         self._refuse({**OF_FILES, **OF_DATA_SETS, "held_out": "--held-out"}, "a problem file")
-        first, *more = storage.load_draws(words[0])
+        try:
+            first, *more = storage.load_draws(words[0])
+        except DataError as error:
+            if _is_history(words[0]):
+                raise InputError(
+                    f"{words[0]} is a history, not a problem: fedcore show {words[0]} says what it "
+                    "holds"
+                ) from error
+            raise
         return Data(first.name, first.name, first, words[0], more)
 
     def _require_files(self, words: Sequence[str]) -> None:
@@ -268,6 +276,16 @@ class Asked:
             return int(algorithm.communication(settings, shape).rounds) + self.center
         except Exception:  # a bar without an end is all that is lost
             return None
+
+
+def _is_history(path: str) -> bool:
+    from fedcore.history import History
+
+    try:
+        History.load(path)
+    except FedcoreError:
+        return False
+    return True
 
 
 def _without_references(params: Mapping[str, Any]) -> dict[str, Any]:
