@@ -140,17 +140,41 @@ def test_files_with_columns_of_ones_own_need_no_edit(own):
     assert image.imread(folder / "scores.png").std() > 0
 
 
+def test_a_mark_before_utf_8_and_empty_lines_change_nothing(own):
+    folder, _ = own
+    plain = script(folder, "x.csv", "y.csv")
+    for name in ("x.csv", "y.csv"):
+        text = (folder / name).read_text(encoding="utf-8")
+        (folder / name).write_text(f"{text}\n\n", encoding="utf-8-sig")
+    marked = script(folder, "x.csv", "y.csv")
+    assert plain.returncode == marked.returncode == 0, marked.stderr
+    assert marked.stdout == plain.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["x.csv", "y.csv", "--epsilon", "1"], "write the possible ranges of a, b, c, d into"),
         (["x.csv", "words.csv"], "words.csv: could not convert string 'ill'"),
         (["x.csv", "less.csv"], "less.csv has no column 'd'"),
+        (["x.csv", "gone.csv"], "gone.csv cannot be read (No such file"),
+        (["x.csv", "latin.csv"], "latin.csv cannot be read ('utf-8' codec"),
+        (["x.csv", "empty.csv"], "empty.csv has no patients: leave it out"),
+        (["x.csv", "head.csv"], "head.csv has no patients: leave it out"),
+        (["x.csv", "short.csv"], "short.csv, line 3: 3 cells, and 4 names in line 1"),
+        (["x.csv", "long.csv"], "long.csv, line 2: 5 cells, and 4 names in line 1"),
+        (["x.csv", "y.csv", "--epsilon", "0"], "--epsilon 0: ε must be above 0"),
+        (["x.csv", "y.csv", "--epsilon", "nan"], "--epsilon nan: ε must be above 0"),
     ],
 )
 def test_files_that_do_not_fit_are_refused_in_a_sentence(own, arguments, sentence):
     folder, _ = own
     (folder / "words.csv").write_text("a,b,c,d\n1,2,ill,4\n")
     (folder / "less.csv").write_text("a,b,c\n1,2,3\n")
+    (folder / "latin.csv").write_bytes("größe,b,c,d\n1,2,3,4\n".encode("latin-1"))
+    (folder / "empty.csv").write_text("")
+    (folder / "head.csv").write_text("a,b,c,d\n\n")
+    (folder / "short.csv").write_text("a,b,c,d\n1,2,3,4\n1,2,3\n")
+    (folder / "long.csv").write_text("a,b,c,d\n1,2,3,4,5\n5,4,3,2,1\n")
     done = script(folder, *arguments)
     assert done.returncode == 2 and sentence in done.stderr and "Traceback" not in done.stderr

@@ -26,16 +26,29 @@ parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("files", nargs="+", type=Path)
 parser.add_argument("--epsilon", type=float, help="differential privacy; none by default")
 asked = parser.parse_args()
+if asked.epsilon is not None and not asked.epsilon > 0:
+    parser.error(f"--epsilon {asked.epsilon:g}: ε must be above 0, such as 1")
 
 
 def read(file):
     """Return the columns of a CSV file by their names."""
-    with file.open(encoding="utf-8") as lines:
-        names = [name.strip(' "') for name in next(lines).strip().split(",")]
-        try:
-            values = np.loadtxt(lines, delimiter=",", ndmin=2)
-        except ValueError as error:
-            parser.error(f"{file}: {str(error).rstrip('.')}: leave out columns without numbers")
+    try:  # a spreadsheet program writes a mark before UTF-8: hence -sig
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        parser.error(
+            f"{file} cannot be read ({getattr(error, 'strerror', error)}): give CSV files in UTF-8"
+        )
+    names = [name.strip(' "') for name in lines[0].split(",")] if lines else []
+    if not any(map(str.strip, lines[1:])):
+        parser.error(f"{file} has no patients: leave it out")
+    for number, line in enumerate(lines, 1):
+        cells = line.count(",") + 1
+        if line.strip() and cells != len(names):
+            parser.error(f"{file}, line {number}: {cells} cells, and {len(names)} names in line 1")
+    try:
+        values = np.loadtxt(filter(str.strip, lines[1:]), delimiter=",", ndmin=2)
+    except ValueError as error:
+        parser.error(f"{file}: {str(error).rstrip('.')}: leave out columns without numbers")
     return dict(zip(names, values.T, strict=True))
 
 
