@@ -112,6 +112,18 @@ def test_algorithms():
     assert "did you mean 'power_gd'" in refused("algorithms", "pover_gd")
 
 
+def test_defaults_of_parameters_are_values_in_json():
+    def defaults(name):
+        described = json.loads(call("algorithms", name, "--json").stdout)
+        return {p["name"]: (p["required"], p["default"]) for p in described["parameters"]}
+
+    ssi = defaults("ssi")
+    assert ssi["tol"] == (False, TOL) and ssi["n_components"] == (True, None)
+    noisy = defaults("noisy_power")
+    assert noisy["clip"] == (False, False) and noisy["calibration"] == (False, "tight")
+    assert noisy["delta"] == (False, 1e-6) and noisy["rounds"] == (False, 10)
+
+
 def test_types_of_parameters_are_shown_as_they_are_written(monkeypatch):
     module = types.SimpleNamespace(
         __doc__="Theirs.", PAPER="theirs", run=None, communication=None,

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -67,7 +69,8 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
     from fedcore.parts.params import describe
     from fedcore.parts.residuals import with_tolerance
 
-    of_a_run = {k: f"default {v:g}" for k, v in with_tolerance(algorithm, {}).items()}
+    fields = {field.name: field for field in dataclasses.fields(algorithm.module.Params)}
+    of_a_run = with_tolerance(algorithm, {})
     return {
         "name": algorithm.name,
         "paper": algorithm.paper,
@@ -75,11 +78,27 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
         "labelled": algorithm.labelled,
         "parameters": [
             {"name": known, "meaning": sentence, "range": kind,
-             "default": of_a_run.get(known, default)}
+             "required": default == "required" and known not in of_a_run,
+             "default": of_a_run.get(known, _default(fields[known]))}
             for known, sentence, kind, default in describe(algorithm.module.Params)
             if known != "start"
         ],
     }  # fmt: skip
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    """Return a default as JSON has it; None also for what has none."""
+    value = field.default
+    if field.default_factory is not dataclasses.MISSING:
+        value = field.default_factory()
+    return None if value is dataclasses.MISSING else json.loads(json.dumps(value, default=repr))
+
+
+def _spelled(parameter: dict[str, Any]) -> str:
+    value = parameter["default"]
+    if parameter["required"]:
+        return "required"
+    return f"default {value if isinstance(value, str) else json.dumps(value)}"
 
 
 def _unseen(documentation: str) -> str:
@@ -95,7 +114,7 @@ def _text(algorithm: Algorithm, described: dict[str, Any]) -> str:
     text.write(f"{_unseen(algorithm.module.__doc__ or '')}\n")
     with text.section("Parameters, with --set NAME=VALUE (n_components is --components)"):
         text.write_dl(
-            (p["name"], f"{p['meaning']} [{p['range']}; {p['default']}]".lstrip())
+            (p["name"], f"{p['meaning']} [{p['range']}; {_spelled(p)}]".lstrip())
             for p in described["parameters"]
         )
     return text.getvalue().rstrip("\n")
