@@ -121,8 +121,10 @@ def names_of(matrices: Sequence[Any]) -> np.ndarray | None:
     Raises
     ------
     InputError
-        When the clients' columns differ.
+        When there is no client, or the clients' columns differ.
     """
+    if not len(matrices):
+        raise InputError("there are no clients: fit takes at least one matrix")
     names = feature_names(matrices)
     if names is None or not all(isinstance(name, str) for name in names):
         return None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import fedcore
 from fedcore.errors import InputError
 from fedcore.estimators import FederatedPCA
 
@@ -147,3 +148,18 @@ def test_what_shares_and_none_cost(S):
         mean, products, last = d + 1, d * d, d * d + 1
         assert pca.ledger_.rounds == 3
         assert pca.ledger_.scalars_up == clients * (mean + products + last)
+
+
+@pytest.mark.parametrize("clients", [[], {}, (), np.empty((0, 4, 3))], ids=repr)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        fedcore.FederatedPCA(2),
+        fedcore.FederatedFactorization(2),
+        fedcore.SharedRepresentationRegression(2),
+    ],
+)
+def test_no_clients_are_refused(estimator, clients):
+    labels = [[]] if isinstance(estimator, fedcore.SharedRepresentationRegression) else []
+    with pytest.raises(InputError, match="there are no clients: fit takes at least one matrix"):
+        estimator.fit(clients, *labels)
