@@ -19,6 +19,7 @@ from fedcore.federation.ledger import Ledger
 from fedcore.linalg import orth
 from fedcore.problems.clients import check_clients, check_labels
 from fedcore.problems.regression import least_squares
+from fedcore.sparse import SparseRows
 
 
 class Model(NamedTuple):
@@ -125,12 +126,14 @@ class SharedRepresentationRegression(Estimator):
         Raises
         ------
         InputError
-            For an algorithm that does not fit, an unknown parameter, or unfit data or labels.
+            For an algorithm that does not fit, an unknown parameter, unfit data or labels, or
+            sparse data.
         """
         given = inputs.given(clients, groups)
         with given.named():
             names = inputs.names_of(given.matrices)
             matrices = check_clients(given.matrices)
+            _require_dense(matrices[0], "client 0")
             one = given.rows is not None or not isinstance(clients, Sequence | Mapping)
             self._fit(matrices, check_labels(_labels_of(y, given, one), matrices))
         self.client_names_ = given.labels or [str(i) for i in range(len(matrices))]
@@ -195,10 +198,11 @@ class SharedRepresentationRegression(Estimator):
         NotFittedError
             Before `fit`.
         InputError
-            For unfit samples or labels.
+            For unfit or sparse samples, or unfit labels.
         """
         self._require_fitted()
         matrix = self._matrix(x, "adapt")
+        _require_dense(matrix, "x")
         (labels,) = check_labels([y], [matrix])
         return self._model(matrix, labels)
 
@@ -263,6 +267,14 @@ class SharedRepresentationRegression(Estimator):
         raise InputError(
             f"client {client!r} was not in the fit: give its number, its name, or what adapt "
             f"returned; names are {', '.join(self.client_names_[:9])}"
+        )
+
+
+def _require_dense(matrix: Any, who: str) -> None:
+    if isinstance(matrix, SparseRows):
+        raise InputError(
+            "SharedRepresentationRegression learns from dense samples, and "
+            f"{who} is sparse: call .toarray() on it"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import fedcore
 from fedcore.errors import InputError
@@ -134,3 +135,17 @@ def test_it_is_a_regressor_to_scikit_learn(drawn):
     assert copied.get_params() == estimator.get_params() and copied is not estimator
     one = copied.fit(drawn.clients[0], drawn.labels[0])  # one matrix is one client
     assert len(one.models_) == 1 and one.predict(drawn.clients[0]).shape == (M,)
+
+
+def test_sparse_samples_are_predicted_and_not_learned_from(drawn, model):
+    sparse = [scipy.sparse.csr_array(x) for x in drawn.clients]
+    says = r"learns from dense samples, and client 0 \('a'\) is sparse: call \.toarray\(\) on it"
+    with pytest.raises(InputError, match=says):
+        SharedRepresentationRegression(K).fit(
+            dict(zip("abcdefghijklmnopqrst", sparse, strict=True)), drawn.labels
+        )
+    with pytest.raises(InputError, match="dense samples, and x is sparse"):
+        model.adapt(sparse[0], drawn.labels[0])
+    np.testing.assert_allclose(
+        model.predict(sparse[1], client=1), model.predict(drawn.clients[1], client=1), rtol=1e-9
+    )
