@@ -131,7 +131,9 @@ def names_of(matrices: Sequence[Any]) -> np.ndarray | None:
     return np.array(names, dtype=object)
 
 
-def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None) -> Any:
+def one_matrix(
+    x: Any, n_columns: int, what: str, method: str, names: Any = None, each: str = ""
+) -> Any:
     """Check a matrix like a client's; errors call it x.
 
     Parameters
@@ -144,6 +146,8 @@ def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None
         Who asks.
     names : ndarray of str, optional
         Names that the columns of a data frame must have.
+    each : str, optional
+        How to ask for every client, if not by ``method(c) for c in clients``.
 
     Raises
     ------
@@ -155,7 +159,7 @@ def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None
     if isinstance(x, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in x):
         raise InputError(
             f"x is a list of {len(x)} matrices and {method} takes one: write "
-            f"[model.{method}(c) for c in clients]"
+            f"[model.{each or f'{method}(c) for c in clients'}]"
         )
     try:
         with Given([x]).named():

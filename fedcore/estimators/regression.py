@@ -21,6 +21,11 @@ from fedcore.problems.clients import check_clients, check_labels
 from fedcore.problems.regression import least_squares
 from fedcore.sparse import SparseRows
 
+ONE_BY_ONE = {
+    "predict": "predict(c, client=i) for i, c in enumerate(clients)",
+    "adapt": "adapt(c, v) for c, v in zip(clients, labels)",
+}
+
 
 class Model(NamedTuple):
     """A client's own regression, ``x @ coef + intercept``.
@@ -141,14 +146,17 @@ class SharedRepresentationRegression(Estimator):
         self._keep_names(names)
         return self
 
-    def predict(self, x: Any, *, client: int | str | Model = 0, groups: Any = None) -> np.ndarray:
+    def predict(
+        self, x: Any, *, client: int | str | Model | None = None, groups: Any = None
+    ) -> np.ndarray:
         """Return predictions with the model of one client, or of the client of every row.
 
         Parameters
         ----------
         x : ndarray of shape (n, n_features)
-        client : int, str or Model, default=0
-            Number or name of a client of the fit, or what `adapt` returned.
+        client : int, str or Model, optional
+            Number or name of a client of the fit, or what `adapt` returned. It can only be left out
+            if the fit had one client.
         groups : array-like of shape (n,), optional
             Name of the client of every row, as in `fit`; instead of `client`.
 
@@ -161,12 +169,13 @@ class SharedRepresentationRegression(Estimator):
         NotFittedError
             Before `fit`.
         InputError
-            For an unfit `x` or an unknown client.
+            For an unfit `x`, or a client that is unknown or not said.
         """
         self._require_fitted()
         if groups is None:
+            matrix = self._matrix(x, "predict")
             model = client if isinstance(client, Model) else self.models_[self._number(client)]
-            return self._matrix(x, "predict") @ model.coef + model.intercept
+            return matrix @ model.coef + model.intercept
         parts = inputs.given(x, groups)
         assert parts.labels is not None and parts.rows is not None
         found = np.empty(sum(map(len, parts.rows)))
@@ -174,7 +183,9 @@ class SharedRepresentationRegression(Estimator):
             found[rows] = self.predict(part, client=label)
         return found
 
-    def score(self, x: Any, y: Any, *, client: int | str | Model = 0, groups: Any = None) -> float:
+    def score(
+        self, x: Any, y: Any, *, client: int | str | Model | None = None, groups: Any = None
+    ) -> float:
         """Return R², the share of the labels' variance that `predict` explains."""
         y = np.asarray(y, dtype=np.float64)
         error = y - self.predict(x, client=client, groups=groups)
@@ -257,9 +268,18 @@ class SharedRepresentationRegression(Estimator):
 
     def _matrix(self, x: Any, method: str) -> np.ndarray:
         names = getattr(self, "feature_names_in_", None)
-        return inputs.one_matrix(x, self.n_features_in_, "features", method, names)
+        return inputs.one_matrix(
+            x, self.n_features_in_, "features", method, names, ONE_BY_ONE[method]
+        )
 
-    def _number(self, client: int | str) -> int:
+    def _number(self, client: int | str | None) -> int:
+        if client is None:
+            if len(self.models_) == 1:
+                return 0
+            raise InputError(
+                f"the fit had {len(self.models_)} clients, and every one has its own model: give "
+                "client=…, its number, its name, or what adapt returned, or groups=…"
+            )
         if isinstance(client, str) and client in self.client_names_:
             return self.client_names_.index(client)
         if isinstance(client, int | np.integer) and 0 <= client < len(self.models_):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -149,3 +151,19 @@ def test_sparse_samples_are_predicted_and_not_learned_from(drawn, model):
     np.testing.assert_allclose(
         model.predict(sparse[1], client=1), model.predict(drawn.clients[1], client=1), rtol=1e-9
     )
+
+
+def test_the_client_of_a_prediction_must_be_said(drawn, model):
+    x, y = drawn.clients[0], drawn.labels[0]
+    for ask in (lambda: model.predict(x), lambda: model.score(x, y)):
+        with pytest.raises(InputError, match=f"the fit had {N} clients, .* give client=…, its num"):
+            ask()
+    advice = "[model.predict(c, client=i) for i, c in enumerate(clients)]"
+    with pytest.raises(InputError, match=re.escape(advice)):
+        model.predict(drawn.clients)
+    with pytest.raises(
+        InputError, match=re.escape("adapt(c, v) for c, v in zip(clients, labels)]")
+    ):
+        model.adapt(drawn.clients, drawn.labels)
+    followed = eval(advice, {"model": model, "clients": drawn.clients[:2]})
+    np.testing.assert_array_equal(followed[1], model.predict(drawn.clients[1], client=1))
