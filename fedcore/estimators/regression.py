@@ -155,8 +155,8 @@ class SharedRepresentationRegression(Estimator):
         ----------
         x : ndarray of shape (n, n_features)
         client : int, str or Model, optional
-            Number or name of a client of the fit, or what `adapt` returned. It can only be left out
-            if the fit had one client.
+            Name of a client of the fit, or its number from 0 unless names are numbers themselves,
+            or what `adapt` returned. It can only be left out if the fit had one client.
         groups : array-like of shape (n,), optional
             Name of the client of every row, as in `fit`; instead of `client`.
 
@@ -280,9 +280,11 @@ class SharedRepresentationRegression(Estimator):
                 f"the fit had {len(self.models_)} clients, and every one has its own model: give "
                 "client=…, its number, its name, or what adapt returned, or groups=…"
             )
-        if isinstance(client, str) and client in self.client_names_:
-            return self.client_names_.index(client)
-        if isinstance(client, int | np.integer) and 0 <= client < len(self.models_):
+        if str(client) in self.client_names_:
+            return self.client_names_.index(str(client))
+        numbered = any(map(str.isdecimal, self.client_names_))  # then a number is such a name
+        whole = isinstance(client, int | np.integer)
+        if whole and not numbered and 0 <= client < len(self.models_):
             return int(client)
         raise InputError(
             f"client {client!r} was not in the fit: give its number, its name, or what adapt "

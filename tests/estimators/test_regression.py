@@ -167,3 +167,15 @@ def test_the_client_of_a_prediction_must_be_said(drawn, model):
         model.adapt(drawn.clients, drawn.labels)
     followed = eval(advice, {"model": model, "clients": drawn.clients[:2]})
     np.testing.assert_array_equal(followed[1], model.predict(drawn.clients[1], client=1))
+
+
+def test_groups_that_are_numbers_are_names(drawn):
+    groups = np.repeat(np.arange(5, 5 + N), M)
+    x, y = np.vstack(drawn.clients), np.concatenate(drawn.labels)
+    model = SharedRepresentationRegression(K, params={"rounds": 3}).fit(x, y, groups=groups)
+    expected = model.predict(x, groups=groups)
+    for client in (5, "5", np.int64(5)):  # the first, not the sixth
+        found = model.predict(drawn.clients[0], client=client)
+        np.testing.assert_allclose(found, expected[:M], rtol=1e-9)
+    with pytest.raises(InputError, match="client 3 was not in the fit"):  # nor is it the fourth
+        model.predict(drawn.clients[3], client=3)
