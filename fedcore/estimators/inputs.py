@@ -35,7 +35,7 @@ class Given(NamedTuple):
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Name clients and columns in the errors that are raised inside."""
+        """Name clients, columns and rows as given in the errors that are raised inside."""
         try:
             yield
         except InputError as error:
@@ -56,7 +56,14 @@ class Given(NamedTuple):
             name = columns.get(int(found[1]))
             return found[0] if name is None else f"column {name!r}"
 
-        return re.sub(r"\bfeature (\d+)\b", feature, re.sub(r"\bclient (\d+)\b", client, sentence))
+        def row(found: re.Match[str]) -> str:
+            rows = dict(enumerate(self.rows or ())).get(int(found[2]), ())
+            at = int(found[3])
+            return f"{found[1]}{rows[at] if at < len(rows) else at}"
+
+        sentence = re.sub(r"(\bclient (\d+) ha\w+ \S+ at row )(\d+)\b", row, sentence)
+        sentence = re.sub(r"\bclient (\d+)\b", client, sentence)
+        return re.sub(r"\bfeature (\d+)\b", feature, sentence)
 
 
 def given(clients: Any, groups: Any = None) -> Given:
@@ -125,6 +132,8 @@ def names_of(matrices: Sequence[Any]) -> np.ndarray | None:
     """
     if not len(matrices):
         raise InputError("there are no clients: fit takes at least one matrix")
+    for i, matrix in enumerate(matrices):
+        _require_columns(_columns(matrix), _columns(matrices[0]), f"client {i}", "client 0")
     names = feature_names(matrices)
     if names is None or not all(isinstance(name, str) for name in names):
         return None
@@ -155,6 +164,7 @@ def one_matrix(
     """
     columns = _columns(x)
     if columns is not None and names is not None:
+        _require_columns(columns, list(names), "x", "the fitted estimator")
         require_names(columns, list(names), "x", "the fitted estimator")
     if isinstance(x, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in x):
         raise InputError(
@@ -197,3 +207,15 @@ def seed_of(random_state: Any) -> np.random.SeedSequence:
 def _columns(matrix: Any) -> list[Any] | None:
     columns = getattr(matrix, "columns", None)
     return None if columns is None else list(columns)
+
+
+def _require_columns(own: list[Any] | None, wanted: list[Any] | None, who: str, whose: str) -> None:
+    """Name a column that only one of two data frames has, if their widths differ."""
+    if own is None or wanted is None or len(own) == len(wanted):
+        return
+    for name in wanted:
+        if name not in own:
+            raise InputError(f"{who} has no column {name!r}, which {whose} has")
+    for name in own:
+        if name not in wanted:
+            raise InputError(f"{who} has a column {name!r}, which {whose} has not")

@@ -176,6 +176,7 @@ class SharedRepresentationRegression(Estimator):
             matrix = self._matrix(x, "predict")
             model = client if isinstance(client, Model) else self.models_[self._number(client)]
             return matrix @ model.coef + model.intercept
+        self._matrix(x, "predict")  # errors name its rows, not those of a group
         parts = inputs.given(x, groups)
         assert parts.labels is not None and parts.rows is not None
         found = np.empty(sum(map(len, parts.rows)))
