@@ -23,6 +23,11 @@ FAULTS = {
         SUM, "U = federation.sum(lambda data, state, message: data.T @ (data @ Z))",
         "holds an array",
     ),
+    "leaves its data for the server": (
+        SUM, "U = federation.sum(lambda data, state, message, kept=[]: (kept.append(data), "
+        "data.T @ (data @ message))[1])",
+        "holds an array",
+    ),
     "draws anew": (
         "Z = starting_basis(federation, params, rng)",
         "Z = starting_basis(federation, params, np.random.default_rng())",

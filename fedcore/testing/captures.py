@@ -26,14 +26,17 @@ Change = Callable[[Any], Any]  # of a step
 
 
 @contextlib.contextmanager
-def steps_seen(change: Change) -> Iterator[None]:
-    """Let every step that a federation runs in this block pass through `change` first."""
+def steps_seen(change: Change, after: Callable[[Any], None] = lambda step: None) -> Iterator[None]:
+    """Let every step of this block pass through `change`, and through `after` once it has run."""
     real = {how: getattr(Federation, how) for how in HOW}
 
     def seen(exchange: Any) -> Any:
         @functools.wraps(exchange)
         def changed(self: Federation, step: Any, *message: Any, **options: Any) -> Any:
-            return exchange(self, change(step), *message, **options)
+            changed_step = change(step)
+            answer = exchange(self, changed_step, *message, **options)
+            after(changed_step)
+            return answer
 
         return changed
 
@@ -50,17 +53,21 @@ def steps_seen(change: Change) -> Iterator[None]:
 def watched() -> Iterator[dict[str, Any]]:
     """Watch the steps in this block: where they hold arrays, their number, the numbers they hold.
 
-    Clients know the parameters of the run; for these the caller sets the entry ``params``.
+    A step that leaves its data for the server holds them only once it has run. Clients know the
+    parameters of the run; for these the caller sets the entry ``params``.
     """
     found: dict[str, Any] = {"places": set(), "steps": 0, "numbers": [], "params": None}
 
+    def look(step: Any) -> None:
+        found["places"] |= set(captured_arrays(step, found["params"]))
+
     def note(step: Any) -> Any:
         found["steps"] += 1
-        found["places"] |= set(captured_arrays(step, found["params"]))
+        look(step)
         found["numbers"].append((name_of(step), captured_numbers(step, found["params"])))
         return step
 
-    with steps_seen(note):
+    with steps_seen(note, after=look):
         yield found
 
 

@@ -1,0 +1,74 @@
+"""What a person sees on a terminal while a command runs."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fedcore.cli.blas import VARIABLES
+from fedcore.cli.output import Rounds
+
+SAID = "one BLAS thread (--blas-threads N takes more)"
+LIMITED = """
+import json, os, sys
+os.cpu_count = lambda: {cores}
+from fedcore.cli import blas
+for _ in range(2):  # two commands in one program
+    blas.limit({threads})
+    import numpy
+print(json.dumps(sorted({{os.environ.get(name) for name in blas.VARIABLES}} - {{None}})))
+"""
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads", "variables", "set_to", "said"),
+    [
+        (2, None, {}, ["1"], 1),
+        (1, None, {}, ["1"], 0),
+        (2, 3, {}, ["3"], 0),
+        (2, None, {"OMP_NUM_THREADS": "2"}, ["2"], 0),
+        (2, 3, {"OMP_NUM_THREADS": "2"}, ["3"], 0),
+    ],
+)
+def test_one_blas_thread_unless_asked_and_said_once(cores, threads, variables, set_to, said):
+    environment = {k: v for k, v in os.environ.items() if k not in VARIABLES} | variables
+    code = LIMITED.format(cores=cores, threads=threads)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
+    assert json.loads(done.stdout) == set_to
+    assert done.stderr.count(SAID) == said
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def shown(monkeypatch, rounds, ends):
+    """What the bar shows of repeats that end after `ends` rounds."""
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    bar = Rounds("ssi on own", rounds, len(ends))
+    for repeat in bar.repeats(range(len(ends))):
+        for number in range(ends[repeat] + 1):
+            bar.seen({"iteration": number, "round": number})
+    return sys.stderr.getvalue().split("\r")[-1]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "ends", "counted"),
+    [(3, [3, 3], "6/6"), (3, [1, 2], "5/6"), (None, [4, 2], "6round")],
+)
+def test_the_bar_counts_rounds_of_all_repeats(monkeypatch, rounds, ends, counted):
+    last = shown(monkeypatch, rounds, ends)
+    assert "ssi on own" in last and counted in last and f"iteration {ends[-1]}" in last
+
+
+def test_there_is_no_bar_where_nobody_looks(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    for _ in Rounds("ssi on own", 3, 1).repeats(range(1)):
+        pass
+    assert sys.stderr.getvalue() == ""
