@@ -176,15 +176,13 @@ class FederatedFactorization(Transformer):
                 f"{chosen.name} returns no factors U and V: take power_exact, power_gd, wk2023, …"
             )
         V, U = result.output["V"], list(result.output["U"])
-        replies = np.array(
-            [
-                (_squared_error(S, u, V), exchanges.squares_of_features(S).sum())
-                for S, u in zip(matrices, U, strict=True)
-            ]
-        )
+        replies = [
+            np.array([_squared_error(S, u, V), exchanges.squares_of_features(S).sum()])
+            for S, u in zip(matrices, U, strict=True)
+        ]
         self.ledger_: Ledger = result.ledger
         self.ledger_.upload(replies)
-        error, zero = total = replies.sum(axis=0)
+        error, zero = total = np.sum(replies, axis=0)
         if (transcript := options.get("transcript")) is not None:
             exchanges.tell(transcript, self.ledger_.rounds, replies, total)
         if error > zero * (1 + 1e-9):

@@ -284,9 +284,9 @@ class SharedRepresentationRegression(Estimator):
         if str(client) in self.client_names_:
             return self.client_names_.index(str(client))
         numbered = any(map(str.isdecimal, self.client_names_))  # then a number is such a name
-        whole = isinstance(client, int | np.integer)
-        if whole and not numbered and 0 <= client < len(self.models_):
-            return int(client)
+        if isinstance(client, int | np.integer) and not numbered:
+            if 0 <= client < len(self.models_):
+                return int(client)
         raise InputError(
             f"client {client!r} was not in the fit: give its number, its name, or what adapt "
             f"returned; names are {', '.join(self.client_names_[:9])}"
