@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, Never, Self
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from fedcore import algorithms
 from fedcore.api import run
-from fedcore.errors import InputError
+from fedcore.errors import ConvergenceWarning, InputError
 from fedcore.estimators import exchanges, inputs
 from fedcore.estimators.inputs import Given
 from fedcore.estimators.manners import Transformer, merged
@@ -48,8 +49,8 @@ class FederatedFactorization(Transformer):
     factors_ : list of ndarray of shape (n_i, n_components)
         Uᵢ of every client; they are in no message.
     reconstruction_err_ : float
-        ‖S − U Vᵀ‖_F over all clients, in data units. Every client uploads its square, one double,
-        in a last round.
+        ‖S − U Vᵀ‖_F over all clients, in data units. Every client uploads its share of the square,
+        and of ‖S‖² to compare it with, two doubles in a last round.
     n_iter_ : int
         Iterations.
     history_ : dict of str to ndarray of shape (records,)
@@ -105,6 +106,11 @@ class FederatedFactorization(Transformer):
         InputError
             For an algorithm that is unknown, private or returns one factor only, an unknown
             parameter, or unfit client data.
+
+        Warns
+        -----
+        ConvergenceWarning
+            When the run diverges, or UVᵀ is further from S than zero is.
         """
         self._fit(inputs.given(clients, groups))
         return self
@@ -170,14 +176,26 @@ class FederatedFactorization(Transformer):
                 f"{chosen.name} returns no factors U and V: take power_exact, power_gd, wk2023, …"
             )
         V, U = result.output["V"], list(result.output["U"])
-        errors = [_squared_error(S, u, V) for S, u in zip(matrices, U, strict=True)]
+        replies = [
+            np.array([_squared_error(S, u, V), exchanges.squares_of_features(S).sum()])
+            for S, u in zip(matrices, U, strict=True)
+        ]
         self.ledger_: Ledger = result.ledger
-        self.ledger_.upload(errors)
+        self.ledger_.upload(replies)
+        error, zero = total = np.sum(replies, axis=0)
         if (transcript := options.get("transcript")) is not None:
-            exchanges.tell(transcript, self.ledger_.rounds, errors, np.sum(errors))
+            exchanges.tell(transcript, self.ledger_.rounds, replies, total)
+        if error > zero * (1 + 1e-9):
+            warnings.warn(
+                f"{chosen.name} ends at an error of {np.sqrt(error):.3g}, larger than the "
+                f"{np.sqrt(zero):.3g} of a zero model: make more or smaller steps, or take another "
+                "algorithm",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         self.components_: np.ndarray = np.ascontiguousarray(V.T)
         self.factors_: list[np.ndarray] = U
-        self.reconstruction_err_ = float(np.sqrt(np.sum(errors)))
+        self.reconstruction_err_ = float(np.sqrt(error))
         self.n_iter_ = int(result.history["iteration"][-1])
         self.history_: dict[str, np.ndarray] = result.history
         self.n_features_in_: int = V.shape[0]

@@ -34,9 +34,9 @@ class Given(NamedTuple):
     rows: list[np.ndarray] | None = None
 
     def named(self) -> AbstractContextManager[None]:
-        """Name clients and columns in the errors that are raised inside."""
+        """Name clients, columns and rows as given in the errors that are raised inside."""
         columns = _columns(self.matrices[0]) if len(self.matrices) else None
-        return naming.named(self.labels, columns)
+        return naming.named(self.labels, columns, self.rows)
 
 
 def given(clients: Any, groups: Any = None) -> Given:
@@ -101,15 +101,21 @@ def names_of(matrices: Sequence[Any]) -> np.ndarray | None:
     Raises
     ------
     InputError
-        When the clients' columns differ.
+        When there is no client, or the clients' columns differ.
     """
+    if not len(matrices):
+        raise InputError("there are no clients: fit takes at least one matrix")
+    for i, matrix in enumerate(matrices):
+        _require_columns(_columns(matrix), _columns(matrices[0]), f"client {i}", "client 0")
     names = feature_names(matrices)
     if names is None or not all(isinstance(name, str) for name in names):
         return None
     return np.array(names, dtype=object)
 
 
-def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None) -> Any:
+def one_matrix(
+    x: Any, n_columns: int, what: str, method: str, names: Any = None, each: str = ""
+) -> Any:
     """Check a matrix like a client's; errors call it x.
 
     Parameters
@@ -122,6 +128,8 @@ def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None
         Who asks.
     names : ndarray of str, optional
         Names that the columns of a data frame must have.
+    each : str, optional
+        How to ask for every client, if not by ``method(c) for c in clients``.
 
     Raises
     ------
@@ -129,11 +137,12 @@ def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None
     """
     columns = _columns(x)
     if columns is not None and names is not None:
+        _require_columns(columns, list(names), "x", "the fitted estimator")
         require_names(columns, list(names), "x", "the fitted estimator")
     if isinstance(x, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in x):
         raise InputError(
             f"x is a list of {len(x)} matrices and {method} takes one: write "
-            f"[model.{method}(c) for c in clients]"
+            f"[model.{each or f'{method}(c) for c in clients'}]"
         )
     try:
         with Given([x]).named():
@@ -171,3 +180,15 @@ def seed_of(random_state: Any) -> np.random.SeedSequence:
 def _columns(matrix: Any) -> list[Any] | None:
     columns = getattr(matrix, "columns", None)
     return None if columns is None else list(columns)
+
+
+def _require_columns(own: list[Any] | None, wanted: list[Any] | None, who: str, whose: str) -> None:
+    """Name a column that only one of two data frames has, if their widths differ."""
+    if own is None or wanted is None or len(own) == len(wanted):
+        return
+    for name in wanted:
+        if name not in own:
+            raise InputError(f"{who} has no column {name!r}, which {whose} has")
+    for name in own:
+        if name not in wanted:
+            raise InputError(f"{who} has a column {name!r}, which {whose} has not")

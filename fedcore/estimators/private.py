@@ -32,6 +32,7 @@ from fedcore.api import run
 from fedcore.errors import InputError
 from fedcore.estimators.bounds import Ball, Box, bounds_of
 from fedcore.estimators.exchanges import Axes, principal_axes
+from fedcore.estimators.request import PRIVATE_ALGORITHMS as ALGORITHMS
 from fedcore.estimators.request import Found, Request, continued
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
@@ -39,12 +40,11 @@ from fedcore.federation.transcript import Transcript
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Gaussian
 from fedcore.privacy.noise import simulated
+from fedcore.sparse import SparseRows
 from fedcore.tasks import shared_basis
 from fedcore.validation import require_flag, whole
 
 NEIGHBOURS = "add_or_remove_one"
-# Algorithms under this relation whose noise is Gaussian, with the parameters that make it so.
-ALGORITHMS: dict[str, dict[str, Any]] = {"analyze_gauss": {}, "noisy_power": {"protects": "row"}}
 SHARES = {"mean": 0.2, "scale": 0.2, "rounds": 0.5, "last": 0.1}
 COUNT = 0.5  # κ
 SAFE = 1.0 + 1e-9  # the multipliers are found by iteration
@@ -111,12 +111,17 @@ def fit(asked: Request, matrices: Any) -> Found:
     Raises
     ------
     InputError
-        For parameters or samples that do not fit.
+        For parameters or samples that do not fit, and for sparse samples.
     """
     d = matrices[0].shape[1]
     whole(1)(asked.n_components, "n_components of a private fit")
     r = asked.rank(sum(len(data) for data in matrices), d)
     options = _options(asked, r)
+    if isinstance(matrices[0], SparseRows):
+        raise InputError(
+            "a private fit clips and centres dense samples, and these clients are sparse: call "
+            ".toarray() on every client's matrix"
+        )
     bounds = bounds_of(asked.bounds, d)
     simulate, told = options.pop("simulate", False), options.pop("transcript", None)
     require_flag(simulate=simulate)

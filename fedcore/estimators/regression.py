@@ -19,6 +19,12 @@ from fedcore.federation.ledger import Ledger
 from fedcore.linalg import orth
 from fedcore.problems.clients import check_clients, check_labels
 from fedcore.problems.regression import least_squares
+from fedcore.sparse import SparseRows
+
+ONE_BY_ONE = {
+    "predict": "predict(c, client=i) for i, c in enumerate(clients)",
+    "adapt": "adapt(c, v) for c, v in zip(clients, labels)",
+}
 
 
 class Model(NamedTuple):
@@ -125,12 +131,14 @@ class SharedRepresentationRegression(Estimator):
         Raises
         ------
         InputError
-            For an algorithm that does not fit, an unknown parameter, or unfit data or labels.
+            For an algorithm that does not fit, an unknown parameter, unfit data or labels, or
+            sparse data.
         """
         given = inputs.given(clients, groups)
         with given.named():
             names = inputs.names_of(given.matrices)
             matrices = check_clients(given.matrices)
+            _require_dense(matrices[0], "client 0")
             one = given.rows is not None or not isinstance(clients, Sequence | Mapping)
             self._fit(matrices, check_labels(_labels_of(y, given, one), matrices))
         self.client_names_ = given.labels or [str(i) for i in range(len(matrices))]
@@ -138,14 +146,17 @@ class SharedRepresentationRegression(Estimator):
         self._keep_names(names)
         return self
 
-    def predict(self, x: Any, *, client: int | str | Model = 0, groups: Any = None) -> np.ndarray:
+    def predict(
+        self, x: Any, *, client: int | str | Model | None = None, groups: Any = None
+    ) -> np.ndarray:
         """Return predictions with the model of one client, or of the client of every row.
 
         Parameters
         ----------
         x : ndarray of shape (n, n_features)
-        client : int, str or Model, default=0
-            Number or name of a client of the fit, or what `adapt` returned.
+        client : int, str or Model, optional
+            Name of a client of the fit, or its number from 0 unless names are numbers themselves,
+            or what `adapt` returned. It can only be left out if the fit had one client.
         groups : array-like of shape (n,), optional
             Name of the client of every row, as in `fit`; instead of `client`.
 
@@ -158,12 +169,14 @@ class SharedRepresentationRegression(Estimator):
         NotFittedError
             Before `fit`.
         InputError
-            For an unfit `x` or an unknown client.
+            For an unfit `x`, or a client that is unknown or not said.
         """
         self._require_fitted()
         if groups is None:
+            matrix = self._matrix(x, "predict")
             model = client if isinstance(client, Model) else self.models_[self._number(client)]
-            return self._matrix(x, "predict") @ model.coef + model.intercept
+            return matrix @ model.coef + model.intercept
+        self._matrix(x, "predict")  # errors name its rows, not those of a group
         parts = inputs.given(x, groups)
         assert parts.labels is not None and parts.rows is not None
         found = np.empty(sum(map(len, parts.rows)))
@@ -171,7 +184,9 @@ class SharedRepresentationRegression(Estimator):
             found[rows] = self.predict(part, client=label)
         return found
 
-    def score(self, x: Any, y: Any, *, client: int | str | Model = 0, groups: Any = None) -> float:
+    def score(
+        self, x: Any, y: Any, *, client: int | str | Model | None = None, groups: Any = None
+    ) -> float:
         """Return R², the share of the labels' variance that `predict` explains."""
         y = np.asarray(y, dtype=np.float64)
         error = y - self.predict(x, client=client, groups=groups)
@@ -195,10 +210,11 @@ class SharedRepresentationRegression(Estimator):
         NotFittedError
             Before `fit`.
         InputError
-            For unfit samples or labels.
+            For unfit or sparse samples, or unfit labels.
         """
         self._require_fitted()
         matrix = self._matrix(x, "adapt")
+        _require_dense(matrix, "x")
         (labels,) = check_labels([y], [matrix])
         return self._model(matrix, labels)
 
@@ -253,16 +269,35 @@ class SharedRepresentationRegression(Estimator):
 
     def _matrix(self, x: Any, method: str) -> np.ndarray:
         names = getattr(self, "feature_names_in_", None)
-        return inputs.one_matrix(x, self.n_features_in_, "features", method, names)
+        return inputs.one_matrix(
+            x, self.n_features_in_, "features", method, names, ONE_BY_ONE[method]
+        )
 
-    def _number(self, client: int | str) -> int:
-        if isinstance(client, str) and client in self.client_names_:
-            return self.client_names_.index(client)
-        if isinstance(client, int | np.integer) and 0 <= client < len(self.models_):
-            return int(client)
+    def _number(self, client: int | str | None) -> int:
+        if client is None:
+            if len(self.models_) == 1:
+                return 0
+            raise InputError(
+                f"the fit had {len(self.models_)} clients, and every one has its own model: give "
+                "client=…, its number, its name, or what adapt returned, or groups=…"
+            )
+        if str(client) in self.client_names_:
+            return self.client_names_.index(str(client))
+        numbered = any(map(str.isdecimal, self.client_names_))  # then a number is such a name
+        if isinstance(client, int | np.integer) and not numbered:
+            if 0 <= client < len(self.models_):
+                return int(client)
         raise InputError(
             f"client {client!r} was not in the fit: give its number, its name, or what adapt "
             f"returned; names are {', '.join(self.client_names_[:9])}"
+        )
+
+
+def _require_dense(matrix: Any, who: str) -> None:
+    if isinstance(matrix, SparseRows):
+        raise InputError(
+            "SharedRepresentationRegression learns from dense samples, and "
+            f"{who} is sparse: call .toarray() on it"
         )
 
 

@@ -19,6 +19,11 @@ from fedcore.federation.ledger import Ledger
 from fedcore.validation import require_rank
 
 PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
+# Algorithms of private fits: their noise is Gaussian when one record is added or removed, with the
+# parameters that make it so.
+PRIVATE_ALGORITHMS: dict[str, dict[str, Any]] = {
+    PRIVATE: {}, "noisy_power": {"protects": "row"},
+}  # fmt: skip
 TAKEN = {
     "clients": "fit(clients)", "seed": "random_state=…", "finish": "fedcore.run",
     "n_components": "n_components=…", "center": "center=…",
@@ -72,11 +77,13 @@ class Request:
         private = estimator.epsilon is not None
         auto = PRIVATE if private else PUBLIC
         chosen = algorithms.get(auto if name == "auto" else name)
+        own = " or ".join(map(repr, PRIVATE_ALGORITHMS))
+        instead = "" if chosen.name in PRIVATE_ALGORITHMS else f" with algorithm={own}"
         if not private and options.get("epsilon", _epsilon_of(chosen)) is not None:
             raise InputError(
                 f"{chosen.name} is private, and rounds of FederatedPCA without noise would void "
-                "its guarantee: give epsilon, delta and bounds to FederatedPCA, which adds noise "
-                "to these rounds, too, or use fedcore.run"
+                f"its guarantee: give epsilon, delta and bounds to FederatedPCA{instead}, which "
+                "adds noise to these rounds, too, or use fedcore.run"
             )
         if not private and (estimator.delta is not None or estimator.bounds is not None):
             raise InputError("delta and bounds are for a private fit: give epsilon, too")

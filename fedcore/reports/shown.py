@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -34,6 +34,19 @@ class History(history.History):
     """
 
     __repr__ = history.History.__repr__
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a history and check its seal (see `fedcore.files.hdf5`).
+
+        Raises
+        ------
+        HistoryError
+            When the file is missing, cut off, damaged, no history, or of another schema version.
+        """
+        found = super().load(path)  # made by `cls`, though its type does not say so
+        assert isinstance(found, cls)
+        return found
 
     @classmethod
     def of(cls, result: Result, algorithm: str = "") -> History:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import fedcore
 from fedcore.errors import InputError
 from fedcore.estimators import FederatedPCA
 
@@ -65,12 +66,21 @@ def test_errors_name_clients_and_columns(S):
     with pytest.raises(InputError, match=r"^client 2 \('c.csv'\) has nan at row 4, column 'age'"):
         FederatedPCA(2).fit(frames)
     whole = pandas.DataFrame(S, columns=columns)
-    whole.loc[7, "b"] = np.inf  # the third of the second group
-    with pytest.raises(InputError, match=r"client 1 \('south'\)|client \d \('\w+'\) has inf"):
+    whole.loc[7, "b"] = np.inf  # the third of the last group
+    with pytest.raises(InputError, match=r"^client 2 \('south'\) has inf at row 7, column 'b'"):
         FederatedPCA(2).fit(whole, groups=GROUPS)
     pca = FederatedPCA(2).fit(pandas.DataFrame(S, columns=columns), groups=GROUPS)
     with pytest.raises(InputError, match=r"^x has inf at row 7, column 'b'"):
         pca.transform(whole)
+    with pytest.raises(InputError, match=r"^x has no column 'c', which the fitted estimator has"):
+        pca.transform(whole.drop(columns=["c", "d"]))
+    with pytest.raises(InputError, match=r"^x has a column 'z', which the fitted estimator has no"):
+        pca.transform(whole.assign(z=1.0))
+    less = frames | {"b.csv": frames["b.csv"].drop(columns="c")}
+    for given, found in [(less, "has no"), (dict(reversed(less.items())), "has no"),
+                         ({"b.csv": less["b.csv"], "a.csv": less["a.csv"]}, "has a")]:  # fmt: skip
+        with pytest.raises(InputError, match=rf"^client 1 \('\w\.csv'\) {found} column 'c', which"):
+            FederatedPCA(2).fit(given)
     other = {name: frame.rename(columns={"age": "years"}) if name == "b.csv" else frame
              for name, frame in frames.items()}  # fmt: skip
     with pytest.raises(InputError, match=r"client 1 \('b.csv'\) is 'years' .*client 0 \('a.csv'\)"):
@@ -147,3 +157,37 @@ def test_what_shares_and_none_cost(S):
         mean, products, last = d + 1, d * d, d * d + 1
         assert pca.ledger_.rounds == 3
         assert pca.ledger_.scalars_up == clients * (mean + products + last)
+
+
+@pytest.mark.parametrize("clients", [[], {}, (), np.empty((0, 4, 3))], ids=repr)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        fedcore.FederatedPCA(2),
+        fedcore.FederatedFactorization(2),
+        fedcore.SharedRepresentationRegression(2),
+    ],
+)
+def test_no_clients_are_refused(estimator, clients):
+    labels = [[]] if isinstance(estimator, fedcore.SharedRepresentationRegression) else []
+    with pytest.raises(InputError, match="there are no clients: fit takes at least one matrix"):
+        estimator.fit(clients, *labels)
+
+
+@pytest.mark.parametrize("form", [np.array, scipy.sparse.csr_array])
+def test_errors_name_the_row_of_the_matrix_that_was_given(S, form):
+    bad = S.copy()
+    bad[40, 3] = np.nan  # the 14th of its group
+    with pytest.raises(InputError, match=r"^client 2 \('south'\) has nan at row 40, feature 3$"):
+        FederatedPCA(2).fit(form(bad), groups=GROUPS)
+    labels = S[:, 0].copy()
+    labels[40] = np.inf
+    regression = fedcore.SharedRepresentationRegression(2, params={"rounds": 2})
+    with pytest.raises(InputError, match=r"^the labels of client 2 .* have inf at row 40$"):
+        regression.fit(S, labels, groups=GROUPS)
+    regression.fit(S, S[:, 0], groups=GROUPS)
+    with pytest.raises(InputError, match=r"^x has nan at row 40, feature 3$"):
+        regression.predict(form(bad), groups=GROUPS)
+    listed = [bad[::3], bad[1::3], bad[2::3]]  # without groups it is the client's own row
+    with pytest.raises(InputError, match=r"^client 1 has nan at row 13, feature 3$"):
+        FederatedPCA(2).fit(listed)

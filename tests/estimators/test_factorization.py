@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -57,7 +59,7 @@ def test_the_last_round_is_charged(parts):
     plain = fedcore.run("power_exact", parts, 3, power=3).ledger
     ledger = FederatedFactorization(3).fit(parts).ledger_
     assert ledger.rounds == plain.rounds + 1
-    assert ledger.scalars_up == plain.scalars_up + 3 and ledger.bytes_up == plain.bytes_up + 24
+    assert ledger.scalars_up == plain.scalars_up + 6 and ledger.bytes_up == plain.bytes_up + 48
     assert ledger.scalars_down == plain.scalars_down
 
 
@@ -72,3 +74,20 @@ def test_sparse_clients(parts):
 def test_algorithms_without_both_factors_are_refused(parts, algorithm):
     with pytest.raises(InputError, match=r"no factors|private or learns from labels"):
         FederatedFactorization(3, algorithm=algorithm).fit(parts)
+
+
+def test_an_error_above_that_of_zero_is_told(parts):
+    """The steps suit data of norm 1: a hundredfold scale lets them grow without a bound."""
+    large = [100.0 * S for S in parts]
+    total = np.linalg.norm(np.vstack(large))
+    with pytest.warns(fedcore.ConvergenceWarning, match="power_gd ends at an error of .* zero mod"):
+        model = FederatedFactorization(3, algorithm="power_gd").fit(large)
+    assert model.reconstruction_err_ > total
+    with pytest.warns(fedcore.ConvergenceWarning, match=f"larger than the {total:.3g} of a zero"):
+        FederatedFactorization(3, algorithm="power_gd").fit(
+            [scipy.sparse.csr_array(S) for S in large]
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        FederatedFactorization(3).fit(large)
+        FederatedFactorization(3, algorithm="power_gd").fit(parts)

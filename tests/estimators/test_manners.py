@@ -191,6 +191,7 @@ def test_a_type_checker_refuses_misspelt_names_and_sees_real_types(tmp_path):
         "good = fedcore.FederatedPCA(0.9, params={'rounds': 4}, epsilon=1.0, bounds=(0, 1))\n"
         "reveal_type(fedcore.run)\n"
         "reveal_type(good.fit([]).ledger_)\n"
+        "fedcore.History.load('a').plot()\n"
     )
     root = Path(fedcore.__file__).parents[1]
     out, _, status = api.run(["--cache-dir", str(root / ".mypy_cache"), str(code)])

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import fedcore
 from fedcore import api
@@ -240,6 +241,9 @@ def test_what_does_not_fit_is_refused_before_anything_crosses(clients, changes, 
 def test_private_methods_without_epsilon_and_epsilon_less_bounds_are_refused(clients):
     with pytest.raises(InputError, match="give epsilon, delta and bounds to FederatedPCA"):
         FederatedPCA(2, algorithm="noisy_power").fit(clients)
+    says = "bounds to FederatedPCA with algorithm='analyze_gauss' or 'noisy_power', which adds"
+    with pytest.raises(InputError, match=says):  # a private fit refuses fedpower
+        FederatedPCA(2, algorithm="fedpower").fit(clients)
     with pytest.raises(InputError, match="for a private fit: give epsilon, too"):
         FederatedPCA(2, bounds=3.0).fit(clients)
     free = FederatedPCA(2, algorithm="noisy_power", params={"epsilon": None}).fit(clients)
@@ -278,3 +282,12 @@ def test_shares_of_a_variance_that_is_noise_alone_are_numbers():
     shares = np.array([pca.explained_variance_ratio_ for pca in fits])
     assert np.isfinite(shares).all() and (shares >= 0).all() and (shares.sum(axis=1) <= 1.001).all()
     assert any(not share.any() for share in shares)  # the case that would divide by 0
+
+
+def test_sparse_clients_are_told_what_a_private_fit_takes(clients):
+    sparse = [scipy.sparse.csr_array(X) for X in clients]
+    with pytest.raises(
+        InputError, match=r"these clients are sparse: call \.toarray\(\) on every client's matrix$"
+    ):
+        fitted(sparse)
+    assert fitted([X.toarray() for X in sparse]).n_components_ == 2

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
+import scipy.sparse
 
 import fedcore
 from fedcore.errors import InputError
@@ -134,3 +137,45 @@ def test_it_is_a_regressor_to_scikit_learn(drawn):
     assert copied.get_params() == estimator.get_params() and copied is not estimator
     one = copied.fit(drawn.clients[0], drawn.labels[0])  # one matrix is one client
     assert len(one.models_) == 1 and one.predict(drawn.clients[0]).shape == (M,)
+
+
+def test_sparse_samples_are_predicted_and_not_learned_from(drawn, model):
+    sparse = [scipy.sparse.csr_array(x) for x in drawn.clients]
+    says = r"learns from dense samples, and client 0 \('a'\) is sparse: call \.toarray\(\) on it"
+    with pytest.raises(InputError, match=says):
+        SharedRepresentationRegression(K).fit(
+            dict(zip("abcdefghijklmnopqrst", sparse, strict=True)), drawn.labels
+        )
+    with pytest.raises(InputError, match="dense samples, and x is sparse"):
+        model.adapt(sparse[0], drawn.labels[0])
+    np.testing.assert_allclose(
+        model.predict(sparse[1], client=1), model.predict(drawn.clients[1], client=1), rtol=1e-9
+    )
+
+
+def test_the_client_of_a_prediction_must_be_said(drawn, model):
+    x, y = drawn.clients[0], drawn.labels[0]
+    for ask in (lambda: model.predict(x), lambda: model.score(x, y)):
+        with pytest.raises(InputError, match=f"the fit had {N} clients, .* give client=…, its num"):
+            ask()
+    advice = "[model.predict(c, client=i) for i, c in enumerate(clients)]"
+    with pytest.raises(InputError, match=re.escape(advice)):
+        model.predict(drawn.clients)
+    with pytest.raises(
+        InputError, match=re.escape("adapt(c, v) for c, v in zip(clients, labels)]")
+    ):
+        model.adapt(drawn.clients, drawn.labels)
+    followed = eval(advice, {"model": model, "clients": drawn.clients[:2]})
+    np.testing.assert_array_equal(followed[1], model.predict(drawn.clients[1], client=1))
+
+
+def test_groups_that_are_numbers_are_names(drawn):
+    groups = np.repeat(np.arange(5, 5 + N), M)
+    x, y = np.vstack(drawn.clients), np.concatenate(drawn.labels)
+    model = SharedRepresentationRegression(K, params={"rounds": 3}).fit(x, y, groups=groups)
+    expected = model.predict(x, groups=groups)
+    for client in (5, "5", np.int64(5)):  # the first, not the sixth
+        found = model.predict(drawn.clients[0], client=client)
+        np.testing.assert_allclose(found, expected[:M], rtol=1e-9)
+    with pytest.raises(InputError, match="client 3 was not in the fit"):  # nor is it the fourth
+        model.predict(drawn.clients[3], client=3)
