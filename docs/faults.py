@@ -27,8 +27,7 @@ This page is written by `make faults` from the tests that inject these faults; a
 is stale. A fault is survived when its test passes: then nothing was lost. That is, what had been
 made stays whole, the next run makes what is missing, with the same bytes as a run without the
 fault, and what cannot be used is refused with the sentence that stands here ("…" is what varies).
-The times of an injection are what its test says of itself. On 24 November 2026 the page was put
-together from partial runs on a loaded machine, and not yet by one run of all of these tests.
+The times of an injection are what its test says of itself.
 
 {total}
 """

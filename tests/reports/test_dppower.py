@@ -262,3 +262,7 @@ def test_every_method_with_a_theory_runs():
             if cell.experiment in experiments
         }
         assert set(exponents) <= run
+
+
+def test_pairs_of_an_experiment_that_was_left_out_are_none():
+    assert report.pairs([]) == []

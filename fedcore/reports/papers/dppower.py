@@ -227,6 +227,8 @@ def pairs(rows: Rows) -> Rows:
     found = []
     for name, (worse, its_own, better, experiment) in compared.items():
         above = chosen(rows, method=worse, experiment=its_own)
+        if not above:
+            continue  # the experiment was left out
         problem, d = above[0]["problem"], above[0]["d"]
         below = {
             row["repeat"]: row["error"]
