@@ -61,8 +61,8 @@ def under(engine: str, order: str, body: Callable[[Team | None], Any]) -> None:
         return
     from functools import partial
 
+    from fedcore.federation.engine import everywhere
     from fedcore.federation.in_process import InProcess
-    from fedcore.federation.mpi import everywhere
 
     with everywhere(partial(InProcess, plain=True)):
         body(None)

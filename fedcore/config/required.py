@@ -6,9 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from fedcore.config import shipped
-from fedcore.config.schemas import Validator
-from fedcore.config.strict_yaml import read_yaml
+from fedcore.config.schemas import Validator, rules_of
 from fedcore.errors import ConfigError
 
 
@@ -28,10 +26,8 @@ def require_keys(config: Mapping[str, Any], schema: str, what: str) -> None:
     ConfigError
         When two keys or more are missing, and no key is unknown, which might be one of them.
     """
-    file = f"{schema}.schema.yaml"
-    rules = read_yaml(shipped.find(f"schemas/{file}", f"workflow/schemas/{file}"))
     missing: dict[str, list[str]] = defaultdict(list)
-    for error in Validator(rules).iter_errors(config):
+    for error in Validator(rules_of(schema)).iter_errors(config):
         if error.validator == "additionalProperties":
             return
         if error.validator == "required":

@@ -62,7 +62,7 @@ def check(config: Mapping[str, Any], schema: str, what: str) -> dict[str, Any]:
     ConfigError
         One sentence with the place, the mistake and, for an unknown key, the nearest known one.
     """
-    rules = _schema(schema)
+    rules = rules_of(schema)
     if not isinstance(config, Mapping):
         raise ConfigError(f"{what} is a {type(config).__name__}, not a mapping of keys")
     for place, wrong in _unfit(config, ()):
@@ -122,7 +122,8 @@ def _unfit(value: Any, at: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], s
 
 
 @cache
-def _schema(name: str) -> dict[str, Any]:
+def rules_of(name: str) -> dict[str, Any]:
+    """Return the schema ``<name>.schema.yaml``, read once; not to be changed."""
     file = f"{name}.schema.yaml"
     return read_yaml(shipped.find(f"schemas/{file}", f"workflow/schemas/{file}"))
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import traceback
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,7 +17,7 @@ import numpy as np
 
 from fedcore.errors import FedcoreError, InputError
 from fedcore.federation.crossing import added
-from fedcore.federation.federation import Federation
+from fedcore.federation.engine import everywhere
 from fedcore.federation.mpi_link import connect
 from fedcore.federation.mpi_messages import Answer, Carry, How, Reduce
 from fedcore.federation.ranks import holder, serve
@@ -30,7 +29,6 @@ from fedcore.federation.transport import (
     Centre,
     Charges,
     Do,
-    Engine,
     Hold,
     Order,
     Read,
@@ -134,17 +132,6 @@ def _charges(answers: Sequence[Answer], positions: Sequence[int]) -> dict[int, C
     """Return all charges, in the order of the positions."""
     found = {i: charged for answer in answers for i, charged in answer.charges.items()}
     return {i: found[i] for i in dict.fromkeys(positions) if i in found}
-
-
-@contextmanager
-def everywhere(engine: Engine) -> Iterator[None]:
-    """Let every federation of this process use an engine, until the block ends."""
-    before = Federation.engine
-    Federation.engine = engine
-    try:
-        yield
-    finally:
-        Federation.engine = before
 
 
 def lead(body: Callable[[Team], Result], order: str = "chain") -> Result | None:

@@ -53,7 +53,7 @@ def needs_no_order_of_clients(subject: Subject) -> None:
         return projection(components.T), recorder.columns()["objective"]
 
     straight, objective = ordered([0, 1, 2, 3])
-    tolerance = rounding_of_data(subject, list(clients[:]))
+    tolerance = rounding_of_data(subject, list(clients[:]), subject.run(clients))
     for order in ([3, 1, 0, 2], [2, 3, 1, 0]):
         what = f"with the clients in the order {order}: {SAID_IN_CASE} (sequential)"
         other, values = ordered(order)
@@ -75,7 +75,7 @@ def needs_no_split_of_rows(subject: Subject) -> None:
         raise Skipped("the result depends on the clients' rows or draws")
     S, start = np.vstack(subject.clients[:]), starting_basis()
     whole = subject.run([S], start=start)
-    tolerance = rounding_of_data(subject, [S], start=start)
+    tolerance = rounding_of_data(subject, [S], whole, start=start)
     for sizes in ([20, 20], [1, 2, 30, 7], [1] * 40):
         split = subject.run(cut(S, sizes), start=start)
         what = f"with the rows split into {sizes}: {SAID_IN_CASE} (depends_on_split)"
@@ -135,21 +135,19 @@ def rounding_of(case: Case, clients: list[np.ndarray], params: Any, V: np.ndarra
     return 10 * max(moved) / np.abs(plain).max()
 
 
-def rounding_of_data(subject: Subject, clients: list[np.ndarray], **options: Any) -> float:
-    """Tolerance for V Vᵀ: `ROUNDING`, or what one rounding of the data does to this run.
+def rounding_of_data(
+    subject: Subject, clients: list[np.ndarray], found: Found, **options: Any
+) -> float:
+    """Tolerance for V Vᵀ: `ROUNDING`, or what one rounding of the data does to the run `found`.
 
     Another order of summation is at least one rounding of the data. A method whose rounds go on
     until a rule stops them amplifies it: FAPS up to 1e7 times on centred data. The data move four
     times; ten times the largest change is the tolerance.
     """
-
-    def run(matrices: list[np.ndarray]) -> np.ndarray:
-        return projection(subject.run(matrices, **options).basis)
-
-    plain, moved = run(clients), []
+    plain, moved = projection(found.basis), []
     for seed in range(4):
         moves = rounded_data(clients, np.random.default_rng(seed))
-        moved.append(np.abs(run(moves) - plain).max())
+        moved.append(np.abs(projection(subject.run(moves, **options).basis) - plain).max())
     tolerance = 10 * max(moved) / np.abs(plain).max()
     require(
         tolerance <= UNSTABLE,
@@ -179,7 +177,7 @@ def takes_sparse_clients(subject: Subject) -> None:
                 tolerance = (
                     rounding_of(case, dense, settings, plain.shared)
                     if case.amplifies_rounding
-                    else rounding_of_data(subject, dense, **setting, **way)
+                    else rounding_of_data(subject, dense, plain, **setting, **way)
                 )
                 what = "V Vᵀ on sparse clients, and on the same dense ones"
                 require_close(projection(found.shared), projection(plain.shared), tolerance, what)

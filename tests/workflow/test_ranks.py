@@ -18,8 +18,8 @@ from fedcore.errors import ConfigError, FedcoreError, InputError
 from fedcore.experiments import expectation, ranks
 from fedcore.experiments.cell import run_cell
 from fedcore.experiments.plan import Cell
+from fedcore.federation.engine import everywhere
 from fedcore.federation.in_process import InProcess
-from fedcore.federation.mpi import everywhere
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem

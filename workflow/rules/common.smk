@@ -152,16 +152,14 @@ def checksums_of(dataset):
     return [registry.sums(source) for source in (entry or {"sources": []})["sources"]]
 
 
-def names_of_cells(dag):
+def cells_to_run(dag):
     """Return the names of the cells that will run."""
     outputs = [output for job in dag.needrun_jobs() for output in job.output]
     return expectation.cells_of(outputs, Path(RESULTS, "histories"))
 
 
-def say_what_it_takes(dag):
+def say_what_it_takes(cells, planned):
     """Print how many cells will run, why again, and for how long, by the times of earlier runs."""
-    cells = names_of_cells(dag)
-    planned = [CELLS[name] for name in cells if name in CELLS]
     if again := reasons.counted(planned, Path(RESULTS)):
         print(again, file=sys.stderr)
     with contextlib.suppress(OSError):  # a full disk: the jobs say it
@@ -173,13 +171,14 @@ def say_what_it_takes(dag):
 
 def prepare(dag):
     """Say what the run takes, and set how its jobs start."""
-    say_what_it_takes(dag)
+    cells = cells_to_run(dag)
+    planned = [CELLS[name] for name in cells if name in CELLS]
+    say_what_it_takes(cells, planned)
     after = ("plan", "tables", "notebook", "verdicts", "summary", "report")
     if any(job.rule.name.split("_")[0] in after for job in dag.needrun_jobs()):
         forking.also_import(forking.REPORTS)
-    cells = [CELLS[name] for name in names_of_cells(dag) if name in CELLS]
-    packages = {name for cell in cells for name in algorithms.get(cell.algorithm).task.packages}
-    if any(cell.params.get("epsilon") is not None for cell in cells):
+    packages = {name for cell in planned for name in algorithms.get(cell.algorithm).task.packages}
+    if any(cell.params.get("epsilon") is not None for cell in planned):
         packages.add("dp_accounting")
     forking.also_import(sorted(packages))  # one or two seconds of every cell that imports them
     if workflow.local_exec:
