@@ -14,8 +14,10 @@ What lies where, from top to bottom; a module imports from the lines below its o
     from configuration files to histories: the plan, problems, cells, jobs; estimators
 ``audits``
     what a server learns, by attacks
-``api``, ``history``
-    one run of an algorithm; the HDF5 file of a cell
+``calls``
+    `fedcore.run`, with its progress
+``api``, ``history``, ``progress``
+    one run of an algorithm; the HDF5 file of a cell; a bar over rounds
 ``algorithms``
     one file per method
 ``deep``
@@ -42,7 +44,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
-    from fedcore.api import Result, run
+    from fedcore.api import Result
+    from fedcore.calls import run
     from fedcore.errors import ConvergenceWarning, FedcoreError
     from fedcore.estimators import (
         FederatedFactorization,
@@ -55,7 +58,7 @@ if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "run": "fedcore.api",
+    "run": "fedcore.calls",
     "Result": "fedcore.api",
     "FederatedPCA": "fedcore.estimators",
     "FederatedFactorization": "fedcore.estimators",

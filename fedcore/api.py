@@ -89,49 +89,14 @@ def run(
     center: bool = False,
     **params: Any,
 ) -> Result:
-    """Run a registered algorithm.
+    """Run a registered algorithm: `fedcore.run` without the names' checks and the progress.
 
     Parameters
     ----------
-    algorithm : str
-        Name in the registry; ``fedcore.algorithms.names()`` lists them.
-    clients : sequence of ndarray or sparse matrix of shape (n_i, n_features)
-        One matrix per client, rows are samples. Sparse matrices of `scipy.sparse` are not made
-        dense, and algorithms that would need this refuse them.
-    n_components : int
-        Rank; for algorithms that learn a subspace.
-    labels : sequence of ndarray of shape (n_i,), optional
-        One label per sample, for algorithms that learn from them. Classes are 0, 1, 2, ….
-    held_out : pair of sequences, optional
-        Matrices and labels, one of each per client, on which classifiers are measured.
-    seed : int or numpy.random.SeedSequence, default=0
-        The same seed gives the same result bit for bit if CPU type, BLAS, its number of threads and
-        library versions are the same. Privacy noise differs, see `simulate`.
-    start : ndarray of shape (n_features, n_components), optional
-        Starting basis; the default is drawn from `seed`.
-    measure : sequence of str, optional
-        Names of metrics to record at every iterate; empty for none. The default is ``objective``
-        and, for classifiers, ``test_accuracy``, or ``training_accuracy`` without `held_out`.
-    threads : int, default=1
-        Client steps that run at the same time.
-    stop : callable, optional
-        ``row -> bool``, called with every recorded row; the run ends when it is true. See
-        `fedcore.experiments.stopping.Stop`. In a private run it may read released columns only.
-    finish : callable, optional
-        ``(federation, output) -> mapping``, a last exchange with the clients; see `execute`.
-    transcript : fedcore.federation.transcript.Transcript, optional
-        Keeps what the server sees of the clients, for audits such as `fedcore.audits.leakage`.
-    simulate : bool, default=False
-        Draw the noise of a private algorithm from `seed`, so that the run can be repeated. Whoever
-        knows the seed can subtract such noise; the ledger says that nothing is guaranteed. By
-        default noise comes from the operating system's entropy, and a run cannot be repeated.
-    center : bool, default=False
-        Subtract the mean of all samples first, in one more round (`Federation.center`). The mean
-        joins the output as ``mean``, shape (n_features,). Metrics refer to the centred data.
-    **params
-        Hyper-parameters of the algorithm, by the names of its ``Params``. The default of ``tol``,
-        if the algorithm has it, is 1e-8 here; ``tol=0`` makes all rounds. If `tol` is not met, a
-        `fedcore.ConvergenceWarning` says so.
+    algorithm, clients, n_components, labels, held_out, seed, start, measure, threads
+        See `fedcore.calls.run`.
+    stop, finish, transcript, simulate, center, **params
+        See there.
 
     Returns
     -------
@@ -140,16 +105,7 @@ def run(
     Raises
     ------
     InputError
-        For an unknown algorithm or parameter, unfit client data, or a rank that is too large.
-
-    Examples
-    --------
-    >>> import numpy as np, fedcore
-    >>> rng = np.random.default_rng(0)
-    >>> clients = [rng.standard_normal((30, 8)) for _ in range(4)]
-    >>> result = fedcore.run("power_exact", clients, n_components=2, power=3)
-    >>> result.components.shape, result.ledger.rounds
-    ((2, 8), 4)
+        See there.
     """
     chosen = algorithms.get(algorithm)
     named = {"n_components": n_components, "start": start}

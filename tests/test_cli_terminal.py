@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from fedcore.cli.blas import VARIABLES
-from fedcore.cli.output import Rounds
+from fedcore.progress import Rounds
 
 SAID = "one BLAS thread (--blas-threads N takes more)"
 LIMITED = """

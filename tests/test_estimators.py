@@ -358,7 +358,7 @@ def test_params_go_round():
     pca = FederatedPCA(2, algorithm="power_gd", local_steps=7, momentum=True)
     named = {
         "n_components": 2, "algorithm": "power_gd", "center": True, "scale": False, "tol": None,
-        "random_state": 0, "epsilon": None, "delta": None, "bounds": None,
+        "random_state": 0, "epsilon": None, "delta": None, "bounds": None, "verbose": False,
         "params": {"local_steps": 7, "momentum": True},
     }  # fmt: skip
     assert pca.get_params(deep=False) == named

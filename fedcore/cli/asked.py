@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from fedcore.cli import options
-from fedcore.cli.output import Rounds
 from fedcore.errors import ConfigError, DataError, FedcoreError, InputError, nearest
 
 if TYPE_CHECKING:
@@ -246,6 +245,7 @@ class Asked:
         from fedcore.experiments.cell import run_repeats
         from fedcore.experiments.plan import Cell
         from fedcore.problems.naming import named
+        from fedcore.progress import Rounds
 
         measure = list(self.measure or algorithm.task.printed)
         for metric in measure:
@@ -269,13 +269,12 @@ class Asked:
     ) -> int | None:
         """Return the rounds of a complete run; None if a plug-in's closed form fails."""
         from fedcore.federation.ledger import Shape
+        from fedcore.progress import complete_rounds
 
         shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
-        try:
-            settings = algorithm.params(_without_references(params))
-            return int(algorithm.communication(settings, shape).rounds) + self.center
-        except Exception:  # a bar without an end is all that is lost
-            return None
+        settings = algorithm.params(_without_references(params))
+        rounds = complete_rounds(algorithm, settings, shape)
+        return None if rounds is None else rounds + self.center
 
 
 def _is_history(path: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Never, Self
 import numpy as np
 
 from fedcore import algorithms
-from fedcore.api import run
+from fedcore.calls import run
 from fedcore.errors import ConvergenceWarning, InputError
 from fedcore.estimators import exchanges, inputs
 from fedcore.estimators.inputs import Given
@@ -19,6 +19,11 @@ from fedcore.federation.ledger import Ledger
 from fedcore.linalg import range_basis
 from fedcore.problems.clients import check_clients
 from fedcore.sparse import SparseRows
+
+TAKEN = {
+    "power": "power=…", "center": "FederatedPCA", "labels": "SharedRepresentationRegression",
+    "held_out": "fedcore.run",
+}  # fmt: skip
 
 
 class FederatedFactorization(Transformer):
@@ -39,6 +44,8 @@ class FederatedFactorization(Transformer):
         ``start``, ``measure`` (default: nothing), ``threads`` and ``transcript`` of `fedcore.run`.
     random_state : int, SeedSequence, Generator, RandomState or None, default=0
         Same seed, same result, as in `FederatedPCA`.
+    verbose : bool or int, default=False
+        Whether to show a bar that counts the algorithm's rounds, on standard error.
     **others
         Entries of `params`; type checkers refuse them.
 
@@ -80,6 +87,7 @@ class FederatedFactorization(Transformer):
         power: int | None = 3,
         params: Mapping[str, Any] | None = None,
         random_state: inputs.Seed = 0,
+        verbose: bool | int = False,
         **others: Never,
     ) -> None:
         self.n_components = n_components
@@ -87,6 +95,7 @@ class FederatedFactorization(Transformer):
         self.power = power
         self.params = merged(params, others)
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, clients: Any, y: None = None, *, groups: Any = None) -> Self:
         """Find the factors.
@@ -157,7 +166,7 @@ class FederatedFactorization(Transformer):
         return inputs.one_matrix(x, r, "components", "inverse_transform") @ self.components_
 
     def _fit(self, given: Given) -> None:
-        options = {"measure": (), **(self.params or {})}
+        options = inputs.options_of(self, TAKEN)
         chosen = algorithms.get(self.algorithm)
         if chosen.takes("epsilon") or chosen.labelled:
             raise InputError(

@@ -11,7 +11,15 @@ import numpy as np
 from fedcore.errors import InputError
 from fedcore.problems import naming
 from fedcore.problems.clients import check_clients, client_list, feature_names, require_names
+from fedcore.problems.distinct import require_distinct, require_distinct_each
+from fedcore.progress import wanted
 from fedcore.seeds import root_of
+
+# Entries that `params` of an estimator does not have, and what stands for them.
+TAKEN = {
+    "clients": "fit(clients)", "seed": "random_state=…", "finish": "fedcore.run",
+    "n_components": "n_components=…", "algorithm": "algorithm=…", "progress": "verbose=…",
+}  # fmt: skip
 
 Seed = int | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
 
@@ -101,10 +109,12 @@ def names_of(matrices: Sequence[Any]) -> np.ndarray | None:
     Raises
     ------
     InputError
-        When there is no client, or the clients' columns differ.
+        When there is no client, two columns of a client have one name, or the clients' columns
+        differ.
     """
     if not len(matrices):
         raise InputError("there are no clients: fit takes at least one matrix")
+    require_distinct_each(matrices)
     for i, matrix in enumerate(matrices):
         _require_columns(_columns(matrix), _columns(matrices[0]), f"client {i}", "client 0")
     names = feature_names(matrices)
@@ -136,6 +146,7 @@ def one_matrix(
     InputError
     """
     columns = _columns(x)
+    require_distinct(x, "x")
     if columns is not None and names is not None:
         _require_columns(columns, list(names), "x", "the fitted estimator")
         require_names(columns, list(names), "x", "the fitted estimator")
@@ -175,6 +186,31 @@ def seed_of(random_state: Any) -> np.random.SeedSequence:
             "random_state must be a whole number of at least 0, a SeedSequence, a Generator, a "
             f"RandomState or None, got {random_state!r}"
         ) from error
+
+
+def options_of(estimator: Any, taken: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options of an estimator's run: its ``params``, and ``verbose`` as ``progress``.
+
+    Parameters
+    ----------
+    estimator : Estimator
+    taken : mapping
+        What stands for an entry that ``params`` does not have, beside `TAKEN`.
+
+    Raises
+    ------
+    InputError
+        When ``params`` is no mapping, or has such an entry, or ``verbose`` is neither a flag nor a
+        whole number.
+    """
+    params = estimator.params
+    if params is not None and not isinstance(params, Mapping):
+        raise InputError(f"params must be a mapping of names to values, got {params!r}")
+    options, instead = dict(params or {}), TAKEN | dict(taken)
+    for name in options:
+        if name in instead:
+            raise InputError(f"params has no entry '{name}': use {instead[name]}")
+    return {"measure": (), **options, "progress": wanted(estimator.verbose, "verbose")}
 
 
 def _columns(matrix: Any) -> list[Any] | None:

@@ -178,11 +178,13 @@ class Transformer(Estimator, ABC):
         Raises
         ------
         InputError
-            For another word.
+            For another word, or a library that is not installed.
         """
         if transform not in (None, "default", *_FRAMES):
             known = ", ".join(["default", *_FRAMES])
             raise InputError(f"set_output: transform is one of {known}, got {transform!r}")
+        if transform in _FRAMES:
+            _library(transform)
         if transform is not None:
             self._sklearn_output_config = {"transform": transform}
         return self
@@ -194,8 +196,7 @@ class Transformer(Estimator, ABC):
         wanted = getattr(self, "_sklearn_output_config", {}).get("transform", common)
         if wanted not in _FRAMES:
             return values
-        library = importlib.import_module(wanted)
-        return _FRAMES[wanted](library, values, self.get_feature_names_out(), given)
+        return _FRAMES[wanted](_library(wanted), values, self.get_feature_names_out(), given)
 
     @property
     def _n_features_out(self) -> int:
@@ -239,14 +240,39 @@ def _polars(library: Any, values: np.ndarray, names: np.ndarray, given: Any) -> 
     return library.DataFrame(values, schema=names.tolist(), orient="row")
 
 
+def _library(name: str) -> Any:
+    """Import the library of a kind of data frame.
+
+    Raises
+    ------
+    InputError
+        When it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(
+            f"set_output: {name} is not installed: pip install {name}, or take "
+            'transform="default", which gives arrays'
+        ) from error
+
+
 _FRAMES = {"pandas": _pandas, "polars": _polars}
 
 
 def merged(params: Mapping[str, Any] | None, others: Mapping[str, Any]) -> Any:
-    """Return `params` itself or, with other keywords, both in a new dictionary."""
+    """Return `params` itself or, with other keywords, both in a new dictionary.
+
+    Raises
+    ------
+    InputError
+        When both have one name.
+    """
     if not others:
         return params
     kept = {} if params is None else params if isinstance(params, Mapping) else {"params": params}
+    for name in kept.keys() & others.keys():
+        raise InputError(f"{name} is given twice, in params and as {name}=…: drop one of them")
     return {**kept, **others}
 
 

@@ -78,6 +78,8 @@ class FederatedPCA(Transformer):
     bounds : (low, high) or float, optional
         Public bounds of the entries, numbers or arrays of shape (n_features,); or the largest norm
         of a sample. Clients clip their samples to them. Noise grows with them.
+    verbose : bool or int, default=False
+        Whether to show a bar that counts the algorithm's rounds, on standard error.
     **others
         Entries of `params` in their old form. Type checkers refuse them, and with them misspelt
         names.
@@ -166,6 +168,7 @@ class FederatedPCA(Transformer):
         epsilon: float | None = None,
         delta: float | None = None,
         bounds: Any = None,
+        verbose: bool | int = False,
         **others: Never,
     ) -> None:
         self.n_components = n_components
@@ -178,6 +181,7 @@ class FederatedPCA(Transformer):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
+        self.verbose = verbose
 
     def __str__(self) -> str:
         return f"{self!r}\n{words.summary(self)}" if self.__sklearn_is_fitted__() else repr(self)

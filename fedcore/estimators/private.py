@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.api import run
+from fedcore.calls import run
 from fedcore.errors import InputError
 from fedcore.estimators.bounds import Ball, Box, bounds_of
 from fedcore.estimators.exchanges import Axes, principal_axes
@@ -178,7 +178,7 @@ def _options(asked: Request, r: int) -> dict[str, Any]:
     fixed = {"epsilon": None, "delta": None, "clip": None, "calibration": None} | ALGORITHMS[name]
     for taken in fixed.keys() & asked.options.keys():
         raise InputError(f"params of a private fit has no entry '{taken}': the estimator sets it")
-    options = {"measure": (), **ALGORITHMS[name], **asked.options}
+    options = {**ALGORITHMS[name], **asked.options}
     own = {k: v for k, v in options.items() if k not in inspect.signature(run).parameters}
     asked.algorithm.params({"n_components": r, **own})
     return options

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.api import run
+from fedcore.calls import run
 from fedcore.errors import ConvergenceWarning
 from fedcore.estimators import certificate
 from fedcore.estimators.exchanges import Axes, last_round, prepare
@@ -40,7 +40,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     """
     n_samples, n_features = sum(len(m) for m in matrices), matrices[0].shape[1]
     r = asked.rank(n_samples, n_features)
-    options = {"measure": (), **asked.options}
+    options = dict(asked.options)
     told = options.pop("transcript", None)
     ready = prepare(matrices, asked.seed, told, center=asked.center, scale=asked.scale)
     products = certificate.Products(told, ready.ledger.rounds, len(matrices))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Never, Self
 import numpy as np
 
 from fedcore import algorithms
-from fedcore.api import run
+from fedcore.calls import run
 from fedcore.errors import InputError
 from fedcore.estimators import inputs
 from fedcore.estimators.inputs import Given
@@ -21,6 +21,10 @@ from fedcore.problems.clients import check_clients, check_labels
 from fedcore.problems.regression import least_squares
 from fedcore.sparse import SparseRows
 
+TAKEN = {
+    "labels": "fit(clients, labels)", "held_out": "fedcore.run",
+    "center": "centred samples: fit centres every client",
+}  # fmt: skip
 ONE_BY_ONE = {
     "predict": "predict(c, client=i) for i, c in enumerate(clients)",
     "adapt": "adapt(c, v) for c, v in zip(clients, labels)",
@@ -62,6 +66,8 @@ class SharedRepresentationRegression(Estimator):
         `fedcore.run`. They refer to features and labels of variance 1.
     random_state : int, SeedSequence, Generator, RandomState or None, default=0
         Same seed, same result, as in `FederatedPCA`.
+    verbose : bool or int, default=False
+        Whether to show a bar that counts the algorithm's rounds, on standard error.
     **others
         Entries of `params`; type checkers refuse them.
 
@@ -106,12 +112,14 @@ class SharedRepresentationRegression(Estimator):
         algorithm: str = "fedrep_linear",
         params: Mapping[str, Any] | None = None,
         random_state: inputs.Seed = 0,
+        verbose: bool | int = False,
         **others: Never,
     ) -> None:
         self.n_components = n_components
         self.algorithm = algorithm
         self.params = merged(params, others)
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, clients: Any, y: Any, *, groups: Any = None) -> Self:
         """Learn the representation, and every client's model.
@@ -233,7 +241,7 @@ class SharedRepresentationRegression(Estimator):
             raise InputError(
                 f"{chosen.name} learns no representation from labels: take fedrep_linear"
             )
-        seed, options = inputs.seed_of(self.random_state), {"measure": (), **(self.params or {})}
+        seed, options = inputs.seed_of(self.random_state), inputs.options_of(self, TAKEN)
         x = [X - X.mean(axis=0, dtype=np.float64) for X in matrices]
         y = [v - v.mean(dtype=np.float64) for v in labels]
         federation = Federation(x, seed, check=False, transcript=options.get("transcript"))

@@ -14,7 +14,7 @@ from fedcore import algorithms
 from fedcore.algorithms import Algorithm
 from fedcore.errors import InputError
 from fedcore.estimators.exchanges import Axes
-from fedcore.estimators.inputs import seed_of
+from fedcore.estimators.inputs import options_of, seed_of
 from fedcore.federation.ledger import Ledger
 from fedcore.validation import require_rank
 
@@ -24,10 +24,7 @@ PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
 PRIVATE_ALGORITHMS: dict[str, dict[str, Any]] = {
     PRIVATE: {}, "noisy_power": {"protects": "row"},
 }  # fmt: skip
-TAKEN = {
-    "clients": "fit(clients)", "seed": "random_state=…", "finish": "fedcore.run",
-    "n_components": "n_components=…", "center": "center=…",
-}  # fmt: skip
+TAKEN = {"center": "center=…", "labels": "fedcore.run", "held_out": "fedcore.run"}
 
 
 @dataclass(frozen=True)
@@ -64,15 +61,13 @@ class Request:
         ------
         InputError
         """
-        name, params = estimator.algorithm, estimator.params
+        name = estimator.algorithm
         if not isinstance(name, str):
             raise InputError(f"algorithm must be the name of an algorithm, got {name!r}")
-        if params is not None and not isinstance(params, Mapping):
-            raise InputError(f"params must be a mapping of names to values, got {params!r}")
-        options = dict(params or {})
-        for taken in TAKEN.keys() & options.keys():
-            raise InputError(f"params has no entry '{taken}': use {TAKEN[taken]}")
+        options = options_of(estimator, TAKEN)
         if estimator.tol is not None:
+            if "tol" in options:
+                raise InputError("tol is given twice, in params and as tol=…: drop one of them")
             options["tol"] = estimator.tol
         private = estimator.epsilon is not None
         auto = PRIVATE if private else PUBLIC

@@ -1,0 +1,88 @@
+"""Progress of a run: a bar over its communication rounds, on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Self
+
+from fedcore.algorithms import Algorithm
+from fedcore.federation.ledger import Shape
+from fedcore.validation import FLAG, whole
+
+
+class Rounds:
+    """Bar over the communication rounds of all repeats.
+
+    Parameters
+    ----------
+    description : str
+    rounds : int or None
+        Of one complete repeat, by the closed form; a repeat may end earlier.
+    repeats : int, default=1
+    asked : bool, default=False
+        Show it wherever standard error goes; else on a terminal only.
+    """
+
+    def __init__(
+        self, description: str, rounds: int | None, repeats: int = 1, *, asked: bool = False
+    ) -> None:
+        from tqdm import tqdm
+
+        total = rounds * repeats if rounds else None
+        self._rounds = rounds or 0
+        self._before: float = 0
+        hidden = False if asked else None  # to tqdm, None means: unless it is a terminal
+        self._bar = tqdm(total=total, desc=description, unit="round", disable=hidden)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.close()
+
+    def repeats(self, repeats: Iterable[int]) -> Iterator[int]:
+        """Yield the repeats; after the last one the bar ends."""
+        with self:
+            for number, repeat in enumerate(repeats):
+                self._before = number * self._rounds if self._rounds else self._bar.n
+                yield repeat
+
+    def seen(self, row: Mapping[str, float]) -> None:
+        """Take notice of a recorded row."""
+        self._bar.set_postfix_str(f"iteration {row['iteration']:g}", refresh=False)
+        self._bar.update(self._before + row["round"] - self._bar.n)
+
+    def until(
+        self, rule: Callable[[Mapping[str, float]], bool] | None
+    ) -> Callable[[Mapping[str, float]], bool]:
+        """Return a stop rule that takes notice of every row and then asks `rule`.
+
+        It reads what a private run releases, and no more.
+        """
+
+        def noticed(row: Mapping[str, float]) -> bool:
+            self.seen(row)
+            return rule is not None and rule(row)
+
+        return noticed
+
+
+def complete_rounds(algorithm: Algorithm, settings: Any, shape: Shape) -> int | None:
+    """Return the rounds of a complete run; None if a plug-in's closed form fails."""
+    try:
+        return int(algorithm.communication(settings, shape).rounds)
+    except Exception:  # a bar without an end is all that is lost
+        return None
+
+
+def wanted(value: Any, name: str) -> bool:
+    """Whether a flag, or a level as in scikit-learn, asks for a bar.
+
+    Raises
+    ------
+    InputError
+        For neither a flag nor a whole number.
+    """
+    if not FLAG.admits(value):
+        whole(0)(value, name)
+    return bool(value)
