@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from fedcore.cli import options
+from fedcore.cli import options, stored
 from fedcore.errors import ConfigError, DataError, FedcoreError, InputError, nearest
 
 if TYPE_CHECKING:
@@ -152,20 +152,10 @@ class Asked:
                 raise InputError(f"{option} is not for {of}: drop it")
 
     def _problem_file(self, words: Sequence[str]) -> Data:
-        from fedcore.problems import storage
-
         if len(words) > 1:
             raise InputError(f"a problem file has all clients: give {words[0]} or the others alone")
         self._refuse({**OF_FILES, **OF_DATA_SETS, "held_out": "--held-out"}, "a problem file")
-        try:
-            first, *more = storage.load_draws(words[0])
-        except DataError as error:
-            if _is_history(words[0]):
-                raise InputError(
-                    f"{words[0]} is a history, not a problem: fedcore show {words[0]} says what it "
-                    "holds"
-                ) from error
-            raise
+        first, *more = stored.load_problems(words[0])
         return Data(first.name, first.name, first, words[0], more)
 
     def _require_files(self, words: Sequence[str]) -> None:
@@ -174,6 +164,8 @@ class Asked:
 
         known = datasets.names()
         for name in words:
+            if Path(name).is_dir():
+                raise InputError(f"{name} is a folder: name the files in it, {name}/*.csv")
             if not own_files.readable(name) and not Path(name).is_file():
                 if name in known:
                     raise InputError(f"data set {name} stands alone: drop the other names")
@@ -218,6 +210,7 @@ class Asked:
         if held_out is not None:
             spec["held_out"] = held_out
         if not self.surrogate:
+            options.require_raw(self.raw)
             try:
                 datasets.fetch(name, self.raw)  # what is there is only checked
             except DataError as error:
@@ -275,16 +268,6 @@ class Asked:
         settings = algorithm.params(_without_references(params))
         rounds = complete_rounds(algorithm, settings, shape)
         return None if rounds is None else rounds + self.center
-
-
-def _is_history(path: str) -> bool:
-    from fedcore.history import History
-
-    try:
-        History.load(path)
-    except FedcoreError:
-        return False
-    return True
 
 
 def _without_references(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -189,6 +189,7 @@ def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
     """
     from fedcore import datasets as registry
 
+    options.require_raw(raw)
     for name in names:
         registry.describe(name)  # a misspelt name is refused before anything is fetched
     for name in names:

@@ -76,6 +76,17 @@ def require_folder(option: str, path: str | None) -> None:
         raise InputError(f"{option} {path}: there is no folder {Path(path).parent}: make it first")
 
 
+def require_raw(folder: str) -> None:
+    """Refuse to fetch into a folder below one that is not there, but for the usual one.
+
+    Raises
+    ------
+    InputError
+    """
+    if folder != RAW:
+        require_folder("--raw", folder)
+
+
 def parsed(text: str) -> Any:
     """Read a value as YAML, and 1e-6, which YAML takes for a string, as a number."""
     from fedcore.config.strict_yaml import parse_yaml

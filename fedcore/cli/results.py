@@ -4,11 +4,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fedcore.cli.output import as_json, emit
 from fedcore.errors import DataError, InputError
+
+if TYPE_CHECKING:
+    from fedcore.reports.verdicts import Verdict
 
 UNCHANGED = (
     "parameters, repeats, seed and code are those of the history; its data, and what else is "
@@ -33,6 +40,7 @@ KEPT = "docs/verdicts"  # of a checkout
     metavar="[KEPT]",
     help=f"Status 1 if a verdict is worse than in this table, or folder of tables.  [{KEPT}]",
 )
+@as_json
 def verdicts(
     folder: str | None,
     combine: bool,
@@ -40,6 +48,7 @@ def verdicts(
     verdict: str | None,
     shown: str | None,
     strict: str | None,
+    as_json: bool,
 ) -> None:
     """Print what came out of each item that a paper prints, from the results in FOLDER.
 
@@ -50,6 +59,7 @@ def verdicts(
     Examples:
       fedcore verdicts --paper faps --verdict deviates
       fedcore verdicts --show faps/table4-ssi-iterations
+      fedcore verdicts --verdict deviates --json
       fedcore verdicts --strict
     """
     from fedcore.errors import require_known
@@ -60,7 +70,7 @@ def verdicts(
     table = Path(folder) / "verdicts.tsv"
     found = pages.combine(table.with_suffix(""), table) if combine else pages.read(table)
     if strict is not None and (worse := pages.worse(found, pages.read_all(strict))):
-        click.echo("\n".join(worse))
+        emit(worse, lambda: "\n".join(worse), as_json)
         raise DataError(f"verdicts worse than in {strict}: {len(worse)}")
     for name, kind in ((paper, "paper"), (verdict, "verdict")):
         if name is not None:
@@ -71,19 +81,20 @@ def verdicts(
         fitting = [v for name, v in names.items() if shown in (name, v.id)]
         if not fitting:
             require_known(shown, names, "there is no item", InputError)
-        click.echo("\n\n".join(map(pages.shown, fitting)))
+        emit(_listed(fitting), lambda: "\n\n".join(map(pages.shown, fitting)), as_json)
         return
     rows = [("paper", "item", "printed", "measured", "verdict")]
     rows += [
         (v.paper, v.id, _short(v.printed), _short(v.measured) or "–", v.verdict) for v in found
     ]
-    click.echo(f"{columns(rows)}\n\n{pages.summary(found)}")
+    emit(_listed(found), lambda: f"{columns(rows)}\n\n{pages.summary(found)}", as_json)
 
 
 @click.command()
 @click.argument("file", type=click.Path())
 @click.option("--configfile", metavar="FILE", help="As for Snakemake.  [default: that of FILE]")
-def why(file: str, configfile: str | None) -> None:
+@as_json
+def why(file: str, configfile: str | None, as_json: bool) -> None:
     """Say why Snakemake would make a history again: the function or parameter that has changed.
 
     \b
@@ -113,7 +124,11 @@ def why(file: str, configfile: str | None) -> None:
         plan = load_plan({**settings, "papers": [entry]})  # a command line named its file
     require_known(name, plan.cells, f"{file} is of no cell that is planned", InputError)
     found = reasons(plan.cells[name], results)
-    click.echo("\n".join(found) or UNCHANGED)
+    emit(found, lambda: "\n".join(found) or UNCHANGED, as_json)
+
+
+def _listed(found: Iterable[Verdict]) -> list[dict[str, Any]]:
+    return [dataclasses.asdict(verdict) for verdict in found]
 
 
 def _short(text: str, width: int = 40) -> str:

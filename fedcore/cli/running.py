@@ -123,6 +123,7 @@ def compare(
       fedcore compare ssi one_shot north.csv south.csv -r 2 --center --json
     """
     blas.limit(blas_threads)
+    options.require_folder("--out", out)
     options.require_folder("--plot", plot)
     from fedcore import algorithms, datasets
     from fedcore.reports import comparison

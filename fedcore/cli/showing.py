@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from fedcore.cli import options
+from fedcore.cli import options, stored
 from fedcore.cli.output import as_json, emit
 
 
@@ -22,11 +22,10 @@ def show(file: str, as_json: bool) -> None:
     Example:
       fedcore show results/histories/factorization/fig3/power_gd/w8a-alpha0-gd.h5
     """
-    from fedcore.history import History
     from fedcore.reports.endings import ending
     from fedcore.reports.terminal import contents, outcome
 
-    history = History.load(file)
+    history = stored.load_history(file)
     emit(ending(history), lambda: f"{outcome(history)}\n\n{contents(history)}", as_json)
 
 
@@ -50,10 +49,9 @@ def plot(
       fedcore plot ssi.h5 faps.h5 --against bytes_up --metric subspace_distance --out both
     """
     options.require_folder("--out", out)
-    from fedcore.history import History
     from fedcore.reports import comparison
 
-    histories = {file: History.load(file) for file in dict.fromkeys(files)}
+    histories = {file: stored.load_history(file) for file in dict.fromkeys(files)}
     names = {file: str(history.about.get("algorithm", "?")) for file, history in histories.items()}
     if len(set(names.values())) < len(names):
         names = {file: f"{name}, {Path(file).stem}" for file, name in names.items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from fedcore.cli.results import UNCHANGED
@@ -17,6 +19,7 @@ def why(checkout, file, *options):
 
 def test_nothing_has_changed_after_a_run(done):
     assert why(done, HISTORY) == (0, UNCHANGED)
+    assert why(done, HISTORY, "--json") == (0, "[]")
 
 
 def test_the_changed_function_is_named_and_a_comment_is_none(done):
@@ -24,6 +27,7 @@ def test_the_changed_function_is_named_and_a_comment_is_none(done):
     status, text = why(done, HISTORY)
     assert status == 0
     assert text.splitlines() == ["fedcore.algorithms.power_gd:added is new"]
+    assert json.loads(why(done, HISTORY, "--json")[1]) == text.splitlines()
     file = done.root / "fedcore/algorithms/power_gd.py"
     source = file.read_text()
     file.write_text(source.replace("    return 1", "    return 2"))

@@ -1,0 +1,81 @@
+"""Files that a command reads: histories and problems, and what a file is in the other's place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedcore.errors import DataError, FedcoreError, HistoryError, InputError
+
+if TYPE_CHECKING:
+    from fedcore.history import History
+    from fedcore.problems.problem import Problem
+
+
+def load_history(path: str) -> History:
+    """Read a history.
+
+    Raises
+    ------
+    InputError
+        When there is no such file, or it is a problem.
+    HistoryError
+        When it is damaged, or something else.
+    """
+    from fedcore.history import History
+
+    try:
+        return History.load(path)
+    except HistoryError as error:
+        if not Path(path).exists():
+            raise InputError(
+                f"{path or 'the file without a name'} does not exist: fedcore run keeps a history "
+                "in the file that --out names"
+            ) from error
+        if _is_problem(path):
+            raise InputError(
+                f"{path} is a problem, not a history: fedcore run ALGORITHM {path} runs on it"
+            ) from error
+        raise
+
+
+def load_problems(path: str) -> list[Problem]:
+    """Read the draws of a problem.
+
+    Raises
+    ------
+    InputError
+        When the file is a history.
+    DataError
+        When it is missing, damaged, or something else.
+    """
+    from fedcore.problems import storage
+
+    try:
+        return storage.load_draws(path)
+    except DataError as error:
+        if _is_history(path):
+            raise InputError(
+                f"{path} is a history, not a problem: fedcore show {path} says what it holds"
+            ) from error
+        raise
+
+
+def _is_history(path: str) -> bool:
+    from fedcore.history import History
+
+    try:
+        History.load(path)
+    except FedcoreError:
+        return False
+    return True
+
+
+def _is_problem(path: str) -> bool:
+    from fedcore.problems import storage
+
+    try:
+        storage.load_draws(path)
+    except FedcoreError:
+        return False
+    return True
