@@ -76,9 +76,13 @@ def test_signs_and_order_depend_on_the_subspace_only(clients):
 def test_the_first_and_the_last_round_are_charged(clients):
     plain = fedcore.run("power_exact", clients, 3, power=2).ledger
     n_clients, d, r = len(clients), 8, 3
+    tested = fedcore.run("ssi", clients, 3).ledger
+    short = FederatedPCA(3, algorithm="ssi", center=False).fit(clients)
+    assert short.ledger_.scalars_up == tested.scalars_up + n_clients * (r * r + 1)
     bare = FederatedPCA(3, algorithm="power_exact", power=2, center=False).fit(clients)
     assert bare.ledger_.rounds == plain.rounds + 1
-    assert bare.ledger_.scalars_up == plain.scalars_up + n_clients * (r * r + 1)
+    # Moments, squares outside, and as there was no test the products.
+    assert bare.ledger_.scalars_up == plain.scalars_up + n_clients * (r * r + 1 + d * r)
     assert bare.ledger_.scalars_down == plain.scalars_down + n_clients * d * r
     assert bare.history_["round"][-1] == plain.rounds
     pca = FederatedPCA(3, algorithm="power_exact", power=2).fit(clients)

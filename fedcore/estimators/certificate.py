@@ -18,6 +18,12 @@ and sin(Z, ·) ≤ sin(Z, Y) + sin(Y, ·) for the subspace Z that the run return
 eigenvalues that the run may have missed. The bound says something if ρ < θ_r: when all directions
 that the server has not asked about hold less variance together than component r does.
 
+An algorithm without a test of its own gets an estimate of the same sine, from the same Ritz pairs,
+of which (Y, G Y) is always known after the last round. x is then the next Ritz value, or the mean
+of the eigenvalues outside range(W) if that is larger: λ_{r+1} is hardly below either, so that the
+estimate is large where the subspace is far off, and may be too small where range(W) has missed a
+direction.
+
 Rounding: 16 ε θ₁, the largest residual seen at an exact eigenspace in precision ε (see
 `fedcore.parts.residuals`), is added to ‖R‖₂ and x, and 16 ε trace G to ρ.
 """
@@ -25,7 +31,7 @@ Rounding: 16 ε θ₁, the largest residual seen at an exact eigenspace in preci
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -100,27 +106,83 @@ def bound(Z: np.ndarray, pairs: Sequence[Pair], trace: float) -> float:
     d, r = Z.shape
     if r == d:
         return 0.0
+    found = _ritz(pairs, d, r, trace)
+    if found is None:
+        return 1.0
+    theta, _, F, unit = found
+    slack = ROUNDING * unit * theta[0]
+    rest = 0.0 if len(theta) == d else max(1.0 - theta.sum(), 0.0) + ROUNDING * unit
+    return _sine(Z, found, _next_eigenvalue(theta, F, rest, r) + slack, slack)
+
+
+def estimate(Z: np.ndarray, pairs: Sequence[Pair], trace: float, dimension: int) -> float:
+    """Return an estimate of the sine that `bound` bounds; 1 if the pairs say nothing.
+
+    Parameters
+    ----------
+    Z, pairs, trace
+        As for `bound`.
+    dimension : int
+        Of the space that the samples can span, ``min(n, d)``, or of centred ones n − 1.
+    """
+    d, r = Z.shape
+    if r == d:
+        return 0.0
+    found = _ritz(pairs, d, r, trace)
+    if found is None:
+        return 1.0
+    theta = found.values
+    others = max(dimension - len(theta), 1)
+    following = max(theta[r] if len(theta) > r else 0.0, (1.0 - theta.sum()) / others)
+    return _sine(Z, found, following, 0.0)
+
+
+class Ritz(NamedTuple):
+    """Ritz pairs in the span W of all blocks, in units of the trace.
+
+    Attributes
+    ----------
+    values : ndarray of shape (m,)
+        Descending.
+    leading : ndarray of shape (d, r)
+        Y.
+    residuals : ndarray of shape (d, m)
+        F in the basis of the Ritz vectors.
+    unit : float
+        Relative rounding error of the products.
+    """
+
+    values: np.ndarray
+    leading: np.ndarray
+    residuals: np.ndarray
+    unit: float
+
+
+def _ritz(pairs: Sequence[Pair], d: int, r: int, trace: float) -> Ritz | None:
+    """Return the Ritz pairs; None for fewer than r, or for replies that are no products."""
     # In units of the trace, so that no product of two of these overflows.
     pairs = [(Q, U / trace) for Q, U in pairs if len(Q) == d and np.isfinite(U).all()]
     if not pairs:
-        return 1.0
+        return None
     unit = max(float(np.finfo(Q.dtype).eps) for Q, _ in pairs)
     W, GW, least = _basis(pairs, apart=unit**0.25)
     unit /= least  # dividing a part of a block by its size has divided its rounding errors, too
     H = W.T @ GW
     if W.shape[1] < r or not _symmetric(H, unit):
-        return 1.0
+        return None
     theta, S = np.linalg.eigh((H + H.T) / 2)
     theta, S = theta[::-1], S[:, ::-1]
-    F = (GW - W @ H) @ S
-    slack = ROUNDING * unit * theta[0]
-    rest = 0.0 if len(theta) == d else max(1.0 - theta.sum(), 0.0) + ROUNDING * unit
-    x = _next_eigenvalue(theta, F, rest, r) + slack
-    gap = theta[r - 1] - x
+    return Ritz(theta, W @ S[:, :r], (GW - W @ H) @ S, unit)
+
+
+def _sine(Z: np.ndarray, found: Ritz, x: float, slack: float) -> float:
+    """``‖R‖ / (θ_r − x) + sin(Z, Y)``, at most 1."""
+    r = Z.shape[1]
+    gap = found.values[r - 1] - x
     if not gap > 0:
         return 1.0
-    residual = np.linalg.norm(F[:, :r], 2) + slack
-    return float(min(1.0, residual / gap + sin_theta(W @ S[:, :r], Z)))
+    residual = np.linalg.norm(found.residuals[:, :r], 2) + slack
+    return float(min(1.0, residual / gap + sin_theta(found.leading, Z)))
 
 
 def _basis(pairs: Sequence[Pair], apart: float) -> tuple[np.ndarray, np.ndarray, float]:

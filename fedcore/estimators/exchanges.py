@@ -105,14 +105,27 @@ def moments(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarr
 
     The second number has no cancellation where the server subtracts, even in single precision.
     """
-    scores = (data @ Z).astype(np.float64)
-    inside = scores.T @ scores
+    return _moments(data, data @ Z)
+
+
+def moments_and_products(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
+    """Client step of the last round after a run without a test: also ``SᵢᵀSᵢ Z``."""
+    scores = data @ Z
+    return np.append(_moments(data, scores), data.T @ scores)
+
+
+def _moments(data: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    doubles = scores.astype(np.float64)
+    inside = doubles.T @ doubles
     outside = squares_of_features(data).sum() - np.trace(inside)
     return np.append(inside, max(outside, 0.0))
 
 
 def last_round(federation: Federation, output: Mapping[str, Any]) -> dict[str, Any]:
     """Exchange the moments of the basis; for ``finish=`` of `fedcore.run`.
+
+    Without a test of the algorithm's own, the clients also send their products with the basis, in
+    the output ``products`` with the basis as ``sent``.
 
     Raises
     ------
@@ -126,8 +139,13 @@ def last_round(federation: Federation, output: Mapping[str, Any]) -> dict[str, A
             "algorithm"
         )
     federation.broadcast(basis)
-    total = federation.sum(moments).astype(np.float64)
-    return {"axes": principal_axes(basis, total[:-1]), "outside": float(total[-1])}
+    tested = "converged" in output
+    total = federation.sum(moments if tested else moments_and_products).astype(np.float64)
+    last = basis.shape[1] ** 2
+    found = {"axes": principal_axes(basis, total[:last]), "outside": float(total[last])}
+    if tested:
+        return found
+    return {**found, "sent": basis, "products": total[last + 1 :].reshape(basis.shape)}
 
 
 class Axes(NamedTuple):

@@ -21,6 +21,7 @@ from fedcore.problems.clients import Clients
 # Algorithms that read the data in `gram_product` only, whose sum takes a Gram matrix that is there.
 SUMS = frozenset(("block_krylov", "momentum_power", "ssi"))
 ROUNDS = 8  # that a run takes at least as a rule
+TOLD = 1e-4  # sine of the angle above which a user is warned; the estimate is rather too small
 PACKING = 15  # columns whose product takes as long as BLAS takes to pack the data for any product
 
 
@@ -57,8 +58,14 @@ def fit(asked: Request, matrices: Any) -> Found:
     axes, outside = _with_share(output["axes"], output["outside"], asked.share)
     known = asked.algorithm.name in certificate.PRODUCTS
     total = output["axes"].squares.sum() + output["outside"]
-    bound = certificate.bound(axes.components.T, products.pairs, total) if known else 1.0
-    estimate = output.get("angle_bound")
+    pairs, estimate = (products.pairs if known else []), output.get("angle_bound")
+    if "products" in output:
+        pairs = [(output["sent"], output["products"]), *pairs]
+        dimension = min(n_samples - asked.center, n_features)
+        estimate = certificate.estimate(output["axes"].components.T, pairs, total, dimension)
+        if _chosen_by_user(asked):
+            _tell(asked.algorithm.name, estimate)
+    bound = certificate.bound(axes.components.T, pairs, total)
     return Found(
         axes, outside, ready.mean, ready.scale, n_samples,
         continued(result.history, ready.ledger), ready.ledger + result.ledger, bound,
@@ -78,6 +85,21 @@ def gram_comes_first(clients: Clients, r: int) -> bool:
         return False
     n, d = sum(rows for rows, _ in clients.shapes), clients.n_features
     return gram_pays_off(n * d, n * d**2, d, ROUNDS * (r + PACKING))
+
+
+def _tell(algorithm: str, estimate: float) -> None:
+    """Warn of the subspace that a run without a test has ended at, if it is off."""
+    if estimate <= TOLD:
+        return
+    angle = f"by an angle of {estimate:.1g} or more" if estimate < 1 else "by any angle"
+    warnings.warn(
+        f"{algorithm} ran without a test of convergence, and the products of the last round say "
+        f"that its subspace may be off {angle}: allow it more rounds or products, choose "
+        "n_components where the singular values part, or take block_krylov, which ends when it is "
+        "right",
+        ConvergenceWarning,
+        stacklevel=5,
+    )
 
 
 def _chosen_by_user(asked: Request) -> bool:

@@ -46,13 +46,14 @@ def test_a_run_that_is_cut_short_has_a_large_one_that_holds(S):
 
 def test_it_is_one_where_the_messages_prove_nothing(S):
     parts = np.split(S, [20, 45])
-    for changes in ({"algorithm": "one_shot"}, {"params": {"transcript": Transcript([0])}}):
-        assert FederatedPCA(2, **changes).fit(parts).error_bound_ == 1.0
+    assert FederatedPCA(2, params={"transcript": Transcript([0])}).fit(parts).error_bound_ == 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         white = np.random.default_rng(0).standard_normal((400, 40))
         pca = FederatedPCA(2, params={"rounds": 2}).fit([white])
-    assert pca.error_bound_ == 1.0 and "an estimate" in str(pca)
+        assert pca.error_bound_ == 1.0 and "an estimate" in str(pca)
+        found = FederatedPCA(2, algorithm="one_shot").fit(np.split(white, 4))
+    assert found.error_bound_ == 1.0  # though the products of the last round are known
 
 
 @pytest.mark.parametrize("sums_only", [True, False])
