@@ -331,6 +331,12 @@ class FederatedPCA(Transformer):
         rows = centred(matrix, self.mean_)
         return rows if np.all(self.scale_ == 1.0) else exchanges.scaled(rows, self.scale_)
 
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn may assume: a private fit takes no sparse data."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.epsilon is None
+        return tags
+
     def _fit(self, given: Given) -> None:
         require_flag(center=self.center, scale=self.scale)
         method = public.fit if self.epsilon is None else private.fit

@@ -142,6 +142,11 @@ class SharedRepresentationRegression(Estimator):
             For an algorithm that does not fit, an unknown parameter, unfit data or labels, or
             sparse data.
         """
+        if y is None:
+            raise InputError(
+                "SharedRepresentationRegression requires y to be passed, but the target y is None: "
+                "give the labels of every client"
+            )
         given = inputs.given(clients, groups)
         with given.named():
             names = inputs.names_of(given.matrices)
@@ -241,6 +246,8 @@ class SharedRepresentationRegression(Estimator):
             raise InputError(
                 f"{chosen.name} learns no representation from labels: take fedrep_linear"
             )
+        if sum(map(len, labels)) == 1:
+            raise InputError("n_samples = 1: one sample has no slope to learn")
         seed, options = inputs.seed_of(self.random_state), inputs.options_of(self, TAKEN)
         x = [X - X.mean(axis=0, dtype=np.float64) for X in matrices]
         y = [v - v.mean(dtype=np.float64) for v in labels]
