@@ -5,6 +5,7 @@ It is here and not in `fedcore.api`, because every cell of the workflow depends 
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from fedcore import algorithms, api
 from fedcore import progress as bars
 from fedcore.algorithms import Algorithm
 from fedcore.api import Finish, Result, StopRule
-from fedcore.errors import InputError, require_known
+from fedcore.errors import InputError, nearest
 from fedcore.federation.ledger import Shape
 from fedcore.federation.transcript import Transcript
 from fedcore.parts import residuals
@@ -147,8 +148,11 @@ def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None
             "run takes the algorithm's parameters as keywords: write "
             f"{written or 'none'} in the place of params={{…}}"
         )
-    for name in params:
-        require_known(name, fields | OPTIONS, f"{algorithm.name} has no parameter", InputError)
+    for name in params.keys() - fields:
+        meant = {*difflib.get_close_matches(name, fields | OPTIONS, n=1)}  # an option, or none
+        raise InputError(
+            f"{algorithm.name} has no parameter '{name}': {nearest(name, fields | meant)}"
+        )
 
 
 def _rounds(

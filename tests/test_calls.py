@@ -99,7 +99,10 @@ def test_it_takes_what_the_call_below_takes_and_progress():
         ({"tll": 0.1}, "ssi has no parameter 'tll': did you mean 'tol'"),
         ({"centre": True}, "ssi has no parameter 'centre': did you mean 'center'"),
         ({"mesure": []}, "ssi has no parameter 'mesure': did you mean 'measure'"),
-        ({"verbos": 1, "tol": 0.1}, "ssi has no parameter 'verbos': known: center, "),
+        (
+            {"verbos": 1, "tol": 0.1},
+            "ssi has no parameter 'verbos': known: n_components, rounds, st",
+        ),
     ],
 )
 def test_names_that_run_does_not_have_are_refused(clients, params, says):

@@ -52,7 +52,7 @@ def prepare(
         For unfit samples.
     """
     federation = Federation(matrices, seed, transcript=transcript, check=False)
-    require_size(federation.clients)
+    require_values(federation.clients)
     d = federation.shape.n_features
     mean, scales = np.zeros(d), np.ones(d)
     if center:
@@ -75,6 +75,18 @@ def prepare(
         federation.ledger.download(scales, len(clients))
         clients = Clients([scaled(data, scales) for data in clients])
     return Prepared(clients, mean, scales, federation.ledger)
+
+
+def require_values(clients: Clients) -> None:
+    """Require samples that are not all zero, and of a fit size.
+
+    Raises
+    ------
+    InputError
+    """
+    if clients.zero:
+        raise InputError("the data of all clients are zero: there is no subspace to find")
+    require_size(clients)
 
 
 def tell(transcript: Transcript, number: int, replies: Any, total: Any) -> None:

@@ -11,13 +11,14 @@ from fedcore import algorithms
 from fedcore.calls import run
 from fedcore.errors import InputError
 from fedcore.estimators import inputs
+from fedcore.estimators.exchanges import require_values
 from fedcore.estimators.inputs import Given
 from fedcore.estimators.manners import Estimator, merged
 from fedcore.estimators.request import continued
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
 from fedcore.linalg import orth
-from fedcore.problems.clients import check_clients, check_labels
+from fedcore.problems.clients import Clients, check_clients, check_labels
 from fedcore.problems.regression import least_squares
 from fedcore.sparse import SparseRows
 
@@ -153,7 +154,9 @@ class SharedRepresentationRegression(Estimator):
             matrices = check_clients(given.matrices)
             _require_dense(matrices[0], "client 0")
             one = given.rows is not None or not isinstance(clients, Sequence | Mapping)
-            self._fit(matrices, check_labels(_labels_of(y, given, one), matrices))
+            labels = check_labels(_labels_of(y, given, one), matrices)
+            _require_sizes(Clients(matrices), labels)
+            self._fit(matrices, labels)
         self.client_names_ = given.labels or [str(i) for i in range(len(matrices))]
         self.n_features_in_: int = matrices[0].shape[1]
         self._keep_names(names)
@@ -182,9 +185,11 @@ class SharedRepresentationRegression(Estimator):
         NotFittedError
             Before `fit`.
         InputError
-            For an unfit `x`, or a client that is unknown or not said.
+            For an unfit `x`, a client that is unknown, not said, or said twice.
         """
         self._require_fitted()
+        if client is not None and groups is not None:
+            raise InputError("the client is said twice: give client=… or groups=…")
         if groups is None:
             matrix = self._matrix(x, "predict")
             model = client if isinstance(client, Model) else self.models_[self._number(client)]
@@ -200,10 +205,33 @@ class SharedRepresentationRegression(Estimator):
     def score(
         self, x: Any, y: Any, *, client: int | str | Model | None = None, groups: Any = None
     ) -> float:
-        """Return R², the share of the labels' variance that `predict` explains."""
-        y = np.asarray(y, dtype=np.float64)
-        error = y - self.predict(x, client=client, groups=groups)
-        return float(1 - np.sum(error**2) / np.sum((y - y.mean()) ** 2))
+        """Return R², the share of the labels' variance that `predict` explains.
+
+        Parameters
+        ----------
+        x, client, groups
+            As for `predict`.
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        float
+            At most 1. As in scikit-learn, where all labels are equal it is 1 if they are predicted,
+            and else 0.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InputError
+            As `predict`, and for unfit labels.
+        """
+        found = self.predict(x, client=client, groups=groups)
+        y = _own_labels(y, found)
+        error, spread = np.sum((y - found) ** 2), np.sum((y - y.mean()) ** 2)
+        if not spread:
+            return float(not error)
+        return float(1 - error / spread)
 
     def adapt(self, x: Any, y: Any) -> Model:
         """Return the model of a new client: its own head on the shared representation.
@@ -228,8 +256,7 @@ class SharedRepresentationRegression(Estimator):
         self._require_fitted()
         matrix = self._matrix(x, "adapt")
         _require_dense(matrix, "x")
-        (labels,) = check_labels([y], [matrix])
-        return self._model(matrix, labels)
+        return self._model(matrix, _own_labels(y, matrix))
 
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn may assume of the estimator."""
@@ -266,6 +293,8 @@ class SharedRepresentationRegression(Estimator):
             chosen.name, [X / self.scale_ for X in x], self.n_components, seed=seed,
             labels=[v / unit for v in y], **options,
         )  # fmt: skip
+        if "V" not in result.output:
+            raise InputError(f"{chosen.name} returns no shared representation: take fedrep_linear")
         if not np.isfinite(result.output["V"]).all():
             raise InputError(
                 f"{chosen.name} has diverged: take a smaller step, params={{'step': …}}"
@@ -316,6 +345,28 @@ def _require_dense(matrix: Any, who: str) -> None:
         )
 
 
+def _own_labels(y: Any, samples: np.ndarray) -> np.ndarray:
+    """Check the labels of one matrix; errors call it x."""
+    try:
+        (labels,) = check_labels([y], [samples])
+    except InputError as error:
+        raise InputError(str(error).replace("client 0", "x", 1)) from None
+    return labels
+
+
+def _require_sizes(samples: Clients, labels: list[np.ndarray]) -> None:
+    """Require samples, not all zero, and labels whose squares neither overflow nor underflow."""
+    require_values(samples)
+    largest = max(float(np.abs(v).max()) for v in labels)
+    limits = np.finfo(np.float64)
+    high = np.sqrt(float(limits.max) / sum(map(len, labels)))
+    if largest and not np.sqrt(float(limits.tiny)) <= largest <= high:
+        raise InputError(
+            f"the largest label is {largest:.3g}, and its square leaves the range: divide the "
+            f"labels by {10.0 ** round(np.log10(largest)):g}"
+        )
+
+
 def _labels_of(y: Any, given: Given, one: bool) -> Any:
     """Return the labels client by client."""
     if given.rows is not None:
@@ -324,6 +375,8 @@ def _labels_of(y: Any, given: Given, one: bool) -> Any:
             raise InputError(f"y has shape {values.shape}: give one label per row")
         return [values[rows] for rows in given.rows]
     if isinstance(y, Mapping):
+        if given.labels is None:
+            raise InputError("labels have the clients' names, and the clients have none: give both")
         if [str(name) for name in y] != given.labels:
             raise InputError("the labels' names are not those of the clients, in their order")
         return list(y.values())
