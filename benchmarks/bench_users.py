@@ -50,8 +50,8 @@ from sklearn.utils.extmath import randomized_svd
 from timing import Times, interleaved
 
 import fedcore
-from fedcore.estimators.public import gram_comes_first
-from fedcore.linalg import gram_matrix, sin_theta
+from fedcore.estimators.public import gram_comes_first, pooled_gram
+from fedcore.linalg import sin_theta
 from fedcore.problems.clients import Clients
 from fedcore.reports import tables
 
@@ -64,7 +64,7 @@ POWERS = 4  # of power_iteration, whose columns become parallel
 STAGES = {  # functions whose time is shown, none inside of another
     "checks": [("clients.py", "check_clients"), ("clients.py", "require_size")],
     "centring": [("federation.py", "center")],
-    "Gram": [("public.py", "gram_matrix"), ("linalg.py", "gram_matrix")],
+    "Gram": [("public.py", "pooled_gram"), ("linalg.py", "gram_matrix")],
     "rounds": [("block_krylov.py", "run")],
     "last round": [("exchanges.py", "last_round")],
     "bound": [("certificate.py", "bound")],
@@ -156,7 +156,7 @@ def against_pooled(case: Case, xi: float, repeats: int) -> tuple[dict[str, Any],
         "svds": arpack,
         "square": lambda: square @ square,
         "read": lambda: [np.vdot(part, part) for part in parts],
-        "product": lambda: gram_matrix(parts) if gram else textbook.product(parts, Z),
+        "product": lambda: pooled_gram(Clients(parts)) if gram else textbook.product(parts, Z),
     }
     times = interleaved(calls, repeats)
     cpu = {name: median(found.cpu) for name, found in times.items()}

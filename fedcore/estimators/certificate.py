@@ -188,12 +188,14 @@ def _sine(Z: np.ndarray, found: Ritz, x: float, slack: float) -> float:
 def _basis(pairs: Sequence[Pair], apart: float) -> tuple[np.ndarray, np.ndarray, float]:
     """Orthonormal basis W of all blocks, G W, and the size of the smallest part of a block.
 
-    Parts whose size is at most `apart` of their block's norm are left out.
+    Parts whose size is at most `apart` of their block's Frobenius norm are left out.
     """
     W = GW = np.empty((len(pairs[0][0]), 0))
     least = 1.0
     for given, product in pairs:
-        size = np.linalg.norm(given, 2)
+        if W.shape[1] == len(W):  # there is no other direction
+            break
+        size = np.linalg.norm(given)
         if not 0 < size < np.inf:
             continue
         Q, U = given / size, product / size

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedcore.errors import InputError
+from fedcore.federation.execution import summed
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
 from fedcore.federation.transcript import Transcript
@@ -59,7 +60,7 @@ def prepare(
         if federation.shape.n_samples == 1:
             raise InputError("n_samples = 1: one sample has no variance about its mean")
         mean = federation.center()
-        if federation.clients.zero:
+        if not federation.clients.largest:
             raise InputError("all samples are equal: nothing is left of them but their mean")
         require_size(federation.clients, "the data less their mean")
     clients = federation.clients
@@ -84,7 +85,7 @@ def require_values(clients: Clients) -> None:
     ------
     InputError
     """
-    if clients.zero:
+    if not clients.largest:  # which `require_size` needs, too
         raise InputError("the data of all clients are zero: there is no subspace to find")
     require_size(clients)
 
@@ -112,6 +113,16 @@ def scaled(data: Any, scales: np.ndarray) -> Any:
     return (data / scales).astype(data.dtype, copy=False)
 
 
+def _by_gram(clients: Clients, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray | None:
+    """The sum of `moments` from a Gram matrix of all clients, if there is one in double."""
+    gram = getattr(clients, "gram", None)
+    if gram is None or gram.dtype != np.float64:
+        return None
+    inside = Z.T @ (gram @ Z)
+    return np.append(inside, max(np.trace(gram) - np.trace(inside), 0.0))
+
+
+@summed(_by_gram)
 def moments(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
     """Client step of the last round: ``Zᵀ SᵢᵀSᵢ Z`` and the squares of Sᵢ outside range(Z).
 

@@ -14,7 +14,6 @@ from fedcore.estimators.exchanges import Axes, last_round, prepare
 from fedcore.estimators.request import Found, Request, continued
 from fedcore.federation.federation import Federation
 from fedcore.federation.in_process import InProcess
-from fedcore.linalg import gram_matrix
 from fedcore.parts.gram_products import gram_pays_off
 from fedcore.problems.clients import Clients
 
@@ -46,7 +45,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     ready = prepare(matrices, asked.seed, told, center=asked.center, scale=asked.scale)
     products = certificate.Products(told, ready.ledger.rounds, len(matrices))
     if asked.algorithm.name in SUMS and gram_comes_first(ready.clients, r):
-        ready.clients.gram = gram_matrix(ready.clients)
+        ready.clients.gram = pooled_gram(ready.clients)
     with warnings.catch_warnings():
         if not _chosen_by_user(asked):  # where components end is nobody's choice
             warnings.filterwarnings("ignore", r"(?s).*components are arbitrary", ConvergenceWarning)
@@ -85,6 +84,18 @@ def gram_comes_first(clients: Clients, r: int) -> bool:
         return False
     n, d = sum(rows for rows, _ in clients.shapes), clients.n_features
     return gram_pays_off(n * d, n * d**2, d, ROUNDS * (r + PACKING))
+
+
+def pooled_gram(clients: Clients) -> np.ndarray:
+    """Return ``Σ SᵢᵀSᵢ`` of dense clients, shape (d, d).
+
+    NumPy's product of a matrix with its own transpose takes 0.4 (6 features) to 0.9 (500) of the
+    time of `fedcore.linalg.gram_matrix`, whose bits the workflow's results have.
+    """
+    first, *others = (data.T @ data for data in clients)
+    for gram in others:
+        first = first + gram
+    return first
 
 
 def _tell(algorithm: str, estimate: float) -> None:

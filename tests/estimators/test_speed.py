@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fedcore
-from fedcore.estimators import public
+from fedcore.estimators import exchanges, public
 from fedcore.federation.federation import Federation
 from fedcore.federation.in_process import InProcess
 from fedcore.linalg import gram_matrix, sin_theta
@@ -21,11 +21,13 @@ def made(monkeypatch):
     """The shapes of the Gram matrices of all data that a fit makes before its rounds."""
     shapes = []
 
+    real = public.pooled_gram
+
     def noted(clients):
         shapes.append((clients.n_samples, clients.n_features))
-        return gram_matrix(clients)
+        return real(clients)
 
-    monkeypatch.setattr(public, "gram_matrix", noted)
+    monkeypatch.setattr(public, "pooled_gram", noted)
     return shapes
 
 
@@ -98,3 +100,30 @@ def test_the_gram_matrix_pays_off_for_tall_data_and_few_rounds():
         clients = problem_clients.Clients([np.empty((n, d))])
         saved = 4 * n * d - 2 * d * d
         assert public.gram_comes_first(clients, r) == (8 * (r + 15) * saved >= n * d * d)
+
+
+def test_the_pooled_gram_matrix_is_that_of_the_rows(matrix_with):
+    S = matrix_with(200, 10, 0.5 ** np.arange(10), seed=3)
+    for dtype, atol in ((np.float64, 1e-15), (np.float32, 1e-6)):
+        clients = problem_clients.Clients(parted(S.astype(dtype)))
+        found = public.pooled_gram(clients)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, S.T @ S, atol=atol)
+        np.testing.assert_allclose(found, gram_matrix(clients), atol=atol)
+        np.testing.assert_array_equal(found, found.T)
+
+
+def test_the_last_round_takes_the_gram_matrix_in_double_and_not_the_data_again(monkeypatch):
+    rng = np.random.default_rng(0)
+    parts = [1.0 + rng.standard_normal((50, 6)) for _ in range(3)]
+    plain = fedcore.FederatedPCA(2)
+    monkeypatch.setattr(exchanges.moments, "summed", lambda *asked: None)
+    plain.fit(parts)
+    monkeypatch.undo()
+    monkeypatch.setattr(exchanges, "_moments", None)
+    fast = fedcore.FederatedPCA(2).fit(parts)
+    np.testing.assert_allclose(fast.singular_values_, plain.singular_values_, rtol=1e-14)
+    np.testing.assert_allclose(fast.noise_variance_, plain.noise_variance_, rtol=1e-12)
+    assert fast.ledger_ == plain.ledger_
+    with pytest.raises(TypeError):  # float32: the sums of the last round are in double
+        fedcore.FederatedPCA(2).fit([part.astype(np.float32) for part in parts])
