@@ -122,9 +122,10 @@ def test_data_far_from_the_origin_keep_the_digits_they_have(clients, offset):
     )
 
 
-def test_the_mean_of_single_precision_data_is_summed_in_double():
+@pytest.mark.parametrize("spread", [1.0, 1e3])  # of 1, differences and their sums are exact
+def test_the_mean_of_single_precision_data_is_summed_in_double(spread):
     rng = np.random.default_rng(0)
-    parts = [(1e4 + rng.standard_normal((30000, 3))).astype(np.float32) for _ in range(2)]
+    parts = [(1e4 + spread * rng.standard_normal((30000, 3))).astype(np.float32) for _ in range(2)]
     pca = FederatedPCA(2).fit(parts)
     exact = np.vstack(parts).astype(np.float64).mean(axis=0)
     # In single precision the sum of 60 000 numbers of 1e4 would be off by 1e-3 and more.

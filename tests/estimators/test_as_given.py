@@ -8,7 +8,7 @@ import scipy.sparse
 
 import fedcore
 from fedcore.errors import InputError
-from fedcore.estimators import FederatedPCA
+from fedcore.estimators import FederatedPCA, exchanges, public
 
 
 @pytest.fixture
@@ -106,6 +106,21 @@ def test_single_precision_is_kept_and_sums_are_double(S, scale):
     )
 
 
+def test_the_sums_of_the_last_round_are_double():
+    """Z are unit vectors, so that the scores are exact and the sums alone can round."""
+    data = np.random.default_rng(0).standard_normal((40_000, 4)).astype(np.float32)
+    double = data.astype(np.float64)
+    for step in (exchanges.moments, exchanges.moments_and_products):
+        found = step(data, None, np.eye(4, 2, dtype=np.float32))
+        assert found.dtype == np.float64
+        inside = double[:, :2].T @ double[:, :2]
+        # 4e4 terms, each rounded once: 1e-16 times 2e2; in single precision 1e-7 and more.
+        np.testing.assert_allclose(found[:4].reshape(2, 2), inside, rtol=1e-13, atol=1e-9)
+        np.testing.assert_allclose(found[4], np.sum(double[:, 2:] ** 2), rtol=1e-12)
+    squares = exchanges.squares_of_features(data)
+    np.testing.assert_allclose(squares, np.sum(double**2, axis=0), rtol=1e-13)
+
+
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("scale", [True, False])
 @pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.coo_matrix])
@@ -143,11 +158,20 @@ def test_the_scale_is_that_of_the_pooled_data_and_on_the_ledger(S):
     rounds = pca.ledger_.rounds - plain.ledger_.rounds - (pca.n_iter_ - plain.n_iter_)
     assert rounds == 1
     per_round = 3 * 9 * 2  # clients, features, components
-    more = pca.ledger_.scalars_up - plain.ledger_.scalars_up
-    assert more - (pca.n_iter_ - plain.n_iter_) * per_round == 3 * 9
+    for way in ("scalars_up", "scalars_down"):
+        more = getattr(pca.ledger_, way) - getattr(plain.ledger_, way)
+        assert more - (pca.n_iter_ - plain.n_iter_) * per_round == 3 * 9, way
     assert pca.history_["round"][0] == plain.history_["round"][0] + 1
     second = FederatedPCA(2, scale=True, center=False).fit(S, groups=GROUPS)
     np.testing.assert_allclose(second.scale_, np.sqrt(np.mean(S**2, axis=0)), rtol=1e-12)
+
+
+def test_a_share_that_is_reached_exactly_takes_one_more_as_in_scikit_learn():
+    axes = exchanges.Axes(np.eye(4), np.array([4.0, 2.0, 1.0, 1.0]))
+    for share, r in ((0.5, 2), (0.49, 1), (0.75, 3), (0.76, 3), (0.99, 4)):
+        kept, outside = public._with_share(axes, 0.0, share)
+        assert len(kept.squares) == len(kept.components) == r
+        assert outside == axes.squares[r:].sum()
 
 
 def test_what_shares_and_none_cost(S):
