@@ -212,3 +212,60 @@ def test_an_image_has_all_that_this_step_reads(recipe, tmp_path):
     assert {"Makefile", "requirements.lock"} <= set(copied)
     command(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "out", cwd=tmp_path)
     assert list((tmp_path / "out").glob("fedcore_repro-*.whl"))
+
+
+USED = """
+import warnings
+import numpy as np
+import fedcore
+
+rng = np.random.default_rng(0)
+clients = [rng.standard_normal((20, 6)) for _ in range(3)]
+result = fedcore.run("ssi", clients, n_components=2, rounds=5, tol=0)
+print(repr(result))
+history = fedcore.History.of(result, "ssi")
+print(repr(history))
+figure = history.plot("figure", metrics=["objective"])
+print(type(figure).__name__)
+try:
+    print(len(history.to_frame()))
+except fedcore.FedcoreError as error:
+    print(error)
+"""
+TYPED = """
+import fedcore
+
+fedcore.FederatedPCA(n_componnts=3)
+fedcore.run("ssi", [], n_components=2).componentz
+fedcore.run("ssi", [], 2, progress="yes")
+fedcore.FederatedPCA(2, verbose="yes")
+fedcore.FederatedFactorization(n_componnts=3)
+fedcore.SharedRepresentationRegression(2, params=3)
+fine: fedcore.Result = fedcore.run("ssi", [], 2, progress=True, rounds=3)
+reveal_type(fine.ledger.rounds)
+reveal_type(fedcore.History.of(fine).plot())
+reveal_type(fedcore.FederatedPCA(0.9, verbose=1).fit([]).components_)
+"""
+
+
+def test_results_of_the_wheel_print_short_and_draw(environment, tmp_path):
+    said = command(environment / "python", "-c", USED, cwd=tmp_path).splitlines()
+    assert said[0].startswith("Result(2 components of 6 features; 6 records of iteration")
+    assert said[1].startswith("History(ssi; 1 repeats x 6 records of iteration")
+    assert max(map(len, said)) < 400 and said[2] == "Figure"
+    assert said[3] == "6" or "pip install pandas" in said[3]
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_type_checker_reads_the_wheel(environment, tmp_path):
+    pytest.importorskip("mypy")
+    (tmp_path / "code.py").write_text(TYPED)
+    run = subprocess.run(
+        [environment / "python", "-m", "mypy", "--cache-dir", "cache", "code.py"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    found = run.stdout.splitlines()
+    errors = [line.split(":")[1] for line in found if ": error:" in line]
+    assert errors == ["4", "5", "6", "7", "8", "9"], run.stdout + run.stderr
+    revealed = [line.partition("Revealed type is ")[2] for line in found if "Revealed" in line]
+    assert ["int" in revealed[0], "Figure" in revealed[1], "ndarray" in revealed[2]] == [True] * 3
