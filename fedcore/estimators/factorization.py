@@ -29,6 +29,10 @@ TAKEN = {
 class FederatedFactorization(Transformer):
     """Factors Sᵢ ≈ Uᵢ Vᵀ of the clients' matrices: V is shared, and Uᵢ stays with its client.
 
+    Samples are taken as they are, without centring. With plain sums the server sees every client's
+    products with V, and in a last round ‖Sᵢ − Uᵢ Vᵀ‖² and ‖Sᵢ‖²; all allow secure aggregation.
+    There is no private fit.
+
     Parameters
     ----------
     n_components : int, default=2
@@ -114,7 +118,9 @@ class FederatedFactorization(Transformer):
         ------
         InputError
             For an algorithm that is unknown, private or returns one factor only, an unknown
-            parameter, or unfit client data.
+            parameter or one that is given twice, a rank that is too large, or unfit client data:
+            no clients, an empty one, NaN, infinite or masked entries, text, widths or column names
+            that differ, dense beside sparse, all zeros, squares out of range.
 
         Warns
         -----
@@ -160,6 +166,13 @@ class FederatedFactorization(Transformer):
         Returns
         -------
         ndarray of shape (n, n_features)
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InputError
+            When `x` is not a finite numeric matrix with one column per component.
         """
         self._require_fitted()
         r = len(self.components_)

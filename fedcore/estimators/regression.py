@@ -55,6 +55,9 @@ class SharedRepresentationRegression(Estimator):
     the client. It pays when clients have too few samples for a regression of their own, and their
     coefficients lie near a common subspace. A new client needs no round: see `adapt`.
 
+    With plain sums the server sees every client's sums of squares and, in every round, its update
+    of B; all allow secure aggregation. There is no private fit.
+
     Parameters
     ----------
     n_components : int, default=2
@@ -140,8 +143,11 @@ class SharedRepresentationRegression(Estimator):
         Raises
         ------
         InputError
-            For an algorithm that does not fit, an unknown parameter, unfit data or labels, or
-            sparse data.
+            For an algorithm that learns no shared representation from labels, an unknown parameter
+            or one that is given twice, a rank that is too large; for unfit samples, as in
+            `FederatedFactorization.fit`, and sparse ones; and for labels that are missing, too few
+            or too many, not numbers, not finite, constant at every client, or whose squares are out
+            of range; and when the run diverges.
         """
         if y is None:
             raise InputError(
