@@ -330,8 +330,10 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
         libraries, the same figure gives the same bytes.
     """
     _mark_unreleased(figure)
-    with style():  # the layout is the slowest part: compute it once for both files
-        figure.draw_without_rendering()
+    with style():  # the layout is the slowest part: it is computed once for both files
+        layout = figure.get_layout_engine()
+        if layout is not None:
+            layout.execute(figure)
         figure.set_layout_engine("none")
     png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in ("png", "pdf"))
     figure.set_dpi(DPI)
