@@ -44,8 +44,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
-    from fedcore.api import Result
-    from fedcore.calls import run
+    from fedcore.calls import Result, run
     from fedcore.errors import ConvergenceWarning, FedcoreError
     from fedcore.estimators import (
         FederatedFactorization,
@@ -59,7 +58,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "run": "fedcore.calls",
-    "Result": "fedcore.api",
+    "Result": "fedcore.calls",
     "FederatedPCA": "fedcore.estimators",
     "FederatedFactorization": "fedcore.estimators",
     "SharedRepresentationRegression": "fedcore.estimators",

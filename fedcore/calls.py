@@ -5,23 +5,75 @@ It is here and not in `fedcore.api`, because every cell of the workflow depends 
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import inspect
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fedcore import algorithms, api
+from fedcore import algorithms, metrics
 from fedcore import progress as bars
 from fedcore.algorithms import Algorithm
-from fedcore.api import Finish, Result, StopRule
-from fedcore.errors import InputError, nearest
-from fedcore.federation.ledger import Shape
+from fedcore.api import Finish, StopRule, execute
+from fedcore.errors import ConvergenceWarning, InputError, nearest
+from fedcore.federation.ledger import Ledger, Shape
 from fedcore.federation.transcript import Transcript
 from fedcore.parts import residuals
-from fedcore.problems.clients import Clients, client_list
+from fedcore.privacy.noise import simulated
+from fedcore.problems.clients import Clients, check_clients, check_labels, client_list
 from fedcore.problems.distinct import require_distinct_each
+from fedcore.problems.problem import Problem
+from fedcore.recorder import NOT_RELEASED, Recorder
+from fedcore.seeds import root_of
+from fedcore.validation import require_flag
+
+
+@dataclass(frozen=True)
+class Result:
+    """Result of a run.
+
+    Attributes
+    ----------
+    components : ndarray of shape (n_components, n_features) or None
+        Orthonormal rows that span the subspace found; None for an algorithm that learns networks.
+    history : dict of str to ndarray of shape (records,)
+        ``iteration``, ``round``, ``bytes_up``, …, and the metrics asked for.
+    ledger : Ledger
+        Traffic between clients and server, and privacy spent.
+    output : dict
+        Everything that the algorithm returned, such as ``V`` and ``U``, a list of one matrix per
+        client, and what `finish` added.
+    released : frozenset of str or None
+        Columns of `history` that a private run released: the guarantee covers them. The others,
+        such as all measures, are exact functions of the data; show them to nobody. None for a run
+        without privacy.
+    """
+
+    components: np.ndarray | None
+    history: dict[str, np.ndarray]
+    ledger: Ledger
+    output: dict[str, Any]
+    released: frozenset[str] | None = None
+
+    def __repr__(self) -> str:
+        """Sizes, costs, privacy and names in one line; no arrays."""
+        r, d = (0, 0) if self.components is None else self.components.shape
+        found = f"{_count(r, 'component')} of {_count(d, 'feature')}; " if r else ""
+        columns = [
+            name if self.released is None or name in self.released else f"{name} ({NOT_RELEASED})"
+            for name in self.history
+        ]
+        privacy = "" if self.ledger.privacy is None else f"{self.ledger.privacy!r}; "
+        return (
+            f"Result({found}"
+            f"{_count(len(self.history['iteration']), 'record')} of {', '.join(columns)}; "
+            f"{_count(self.ledger.rounds, 'round')}, {self.ledger.bytes_up:,} bytes up, "
+            f"{self.ledger.bytes_down:,} down; {privacy}output: {', '.join(self.output)})"
+        )
 
 
 def run(
@@ -113,16 +165,34 @@ def run(
     if not isinstance(clients, Clients):
         clients = client_list(clients)
         require_distinct_each(clients)
-    ways: dict[str, Any] = {
-        "labels": labels, "held_out": held_out, "seed": seed, "start": start, "measure": measure,
-        "threads": threads, "finish": finish, "transcript": transcript, "simulate": simulate,
-        "center": center, **params,
-    }  # fmt: skip
-    if not bars.wanted(progress, "progress"):
-        return api.run(algorithm, clients, n_components, stop=stop, **ways)
-    rounds = _rounds(chosen, clients, {"n_components": n_components, **params}, center)
-    with bars.Rounds(algorithm, rounds, asked=True) as bar:
-        return api.run(algorithm, clients, n_components, stop=bar.until(stop), **ways)
+    named = {"n_components": n_components, "start": start}
+    given_params = {k: v for k, v in named.items() if v is not None or chosen.takes(k)} | params
+    settings = chosen.params(residuals.with_tolerance(chosen, given_params))
+    if isinstance(measure, str):
+        raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
+    wanted = [metrics.get(name) for name in measure or ()]
+    apart = None if held_out is None else _checked(*held_out)
+    problem = Problem("clients", _checked(clients, labels), held_out=apart)
+    if measure is None:
+        wanted = [metrics.get(name) for name in chosen.task.measures(problem)]
+    require_flag(simulate=simulate, center=center)
+    noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
+    with _bar(chosen, settings, problem, center=center, asked=progress) as until:
+        recorder, output = execute(
+            chosen, problem, settings, seed, wanted,
+            threads=threads, stop=until(stop), finish=finish, transcript=transcript, noise=noise,
+            center=center,
+        )  # fmt: skip
+    iterations = recorder.rows[-1]["iteration"]
+    residuals.tell(algorithm, settings, output, iterations, recorder.problem.clients)
+    _tell_of_end(algorithm, recorder)
+    return Result(
+        components=chosen.task.components(output),
+        history=recorder.columns(),
+        ledger=recorder.ledger,
+        output=output,
+        released=recorder.released,
+    )
 
 
 OPTIONS = frozenset(inspect.signature(run).parameters) - {"algorithm", "clients", "params"}
@@ -155,16 +225,51 @@ def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None
         )
 
 
-def _rounds(
-    algorithm: Algorithm, clients: Sequence[Any], given: Mapping[str, Any], center: bool
-) -> int | None:
-    """Return the rounds of a complete run; None where the clients are unfit, as the run says."""
-    params = {k: v for k, v in given.items() if v is not None or algorithm.takes(k)}
-    settings = algorithm.params(residuals.with_tolerance(algorithm, params))
-    try:
-        sizes = clients.shapes if isinstance(clients, Clients) else [*map(np.shape, clients)]
-        shape = Shape(len(sizes), sum(size[0] for size in sizes), sizes[0][1])
-    except (IndexError, ValueError):
-        return None
-    rounds = bars.complete_rounds(algorithm, settings, shape)
-    return None if rounds is None else rounds + bool(center)
+@contextlib.contextmanager
+def _bar(
+    algorithm: Algorithm, settings: Any, problem: Problem, *, center: bool, asked: bool | int
+) -> Iterator[Callable[[StopRule | None], StopRule | None]]:
+    """Show a bar over a complete run's rounds, if asked; yield what makes a stop rule move it."""
+    if not bars.wanted(asked, "progress"):
+        yield lambda stop: stop
+        return
+    clients = problem.clients
+    rounds = bars.complete_rounds(
+        algorithm, settings, Shape(len(clients), problem.n_samples, problem.n_features)
+    )
+    total = None if rounds is None else rounds + bool(center)
+    with bars.Rounds(algorithm.name, total, asked=True) as bar:
+        yield bar.until
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
+    """Warn if the run has diverged, or its last objective is larger than that of U Vᵀ = 0.
+
+    A private run gets no warning of the second kind: it would show exact values of the data.
+    """
+    last = recorder.rows[-1]
+    reached = last.get("objective", np.nan) if recorder.released is None else np.nan
+    zero = 0.5 * recorder.problem.clients.squares if np.isfinite(reached) else np.nan
+    if reached > zero * (1 + 1e-9):
+        found = f"ends at an objective of {reached:.3g}, larger than the {zero:.3g} of a zero model"
+    elif last["diverged"]:
+        found = "has diverged, its result or a measure of it is not finite"
+    else:
+        return
+    warnings.warn(
+        f"{algorithm} {found}: make more or smaller steps, or take another algorithm",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+def _checked(matrices: Sequence[Any], labels: Sequence[np.ndarray] | None) -> Clients:
+    """Return checked samples, with their labels if there are any; `Clients` are both already."""
+    if isinstance(matrices, Clients):
+        return matrices
+    samples = check_clients(matrices)
+    return Clients(samples, labels=None if labels is None else check_labels(labels, samples))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
 
 import fedcore
-from fedcore import api, calls
 from fedcore.errors import InputError
 
 PRIVATE = {"epsilon": 1.0, "delta": 1e-5, "bounds": 3.0}
@@ -83,11 +82,11 @@ def test_unfit_clients_are_refused_as_without_a_bar(clients, capsys):
         assert said[0] == said[1]
 
 
-def test_it_takes_what_the_call_below_takes_and_progress():
-    """The cells call `api.execute`, which stays as it is; the signatures are held together here."""
-    own, below = (inspect.signature(f).parameters for f in (calls.run, api.run))
-    assert {**own} == {**below, "progress": own["progress"]}
-    assert fedcore.run is calls.run
+@pytest.mark.parametrize("progress", [False, True])
+def test_a_warning_shows_the_users_line(clients, progress):
+    with pytest.warns(fedcore.ConvergenceWarning) as caught:
+        fedcore.run("ssi", clients, 2, rounds=1, progress=progress)
+    assert {Path(warning.filename) for warning in caught} == {Path(__file__)}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from fedcore.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fedcore.api import Result
+    from fedcore.calls import Result
 
 
 class History(history.History):
