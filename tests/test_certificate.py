@@ -301,6 +301,27 @@ def test_a_verdict_by_another_rule_is_not_kept(certificate, results, tmp_path):
     assert [v.verdict for v in found] == ["reproduced", "not run"]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"test": {"one_run": "7"}},
+        {"spread": False},
+        {"counterfactual": {"what": "one draw", "scale": 2.0}},
+        {"departures": ["code"]},
+        {"because": "other words", "quantity": "the same in other words"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_rule_is_whatever_can_change_a_verdict(certificate, change):
+    """A counterfactual can: what holds there as well is undecided. Words cannot."""
+    item = {"id": "a", "select": {"table": "t"}, "test": {"one_run": "6"}, "departures": [],
+            "readings": [], "spread": True, "because": "b", "quantity": "q"}  # fmt: skip
+    rule, other = (
+        certificate.checked({"claims": [one], "software": []})["a"] for one in (item, item | change)
+    )
+    assert (rule == other) == ("because" in change)
+
+
 def test_the_data_and_the_date_of_items_that_stay_are_those_of_their_run(
     certificate, results, tmp_path
 ):
