@@ -142,8 +142,8 @@ def rate(results: Results) -> Rows:
     """Theorem 1: measured factor per round and that of the bound, a row per trial.
 
     ``steady`` is the decrease of ln(distance) in the second half of the rounds to 1e-8 over that in
-    the first: 1 for linear convergence. ``below_whole`` is ``below_bound`` for the bound without its
-    two halves, a rate that need not be met.
+    the first: 1 for linear convergence. ``below_whole`` is ``below_bound`` for the bound without
+    its two halves, a rate that need not be met.
     """
     rows = []
     for run in results.runs("theorem1"):
