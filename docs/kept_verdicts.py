@@ -24,6 +24,7 @@ import numpy as np
 from fedcore.errors import DataError
 from fedcore.experiments.expectation import measured
 from fedcore.reports import tables, verdict_pages
+from fedcore.reports.measurements import NO_RIVAL
 from fedcore.reports.verdicts import Verdict
 
 ROOT = Path(__file__).parents[1]
@@ -79,7 +80,9 @@ def collect(results: Path, kept: Path, checked: Mapping[str, Mapping[str, str]])
 def with_earlier(
     verdicts: Sequence[Verdict], before: Sequence[Verdict], could: Collection[str]
 ) -> tuple[list[Verdict], list[str]]:
-    """Put earlier verdicts in the place of those that are "not run"; return their ids, too.
+    """Put earlier verdicts in the place of those that are not made; return their ids, too.
+
+    Not made are verdicts of what is "not run", and of what has no counterfactual in this run.
 
     Parameters
     ----------
@@ -89,7 +92,14 @@ def with_earlier(
         Ids of the items that a run of the whole paper judges, and judges as the run before did.
     """
     judged = {(v.id, v.printed): v for v in before if v.verdict != "not run" and v.id in could}
-    found = [judged.get((v.id, v.printed), v) if v.verdict == "not run" else v for v in verdicts]
+    lacking = [
+        v.verdict == "not run" or (v.verdict == "undecided" and NO_RIVAL in v.reason)
+        for v in verdicts
+    ]
+    found = [
+        judged.get((v.id, v.printed), v) if lacks else v
+        for v, lacks in zip(verdicts, lacking, strict=True)
+    ]
     return found, [v.id for v, kept in zip(verdicts, found, strict=True) if kept is not v]
 
 

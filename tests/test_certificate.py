@@ -289,6 +289,20 @@ def test_nothing_kept_is_said(certificate, tmp_path):
     assert f"| total | {sum(row['printed items'] for row in rows)} |" in between
 
 
+def test_an_item_whose_counterfactual_a_run_leaves_out_keeps_its_verdict(
+    certificate, results, tmp_path
+):
+    kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
+    verdict_pages.write([made(name, "reproduced") for name in "ab"], file)
+    certificate.collect(results, kept, PAPERS)
+    reasons = {"a": "its counterfactual could not be run: one draw: no row", "b": "a toss"}
+    now = [made(name, "undecided", reason=reason) for name, reason in reasons.items()]
+    verdict_pages.write(now, file)
+    certificate.collect(results, kept, PAPERS)
+    found = verdict_pages.read(kept / "mf.tsv")
+    assert [v.verdict for v in found] == ["reproduced", "undecided"]
+
+
 def test_a_verdict_by_another_rule_is_not_kept(certificate, results, tmp_path):
     kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
     first = [made(name, "reproduced") for name in "ab"]
