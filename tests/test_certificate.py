@@ -50,6 +50,22 @@ def test_every_kept_table_is_of_a_paper_and_has_notes(certificate):
     assert tables == kept.keys() == run.keys() <= papers
 
 
+def unturned(found):
+    """Return ids of decided items whose kept counterfactual did not turn them, or is not there."""
+    decided = {"reproduced", "holds with a departure", "deviates", "contradicts itself"}
+    decided |= {"passes", "fails"}
+    return [v.id for v in found if v.verdict in decided and not (v.turned and v.counterfactual)]
+
+
+def test_every_verdict_that_is_kept_was_turned_by_its_counterfactual(certificate):
+    kept, _ = certificate.read(certificate.KEPT)
+    found = [verdict for items in kept.values() for verdict in items]
+    assert unturned(found) == []
+    one = next(v for v in found if v.turned)
+    for fault in ({"turned": False}, {"turned": None}, {"counterfactual": ""}):
+        assert unturned([replace(one, **fault)]) == [one.id]
+
+
 def test_every_finding_is_of_an_item_and_types_no_decimals(certificate):
     """What was measured stands in a finding by the name of its item, not as a number."""
     findings = read_yaml(certificate.FINDINGS)
