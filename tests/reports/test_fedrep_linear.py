@@ -318,6 +318,14 @@ def test_draws_with_more_different_heads_are_paired_with_others(folder):
     ]  # fmt: skip
 
 
+def test_one_n_shows_no_growth(folder):
+    for method, factor in (("fedrep", 0.8), ("gd", 0.9)):
+        curve = decay(factor, rounds=300)
+        folder.made("fig7", "text_10_m20", method, n=10, population_error=curve,
+                    representation_distance=curve)  # fmt: skip
+    assert [row["grows"] for row in report.improvement(folder.results())] == [None] * 3
+
+
 @pytest.mark.parametrize("grows", [True, False])
 def test_the_improvement_of_figure_7_grows_or_not(folder, grows):
     for n, gd in ((10, 0.9), (100, 0.95), (1000, 0.98 if grows else 0.9)):

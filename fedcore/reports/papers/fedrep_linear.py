@@ -128,13 +128,17 @@ def functions(results: Results) -> Rows:
 
 
 def improvement(results: Results) -> Rows:
-    """Whether the ratio of `functions` grows with every n, a row per trial of a reading and m."""
+    """Whether the ratio of `functions` grows with every n, a row per trial of a reading and m.
+
+    ``grows`` is None where a single n was run.
+    """
     rows = []
     for named, mine in groups(functions(results), "reading", "m", "status", "repeat"):
         mine = sorted(mine, key=lambda row: int(row["n"]))
         values = [row["ratio_10"] for row in mine]
         text = ", ".join(f"{value:.3g}" for value in values)
-        rows.append(named | {"ratios": text, "grows": flags(rising(values), *values)})
+        grows = flags(rising(values), *values) if len(values) > 1 else None
+        rows.append(named | {"ratios": text, "grows": grows})
     return rows
 
 
