@@ -82,7 +82,8 @@ def with_earlier(
 ) -> tuple[list[Verdict], list[str]]:
     """Put earlier verdicts in the place of those that are not made; return their ids, too.
 
-    Not made are verdicts of what is "not run", and of what has no counterfactual in this run.
+    Not made are verdicts of what is "not run", of what has no counterfactual in this run, and on
+    fewer runs of the same reading, as where some of several problems are left out.
 
     Parameters
     ----------
@@ -92,14 +93,14 @@ def with_earlier(
         Ids of the items that a run of the whole paper judges, and judges as the run before did.
     """
     judged = {(v.id, v.printed): v for v in before if v.verdict != "not run" and v.id in could}
-    lacking = [
-        v.verdict == "not run" or (v.verdict == "undecided" and NO_RIVAL in v.reason)
-        for v in verdicts
-    ]
-    found = [
-        judged.get((v.id, v.printed), v) if lacks else v
-        for v, lacks in zip(verdicts, lacking, strict=True)
-    ]
+
+    def chosen(v: Verdict) -> Verdict:
+        earlier = judged.get((v.id, v.printed), v)
+        lacks = v.verdict == "not run" or (v.verdict == "undecided" and NO_RIVAL in v.reason)
+        fewer = v.protocol == earlier.protocol and v.count < earlier.count
+        return earlier if lacks or fewer else v
+
+    found = [chosen(v) for v in verdicts]
     return found, [v.id for v, kept in zip(verdicts, found, strict=True) if kept is not v]
 
 

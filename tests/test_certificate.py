@@ -313,6 +313,27 @@ def test_nothing_kept_is_said(certificate, tmp_path):
     assert f"| total | {sum(row['printed items'] for row in rows)} |" in between
 
 
+def test_an_item_that_a_part_of_a_run_judges_on_fewer_runs_keeps_its_verdict(
+    certificate, results, tmp_path
+):
+    """As one for every problem, where problems are left out; another reading has its own number."""
+    kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
+    verdict_pages.write([made(name, "reproduced", count=6) for name in "abc"], file)
+    certificate.collect(results, kept, PAPERS)
+    now = [made(name, "deviates", count=count) for name, count in zip("abc", (4, 6, 4), strict=True)]
+    now[2] = replace(now[2], protocol="as the code (authors' code)")
+    verdict_pages.write(now, file)
+    certificate.collect(results, kept, PAPERS)
+    found = verdict_pages.read(kept / "mf.tsv")
+    assert [(v.verdict, v.count) for v in found] == [
+        ("reproduced", 6), ("deviates", 6), ("deviates", 4),
+    ]  # fmt: skip
+    for path in (results / "plans").iterdir():  # a run of the whole paper says what it says
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"missing": {}}))
+    certificate.collect(results, kept, PAPERS)
+    assert verdict_pages.read(kept / "mf.tsv") == now
+
+
 def test_an_item_whose_counterfactual_a_run_leaves_out_keeps_its_verdict(
     certificate, results, tmp_path
 ):
