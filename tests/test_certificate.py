@@ -320,7 +320,9 @@ def test_an_item_that_a_part_of_a_run_judges_on_fewer_runs_keeps_its_verdict(
     kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
     verdict_pages.write([made(name, "reproduced", count=6) for name in "abc"], file)
     certificate.collect(results, kept, PAPERS)
-    now = [made(name, "deviates", count=count) for name, count in zip("abc", (4, 6, 4), strict=True)]
+    now = [
+        made(name, "deviates", count=count) for name, count in zip("abc", (4, 6, 4), strict=True)
+    ]
     now[2] = replace(now[2], protocol="as the code (authors' code)")
     verdict_pages.write(now, file)
     certificate.collect(results, kept, PAPERS)
