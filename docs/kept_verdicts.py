@@ -24,6 +24,7 @@ import numpy as np
 from fedcore.errors import DataError
 from fedcore.experiments.expectation import measured
 from fedcore.reports import tables, verdict_pages
+from fedcore.reports.measurements import NO_RIVAL
 from fedcore.reports.verdicts import Verdict
 
 ROOT = Path(__file__).parents[1]
@@ -79,7 +80,10 @@ def collect(results: Path, kept: Path, checked: Mapping[str, Mapping[str, str]])
 def with_earlier(
     verdicts: Sequence[Verdict], before: Sequence[Verdict], could: Collection[str]
 ) -> tuple[list[Verdict], list[str]]:
-    """Put earlier verdicts in the place of those that are "not run"; return their ids, too.
+    """Put earlier verdicts in the place of those that are not made; return their ids, too.
+
+    Not made are verdicts of what is "not run", of what has no counterfactual in this run, and on
+    fewer runs of the same reading, as where some of several problems are left out.
 
     Parameters
     ----------
@@ -89,7 +93,14 @@ def with_earlier(
         Ids of the items that a run of the whole paper judges, and judges as the run before did.
     """
     judged = {(v.id, v.printed): v for v in before if v.verdict != "not run" and v.id in could}
-    found = [judged.get((v.id, v.printed), v) if v.verdict == "not run" else v for v in verdicts]
+
+    def chosen(v: Verdict) -> Verdict:
+        earlier = judged.get((v.id, v.printed), v)
+        lacks = v.verdict == "not run" or (v.verdict == "undecided" and NO_RIVAL in v.reason)
+        fewer = v.protocol == earlier.protocol and v.count < earlier.count
+        return earlier if lacks or fewer else v
+
+    found = [chosen(v) for v in verdicts]
     return found, [v.id for v, kept in zip(verdicts, found, strict=True) if kept is not v]
 
 

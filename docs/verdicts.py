@@ -259,10 +259,10 @@ def every_paper() -> dict[str, Any]:
 def checked(claimed: Mapping[str, Any]) -> dict[str, str]:
     """Return a fingerprint of how an item is checked, for every item that has a check."""
     items = (*claimed["claims"], *claimed["software"])
-    how = ("select", "test", "departures", "readings")
+    how = ("select", "test", "departures", "readings", "spread", "counterfactual")
     return {
         item["id"]: hashlib.sha256(
-            json.dumps([item[key] for key in how], sort_keys=True).encode()
+            json.dumps([item.get(key) for key in how], sort_keys=True).encode()
         ).hexdigest()[:12]
         for item in items
         if "unchecked" not in item

@@ -50,6 +50,30 @@ def test_every_kept_table_is_of_a_paper_and_has_notes(certificate):
     assert tables == kept.keys() == run.keys() <= papers
 
 
+def test_what_holds_with_a_departure_may_not_have_been_run_as_printed(certificate):
+    """Readings that hold beside a printed one without rows: the meaning of the verdict says so."""
+    kept, _ = certificate.read(certificate.KEPT)
+    held = (v for items in kept.values() for v in items if v.verdict == "holds with a departure")
+    if any("as printed: no row in " in v.reason for v in held):
+        assert "was not run as it stands" in verdicts.VERDICTS["holds with a departure"]
+
+
+def unturned(found):
+    """Return ids of decided items whose kept counterfactual did not turn them, or is not there."""
+    decided = {"reproduced", "holds with a departure", "deviates", "contradicts itself"}
+    decided |= {"passes", "fails"}
+    return [v.id for v in found if v.verdict in decided and not (v.turned and v.counterfactual)]
+
+
+def test_every_verdict_that_is_kept_was_turned_by_its_counterfactual(certificate):
+    kept, _ = certificate.read(certificate.KEPT)
+    found = [verdict for items in kept.values() for verdict in items]
+    assert unturned(found) == []
+    one = next(v for v in found if v.turned)
+    for fault in ({"turned": False}, {"turned": None}, {"counterfactual": ""}):
+        assert unturned([replace(one, **fault)]) == [one.id]
+
+
 def test_every_finding_is_of_an_item_and_types_no_decimals(certificate):
     """What was measured stands in a finding by the name of its item, not as a number."""
     findings = read_yaml(certificate.FINDINGS)
@@ -289,6 +313,43 @@ def test_nothing_kept_is_said(certificate, tmp_path):
     assert f"| total | {sum(row['printed items'] for row in rows)} |" in between
 
 
+def test_an_item_that_a_part_of_a_run_judges_on_fewer_runs_keeps_its_verdict(
+    certificate, results, tmp_path
+):
+    """As one for every problem, where problems are left out; another reading has its own number."""
+    kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
+    verdict_pages.write([made(name, "reproduced", count=6) for name in "abc"], file)
+    certificate.collect(results, kept, PAPERS)
+    now = [
+        made(name, "deviates", count=count) for name, count in zip("abc", (4, 6, 4), strict=True)
+    ]
+    now[2] = replace(now[2], protocol="as the code (authors' code)")
+    verdict_pages.write(now, file)
+    certificate.collect(results, kept, PAPERS)
+    found = verdict_pages.read(kept / "mf.tsv")
+    assert [(v.verdict, v.count) for v in found] == [
+        ("reproduced", 6), ("deviates", 6), ("deviates", 4),
+    ]  # fmt: skip
+    for path in (results / "plans").iterdir():  # a run of the whole paper says what it says
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"missing": {}}))
+    certificate.collect(results, kept, PAPERS)
+    assert verdict_pages.read(kept / "mf.tsv") == now
+
+
+def test_an_item_whose_counterfactual_a_run_leaves_out_keeps_its_verdict(
+    certificate, results, tmp_path
+):
+    kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
+    verdict_pages.write([made(name, "reproduced") for name in "ab"], file)
+    certificate.collect(results, kept, PAPERS)
+    reasons = {"a": "its counterfactual could not be run: one draw: no row", "b": "a toss"}
+    now = [made(name, "undecided", reason=reason) for name, reason in reasons.items()]
+    verdict_pages.write(now, file)
+    certificate.collect(results, kept, PAPERS)
+    found = verdict_pages.read(kept / "mf.tsv")
+    assert [v.verdict for v in found] == ["reproduced", "undecided"]
+
+
 def test_a_verdict_by_another_rule_is_not_kept(certificate, results, tmp_path):
     kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
     first = [made(name, "reproduced") for name in "ab"]
@@ -299,6 +360,27 @@ def test_a_verdict_by_another_rule_is_not_kept(certificate, results, tmp_path):
     certificate.collect(results, kept, PAPERS | {"mf": rules})
     found = verdict_pages.read(kept / "mf.tsv")
     assert [v.verdict for v in found] == ["reproduced", "not run"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"test": {"one_run": "7"}},
+        {"spread": False},
+        {"counterfactual": {"what": "one draw", "scale": 2.0}},
+        {"departures": ["code"]},
+        {"because": "other words", "quantity": "the same in other words"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_rule_is_whatever_can_change_a_verdict(certificate, change):
+    """A counterfactual can: what holds there as well is undecided. Words cannot."""
+    item = {"id": "a", "select": {"table": "t"}, "test": {"one_run": "6"}, "departures": [],
+            "readings": [], "spread": True, "because": "b", "quantity": "q"}  # fmt: skip
+    rule, other = (
+        certificate.checked({"claims": [one], "software": []})["a"] for one in (item, item | change)
+    )
+    assert (rule == other) == ("because" in change)
 
 
 def test_the_data_and_the_date_of_items_that_stay_are_those_of_their_run(

@@ -17,6 +17,7 @@ from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED, Outcome
 from fedcore.reports.rows import groups
 
 NOTHING = Outcome(UNDECIDED, "", "", "")
+NO_RIVAL = "its counterfactual could not be run"
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class Measurements:
             try:
                 other = self._instead(item, rows[0], what)
             except _Obstacle as obstacle:
-                lack = f"its counterfactual could not be run: {given['what']}: {obstacle}"
+                lack = f"{NO_RIVAL}: {given['what']}: {obstacle}"
                 return replace(outcome, state=UNDECIDED, lack=lack), "", None
             others = [(f"{given['what']} ({other.measured})", other)]
         kind = next(iter(test)) if given is None else "given"

@@ -27,7 +27,7 @@ from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED
 VERDICTS = {
     "reproduced": "done as printed, and the printed item agrees with what was measured.",
     "holds with a departure": "agrees in a reading that departs from the paper's text where that "
-    "text fails, leaves something open or could not be followed; the departure is named.",
+    "text fails, leaves something open or was not run as it stands; the departure is named.",
     "deviates": "does not agree, in any reading that was tried; all are listed.",
     "contradicts itself": "agrees with one of two printed passages that exclude each other.",
     "undecided": "the repeats cannot decide, one rounding of the starts would change the outcome, "

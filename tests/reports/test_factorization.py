@@ -428,10 +428,13 @@ def test_restarts_take_ten_draws_at_a_time(folder):
         assert row["kappa_squared"] == pytest.approx(kappa[draw] ** 2)
         assert row["excess"] == pytest.approx(2 * above[draw])
         assert row["rate_one"] == (kappa[draw] ** 2 < rates[alpha])
+        assert row["rate_without_p"] == (kappa[draw] ** 2 < rates[alpha] / 36)
         if alpha == 0:
             assert row["error_one"] is row["error_ten"] is row["reduced"] is None
+            assert row["error_without_p"] is None
             continue
         assert row["error_one"] == (2 * above[draw] < limit)
+        assert row["error_without_p"] == (2 * above[draw] < limit / 16)
         assert row["error_ten"] == (2 * above[draw : draw + 10] < limit).any()
         factor = above[draw] / histories[0].last("exact_excess")[draw]
         assert row["reduced"] == (factor <= (0.4 / 3) ** 4)

@@ -200,6 +200,21 @@ def test_the_bound_of_theorem_1(folder):
     assert row["bound"] == pytest.approx(np.sqrt(factor))
     assert row["steady"] == pytest.approx(1) and row["r"] == 1
     assert [other["below_bound"] for other in others] == [True, True, False, True, True]
+    assert row["below_whole"]  # 0.5 a round is faster than 1 − 0.25/4 · 0.75 = 0.953, too
+
+
+def test_the_bound_of_theorem_1_is_told_from_one_without_its_halves(folder):
+    """0.97 a round is below √(1 − 0.047/2) = 0.988 and above 1 − 0.047 = 0.953."""
+    slow = np.tile(0.5 * 0.97 ** np.arange(9), (2, 1))
+    folder.made("theorem1", "exact", "fresh5", sigma=(2.0, 1.0),
+                params={"step": 0.25, "batch": 5}, representation_distance=slow)  # fmt: skip
+    results = folder.results()
+    (run,) = results.runs("theorem1")
+    whole = 0.5 * (1 - 0.25 / 4 * 0.75) ** np.arange(9)
+    np.testing.assert_allclose(report.theorem1_bound(run, half=1.0)[0], whole, rtol=1e-14)
+    assert {(row["below_bound"], row["below_whole"]) for row in report.rate(results)} == {
+        (True, False)
+    }
 
 
 def test_the_bound_takes_a_given_size_of_the_heads(folder):
@@ -301,6 +316,14 @@ def test_draws_with_more_different_heads_are_paired_with_others(folder):
     assert [(row["heads"], row["errors"], row["grows"]) for row in rows] == [
         (pytest.approx(3), 3, True), (pytest.approx(2), 0.75, False),
     ]  # fmt: skip
+
+
+def test_one_n_shows_no_growth(folder):
+    for method, factor in (("fedrep", 0.8), ("gd", 0.9)):
+        curve = decay(factor, rounds=300)
+        folder.made("fig7", "text_10_m20", method, n=10, population_error=curve,
+                    representation_distance=curve)  # fmt: skip
+    assert [row["grows"] for row in report.improvement(folder.results())] == [None] * 3
 
 
 @pytest.mark.parametrize("grows", [True, False])

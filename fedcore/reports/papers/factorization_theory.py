@@ -65,7 +65,8 @@ def restarts(results: Results) -> Rows:
     ``kappa_squared`` and ``excess`` are of the first draw. ``rate_one`` says whether its κ² is
     below κ²_{1/6} (Theorem 2, m = 1 and P = 1/2), ``error_one`` whether its excess is below (1) of
     Corollary 1, and ``error_ten`` whether one of the ten is. ``reduced`` says whether its excess is
-    at most (σ_{r+1}/σ_r)⁴ of that with one multiplication less (Take-away 1).
+    at most (σ_{r+1}/σ_r)⁴ of that with one multiplication less (Take-away 1). The columns
+    ``…_without_p`` are for the bounds without their factor p⁻² (p = 1/6 and 1/4), and have to fail.
     """
     rows, before = [], {}
     for run in results.runs("theorems"):
@@ -74,22 +75,25 @@ def restarts(results: Results) -> Rows:
         kappas, above = tens(run.last("kappa") ** 2), tens(excess(run))
         limit = corollary_bound(sigma, r, alpha)
         known = alpha >= 1 and limit >= RESOLUTION * sigma[0] ** 2
-        rate = kappas[:, 0] < kappa_bound(sigma, r, d, alpha, 1 / 6, "body")
+        square = kappa_bound(sigma, r, d, alpha, 1 / 6, "body")
         below = above < limit
         before[run.problem, alpha] = above[:, 0]
         last = before.get((run.problem, alpha - 1))
         reduced = None if last is None else above[:, 0] <= last * (sigma[r] / sigma[r - 1]) ** 4
         for k, ten in enumerate(above):
             lost = bool(np.isnan(ten).any() or np.isnan(kappas[k]).any())
+            unknown = lost or not known
             rows.append(
                 run.row(
                     repeat=k,
                     alpha=alpha,
                     kappa_squared=kappas[k, 0],
                     excess=ten[0],
-                    rate_one=None if lost else bool(rate[k]),
-                    error_one=None if lost or not known else bool(below[k, 0]),
-                    error_ten=None if lost or not known else bool(below[k].any()),
+                    rate_one=None if lost else bool(kappas[k, 0] < square),
+                    rate_without_p=None if lost else bool(kappas[k, 0] < square / 6**2),
+                    error_one=None if unknown else bool(below[k, 0]),
+                    error_without_p=None if unknown else bool(ten[0] < limit / 4**2),
+                    error_ten=None if unknown else bool(below[k].any()),
                     reduced=None if lost or reduced is None else bool(reduced[k]),
                 )
             )

@@ -118,13 +118,13 @@ def orderings(rows: Rows) -> Rows:
     `rows` are those of `counts`; every variant of FAPS is compared. ``ratio`` is that of the
     rounds, ours over theirs, NaN unless both reached the stop. ``holds`` is None if one did not
     reach it and made too few rounds to tell. ``messages`` is the ratio of bytes per round. A tie
-    of LocalPower with SSI counts for LocalPower, which becomes SSI in the end.
+    of LocalPower with SSI, which have no variant, counts for LocalPower: it becomes SSI in the end.
     """
     found = []
     some = [row for row in _without_p(rows) if row["experiment"] != "inner"]
     for key, group in groups(some, "experiment", "problem", "point", "rule", "status"):
         power, ssi = (chosen(group, algorithm=name) for name in ("local_power", "ssi"))
-        pairs = [("local-power-before-ssi", "", power, ssi)]
+        pairs = [("local-power-before-ssi", None, power, ssi)]
         for name, ours in groups(chosen(group, algorithm="faps"), "variant"):
             pairs.append(("faps-before-local-power", name["variant"], ours, power))
             pairs.append(("faps-before-ssi", name["variant"], ours, ssi))
@@ -243,6 +243,7 @@ def harder(rows: Rows) -> Rows:
     """Whether SSI needs more rounds from problem to problem, from rows of `counts`, per start.
 
     ``decay``: the closer ξ is to 1 (Figure 2 (4)). ``condition``: the smaller κ is (Figure 4).
+    ``holds`` is None if some problems are missing and the others rise.
     """
     found = []
     for claim, experiment, order in (
@@ -253,5 +254,7 @@ def harder(rows: Rows) -> Rows:
         for key, group in groups(some, "rule", "status", "repeat"):
             own = {row["point"]: row["rounds"] for row in group}
             rounds = [own[point] for point in order if point in own]
-            found.append({"claim": claim} | key | {"holds": bool(np.all(np.diff(rounds) > 0))})
+            rise = bool(np.all(np.diff(rounds) > 0))
+            holds = None if rise and len(rounds) < len(order) else rise
+            found.append({"claim": claim} | key | {"holds": holds})
     return found

@@ -128,13 +128,17 @@ def functions(results: Results) -> Rows:
 
 
 def improvement(results: Results) -> Rows:
-    """Whether the ratio of `functions` grows with every n, a row per trial of a reading and m."""
+    """Whether the ratio of `functions` grows with every n, a row per trial of a reading and m.
+
+    ``grows`` is None where a single n was run.
+    """
     rows = []
     for named, mine in groups(functions(results), "reading", "m", "status", "repeat"):
         mine = sorted(mine, key=lambda row: int(row["n"]))
         values = [row["ratio_10"] for row in mine]
         text = ", ".join(f"{value:.3g}" for value in values)
-        rows.append(named | {"ratios": text, "grows": flags(rising(values), *values)})
+        grows = flags(rising(values), *values) if len(values) > 1 else None
+        rows.append(named | {"ratios": text, "grows": grows})
     return rows
 
 
@@ -142,18 +146,19 @@ def rate(results: Results) -> Rows:
     """Theorem 1: measured factor per round and that of the bound, a row per trial.
 
     ``steady`` is the decrease of ln(distance) in the second half of the rounds to 1e-8 over that in
-    the first: 1 for linear convergence.
+    the first: 1 for linear convergence. ``below_whole`` is ``below_bound`` for the bound without
+    its two halves, a rate that need not be met.
     """
     rows = []
     for run in results.runs("theorem1"):
-        bounds = theorem1_bound(run)
+        bounds, whole = theorem1_bound(run), theorem1_bound(run, half=1.0)
         for repeat, values in enumerate(trajectory(run, DISTANCE)):
             known = values[~np.isnan(values)]
             exact = first(known <= EXACT)
             end = len(known) - 1 if exact is None else exact
             middle = end // 2
-            # The bound may fall below the rounding errors of the measured distance.
-            limit = np.maximum(bounds[repeat, : len(known)], 1e-12)
+            # A bound may fall below the rounding errors of the measured distance.
+            limit, rival = (np.maximum(b[repeat, : len(known)], 1e-12) for b in (bounds, whole))
             rows.append(
                 run.row(
                     fresh=run.params.fresh,
@@ -167,22 +172,24 @@ def rate(results: Results) -> Rows:
                     bound=bounds[repeat, 1] / bounds[repeat, 0],
                     steady=np.log(known[middle] / known[end]) / np.log(known[0] / known[middle]),
                     below_bound=bool((known <= limit).all()),
+                    below_whole=bool((known <= rival).all()),
                 )
             )
     return rows
 
 
-def theorem1_bound(run: Run) -> np.ndarray:
+def theorem1_bound(run: Run, half: float = 0.5) -> np.ndarray:
     """``(1 − η E₀ σ̄²_min / 2)^(t/2) dist(B⁰)``, the right side of (10), (trials, rounds).
 
+    `half` stands for both halves of the formula.
     σ̄_min is that of all clients. With a share of them the theorem takes the smallest over all
     subsets, which gives a larger bound.
     """
     sigma, start = head_sigma(run), run[DISTANCE][:, 0]
     given = run.history.about["params"].get("head_sigma", "reference")
     eta = run.params.step / (sigma[:, 0] if given == "reference" else float(given)) ** 2
-    factor = 1.0 - eta * (1.0 - start**2) * sigma[:, -1] ** 2 / 2.0
-    return factor[:, None] ** (np.arange(run["iteration"].shape[1]) / 2.0) * start[:, None]
+    factor = 1.0 - eta * (1.0 - start**2) * sigma[:, -1] ** 2 * half
+    return factor[:, None] ** (np.arange(run["iteration"].shape[1]) * half) * start[:, None]
 
 
 def head_sigma(run: Run) -> np.ndarray:
