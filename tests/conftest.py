@@ -11,6 +11,7 @@ from types import ModuleType
 
 import h5py
 import hypothesis
+import near_flare
 import numpy as np
 import pytest
 
@@ -32,7 +33,11 @@ from fedcore.testing.samples import (
 )
 
 TORCH = importlib.util.find_spec("torch") is not None
-ENGINES = {"in-process": InProcess, "wire": Wire}  # and, under mpiexec, "mpi"
+ENGINES = {
+    "in-process": InProcess,
+    "wire": Wire,
+    "flare": near_flare.engine,
+}  # and, under mpiexec, "mpi"
 
 # Whether an example is quick enough depends on what else the machine does.
 hypothesis.settings.register_profile(
