@@ -138,7 +138,7 @@ class _Run:
                 "status": "own",
                 "note": "",
                 "n_clients": len(remote),
-                "n_samples": remote.n_samples if remote.told else None,
+                **({"n_samples": remote.n_samples} if remote.told else {}),
                 "n_features": remote.n_features,
             },
             "seed": {

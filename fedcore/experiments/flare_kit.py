@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcore.errors import ConfigError, FedcoreError, InputError
-from fedcore.experiments.deployed import FAILED
+from fedcore.experiments.deployed import FAILED, INCOMPLETE
 from fedcore.experiments.deployment import (
     CLIENT,
     CONTROLLER,
@@ -134,7 +135,11 @@ def simulate(deployed: Path, workspace: Path) -> Path:
         )  # fmt: skip
     found = workspace / AT_SERVER
     if (found / FAILED).is_file():
-        raise FedcoreError((found / FAILED).read_text(encoding="utf-8").strip())
+        said = (found / FAILED).read_text(encoding="utf-8").strip()
+        for name in (FAILED, INCOMPLETE):
+            if (found / name).is_file():
+                shutil.copyfile(found / name, deployed / name)
+        raise FedcoreError(said)
     if not found.is_dir():
         raise FedcoreError(f"FLARE's simulator has not begun the run: {log} says more")
     return found

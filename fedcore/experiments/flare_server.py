@@ -6,7 +6,8 @@ whether it lives: FLARE itself would wait until a call's time is over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from fedcore.experiments.deployment import RUN, Task
 from fedcore.federation.flare_group import LostError
 
 LONGEST = 7 * 24 * 3600.0  # seconds that a site may work on an order
-EVERY, PATIENCE = 10.0, 30.0  # seconds between two questions, and until one is answered
+EVERY, PATIENCE = 5.0, 30.0  # seconds between two questions, and until one is answered
+TRIES = 3  # questions without an answer after which a site is lost
 FOLDER = "fedcore"  # in the job's folder, which FLARE keeps and gives to who downloads the job
 
 
@@ -63,10 +65,11 @@ class Proxies:
             for i, message in messages.items()
         }
         answers: dict[int, bytes] = {}
+        silent: Counter[int] = Counter()
         while waiting:
             done, _ = wait(waiting, timeout=EVERY, return_when=FIRST_COMPLETED)
             if not done:
-                self._require_alive(waiting.values())
+                self._require_alive(waiting.values(), silent)
             for future in done:
                 i = waiting.pop(future)
                 answers[i] = self._answer(future, self._names[i])
@@ -76,19 +79,22 @@ class Proxies:
         try:
             return future.result()
         except Exception as error:  # FLARE's own, as a site's are answers
-            raise _lost(name, error) from error
+            raise _lost(name) from error
 
-    def _require_alive(self, sites: Any) -> None:
+    def _require_alive(self, sites: Iterable[int], silent: Counter[int]) -> None:
+        """Ask sites whether they live, and count how often each has not answered."""
         for i in sites:
             try:
                 self._proxies[i](timeout=PATIENCE).here()
+                silent[i] = 0
             except Exception as error:
-                raise _lost(self._names[i], error) from error
+                silent[i] += 1
+                if silent[i] == TRIES:
+                    raise _lost(self._names[i]) from error
 
 
-def _lost(name: str, error: Exception) -> LostError:
-    said = " ".join(str(error).split())
+def _lost(name: str) -> LostError:
     return LostError(
-        f"the site {name} was lost in the middle of the run ({said}): start its client again, and "
-        "submit the job again"
+        f"the site {name} was lost in the middle of the run: start its client again, and submit "
+        "the job again"
     )

@@ -225,7 +225,7 @@ def test_another_run_than_the_one_that_has_begun_is_refused(rows, tmp_path):
 def test_a_foreign_step_is_refused_with_a_sentence_that_names_the_member(rows, tmp_path):
     _, _, engine = over(rows, tmp_path, CLOSED)
     federation = Federation(rows, 1, engine=engine)
-    with pytest.raises(RefusedError, match="^site0: .*test_flare is not allowed here"):
+    with pytest.raises(RefusedError, match=r"^site0: .*test_flare is not allowed here"):
         federation.sum(bare)
 
 
@@ -242,7 +242,7 @@ def test_a_changed_step_is_refused(clients, tmp_path):
         return call(cut)
 
     link.call = changed
-    with pytest.raises(RefusedError, match="site0: the step .* differs from the one installed"):
+    with pytest.raises(RefusedError, match=r"site0: the step .* differs from the one installed"):
         run("ssi", clients, engine, group, rounds=2)
 
 
@@ -252,7 +252,7 @@ def test_unprotected_uploads_are_refused_where_the_policy_bounds_epsilon(rows, t
         Federation(rows, 1, engine=engine).sum(bare)
     federation = Federation(rows, 1, engine=engine)
     federation.protect(delta=DELTA, neighbours="replace_one")
-    with pytest.raises(RefusedError, match="site0: .* bare returned without noise"):
+    with pytest.raises(RefusedError, match=r"site0: .* bare returned without noise"):
         federation.sum(bare)
 
 
@@ -297,7 +297,7 @@ def test_a_delta_that_would_make_epsilon_small_is_refused(delta, rows, tmp_path)
     _, _, engine = over(rows, tmp_path, guarded(1.0))
     federation = Federation(rows, 1, engine=engine)
     federation.protect(delta=delta, neighbours="replace_one")
-    with pytest.raises(RefusedError, match="site0: client 0 refuses δ = .* at most 0.0001"):
+    with pytest.raises(RefusedError, match=r"site0: client 0 refuses δ = .* at most 0.0001"):
         federation.sum(noisy)
 
 
