@@ -193,7 +193,8 @@ def site_text(settings: Mapping[str, Any]) -> str:
     for key, rule in rules.items():
         said = textwrap.fill(rule["description"], 100, initial_indent="# ", subsequent_indent="# ")
         value = {key: settings.get(key, rule.get("default"))}
-        written = yaml.safe_dump(value, allow_unicode=True, width=1000)
+        flow = None if isinstance(value[key], list) else False  # [fedcore], on one line
+        written = yaml.safe_dump(value, allow_unicode=True, default_flow_style=flow, width=1000)
         lines.append(f"{said}\n{written}")
     return "\n".join(lines)
 
