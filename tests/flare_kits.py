@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -45,7 +44,7 @@ builders:
   - path: nvflare.lighter.impl.cert.CertBuilder
   - path: nvflare.lighter.impl.signature.SignatureBuilder
 """
-# FLARE's own calls, as the console makes them: submit, wait for the end, fetch what is at the server.
+# The calls that FLARE's console makes: submit, wait for the end, fetch what is at the server.
 CONSOLE = """
 import json, sys, time
 from nvflare.fuel.flare_api.flare_api import new_secure_session
@@ -73,7 +72,7 @@ while True:
         sys.exit(f"the job did not end: {meta}")
     time.sleep(1)
 where = session.download_job_result(number, target)
-print(json.dumps({"status": meta["status"], "where": where, "job": number, "meta": meta}, default=str))
+print(json.dumps({"status": meta["status"], "where": where, "job": number}))
 session.close()
 """
 
@@ -214,7 +213,3 @@ def wait_for(condition: Any, what: str) -> Any:
             return found
         time.sleep(0.1)
     return pytest.fail(f"waited in vain for {what}")
-
-
-def copy(source: Path, target: Path) -> Path:
-    return Path(shutil.copytree(source, target))

@@ -127,7 +127,8 @@ def _of_table(
     path: str, labels: str | None, without: Sequence[str], columns: list[str] | None
 ) -> Data:
     own = from_files.make([path], labels=labels, without=without, columns=columns)
-    return Data(own.problem.clients, "", own.columns, own.open_ended)
+    numbered = own.columns == [str(i) for i in range(len(own.columns))]  # a file without names
+    return Data(own.problem.clients, "", [] if numbered else own.columns, own.open_ended)
 
 
 def _of_problem(path: str, number: int | None, columns: list[str] | None) -> Data:

@@ -29,6 +29,7 @@ from fedcore.files import atomic
 CLASSES = {"server": [CONTROLLER, SERVER], "site": [EXECUTOR, CLIENT]}
 NO_CODE = ("byoc", "shell_commands", "server-predeployed-flwr")  # rights that nobody has
 RIGHTS = ("submit_job", "clone_job", "manage_job", "download_job", "view", "operate")
+STORE = "/tmp/nvflare/"  # where FLARE's server keeps jobs and their results
 SIMULATOR = "nvflare.private.fed.app.simulator.simulator"
 AT_SERVER = "server/simulate_job/fedcore"  # in the simulator's workspace
 
@@ -69,6 +70,9 @@ def join(kit: Path, folders: Iterable[Path] = ()) -> None:
     resources["class_allow_list"] = CLASSES["site" if sites else "server"]
     resources["class_list_enforcement_mode"] = "enforce"
     resources["allow_log_streaming"] = False
+    if not sites:  # FLARE's default is shared by all servers of a machine, and gone after a restart
+        text = json.dumps(resources).replace(STORE, f"{kit.resolve()}/")
+        resources = json.loads(text)
     _put(local / "resources.json", resources)
     rights = _of_kit(local, "authorization.json")
     rights["permissions"] = {

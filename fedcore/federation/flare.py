@@ -81,7 +81,7 @@ class Flare:
         root = Seed.of(setup.root)
         group.exchange(
             {
-                i: Begin(self.run, group.columns, root, int(setup.ids[i]), i, setup.labelled)
+                i: Begin(self.run, group.columns[i], root, int(setup.ids[i]), i, setup.labelled)
                 for i in range(len(group.names))
             }
         )

@@ -55,8 +55,8 @@ class Group:
         Bytes of orders and of answers, as the link gets and gives them.
     seconds : list of float
         Of each exchange.
-    columns : list of str
-        Names of the features.
+    columns : list of list of str
+        For each member the order of its features, empty where it is its own.
     transport : Flare or None
         Of the last run.
     """
@@ -64,7 +64,7 @@ class Group:
     def __init__(self, names: Sequence[str], link: Link, *, evaluation: bool = False) -> None:
         self.names, self.evaluation, self._link = list(names), evaluation, link
         self.carried, self.seconds = [0, 0], list[float]()
-        self.columns: list[str] = []
+        self.columns: list[list[str]] = [[] for _ in names]
         self.runs = itertools.count()
         self.transport: Any = None
 
@@ -78,8 +78,9 @@ class Group:
         """
         answers = self.exchange({i: Join() for i in range(len(self.names))})
         joined = [answers[i].value for i in range(len(self.names))]
-        self.columns = _common(joined)
-        width = len(self.columns) or joined[0].n_features
+        common = _common(joined)
+        self.columns = [[] if one.columns == common else common for one in joined]
+        width = len(common) or joined[0].n_features
         for name, one in zip(self.names, joined, strict=True):
             self._require_alike(name, one, joined[0], width)
         return Remote(joined, width)
@@ -89,6 +90,7 @@ class Group:
             ("fedcore", one.version, first.version),
             ("labels", one.labelled, first.labelled),
             ("sparse matrices", one.sparse, first.sparse),
+            ("names of columns", bool(one.columns), bool(first.columns)),
         ):
             if own != other:
                 raise InputError(

@@ -69,7 +69,7 @@ class Data(NamedTuple):
     name : str
         Of the problem in a problem file; empty for a table.
     columns : list of str
-        Names of the features; empty for a problem file.
+        Names of the features; empty if they have none, as in a problem file.
     open_ended : bool
         Whether further columns hold zeros alone.
     """
@@ -128,8 +128,10 @@ class Member:
         protects = self._rules.policy.max_epsilon is not None
         if isinstance(error, RefusedError) or (isinstance(error, FedcoreError) and not protects):
             return Failure.of(error)
-        said = "its data or a step of the run; the log of this member says more"
-        return Failure(0, ("builtins", type(error).__name__), said)
+        name = type(error).__name__
+        said = f"it has ended with {name}, and keeps why, which may speak of its data: see its log"
+        own = ("fedcore.errors", "RefusedError") if isinstance(error, FedcoreError) else None
+        return Failure(0, own or ("builtins", name), said)
 
     def _obey(self, message: Any) -> Answer:
         if isinstance(message, Join):

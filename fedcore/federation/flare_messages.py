@@ -22,7 +22,7 @@ class Joined(NamedTuple):
     name : str
         Of the problem in a problem file; empty for a table.
     columns : list of str
-        Names of the features; empty for a problem file.
+        Names of the features; empty if they have none, as in a problem file.
     open_ended : bool
         Whether further columns hold zeros alone, as in a LIBSVM file.
     n_features : int
@@ -52,7 +52,7 @@ class Begin(NamedTuple):
     ----------
     run : int
     columns : list of str
-        All members' features in their common order; empty for problem files.
+        All members' features in their common order; empty if it is the member's own.
     root : Seed
         Of the clients' public random streams. Noise has another source, which never crosses.
     client_id, position : int
