@@ -103,9 +103,8 @@ def test_sparse_tables_stay_sparse(rows, tmp_path):
     for site, x in zip(SITES, rows, strict=True):
         scipy.sparse.save_npz(tmp_path / site, scipy.sparse.csr_array(np.where(x > 0, x, 0)))
     words = ("ssi", "-r", "2", "--set", "rounds=5")
-    assert (
-        call("deploy", *words, *sites_of(tmp_path, ".npz"), "--out", tmp_path / "o").exit_code == 0
-    )
+    given = (*sites_of(tmp_path, ".npz"), "--out", tmp_path / "o")
+    assert call("deploy", *words, *given).exit_code == 0
     found = History.load(deployed_run(tmp_path / "o") / "history.h5")
     other = plain([tmp_path / f"{s}.npz" for s in SITES], tmp_path / "plain.h5", *words)
     assert found.final["basis"].tobytes() == other.final["basis"].tobytes()

@@ -119,10 +119,11 @@ def change(out, site, **settings):
 @pytest.mark.parametrize(
     ("words", "site", "rule", "said"),
     [
-        (["ssi"], "south", {"max_epsilon": 1.0}, "south: client 1 uploads nothing in a run without"),
+        (["ssi"], "south", {"max_epsilon": 1.0}, "south: client 1 uploads nothing"),
         (["power_gd", "--evaluation"], "west", {"evaluation": "false"},
          "west: client 2 shows nothing for evaluation"),
-        (["ssi"], "east", {"modules": "[elsewhere]"}, "east: fedcore.parts.gram_products is not allowed here"),
+        (["ssi"], "east", {"modules": "[elsewhere]"},
+         "east: fedcore.parts.gram_products is not allowed here"),
         (["ssi"], "north", {"data": "gone.csv"}, "north: there is no file"),
     ],
 )  # fmt: skip
