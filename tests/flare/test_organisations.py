@@ -122,13 +122,19 @@ def test_a_job_that_names_another_class_is_refused_by_the_sites(organisations, f
 def test_a_killed_organisation_ends_the_run_with_a_marked_history(organisations, folder, narrow):
     """The last test of these organisations: one of them is gone."""
     words = ("ssi", "-r", "2", "--set", "rounds=10000000", "--set", "tol=0")
+    west = organisations.kits / "west"
+    before = set(west.glob("*/log.txt"))
     console = organisations.start_job(job(folder, "long", *words, data=narrow), folder / "got-long")
-    client = organisations.processes["west"].pid
-    at_work = "client.worker_process|nvflare.private.fed.app.client"
-    victim = wait_for(
-        lambda: process_of(client, f"({at_work}).*-n |worker_process"), "the job at west"
+    wait_for(
+        lambda: any(
+            "initializing client app" in log.read_text(errors="replace")
+            for log in set(west.glob("*/log.txt")) - before
+        ),
+        "the job at west",
     )
-    time.sleep(20)
+    time.sleep(10)  # it is in the middle of its rounds
+    victim = process_of(organisations.processes["west"].pid, "client.worker_process")
+    assert victim
     os.kill(victim, signal.SIGKILL)
     found = organisations.ended(console)
     assert found["status"] != "FINISHED:COMPLETED"
