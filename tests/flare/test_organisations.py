@@ -138,7 +138,8 @@ def test_a_killed_organisation_ends_the_run_with_a_marked_history(organisations,
     os.kill(victim, signal.SIGKILL)
     found = organisations.ended(console)
     assert found["status"] != "FINISHED:COMPLETED"
-    assert "the site west was lost" in (found["files"] / "failed.txt").read_text()
+    said = (found["files"] / "failed.txt").read_text()
+    assert said.startswith("the site west was lost in the middle of the run: start its client")
     assert not (found["files"] / "history.h5").exists()
     history = History.load(found["files"] / "history.incomplete.h5")
     assert "the site west was lost" in history.about["incomplete"]
