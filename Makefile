@@ -51,6 +51,7 @@ test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the n
 	$(IN_ENV) $(ONE_THREAD) pytest $(SHARED) $(PYTEST_ARGS)
 	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py other $(SHARED) $(PYTEST_ARGS)
 	$(IN_ENV) $(ONE_THREAD) pytest tests/contract --transport wire $(SHARED) $(PYTEST_ARGS)
+	$(IN_ENV) $(ONE_THREAD) pytest tests/contract/test_wire.py --transport flare $(SHARED) $(PYTEST_ARGS)
 
 test-kernels: $(READY) ## the numerical tests under every OpenBLAS kernel of this machine
 	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py all $(SHARED) $(PYTEST_ARGS)

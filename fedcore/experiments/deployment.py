@@ -91,7 +91,13 @@ class SiteFile:
             When it is missing, is no YAML, or has wrong or unknown keys.
         """
         path = folder / SITE
-        return cls(folder, schemas.check(read_yaml(path), "site", str(path)))
+        settings = schemas.check(read_yaml(path), "site", str(path))
+        if settings["tell_samples"] is False and settings["max_epsilon"] is None:
+            raise ConfigError(
+                f"{path}: tell_samples can be false only beside max_epsilon: methods without noise "
+                "read the number of samples"
+            )
+        return cls(folder, settings)
 
     @property
     def rules(self) -> Rules:

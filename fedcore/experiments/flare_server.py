@@ -19,7 +19,7 @@ from fedcore.experiments.deployment import RUN, Task
 from fedcore.federation.flare_group import LostError
 
 LONGEST = 7 * 24 * 3600.0  # seconds that a site may work on an order
-EVERY, PATIENCE = 5.0, 30.0  # seconds between two questions, and until one is answered
+EVERY, PATIENCE = 5.0, 300.0  # seconds between two questions, and until one is answered
 TRIES = 3  # questions without an answer after which a site is lost
 FOLDER = "fedcore"  # in the job's folder, which FLARE keeps and gives to who downloads the job
 

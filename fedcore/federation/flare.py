@@ -10,6 +10,7 @@ of one process, reply by reply in the order of the clients. This module imports 
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.federation.flare_group import Group
-from fedcore.federation.flare_messages import Begin, Carry, Fetch, Finish, Look
+from fedcore.federation.flare_messages import Begin, Carry, Drop, Fetch, Finish, Look
 from fedcore.federation.mpi_messages import Seed
 from fedcore.federation.transport import Answers, Charges, Do, Order, Read, Setup, Total
 from fedcore.problems.clients import Clients
@@ -76,7 +77,7 @@ class Flare:
         if setup.noise is not None:
             raise InputError("over FLARE every member draws its noise from its own entropy")
         self._group, self._clients, self.run = group, setup.clients, next(group.runs)
-        self._numbers = itertools.count()
+        self._numbers, self._unread = itertools.count(), list[tuple[int, list[int]]]()
         self._waiting: list[list[Any]] = [[] for _ in group.names]
         root = Seed.of(setup.root)
         group.exchange(
@@ -116,7 +117,9 @@ class Flare:
             return Answers([None] * len(of))
         number = next(self._numbers)
         self._wait(Look(number, order, self._group.evaluation), of)
-        return Answers(Looks(self, number, of))
+        looks = Looks(self, number, of)
+        weakref.finalize(looks, self._unread.append, (number, of)).atexit = False
+        return Answers(looks)
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
         """Return None: the server adds the replies."""
@@ -153,6 +156,10 @@ class Flare:
 
     def _exchange(self, order: Any, of: Sequence[int]) -> Answers:
         """Tell clients what waits for them, and then an order, if there is one."""
+        while self._unread:  # looks that are gone, here and now at their clients
+            number, known = self._unread.pop()
+            for i in dict.fromkeys(known):
+                self._waiting[i].append(Drop(number))
         if order is not None:
             for i in of:
                 self._waiting[i].append(order)

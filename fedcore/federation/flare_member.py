@@ -23,6 +23,7 @@ from fedcore.federation.flare_messages import (
     Answer,
     Begin,
     Carry,
+    Drop,
     Fetch,
     Finish,
     Join,
@@ -107,7 +108,6 @@ class Member:
         self._site: Site | None = None
         self._run = -1
         self._held: dict[int, tuple[Any, bool]] = {}  # by number of `Look`, and whether to fetch
-        self._names: dict[str, int] = {}  # the last number of each
         self._spent, self._left = Spent(folder), Left()
         self._one_by_one = threading.Lock()
 
@@ -177,7 +177,7 @@ class Member:
             clients, 0, message.position, root=root, client_id=message.client_id, noise=None,
             labelled=message.labelled, policy=self._rules.policy,
         )  # fmt: skip
-        self._run, self._held, self._names, self._left = message.run, {}, {}, Left()
+        self._run, self._held, self._left = message.run, {}, Left()
 
     def _carry(self, site: Site, message: Carry) -> list[Any]:
         """Return the replies that leave."""
@@ -191,6 +191,8 @@ class Member:
                     raise RefusedError(f"client {site.position} has nothing to show for {order}")
                 self._left.add(f"evaluation {order.number}", *payload(value))
                 replies.append(value)
+            elif isinstance(order, Drop):
+                self._held.pop(order.number, None)
             elif isinstance(order, Protect):
                 self._protect(site, order)
             else:
@@ -201,7 +203,7 @@ class Member:
         return replies
 
     def _look(self, site: Site, look: Look) -> None:
-        """Keep what an order for evaluation shows, in the place of what it has shown before."""
+        """Keep what an order for evaluation shows."""
         order = look.order
         if look.fetch:
             value = site.obey(order)  # refused, unless the policy allows evaluation
@@ -209,9 +211,7 @@ class Member:
             value = getattr(site.state, order.name)
         else:
             value = site.obey(order._replace(purpose="none"))
-        name = order.name if isinstance(order, Read) else name_of(order.step)
-        self._held.pop(self._names.get(name, -1), None)
-        self._names[name], self._held[look.number] = look.number, (value, look.fetch)
+        self._held[look.number] = value, look.fetch
 
     def _protect(self, site: Site, order: Protect) -> None:
         """Begin a run's account with what earlier runs have charged."""

@@ -89,11 +89,17 @@ class Fetch(NamedTuple):
     number: int
 
 
+class Drop(NamedTuple):
+    """Forget what `Look` has kept: nobody can ask for it any more."""
+
+    number: int
+
+
 class Carry(NamedTuple):
     """Obey orders one after the other; the answer's value has the replies that leave."""
 
     run: int
-    orders: list[Order | Look | Fetch]
+    orders: list[Order | Look | Fetch | Drop]
 
 
 class Finish(NamedTuple):

@@ -110,6 +110,21 @@ def test_sparse_tables_stay_sparse(rows, tmp_path):
     assert found.final["basis"].tobytes() == other.final["basis"].tobytes()
 
 
+def test_tables_that_end_early_are_widened_to_the_widest(rows, tmp_path):
+    for site, x, width in zip(SITES, rows, (5, 6, 4), strict=True):
+        lines = [
+            "1 " + " ".join(f"{j + 1}:{v:.17g}" for j, v in enumerate(row[:width])) for row in x
+        ]
+        (tmp_path / f"{site}.svm").write_text("\n".join(lines) + "\n")
+    words = ("ssi", "-r", "2", "--set", "rounds=5")
+    given = (*sites_of(tmp_path, ".svm"), "--out", tmp_path / "out")
+    assert call("deploy", *words, *given).exit_code == 0
+    found = History.load(deployed_run(tmp_path / "out") / "history.h5")
+    other = plain([tmp_path / f"{s}.svm" for s in SITES], tmp_path / "plain.h5", *words)
+    assert found.final["basis"].shape == (1, 6, 2)
+    assert found.final["basis"].tobytes() == other.final["basis"].tobytes()
+
+
 def test_labels_are_read_and_stay(rows, tmp_path):
     for site, x in zip(SITES, rows, strict=True):
         table = np.column_stack([x, x @ np.arange(6.0)])
@@ -144,6 +159,7 @@ def test_a_job_has_no_code_and_a_sites_file_says_what_it_allows(tables):
         ("site: north\ndata: x.csv\nepsilon: 3\n", "epsilon"),
         ("site: north\ndata: x.csv\nmax_epsilon: -1\n", "max_epsilon"),
         ("site: north\ndata: x.csv\nmax_delta: 2\n", "max_delta"),
+        ("site: north\ndata: x.csv\ntell_samples: false\n", "only beside max_epsilon"),
         ("site: a/b\ndata: x.csv\n", "site"),
         ("site: [", "site.yaml"),
     ],

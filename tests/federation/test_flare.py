@@ -61,6 +61,10 @@ def remembers(data: Any, state: Any, message: Any) -> np.ndarray:
     return np.array(len(state.heard))
 
 
+def scaled(data: Any, state: Any, message: Any, *, factor: float) -> np.ndarray:
+    return factor * data.sum(axis=0)
+
+
 @pytest.fixture
 def rows() -> list[np.ndarray]:
     return [np.full((4 + i, 3), 0.1 * (i + 1)) for i in range(3)]
@@ -178,6 +182,16 @@ def test_what_is_looked_at_is_asked_for_when_it_is_read(rows, tmp_path):
     np.testing.assert_array_equal(found[1], rows[1].sum(axis=0))
     assert len(link.sent) == begun + 1 and len(found) == 3
     assert federation.ledger.bytes_up == 0
+
+
+def test_what_nobody_can_read_any_more_is_forgotten_and_the_rest_is_not(rows, tmp_path):
+    _, link, engine = over(rows, tmp_path, Rules(Policy(evaluation=True)), evaluation=True)
+    federation = Federation(rows, 1, engine=engine)
+    kept = [federation.observe(partial(scaled, factor=k)) for k in range(5)]  # steps of one name
+    del kept[1:4]
+    federation.gather(remembers)
+    assert [sorted(member._held) for member in link.members] == [[0, 4]] * 3
+    np.testing.assert_array_equal(kept[1][2], 4 * rows[2].sum(axis=0))
 
 
 def send(member: Member, orders: list[Any], run: int = 0) -> Any:
