@@ -13,7 +13,9 @@ import io
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -45,6 +47,8 @@ Item = TypeVar("Item")
 ZERO = 1e-16  # height of a curve without positive values on a logarithmic axis
 DPI = 150
 NOTHING = "Nothing of this figure was run."
+KINDS = ("png", "pdf")
+_KINDS: ContextVar[Collection[str]] = ContextVar("kinds", default=KINDS)
 
 Band = Literal[True, False, "range", "95%", "mean"]
 
@@ -300,7 +304,17 @@ def legend(ax: Axes, *others: Axes, outside: bool = True) -> None:
     ax.legend(handles=sorted(handles, key=end, reverse=True), **place)
 
 
-def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+@contextmanager
+def kinds_of_files(kinds: Collection[str]) -> Iterator[None]:
+    """Let `save` write these of `KINDS` alone; fonts make a PDF the dearest part of a figure."""
+    token = _KINDS.set(kinds)
+    try:
+        yield
+    finally:
+        _KINDS.reset(token)
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
     """Write a figure as PNG (150 dpi) and PDF, each whole or not at all; show it in a notebook.
 
     Parameters
@@ -311,23 +325,26 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
 
     Returns
     -------
-    png, pdf : pathlib.Path
-        They hold no time: under one version of matplotlib and its libraries, the same figure gives
-        the same bytes.
+    list of pathlib.Path
+        What was written. The files hold no time: under one version of matplotlib and its
+        libraries, the same figure gives the same bytes.
     """
     _mark_unreleased(figure)
-    with style():  # the layout is the slowest part: compute it once for both files
-        figure.draw_without_rendering()
+    with style():  # the layout is the slowest part: it is computed once for both files
+        layout = figure.get_layout_engine()
+        if layout is not None:
+            layout.execute(figure)
         figure.set_layout_engine("none")
     png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in ("png", "pdf"))
     figure.set_dpi(DPI)
     # `Figure.savefig` would draw once more for each file, to find a layout.
     with style(), atomic.replace(png, summed=True) as temporary:
         FigureCanvasAgg(figure).print_png(temporary, metadata={"Software": None})
-    with style(), atomic.replace(pdf, summed=True) as temporary:
-        FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
+    if "pdf" in _KINDS.get():
+        with style(), atomic.replace(pdf, summed=True) as temporary:
+            FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
     _show(png.read_bytes())
-    return png, pdf
+    return [path for path in (png, pdf) if path.suffix[1:] in _KINDS.get()]
 
 
 def _end(figure: Figure, path: str | os.PathLike[str] | None) -> None:
