@@ -40,7 +40,7 @@ class Simulated(Member):
     def _begin(self, message: Begin) -> None:
         super()._begin(message)
         assert self._site is not None
-        self._site.noise = self.noise
+        self._site.noise = self._site.noise if self.noise is None else self.noise
 
 
 def members_of(

@@ -56,7 +56,7 @@ def _member() -> Member:
         folder = Path(json.loads(pointer.read_text(encoding="utf-8"))[name])
     except (OSError, ValueError, KeyError) as error:
         raise ConfigError(
-            f"the site {name} has no folder of fedcore: run fedcore join FOLDER KIT there"
+            f"the site {name} has no folder of fedcore: run fedcore join KIT FOLDER there"
         ) from error
     site = SiteFile.read(folder)
     job = str(collab.fl_ctx.get_job_id())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import partial
 from typing import Any
 
@@ -346,10 +347,11 @@ def test_an_error_at_a_member_says_nothing_of_protected_data(rows, tmp_path):
 
 def test_an_answer_chooses_no_class_but_fedcores_errors(rows, tmp_path):
     group, link, _ = over(rows, tmp_path)
-    failure = Failure(0, ("subprocess", "CalledProcessError"), "x")
+    failure = Failure(0, ("this", "CalledProcessError"), "x")  # a module that nobody has imported
     link.call = lambda messages: {i: encode(Answer(failure=failure)) for i in messages}
     with pytest.raises(RuntimeError, match="site0: CalledProcessError: x"):
         group.join()
+    assert "this" not in sys.modules
 
 
 def test_the_server_cannot_read_data(rows, tmp_path):

@@ -1,14 +1,19 @@
-"""The link over FLARE's proxies: answers of all sites, and a site that does not answer."""
+"""The classes that FLARE makes: the server's link to the sites, and whom a site obeys."""
 
 from __future__ import annotations
 
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from flare_kits import needs_flare
 
 from fedcore.federation.flare_group import LostError
+from fedcore.federation.flare_messages import Join
+from fedcore.steps.values import decode, encode
 
 pytestmark = needs_flare
 
@@ -68,3 +73,34 @@ def test_a_site_that_misses_three_is_lost(call):
 def test_a_call_that_fails_is_a_lost_site(call):
     with pytest.raises(LostError, match="the site a was lost"):
         call(Proxy(fails=True), Proxy())
+
+
+@pytest.fixture
+def client(monkeypatch, tmp_path):
+    """Return a site's object, and what FLARE says of the call."""
+    from fedcore.experiments import flare_client
+
+    np.save(tmp_path / "x.npy", np.ones((4, 3)))
+    (tmp_path / "site.yaml").write_text("site: north\ndata: x.npy\n")
+    (tmp_path / "fedcore.json").write_text(json.dumps({"north": str(tmp_path)}))
+    around = SimpleNamespace(
+        caller="server", site_name="north", fl_ctx=SimpleNamespace(get_job_id=lambda: "job"),
+        workspace=SimpleNamespace(get_site_config_dir=lambda: str(tmp_path)),
+    )  # fmt: skip
+    monkeypatch.setattr(flare_client, "collab", around)
+    return flare_client.Client(), around
+
+
+def test_a_site_obeys_the_server_and_no_other_site(client):
+    site, around = client
+    assert decode(site.obey(encode(Join())), ("fedcore",)).value.n_features == 3
+    around.caller = "south"
+    answer = decode(site.obey(encode(Join())), ("fedcore",))
+    assert answer.value is None and answer.failure.kind[1] == "RefusedError"
+    assert "north obeys the server, and not south" in answer.failure.said
+
+
+def test_a_site_that_has_not_joined_says_so(client, tmp_path):
+    (tmp_path / "fedcore.json").unlink()
+    answer = decode(client[0].obey(encode(Join())), ("fedcore",))
+    assert "run fedcore join KIT FOLDER there" in answer.failure.said
