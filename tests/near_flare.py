@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from fedcore.federation.site import Policy
 from fedcore.problems.clients import Clients
 
 OPEN = Rules(Policy(evaluation=True))
+CLOSED = Rules(Policy(modules=("fedcore",)))
 
 
 class Near:
@@ -67,3 +69,28 @@ def engine(setup: Any) -> Flare:
         member.noise = setup.noise
     group = Group([member.name for member in members], Near(members), evaluation=True)
     return Flare(dataclasses.replace(setup, noise=None), group)
+
+
+def over(rows: Any, folder: Any, rules: Rules = CLOSED, evaluation: bool = False) -> Any:
+    """Return a group of members in this process, its link, and a federation's engine."""
+    members = members_of(rows, folder, rules)
+    link = Near(members)
+    group = Group([member.name for member in members], link, evaluation=evaluation)
+    return group, link, partial(Flare, group=group)
+
+
+def guarded(most: float, **policy: Any) -> Rules:
+    return Rules(Policy(most, **({"modules": None} | policy)), 1e-4, tell_samples=False)
+
+
+def noisy(data: Any, state: Any, message: Any) -> np.ndarray:
+    return state.privacy.gaussian(data.sum(axis=0), sensitivity=1.0, noise_multiplier=4.0)
+
+
+def bare(data: Any, state: Any, message: Any) -> np.ndarray:
+    return data.sum(axis=0)
+
+
+def remembers(data: Any, state: Any, message: Any) -> np.ndarray:
+    state.heard = [*getattr(state, "heard", []), message]
+    return np.array(len(state.heard))
