@@ -173,23 +173,24 @@ def write(
 
     Raises
     ------
-    InputError
-        When `out` has files already.
+    InputError, ConfigError
+        When `out` has files already, or a key is wrong; then nothing is written.
     """
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{out} is not empty: name a new folder, or remove what is in it")
+    files = {site: {"site": site, "data": where, **settings} for site, where in data.items()}
+    for site, content in files.items():
+        schemas.check(content, "site", f"--site {site}")  # before anything is written
     server, client = _configured()
     _put(out / JOB / "meta.json", _meta(task))
     _put(out / JOB / "app_server" / "config" / "config_fed_server.json", server)
     _put(out / JOB / "app_server" / "config" / RUN, asdict(task))
     _put(out / JOB / "app_site" / "config" / "config_fed_client.json", client)
     folders = {}
-    for site, where in data.items():
+    for site, content in files.items():
         folders[site] = out / SITES / site
         folders[site].mkdir(parents=True)
-        text = site_text({"site": site, "data": where, **settings})
-        (folders[site] / SITE).write_text(text, encoding="utf-8")
-        SiteFile.read(folders[site])
+        (folders[site] / SITE).write_text(site_text(content), encoding="utf-8")
     return folders
 
 

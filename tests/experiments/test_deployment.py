@@ -211,6 +211,7 @@ def test_data_that_are_not_there_are_one_sentence(data, said, rows, tmp_path):
 def test_what_cannot_be_deployed_is_one_sentence(words, status, said, tmp_path):
     done = call("deploy", *words, "--out", tmp_path / "out")
     assert done.exit_code == status and said in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_with_files_is_not_written_into(tables):
