@@ -11,6 +11,7 @@ from types import ModuleType
 
 import h5py
 import hypothesis
+import near_flare
 import numpy as np
 import pytest
 
@@ -32,7 +33,12 @@ from fedcore.testing.samples import (
 )
 
 TORCH = importlib.util.find_spec("torch") is not None
-ENGINES = {"in-process": InProcess, "wire": Wire}  # and, under mpiexec, "mpi"
+FLARE = importlib.util.find_spec("nvflare") is not None
+ENGINES = {
+    "in-process": InProcess,
+    "wire": Wire,
+    "flare": near_flare.engine,
+}  # and, under mpiexec, "mpi"
 
 # Whether an example is quick enough depends on what else the machine does.
 hypothesis.settings.register_profile(
@@ -41,16 +47,18 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("untimed")
 
 
-DEEP = Path(__file__).parents[1] / "fedcore" / "deep"
+FEDCORE = Path(__file__).parents[1] / "fedcore"
+DEEP = [FEDCORE / "deep"] * (not TORCH)
+OF_FLARE = [FEDCORE / "experiments" / f"flare_{part}.py" for part in ("client", "server")]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave out the doctests of what imports PyTorch, where it is missing.
+    """Leave out the doctests of what imports PyTorch or FLARE, where they are missing.
 
     No other import may fail: pytest's own option for that passes over files of tests, too.
     """
-    if not TORCH:
-        config.option.ignore = [*(config.option.ignore or []), str(DEEP)]
+    missing = DEEP + OF_FLARE * (not FLARE)
+    config.option.ignore = [*(config.option.ignore or []), *map(str, missing)]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -17,7 +17,17 @@ from typing import Any
 import click
 
 from fedcore import __version__
-from fedcore.cli import checking, data_kinds, engines, health, lookup, results, running, showing
+from fedcore.cli import (
+    checking,
+    data_kinds,
+    deploying,
+    engines,
+    health,
+    lookup,
+    results,
+    running,
+    showing,
+)
 from fedcore.errors import FedcoreError
 
 
@@ -70,6 +80,6 @@ for command in (
     lookup.algorithms, lookup.metrics, lookup.datasets, lookup.fetch,
     data_kinds.generators, data_kinds.partitions,
     running.run, running.compare, showing.show, showing.plot,
-    results.verdicts, results.why, checking.check, health.doctor,
+    results.verdicts, results.why, checking.check, health.doctor, deploying.deploy, deploying.join,
 ):  # fmt: skip
     main.add_command(command)

@@ -24,6 +24,10 @@ EXTRAS = {
     "privacy": ("dp_accounting", "private methods: pip install '.[privacy]' in fedcore's checkout"),
     "deep": ("torch", "methods for networks: pip install '.[deep]' in fedcore's checkout"),
     "mpi": ("mpi4py", "runs over MPI: pip install '.[mpi]' in fedcore's checkout"),
+    "flare": (
+        "nvflare",
+        "runs between organisations: pip install '.[flare]' in fedcore's checkout",
+    ),
     "workflow": ("snakemake", "the papers: pip install '.[workflow]' in fedcore's checkout"),
     "parquet": ("pyarrow", "Parquet files: pip install pyarrow"),
 }

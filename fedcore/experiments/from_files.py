@@ -27,10 +27,16 @@ class Own(NamedTuple):
     problem : Problem
     clients : list of str
         What each client is called in errors: its file, or its value of the column `by`.
+    columns : list of str
+        Names of the features.
+    open_ended : bool
+        Whether further columns hold zeros alone, as in a LIBSVM file.
     """
 
     problem: Problem
     clients: list[str]
+    columns: list[str]
+    open_ended: bool
 
 
 def make(
@@ -43,6 +49,7 @@ def make(
     classes: bool = False,
     single: bool = False,
     seed: int = 0,
+    columns: Sequence[str] | None = None,
 ) -> Own:
     """Read files as the clients of a federation.
 
@@ -65,6 +72,8 @@ def make(
         Whether to compute in single precision.
     seed : int
         Of the choice of held-out samples.
+    columns : sequence of str, optional
+        The features in the order to take; without it, that of the first file.
 
     Raises
     ------
@@ -74,7 +83,8 @@ def make(
     """
     apart = [name for name in (by, labels) if name is not None]
     tables = [own_files.read(path, apart=apart, without=without) for path in paths]
-    tables = own_files.aligned(tables)
+    open_ended = all(table.open_ended for table in tables)
+    tables = own_files.aligned([*_asked_for(columns), *tables])[-len(paths) :]
     matrices = [table.x for table in tables]
     owners = [None if by is None else table.apart[by] for table in tables]
     given = [None if labels is None else table.apart[labels] for table in tables]
@@ -94,7 +104,16 @@ def make(
     note = f"{len(tables[0].names)} columns: {_list(tables[0].names)}"
     with named(called):
         clients, apart_of = _clients(matrices, known, held_out, seed)
-        return Own(Problem(_named(paths, by), clients, "own", note, held_out=apart_of), called)
+        problem = Problem(_named(paths, by), clients, "own", note, held_out=apart_of)
+        return Own(problem, called, list(tables[0].names), open_ended)
+
+
+def _asked_for(columns: Sequence[str] | None) -> list[own_files.Table]:
+    """Return a table of no rows with these columns."""
+    if columns is None:
+        return []
+    names = list(columns)
+    return [own_files.Table("the run", names, np.empty((0, len(names))), {})]
 
 
 def _clients(

@@ -81,9 +81,10 @@ def ending(history: History) -> dict[str, Any]:
     -------
     dict
         ``algorithm``, ``params``, ``seed``, ``problem``, ``repeats``, ``metrics``, ``ledger``,
-        ``converged``, ``diverged`` and ``privacy``. A metric has ``units``, the ``median``, ``min``
-        and ``max`` of the last values, ``at best`` and ``all zero`` where they are known, and
-        ``released`` in a private run.
+        ``converged``, ``diverged``, ``privacy``, and of a run that was ended why it is
+        ``incomplete``. A metric has ``units``, the ``median``, ``min`` and ``max`` of the last
+        values, ``at best`` and ``all zero`` where they are known, and ``released`` in a private
+        run.
     """
     about = history.about
     metrics: dict[str, dict[str, Any]] = {}
@@ -103,6 +104,7 @@ def ending(history: History) -> dict[str, Any]:
         "seed": about.get("seed", {}),
         "problem": about.get("problem", {}),
         "centred": bool(about.get("centred")),
+        **({"incomplete": about["incomplete"]} if "incomplete" in about else {}),
         "repeats": history.repeats,
         "metrics": metrics,
         "ledger": {name: float(np.median(history.last(name))) for name in counted},

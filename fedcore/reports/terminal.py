@@ -28,6 +28,8 @@ def outcome(history: History) -> str:
         f"{history.repeats} repeat{'s' if several else ''}"
     )
     lines = [head, *([problem["note"]] if problem.get("note") else []), ""]
+    if reason := history.about.get("incomplete"):
+        lines[1:1] = [f"INCOMPLETE, the run was ended: {reason}"]
 
     rows = [("metric", "median" if several else "last", *(("min", "max") if several else ()), "")]
     for name in measured(history):
@@ -48,9 +50,9 @@ def outcome(history: History) -> str:
     ]
     rows = [("  rounds", f"{total['round']:,.0f}", "", ""), *crossed]
     if "epsilon" in total:
-        privacy = history.about["privacy"]
-        terms = f"at delta = {privacy['delta']:g}, neighbours = {privacy['neighbours']}"
-        rows.append(("  epsilon", show(total["epsilon"]), terms, ""))
+        privacy = history.about.get("privacy")  # an incomplete run has not said it
+        terms = privacy and f"at delta = {privacy['delta']:g}, neighbours = {privacy['neighbours']}"
+        rows.append(("  epsilon", show(total["epsilon"]), terms or "", ""))
     lines.append(f"ledger, all clients together{', median of the repeats' if several else ''}")
     about = history.about
     notes = [about.get("privacy", {}).get("noise"), about.get("tuning", {}).get("note")]

@@ -1,10 +1,12 @@
 """Every client behind bytes, its state saved and restored: equal to plain steps, bit for bit.
 
-With ``--transport mpi``, under mpiexec, the clients are those of all ranks.
+With ``--transport mpi``, under mpiexec, the clients are those of all ranks; with ``--transport
+flare`` they are members of a run over FLARE, without FLARE.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -43,7 +45,7 @@ def under(engine: Any, call: Any) -> Any:
 
 
 def flat(value: Any) -> list[np.ndarray]:
-    if isinstance(value, list | tuple):
+    if isinstance(value, Sequence):
         return [array for part in value for array in flat(part)]
     return [np.asarray(value)]
 
