@@ -116,7 +116,7 @@ def test_the_last_folder_of_compare_is_made(tmp_path):
     assert sorted(file.name for file in (tmp_path / "kept").iterdir()) == ["one_shot.h5", "ssi.h5"]
 
 
-PRINTS_PATHS = {"fetch", "plot"}  # a line for each file that they write
+PRINTS_PATHS = {"fetch", "plot", "join"}  # a line for each file or folder that they write
 
 
 def test_every_command_that_lists_or_tells_prints_json_if_asked():
