@@ -29,7 +29,7 @@ SHARED := -n $(CORES) --dist worksteal
 # A bar in the place of Snakemake's thousands of lines, which are in .snakemake/log/. QUIET= shows all.
 QUIET ?= $(if $(filter -n --dry-run --dryrun,$(SNAKEMAKE_ARGS)),,--quiet all)
 
-.PHONY: help docs env deep mpi cluster quickstart reproduce test test-kernels test-cluster lint bench arena report verdicts restore faults architecture lock clean distclean
+.PHONY: help docs env deep mpi cluster quickstart reproduce test test-kernels test-readme test-cluster lint bench arena report verdicts restore faults architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -53,6 +53,9 @@ test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the n
 
 test-kernels: $(READY) ## the numerical tests under every OpenBLAS kernel of this machine
 	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py all $(SHARED) $(PYTEST_ARGS)
+
+test-readme: $(READY) ## every command of README in its order, in a fresh clone of HEAD; ten minutes or more
+	$(IN_ENV) python tests/fresh_readme.py
 
 test-cluster: cluster ## on a SLURM of one node, which it sets up (Debian, as root): kill, resume, compare
 	$(IN_ENV) python tests/cluster/onenode.py --accounting

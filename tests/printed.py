@@ -65,14 +65,18 @@ def blocks(page: Path) -> list[Block]:
 
 def session(block: Block) -> Iterator[tuple[list[str], str]]:
     """Yield the words of every command of a console block, and the output printed below it."""
-    joined = block.code.replace("\\\n", " ")
-    for part in re.split(r"^\$ ", joined, flags=re.M):
-        if not part.strip():
-            continue
-        line, _, output = part.partition("\n")
+    for line, output in typed(block.code):
         *before, last = _commands(line)
         yield from ((words, "") for words in before)
         yield last, output
+
+
+def typed(code: str) -> Iterator[tuple[str, str]]:
+    """Yield every line that is typed in a console, and the output printed below it."""
+    for part in re.split(r"^\$ ", code.replace("\\\n", " "), flags=re.M):
+        if part.strip():
+            line, _, output = part.partition("\n")
+            yield line, output
 
 
 def _commands(line: str) -> list[list[str]]:
