@@ -29,7 +29,7 @@ SHARED := -n $(CORES) --dist worksteal
 # A bar in the place of Snakemake's thousands of lines, which are in .snakemake/log/. QUIET= shows all.
 QUIET ?= $(if $(filter -n --dry-run --dryrun,$(SNAKEMAKE_ARGS)),,--quiet all)
 
-.PHONY: help docs env deep mpi cluster quickstart reproduce test test-kernels test-readme test-cluster lint bench arena report verdicts restore faults architecture lock clean distclean
+.PHONY: help docs env deep mpi cluster quickstart reproduce test test-kernels test-readme test-cluster lint bench arena report verdicts gallery restore faults architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -84,6 +84,9 @@ report: $(READY) ## results/report/index.html: all verdicts, tables and figures 
 
 verdicts: $(READY) ## docs/verdicts/ and README's table from the results of `make reproduce`
 	$(IN_ENV) python docs/verdicts.py
+
+gallery: $(READY) ## docs/gallery/ for clones, small pictures of the last run's figures
+	$(IN_ENV) python docs/kept_figures.py
 
 docs: $(READY) ## this documentation as pages in build/docs, without a network; warnings are errors
 	@rm -rf build/docs # pages of modules that are gone
