@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 from fresh_readme import INSTEAD, Command, Shell, commands, run
@@ -73,5 +76,6 @@ def test_the_shell_knows_nothing_of_the_tests_environment(tmp_path, monkeypatch)
     monkeypatch.setenv("MAKEFLAGS", "-n")
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     shell = Shell(tmp_path, tmp_path / "output")
-    _, _, output = shell.run('echo "[$MAKEFLAGS$PYTHONPATH$VIRTUAL_ENV]"; command -v snakemake')
-    assert output == "[]\n"
+    _, _, output = shell.run('echo "[$MAKEFLAGS$PYTHONPATH$VIRTUAL_ENV]"; echo "$PATH"')
+    rest, path = output.splitlines()
+    assert rest == "[]" and str(Path(sys.prefix) / "bin") not in path.split(os.pathsep)
