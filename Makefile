@@ -29,7 +29,7 @@ SHARED := -n $(CORES) --dist worksteal
 # A bar in the place of Snakemake's thousands of lines, which are in .snakemake/log/. QUIET= shows all.
 QUIET ?= $(if $(filter -n --dry-run --dryrun,$(SNAKEMAKE_ARGS)),,--quiet all)
 
-.PHONY: help docs env deep mpi cluster quickstart reproduce test test-kernels test-readme test-cluster lint bench arena report verdicts gallery restore faults architecture lock clean distclean
+.PHONY: help docs env deep mpi cluster quickstart reproduce test test-kernels test-readme test-cluster lint bench bench-kept arena report verdicts gallery restore faults architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -74,6 +74,9 @@ bench: $(READY) ## speed against reference implementations and the machine's lim
 	  [ -e "$$script" ] || { echo "no benchmarks/bench_*.py"; exit 1; }; \
 	  echo "== $$script"; $(IN_ENV) python "$$script"; \
 	done
+
+bench-kept: $(READY) ## the same, and what they print is kept for benchmarks/README.md
+	$(IN_ENV) python benchmarks/keep.py
 
 arena: $(READY) ## every method on the same data, half an hour on two cores, and docs/arena.md
 	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) $(SNAKEMAKE_ARGS) -- arena
