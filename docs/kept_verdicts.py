@@ -61,9 +61,7 @@ def collect(results: Path, kept: Path, checked: Mapping[str, Mapping[str, str]])
         could = could if notes["missing"] else set()
         found, stayed = with_earlier(verdict_pages.read(file), before.get(paper, []), could)
         tables_of[paper] = found
-        stayed_data = {p: d for p, d in last.get("data", {}).items() if p in notes["missing"]}
         run[paper] = notes | {
-            "data": dict(sorted((stayed_data | notes["data"]).items())),
             "earlier": runs_of(stayed, last),
             "rules": dict(sorted(checked[paper].items())),
         }
@@ -99,12 +97,27 @@ def runs_of(items: Collection[str], before: Run) -> list[Run]:
     """Return the runs that judged `items`, from what was noted of the paper before."""
     if not items:
         return []
-    last = {name: before[name] for name in ("date", "commit", "machine", "versions", "times")}
+    noted = ("date", "commit", "machine", "versions", "times", "data")
+    last = {name: before[name] for name in noted}
     older = [part | {"items": [i for i in part["items"] if i in items]}
              for part in before.get("earlier", [])]  # fmt: skip
     of_older = {item for part in older for item in part["items"]}
     last["items"] = [item for item in items if item not in of_older]
     return [part for part in (last, *older) if part["items"]]
+
+
+def run_that_judged(item: str, notes: Run) -> Run:
+    """Return what was noted of the run whose verdict on an item is kept: the last or an earlier."""
+    earlier: list[Run] = notes.get("earlier", [])
+    return next((part for part in earlier if item in part["items"]), notes)
+
+
+def data_of(notes: Run) -> Run:
+    """Return the data of the last run, and of the earlier ones whose verdicts are kept."""
+    found: Run = {}
+    for part in reversed([notes, *notes.get("earlier", [])]):
+        found |= part.get("data", {})  # parts of before 24 November 2026 have none
+    return dict(sorted(found.items()))
 
 
 def commit() -> str:

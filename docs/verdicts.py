@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kept_verdicts import Run, collect, read, read_notes
+from kept_verdicts import Run, collect, data_of, read, read_notes, run_that_judged
 
 from fedcore.config import claims
 from fedcore.config.strict_yaml import read_yaml
@@ -81,7 +81,7 @@ def page(paper: str, verdicts: list[Verdict], run: Run) -> str:
         "## How it was run\n",
         counted([v for v in printed if v.protocol], protocol="protocol"),
         "## Data\n",
-        tables.markdown([{"problem": name, **data} for name, data in notes["data"].items()]),
+        tables.markdown([{"problem": name, **data} for name, data in data_of(notes).items()]),
     ]
     parts += [f"- {name}: {why}\n" for name, why in notes["missing"].items()]
     times = [{"experiment": name, **time} for name, time in notes["times"].items()]
@@ -242,7 +242,7 @@ def audits(kept: Path) -> str:
     verdicts, run = read(kept)
     rows: list[tables.Row] = [
         {"audit": v.quantity, "bound": v.measured, "with less noise": v.counterfactual,
-         "outcome": v.verdict, "run of": run[v.paper]["date"]}
+         "outcome": v.verdict, "run of": run_that_judged(v.id, run[v.paper])["date"]}
         for items in verdicts.values()
         for v in items
         if v.section == SOFTWARE and v.id.startswith("audit-")

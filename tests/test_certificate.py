@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -300,12 +301,26 @@ def test_a_verdict_by_another_rule_is_not_kept(certificate, results, tmp_path):
     assert [v.verdict for v in found] == ["reproduced", "not run"]
 
 
-def test_the_data_of_items_that_stay_are_listed(certificate, results, tmp_path):
-    kept, plans = tmp_path / "kept", results / "plans" / "mf.json"
-    certificate.collect(results, kept, PAPERS)
+def test_the_data_and_the_date_of_items_that_stay_are_those_of_their_run(
+    certificate, results, tmp_path
+):
+    """Also where an experiment, and no problem by name, is left out."""
+    kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
+    plans = results / "plans" / "mf.json"
+    papers = PAPERS | {"mf": dict.fromkeys(("audit-x", "audit-y"), "a rule")}
+    first = [made(name, "passes", section="software") for name in ("audit-x", "audit-y")]
+    verdict_pages.write(first, file)
+    os.utime(file, (0, 0))
+    certificate.collect(results, kept, papers)
     plan = json.loads(plans.read_text())
     plan["cells"] = {cell: v for cell, v in plan["cells"].items() if v["problem"] == "w8a"}
-    plans.write_text(json.dumps(plan | {"missing": {"mnist": "left out"}}))
-    certificate.collect(results, kept, PAPERS)
-    run = json.loads((kept / "run.json").read_text())["mf"]
-    assert list(run["data"]) == ["mnist", "w8a"]
+    plans.write_text(json.dumps(plan | {"missing": {"fig2": "left out"}}))
+    verdict_pages.write([first[0], replace(first[1], verdict="not run", measured="")], file)
+    os.utime(file, (86400, 86400))
+    certificate.collect(results, kept, papers)
+    assert "| mnist |" in certificate.pages(kept)["verdicts/mf.md"]
+    dates = re.findall(r"(audit-[xy]).* (1970-01-\d\d) ", certificate.audits(kept))
+    assert dates == [("audit-x", "1970-01-02"), ("audit-y", "1970-01-01")]
+    verdict_pages.write(first, file)  # nothing stays of the earlier run
+    certificate.collect(results, kept, papers)
+    assert "| mnist |" not in certificate.pages(kept)["verdicts/mf.md"]

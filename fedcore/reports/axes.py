@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import (
@@ -18,6 +19,7 @@ from matplotlib.ticker import (
 )
 
 from fedcore.errors import InputError, require_known
+from fedcore.recorder import NOT_RELEASED
 from fedcore.reports.looks import COLOURS
 
 EMPTY = "Nothing of this panel was run."
@@ -96,6 +98,17 @@ def finish(ax: Axes) -> None:
     locator = ax.xaxis.get_major_locator()
     if len(values) and (values == np.round(values)).all() and isinstance(locator, AutoLocator):
         locator.set_params(integer=True)
+
+
+def mark_unreleased(figure: Figure) -> None:
+    """Mark the y-axes of private runs as not released."""
+    mark = f" ({NOT_RELEASED})"
+    for ax in figure.axes:
+        if ax.get_gid() == NOT_RELEASED:
+            for named in ax.get_shared_y_axes().get_siblings(ax):
+                text = named.get_ylabel()
+                if text and not text.endswith(mark):
+                    named.set_ylabel(text + mark)
 
 
 def _in_data(ax: Axes, line: Line2D) -> bool:

@@ -12,7 +12,7 @@ import os
 import sys
 import warnings
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from traitlets.config import Config
 
 from fedcore.errors import ConfigError
 from fedcore.files import atomic
+from fedcore.reports import plotting
 from fedcore.reports.results import Results
 
 ENGINE = "fedcore"
@@ -42,7 +43,7 @@ def execute(
     executed: str | os.PathLike[str],
     *,
     plan: str,
-    figures: Iterable[str],
+    figures: Collection[str],
 ) -> None:
     """Execute the notebook of one paper; the executed copy appears whole or not at all.
 
@@ -52,8 +53,8 @@ def execute(
         What is run, and where its copy with outputs goes.
     plan : str
         The notebook's parameter, see `fedcore.reports.results.Results`.
-    figures : iterable of str
-        Files that the notebook has to save.
+    figures : collection of str
+        Files that the notebook has to save; only kinds of files that are among them are written.
 
     Raises
     ------
@@ -64,7 +65,8 @@ def execute(
     """
     matplotlib.use(INLINE)  # no environment variable, as matplotlib is loaded already
     papermill_engines.register(ENGINE, InThisProcess)
-    with atomic.replace(executed, summed=True) as copy:
+    kinds = {Path(figure).suffix[1:] for figure in figures} or plotting.KINDS
+    with atomic.replace(executed, summed=True) as copy, plotting.kinds_of_files(kinds):
         papermill.execute_notebook(
             os.fspath(notebook), str(copy), parameters={"plan": plan}, engine_name=ENGINE,
             progress_bar=False, request_save_on_cell_execute=False,

@@ -13,7 +13,9 @@ import io
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -33,28 +35,25 @@ from fedcore.files import atomic
 from fedcore.history import History
 from fedcore.problems import STATUSES
 from fedcore.recorder import NOT_RELEASED
-from fedcore.reports.axes import bytes_axis, finish, legend, log10_axis, reference_line
+from fedcore.reports.axes import (
+    bytes_axis, finish, legend, log10_axis, mark_unreleased, reference_line,
+)  # fmt: skip
 from fedcore.reports.looks import COLOURS, CYCLE, look
 from fedcore.reports.results import Run
 from fedcore.reports.style import looks, style
 
 __all__ = [
-    "COLOURS",
-    "CYCLE",
-    "bytes_axis",
-    "legend",
-    "log10_axis",
-    "look",
-    "looks",
-    "reference_line",
+    "COLOURS", "CYCLE", "bytes_axis", "legend", "log10_axis", "look", "looks", "reference_line",
     "style",
-]
+]  # fmt: skip
 
 Item = TypeVar("Item")
 
 ZERO = 1e-16  # height of a curve without positive values on a logarithmic axis
 DPI = 150
 NOTHING = "Nothing of this figure was run."
+KINDS = ("png", "pdf")
+_KINDS: ContextVar[Collection[str]] = ContextVar("kinds", default=KINDS)
 
 Band = Literal[True, False, "range", "95%", "mean"]
 
@@ -267,7 +266,17 @@ def title(ax: Axes, text: str, *shown: History | Run) -> None:
     ax.set_title("\n".join(lines))
 
 
-def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+@contextmanager
+def kinds_of_files(kinds: Collection[str]) -> Iterator[None]:
+    """Let `save` write these of `KINDS` alone; fonts make a PDF the dearest part of a figure."""
+    token = _KINDS.set(kinds)
+    try:
+        yield
+    finally:
+        _KINDS.reset(token)
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
     """Write a figure as PNG (150 dpi) and PDF, each whole or not at all; show it in a notebook.
 
     Parameters
@@ -278,23 +287,26 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> tuple[Path, Path]:
 
     Returns
     -------
-    png, pdf : pathlib.Path
-        They hold no time: under one version of matplotlib and its libraries, the same figure gives
-        the same bytes.
+    list of pathlib.Path
+        What was written. The files hold no time: under one version of matplotlib and its
+        libraries, the same figure gives the same bytes.
     """
-    _mark_unreleased(figure)
-    with style():  # the layout is the slowest part: compute it once for both files
-        figure.draw_without_rendering()
+    mark_unreleased(figure)
+    with style():  # the layout is the slowest part: it is computed once for both files
+        layout = figure.get_layout_engine()
+        if layout is not None:
+            layout.execute(figure)
         figure.set_layout_engine("none")
     png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in ("png", "pdf"))
     figure.set_dpi(DPI)
     # `Figure.savefig` would draw once more for each file, to find a layout.
     with style(), atomic.replace(png, summed=True) as temporary:
         FigureCanvasAgg(figure).print_png(temporary, metadata={"Software": None})
-    with style(), atomic.replace(pdf, summed=True) as temporary:
-        FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
+    if "pdf" in _KINDS.get():
+        with style(), atomic.replace(pdf, summed=True) as temporary:
+            FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
     _show(png.read_bytes())
-    return png, pdf
+    return [path for path in (png, pdf) if path.suffix[1:] in _KINDS.get()]
 
 
 def _end(figure: Figure, path: str | os.PathLike[str] | None) -> None:
@@ -302,7 +314,7 @@ def _end(figure: Figure, path: str | os.PathLike[str] | None) -> None:
     if path is not None:
         save(figure, path)
         return
-    _mark_unreleased(figure)
+    mark_unreleased(figure)
     if _in_notebook():
         drawn = io.BytesIO()
         figure.set_dpi(DPI)
@@ -320,17 +332,6 @@ def _show(png: bytes) -> None:
     if _in_notebook():
         display = sys.modules["IPython"].display
         display.display(display.Image(data=png, retina=True))
-
-
-def _mark_unreleased(figure: Figure) -> None:
-    """Mark the y-axes of private runs as not released."""
-    mark = f" ({NOT_RELEASED})"
-    for ax in figure.axes:
-        if ax.get_gid() == NOT_RELEASED:
-            for named in ax.get_shared_y_axes().get_siblings(ax):
-                text = named.get_ylabel()
-                if text and not text.endswith(mark):
-                    named.set_ylabel(text + mark)
 
 
 def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:

@@ -65,7 +65,12 @@ def test_it_shows_what_cells_print_display_and_return_in_their_order(run):
     assert sys.modules["__main__"] is main and get_ipython() is None
 
 
-def test_it_knows_magics_await_and_pyplot(run):
+def test_it_knows_magics_await_and_pyplot(run, monkeypatch):
+    for name in (
+        "matplotlib.pyplot",
+        *(n for n in sys.modules if n.startswith("matplotlib_inline")),
+    ):
+        monkeypatch.delitem(sys.modules, name, raising=False)  # a job has not imported them
     magic, waits, draws = run("%time x = 3", "import asyncio\nawait asyncio.sleep(0, x)", DRAWS)
     assert "CPU times" in "".join(magic["outputs"][0]["text"])
     assert waits["outputs"][0]["data"]["text/plain"] == ["3"]
@@ -87,6 +92,15 @@ def test_it_stops_at_an_error_with_its_name_and_writes_nothing(run, tmp_path):
 def test_a_signal_ends_the_job_and_not_the_cell_alone(run):
     with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
         run("raise KeyboardInterrupt('SIGTERM')")
+
+
+@pytest.mark.parametrize("kinds", [("png",), ("png", "pdf")])
+def test_only_the_kinds_of_files_that_are_asked_for_are_written(run, tmp_path, kinds):
+    code = (
+        "from fedcore.reports import plotting\nfor ax, _ in plotting.panels('a', [1]): ax.plot([1])"
+    )
+    run(code, figures=[f"a.{kind}" for kind in kinds])
+    assert {path.suffix[1:] for path in tmp_path.glob("a.*")} == set(kinds)
 
 
 def test_figures_that_are_not_saved_are_named(run, tmp_path):

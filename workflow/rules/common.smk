@@ -302,12 +302,12 @@ def histories_of(wildcards):
 
 
 def drawn(paper, settings):
-    """Figures and tables of a paper, by kind of file."""
+    """Figures and tables of a paper, by kind of file; a quick run has no figures to print."""
     figures = [f"{RESULTS}/figures/{paper}/{name}" for name in settings["figures"]]
     tables = [f"{RESULTS}/tables/{paper}/{name}" for name in settings["tables"]]
     return {
         "figures": [f"{figure}.png" for figure in figures],
-        "vector": [f"{figure}.pdf" for figure in figures],
+        "vector": [] if PLAN.config["quick"] else [f"{figure}.pdf" for figure in figures],
         "tables": [f"{table}.tsv" for table in tables],
         "markdown": [f"{table}.md" for table in tables],
     }
