@@ -74,7 +74,7 @@ def inserted(text: str) -> str:
 
 
 def main(names: list[str]) -> None:
-    """Keep the named benchmarks, by default those that README shows and that nobody must ask for."""
+    """Keep the named benchmarks; by default those in README, but for `ASKED`."""
     shown = re.findall(r"writes what follows: (\w+) -->", README.read_text(encoding="utf-8"))
     every = [name for name in shown if name not in ASKED]
     for name in names or every:

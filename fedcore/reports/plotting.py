@@ -36,7 +36,12 @@ from fedcore.history import History
 from fedcore.problems import STATUSES
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports.axes import (
-    bytes_axis, finish, legend, log10_axis, mark_unreleased, reference_line,
+    bytes_axis,
+    finish,
+    legend,
+    log10_axis,
+    mark_unreleased,
+    reference_line,
 )  # fmt: skip
 from fedcore.reports.looks import COLOURS, CYCLE, look
 from fedcore.reports.results import Run
