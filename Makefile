@@ -142,7 +142,7 @@ $(PY):
 	fi; \
 	echo "Making $(VENV) with $$("$$found" --version) ($$(command -v "$$found"))"; \
 	if $(UV) --version >/dev/null 2>&1; then \
-	  $(UV) venv --quiet --clear --python "$$("$$found" -c 'import sys; print(sys.executable)')" "$(VENV)"; \
+	  $(UV) venv --quiet --seed --clear --python "$$("$$found" -c 'import sys; print(sys.executable)')" "$(VENV)"; \
 	else \
 	  "$$found" -m venv --clear "$(VENV)" || { \
 	    echo "This Python cannot make environments; on Debian and Ubuntu: apt install python3-venv" >&2; \

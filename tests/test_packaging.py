@@ -217,6 +217,11 @@ def test_both_images_install_as_make_does():
     assert "--require-hashes -r requirements.lock" in make.stdout
 
 
+def test_an_environment_that_uv_makes_has_pip_as_pages_tell_people_to_use_it():
+    """Without it `pip install ./examples/plugin` would install into another environment."""
+    assert "$(UV) venv --quiet --seed " in text("Makefile")
+
+
 @pytest.mark.parametrize("recipe", ["Dockerfile", "fedcore.def"])
 def test_an_image_has_all_that_this_step_reads(recipe, tmp_path):
     """With the files that the recipe copies and no others, the package builds."""
