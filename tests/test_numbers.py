@@ -97,9 +97,18 @@ COMPUTED: dict[str, Callable[[], list[float]]] = {
 
 
 def prose(text: str) -> str:
-    """Return a page with spaces in the place of what is no prose, and of the ends of lines."""
-    for other in (WRITTEN, BLOCK, re.compile(r"`[^`\n]*`")):
-        text = other.sub(lambda found: " " * len(found[0]), text)
+    """Return a page with spaces in the place of what is no prose, and of the ends of lines.
+
+    Comments behind the commands of a console are prose.
+    """
+
+    def comments(block: re.Match[str]) -> str:
+        if block["language"] != "console":
+            return " " * len(block[0])
+        return re.sub(r"^(?:(?! #).)*", lambda code: " " * len(code[0]), block[0], flags=re.M)
+
+    text = BLOCK.sub(comments, WRITTEN.sub(lambda found: " " * len(found[0]), text))
+    text = re.sub(r"`[^`\n]*`", lambda found: " " * len(found[0]), text)
     return text.replace("\n", " ")
 
 
@@ -177,6 +186,7 @@ def test_a_number_without_a_source_is_noticed():
     assert len(untold(text, [])) == 3
     assert len(untold(text, [{"says": r"takes (\S+) s, or two hours"}])) == 1
     assert untold("<!-- `make x` writes -->\n7 s\n<!-- end of what `make x` writes -->", []) == []
+    assert len(untold("```console\n$ make x --limit 3 s  # takes 9 s\n4 s\n```\n", [])) == 1
     assert untold("r = 10, n = 2000 and figure 3, 300 × 5, v0.9 s", []) == []
 
 
