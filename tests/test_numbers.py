@@ -83,7 +83,7 @@ COMPUTED: dict[str, Callable[[], list[float]]] = {
     "ratios to randomized_svd": against_randomized_svd,
     "share of two ranks": lambda: [over_mpi("work", "2", CPU)],
     "messages over MPI, in ms": lambda: [
-        over_mpi("messages", ranks, r"wall +([\d.]+)") for ranks in ("2", "no MPI")
+        over_mpi("messages", ranks, r"cpu +([\d.]+)") for ranks in ("2", "no MPI")
     ],
     "message of bench_mpi, in kB": message_of_bench_mpi,
     "memory of steps, in GB": memory_of_steps,
