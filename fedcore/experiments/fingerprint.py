@@ -138,10 +138,8 @@ def _tree(code: str) -> tuple[str, frozenset[Imported]]:
     source = _source(code)
     if source.suffix != ".py":  # a compiled module
         return checksums.of(source), frozenset()
-    tree = _read(code)
-    module = code.partition(":")[0]
-    imported = _take_imports(tree, module, is_package=source.name == "__init__.py")
-    return _canonical(tree), frozenset(imported)
+    tree, imported = _read(code)
+    return _canonical(tree), imported
 
 
 def _source(code: str) -> Path:
@@ -153,8 +151,12 @@ def _source(code: str) -> Path:
     return source
 
 
-def _read(code: str) -> ast.Module:
-    """Return the syntax tree of a module, or of what a function uses of it, without docstrings."""
+@cache
+def _read(code: str) -> tuple[ast.Module, frozenset[Imported]]:
+    """Return the syntax tree of a module, or of what a function uses of it, and its own imports.
+
+    The tree is without these imports and without docstrings.
+    """
     module, _, function = code.partition(":")
     source = _source(code)
     tree = sources.parsed(source.read_bytes(), source)
@@ -164,7 +166,8 @@ def _read(code: str) -> ast.Module:
             raise ModuleNotFoundError(f"no function {function} in module {module}")
     for node in ast.walk(tree):
         _drop_docstring(node)
-    return tree
+    imported = _take_imports(tree, module, is_package=source.name == "__init__.py")
+    return tree, frozenset(imported)
 
 
 @cache
@@ -173,8 +176,7 @@ def _statements(code: str) -> dict[str, str]:
     source = _source(code)
     if source.suffix != ".py":
         return {"": checksums.of(source)[:12]}
-    tree = _read(code)
-    _take_imports(tree, code.partition(":")[0], is_package=source.name == "__init__.py")
+    tree, _ = _read(code)
     found: dict[str, str] = {}
     for statement in tree.body:
         if isinstance(statement, ast.Import | ast.ImportFrom):

@@ -58,6 +58,7 @@ def write(root: Path, name: str, text: str) -> None:
 
 def forget() -> None:
     """Empty the caches, as a new process would start."""
+    module._read.cache_clear()
     module._tree.cache_clear()
     module._content.cache_clear()
     module._fingerprint.cache_clear()

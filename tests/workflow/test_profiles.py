@@ -35,10 +35,12 @@ def test_a_dry_run_accepts_every_option(fresh, name):
     options, settings = without_plugin(fresh, name)
     assert settings["executor"] == PLUGINS[name].replace("_", "-")
     assert settings["rerun-incomplete"] is True and settings["retries"] == 0
-    run = fresh.snakemake("-n", *options)
+    run = fresh.snakemake("-n", *options, cores=8)
     assert run.status == 0, run.text
     assert f"Using workflow specific profile workflow/profiles/{name}" in run.text
     assert f"runtime={settings['default-resources']['runtime']}, turn=1" in run.text
+    # A job for more cores than a node has would stay in the queue for ever.
+    assert "rule report:" in run.text and "threads:" not in run.text
 
 
 def test_every_profile_is_tested():

@@ -9,8 +9,9 @@ rule report:
     log:
         f"{RESULTS}/logs/report.log",
     localrule: workflow.remote_exec
-    # Papers are written side by side, as nothing else runs at the end of a run.
-    threads: 4
+    # Papers are written side by side, as nothing else runs at the end of a run; the queue of a
+    # cluster may have no node of so many cores.
+    threads: 1 if on_a_cluster() else 4
     params:
         surrogates=PLAN.config["surrogates"],
         command="snakemake --cores 1" + " --configfile config/quick.yaml" * PLAN.config["quick"],
