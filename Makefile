@@ -30,7 +30,7 @@ SHARED := -n $(CORES) --dist worksteal
 # A bar in the place of Snakemake's thousands of lines, which are in .snakemake/log/. QUIET= shows all.
 QUIET ?= $(if $(filter -n --dry-run --dryrun,$(SNAKEMAKE_ARGS)),,--quiet all)
 
-.PHONY: help docs env deep mpi flare cluster quickstart reproduce test test-kernels test-flare test-cluster lint bench arena report verdicts restore faults architecture lock clean distclean
+.PHONY: help docs env deep mpi flare cluster quickstart reproduce test test-kernels test-readme test-flare test-cluster lint bench bench-kept arena report verdicts gallery restore faults architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -56,6 +56,9 @@ test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the n
 test-kernels: $(READY) ## the numerical tests under every OpenBLAS kernel of this machine
 	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py all $(SHARED) $(PYTEST_ARGS)
 
+test-readme: $(READY) ## every command of README in its order, in a fresh clone of HEAD; ten minutes or more
+	$(IN_ENV) python tests/fresh_readme.py
+
 test-cluster: cluster ## on a SLURM of one node, which it sets up (Debian, as root): kill, resume, compare
 	$(IN_ENV) python tests/cluster/onenode.py --accounting
 	$(IN_ENV) $(ONE_THREAD) FEDCORE_TEST_CLUSTER=1 pytest tests/workflow/test_slurm.py $(PYTEST_ARGS)
@@ -77,6 +80,9 @@ bench: $(READY) ## speed against reference implementations and the machine's lim
 	  echo "== $$script"; $(IN_ENV) python "$$script"; \
 	done
 
+bench-kept: $(READY) ## the same, and what they print is kept for benchmarks/README.md
+	$(IN_ENV) python benchmarks/keep.py
+
 arena: $(READY) ## every method on the same data, half an hour on two cores, and docs/arena.md
 	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) $(SNAKEMAKE_ARGS) -- arena
 	$(IN_ENV) python docs/arena.py
@@ -86,6 +92,9 @@ report: $(READY) ## results/report/index.html: all verdicts, tables and figures 
 
 verdicts: $(READY) ## docs/verdicts/ and README's table from the results of `make reproduce`
 	$(IN_ENV) python docs/verdicts.py
+
+gallery: $(READY) ## docs/gallery/ for clones, small pictures of the last run's figures
+	$(IN_ENV) python docs/kept_figures.py
 
 docs: $(READY) ## this documentation as pages in build/docs, without a network; warnings are errors
 	@rm -rf build/docs # pages of modules that are gone
@@ -143,7 +152,7 @@ $(PY):
 	fi; \
 	echo "Making $(VENV) with $$("$$found" --version) ($$(command -v "$$found"))"; \
 	if $(UV) --version >/dev/null 2>&1; then \
-	  $(UV) venv --quiet --clear --python "$$("$$found" -c 'import sys; print(sys.executable)')" "$(VENV)"; \
+	  $(UV) venv --quiet --seed --clear --python "$$("$$found" -c 'import sys; print(sys.executable)')" "$(VENV)"; \
 	else \
 	  "$$found" -m venv --clear "$(VENV)" || { \
 	    echo "This Python cannot make environments; on Debian and Ubuntu: apt install python3-venv" >&2; \

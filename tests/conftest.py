@@ -166,11 +166,13 @@ def docs_script() -> Callable[[str], ModuleType]:
     """Import a script of docs/ by its name."""
 
     def load(name: str) -> ModuleType:
-        path = Path(__file__).parents[1] / "docs" / f"{name}.py"
+        docs = Path(__file__).parents[1] / "docs"
+        path = docs / f"{name}.py"
         spec = importlib.util.spec_from_file_location(f"docs_{name}", path)
         module = importlib.util.module_from_spec(spec)
         with pytest.MonkeyPatch.context() as patch:
-            patch.syspath_prepend(path.parent)  # as when the script is run: it may import another
+            for folder in (docs, path.parent):  # as when it is run: it may import another
+                patch.syspath_prepend(folder)
             spec.loader.exec_module(module)
         return module
 

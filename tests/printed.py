@@ -10,6 +10,7 @@ import doctest
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,8 @@ class Block:
 def pages() -> list[Path]:
     """All pages that people read; the site shows them, too, but for README."""
     top = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-    others = [ROOT / name / "README.md" for name in ("config", "data", "benchmarks")]
+    folders = ("config", "data", "benchmarks", "examples/plugin")
+    others = [ROOT / name / "README.md" for name in folders]
     return [*top, *others, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -65,14 +67,18 @@ def blocks(page: Path) -> list[Block]:
 
 def session(block: Block) -> Iterator[tuple[list[str], str]]:
     """Yield the words of every command of a console block, and the output printed below it."""
-    joined = block.code.replace("\\\n", " ")
-    for part in re.split(r"^\$ ", joined, flags=re.M):
-        if not part.strip():
-            continue
-        line, _, output = part.partition("\n")
+    for line, output in typed(block.code):
         *before, last = _commands(line)
         yield from ((words, "") for words in before)
         yield last, output
+
+
+def typed(code: str) -> Iterator[tuple[str, str]]:
+    """Yield every line that is typed in a console, and the output printed below it."""
+    for part in re.split(r"^\$ ", code.replace("\\\n", " "), flags=re.M):
+        if part.strip():
+            line, _, output = part.partition("\n")
+            yield line, output
 
 
 def _commands(line: str) -> list[list[str]]:
@@ -157,11 +163,16 @@ def _nvflare(words: list[str]) -> None:
 
 
 def _python(words: list[str]) -> None:
-    assert words[:2] == ["-m", "venv"], words
+    """Hold the options of a script of the repository against those that it has."""
+    if words[:2] == ["-m", "venv"]:
+        return
+    command = [sys.executable, *words, "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 PARSERS: dict[str, Callable[[list[str]], None]] = {
     "mpiexec": _mpiexec,
     "make": _make, "snakemake": _snakemake, "fedcore": _fedcore, "pip": _pip, "git": _git,
-    "python3": _python, "nvflare": _nvflare,
+    "python": _python, "python3": _python, "nvflare": _nvflare,
 }  # fmt: skip

@@ -14,7 +14,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
+import numpy as np
 import pytest
+import yaml
 from printed import ROOT
 from site_pages import BROWSER, FLAGS, in_a_browser, visited
 
@@ -192,6 +194,7 @@ def gallery_of(script, root: Path) -> str:
 
 @pytest.fixture
 def bare(tmp_path):
+    """A checkout as a clone is, without results; with no kept pictures but one of the docs."""
     for name in ("config/claims", "config/papers"):
         shutil.copytree(ROOT / name, tmp_path / name)
     (tmp_path / "docs").mkdir()
@@ -199,10 +202,70 @@ def bare(tmp_path):
     return tmp_path
 
 
+def figures_of_the_plans() -> set[str]:
+    files = [*(ROOT / "config/papers").glob("*.yaml"), ROOT / "config/arena.yaml"]
+    return {
+        f"{file.stem}/{name}"
+        for file in files
+        for name in yaml.safe_load(file.read_text(encoding="utf-8"))["figures"]
+    }
+
+
+def test_every_figure_of_the_plans_is_kept_and_no_other(script):
+    folder, planned = ROOT / "docs/gallery", figures_of_the_plans()
+    pictures = {p.relative_to(folder).with_suffix("").as_posix(): p for p in folder.rglob("*.png")}
+    assert pictures.keys() == planned and len(planned) > 40
+    assert max(p.stat().st_size for p in pictures.values()) < 80_000
+    assert sum(p.stat().st_size for p in pictures.values()) < 1.5e6
+    drawn = {path.name for path in (ROOT / "docs").glob("*.png")}
+    assert drawn == script("gallery").OTHERS.keys()
+
+
+def test_the_gallery_of_a_clone_shows_all_with_run_and_command(script, bare):
+    shutil.copy(ROOT / "config/arena.yaml", bare / "config")
+    shutil.copytree(ROOT / "docs/gallery", bare / "docs/gallery")
+    shutil.copy(ROOT / "docs/mpi_scaling.png", bare / "docs")
+    page = gallery_of(script, bare)
+    shown = re.findall(r"^!\[[^\]]+\]\((?:gallery/)?([\w/-]+)\.png\)", page, re.M)
+    assert sorted(shown) == sorted({*figures_of_the_plans(), "factorization-fig3", "mpi_scaling"})
+    notes = json.loads((ROOT / "docs/gallery/run.json").read_text(encoding="utf-8"))
+    assert page.count("kept on ") == len(notes) == len({f.split("/")[0] for f in shown if "/" in f})
+    for paper, note in notes.items():
+        assert f"kept on {note['date']} at commit {note['commit']}" in page
+        assert f"-- {note['run']}/figures/{paper}/" in page
+    assert page.count("Made by\n`") == len(shown) and "built beside no results" in page
+
+
+def test_what_is_kept_is_small_and_of_the_better_run(docs_script, script, bare):
+    kept_figures, image = docs_script("kept_figures"), pytest.importorskip("PIL.Image")
+    kept = bare / "docs/gallery"
+    assert kept_figures.collect(bare, kept) == {}
+    (kept / "faps").mkdir()
+    for old in ("spectra", "none_of_the_plan"):
+        (kept / "faps" / f"{old}.png").write_bytes(b"old")
+    red = image.new("RGB", (1800, 90), (204, 31, 5))
+    for run, papers in (("results/quick", ("faps", "dppower")), ("results", ("faps",))):
+        for paper in papers:
+            name = {"faps": "images", "dppower": "budget"}[paper]
+            plan = {"title": paper, "figures": {name: "x"}, "judged": False}
+            for part in ("plans", f"figures/{paper}"):
+                (bare / run / part).mkdir(parents=True, exist_ok=True)
+            (bare / run / f"plans/{paper}.json").write_text(json.dumps(plan), encoding="utf-8")
+            red.save(bare / run / f"figures/{paper}/{name}.png")
+    notes = kept_figures.collect(bare, kept)
+    assert {p: n["run"] for p, n in notes.items()} == {
+        "faps": "results", "dppower": "results/quick",
+    }  # fmt: skip
+    names = sorted(p.relative_to(kept).as_posix() for p in kept.rglob("*.png"))
+    assert names == ["dppower/budget.png", "faps/images.png", "faps/spectra.png"]
+    with image.open(kept / "faps/images.png") as small:
+        assert small.size == (900, 45)
+        assert np.abs(np.array(small.convert("RGB"))[20, 400] - [204, 31, 5]).max() <= 8
+
+
 def test_without_results_the_gallery_says_so_and_shows_what_is_kept(script, bare):
     page = gallery_of(script, bare)
     assert "built beside no results" in page and "](factorization-fig3.png)" in page
-    assert "Loss against local iterations" in page
     assert "-- results/figures/factorization/fig3.png" in page
 
 

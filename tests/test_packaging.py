@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import importlib.util
 import os
 import re
 import shutil
@@ -110,6 +111,32 @@ def test_the_source_distribution_has_what_a_reader_needs(built):
     assert not (built["unpacked"] / ".ci").exists()
 
 
+def test_a_package_index_shows_readme_without_a_dead_link(built):
+    names = zipfile.ZipFile(built["wheel"]).namelist()
+    (where,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+    of_wheel = zipfile.ZipFile(built["wheel"]).read(where).decode()
+    of_sdist = (built["unpacked"] / "PKG-INFO").read_text(encoding="utf-8")
+    for metadata in (of_wheel, of_sdist):
+        assert "Description-Content-Type: text/markdown" in metadata
+        shown = metadata.partition("\n\n")[2]
+        assert "# fedcore" in shown and "make quickstart" in shown
+        targets = re.findall(r"\]\(([^)\s]+)\)", shown)
+        assert [t for t in targets if not t.startswith(("https://", "#"))] == []
+
+
+def test_with_an_address_links_lead_to_the_tag_of_the_version():
+    pytest.importorskip("hatchling")
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    text = "![a](docs/x.png) [b](docs/e.md#mpi) [c](docs) [d](#e) [f](https://g.h/i) [m](mailto:x)"
+    assert hook.readme(text, ROOT, "https://a.b/c/", "1.2") == (
+        "![a](https://a.b/c/raw/v1.2/docs/x.png) [b](https://a.b/c/blob/v1.2/docs/e.md#mpi) "
+        "[c](https://a.b/c/tree/v1.2/docs) [d](#e) [f](https://g.h/i) [m](mailto:x)"
+    )
+    assert hook.readme(text, ROOT, None, "1.2") == " b c [d](#e) [f](https://g.h/i) [m](mailto:x)"
+
+
 def test_what_is_installed_is_the_wheel_and_works(environment, tmp_path):
     script = (
         "import fedcore, importlib.metadata as m;"
@@ -190,6 +217,11 @@ def test_both_images_install_as_make_does():
     assert "--require-hashes -r requirements.lock" in make.stdout
 
 
+def test_an_environment_that_uv_makes_has_pip_as_pages_tell_people_to_use_it():
+    """Without it `pip install ./examples/plugin` would install into another environment."""
+    assert "$(UV) venv --quiet --seed " in text("Makefile")
+
+
 @pytest.mark.parametrize("recipe", ["Dockerfile", "fedcore.def"])
 def test_an_image_has_all_that_this_step_reads(recipe, tmp_path):
     """With the files that the recipe copies and no others, the package builds."""
@@ -203,7 +235,7 @@ def test_an_image_has_all_that_this_step_reads(recipe, tmp_path):
         ]  # fmt: skip
     else:
         named = re.findall(r"^    (\S+) /fedcore/\1$", text(recipe), re.MULTILINE)
-        assert len(named) == 8
+        assert len(named) == 9
         copied = [name for name in tracked() if name.split("/")[0] in named]
     for name in copied:
         target = tmp_path / name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
-from printed import BUILTIN, ROOT, Block, blocks, pages, parsed, require_output, session
+from markdown_it import MarkdownIt
+from printed import BUILTIN, PARSERS, ROOT, Block, blocks, pages, parsed, require_output, session
 
 from fedcore.cli import main
 
@@ -25,7 +27,15 @@ ELSEWHERE = {
     ("docs/tutorial.md", "console"): "test_tutorial.py",
 }
 OF_SPHINX = ("{include}", "{made}", "{toctree}", "mermaid")  # building the site runs these
-HELD = {"toml": tomllib.loads, "yaml": yaml.safe_load}
+
+
+def drawn(code: str) -> bool:
+    """Whether a block is a picture of letters, in which no line is a command."""
+    words = [line.split() for line in code.splitlines() if line.strip()]
+    return bool(words) and not any(w[0] in ("$", ">>>", *PARSERS) for w in words)
+
+
+HELD = {"toml": tomllib.loads, "yaml": yaml.safe_load, "text": drawn}
 
 
 def clients() -> list[np.ndarray]:
@@ -94,6 +104,29 @@ def test_no_fence_is_overlooked():
         assert len(fences) == 2 * len(blocks(page)), f"{named(page)}: an open or an indented fence"
 
 
+def indented(text: str) -> list[str]:
+    """Return the indented blocks of code: no test can know their language."""
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    return [token.content for token in tokens if token.type == "code_block"]
+
+
+def test_no_block_of_code_is_indented():
+    for page in pages():
+        assert indented(page.read_text(encoding="utf-8")) == [], f"{named(page)}: put it in a fence"
+    assert indented("Text\n\n    make bench\n\n* item\n\n      code\n") == [
+        "make bench\n",
+        "code\n",
+    ]
+    assert indented("* item\n\n    of two parts\n\n```console\n    $ x\n```\n") == []
+
+
+def test_every_page_of_the_repository_is_looked_at():
+    listed = subprocess.run(
+        ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert {named(page) for page in pages()} >= set(listed.stdout.split())
+
+
 @pytest.mark.parametrize(
     ("words", "wrong"),
     [
@@ -106,6 +139,10 @@ def test_no_fence_is_overlooked():
             "snakemake --workflow-profile workflow/profiles/slum",
         ),
         ("snakemake -n --cores 2", "snakemake --kores 2"),
+        (
+            "python benchmarks/bench_out_of_core.py --size 9",
+            "python benchmarks/bench_out_of_core.py --sizes 9",
+        ),
     ],
 )
 def test_a_misspelt_command_is_noticed(words, wrong):
@@ -130,5 +167,7 @@ def test_wrong_output_and_failing_code_are_noticed(tmp_path, monkeypatch):
         run(Block("p.md", 1, "pycon", ">>> 1 + 1\n3\n", None), {})
     with pytest.raises(AssertionError, match="nothing runs"):
         run(Block("p.md", 1, "perl", "1;\n", None), {})
+    with pytest.raises(AssertionError):
+        run(Block("p.md", 1, "text", "a ──▶ b\nmake x\n", None), {})
     with pytest.raises(ZeroDivisionError):
         run(Block("p.md", 1, "python", "1 / 0\n", None), {})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
+
+import kept_figures
 
 from fedcore.reports.site import model
 
@@ -16,43 +17,77 @@ RUNS = {  # folder of results: the command that makes them
         "snakemake --cores 2 --configfile config/quick.yaml",
     ),
 }
+KEPT = "docs/gallery"
 NONE = (
     "This site was built beside no results: `make reproduce` or `make quickstart` makes them, and "
-    "`make docs` then shows every figure here. Until then, this is what the repository keeps."
+    "`make docs` then shows their figures here. Until then, these are the small pictures that "
+    "`make gallery` last kept of such runs."
 )
+OTHERS = {  # pictures of docs/ that no paper's notebook draws: what they show, and what makes them
+    "factorization-fig3.png": (
+        "README's figure: loss against local iterations, paper `factorization`, at its size.",
+        "snakemake --cores 2 -- results/figures/factorization/fig3.png",
+    ),
+    "mpi_scaling.png": (
+        "Milliseconds of a round against ranks of MPI, of work and of messages.",
+        "python benchmarks/bench_mpi.py --plot docs/mpi_scaling.png",
+    ),
+}
 
 
 def page(root: Path = ROOT) -> str:
     """Return the sections of the gallery, as Markdown; the full run stands before the quick one."""
-    parts = []
+    return "\n\n".join([*(_last_run(root) or _kept(root)), *_others(root)])
+
+
+def _last_run(root: Path) -> list[str]:
+    """Return the figures of the run that lies in the checkout, if there is one."""
     for folder, (what, command) in RUNS.items():
         papers = [paper for paper in _papers(root / folder, root) if paper.figures]
-        if papers:
-            parts.append(f"## The last run {what}\n\nFigures of `{folder}/`.")
+        parts = [f"## The last run {what}\n\nFigures of `{folder}/`."] if papers else []
         for paper in papers:
+            assert paper.plan is not None
             parts.append(f"### `{paper.name}`: {paper.plan['title']}")
             for shown in paper.figures:
                 file = shown.file.relative_to(root)
                 parts.append(_figure(file, f"{shown.caption}.", f"{command} -- {file.as_posix()}"))
-        if papers:
-            return "\n\n".join(parts)
-    return "\n\n".join([NONE, *_kept(root)])
+        if parts:
+            return parts
+    return []
 
 
 def _papers(results: Path, root: Path) -> list[model.Paper]:
     return model.papers(results, root) if results.is_dir() else []
 
 
-def _kept(root: Path) -> Iterator[str]:
-    """Yield the pictures in docs/: named paper-figure."""
-    from fedcore.config.strict_yaml import read_yaml
+def _kept(root: Path) -> list[str]:
+    """Return the pictures that a clone has, each with the run that it is from."""
+    notes = kept_figures.read_notes(root / KEPT)
+    parts = [f"## The figures of a run\n\n{NONE}"]
+    for paper, settings in kept_figures.figures(root).items():
+        if paper not in notes:
+            continue
+        said = notes[paper]
+        what, command = RUNS[said["run"]]
+        parts.append(
+            f"### `{paper}`: {settings['title']}\n\n"
+            f"Drawn {what}; kept on {said['date']} at commit {said['commit']}."
+        )
+        for name, caption in settings["figures"].items():
+            file = Path(KEPT, paper, f"{name}.png")
+            if (root / file).is_file():
+                target = f"{said['run']}/figures/{paper}/{name}.png"
+                parts.append(_figure(file, f"{caption}.", f"{command} -- {target}"))
+    return parts
 
-    for file in sorted((root / "docs").glob("*-*.png")):
-        paper, _, name = file.stem.partition("-")
-        settings = read_yaml(root / "config" / "papers" / f"{paper}.yaml")
-        target = f"results/figures/{paper}/{name}.png"
-        text = f"{settings['figures'][name]}, paper `{paper}`."
-        yield _figure(file.relative_to(root), text, f"{RUNS['results'][1]} -- {target}")
+
+def _others(root: Path) -> list[str]:
+    shown = [
+        _figure(Path("docs", name), caption, command)
+        for name, (caption, command) in OTHERS.items()
+        if (root / "docs" / name).is_file()
+    ]
+    return ["## Other pictures of these pages", *shown] if shown else []
 
 
 def _figure(file: Path, caption: str, command: str) -> str:

@@ -28,7 +28,6 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import EngFormatter, LogFormatterSciNotation, LogLocator, NullFormatter
 from scipy import stats
 
 from fedcore.errors import InputError, nearest, require_known
@@ -36,11 +35,22 @@ from fedcore.files import atomic
 from fedcore.history import History
 from fedcore.problems import STATUSES
 from fedcore.recorder import NOT_RELEASED
+from fedcore.reports.axes import (
+    bytes_axis,
+    finish,
+    legend,
+    log10_axis,
+    mark_unreleased,
+    reference_line,
+)  # fmt: skip
 from fedcore.reports.looks import COLOURS, CYCLE, look
 from fedcore.reports.results import Run
 from fedcore.reports.style import looks, style
 
-__all__ = ["COLOURS", "CYCLE", "look", "looks", "style"]
+__all__ = [
+    "COLOURS", "CYCLE", "bytes_axis", "legend", "log10_axis", "look", "looks", "reference_line",
+    "style",
+]  # fmt: skip
 
 Item = TypeVar("Item")
 
@@ -64,6 +74,9 @@ def panels(
     **share: Any,
 ) -> Iterator[tuple[Axes, Item]]:
     """Yield the axes of one panel per item, for the caller to fill; then save the figure.
+
+    An x-axis of whole numbers, such as rounds, has ticks at whole numbers only. A panel that the
+    caller leaves empty says so.
 
     Parameters
     ----------
@@ -115,6 +128,7 @@ def panels(
             for axis in log:
                 log10_axis(ax, "x" if axis == "x" else "y")
             yield ax, item
+            finish(ax)
             filled.append(ax)
         chosen = {"each": filled, "first": filled[:1], "last": filled[-1:], "outside": filled[-1:]}
         for ax in chosen.get(keys, ()):
@@ -229,15 +243,6 @@ def scatter(
     )  # fmt: skip
 
 
-def reference_line(ax: Axes, y: float, label: str, *, colour: str = COLOURS["black"]) -> None:
-    """Draw a horizontal dashed line at `y` with its name on it, at the left end."""
-    ax.axhline(y, color=colour, linestyle=(0, (4, 3)), linewidth=1.0, zorder=2.5)
-    ax.annotate(
-        label, (0.01, y), (0, 2), xycoords=("axes fraction", "data"), textcoords="offset points",
-        fontsize=8, color=colour, va="bottom", ha="left", zorder=4,
-    )  # fmt: skip
-
-
 def title(ax: Axes, text: str, *shown: History | Run) -> None:
     """Set the title, wrapped to the axes, with marks for data other than the papers'.
 
@@ -266,44 +271,6 @@ def title(ax: Axes, text: str, *shown: History | Run) -> None:
     ax.set_title("\n".join(lines))
 
 
-def log10_axis(ax: Axes, which: Literal["x", "y"] = "y") -> None:
-    """Make an axis logarithmic, with labels at powers of ten, and between them if they are few."""
-    require_known(which, ("x", "y"), "no axis", InputError)
-    ax.set(**{f"{which}scale": "log"})
-    axis = ax.yaxis if which == "y" else ax.xaxis
-    axis.set_major_locator(LogLocator(10.0, numticks=8))
-    axis.set_minor_locator(LogLocator(10.0, subs=(2.0, 5.0)))
-    axis.set_minor_formatter(LogFormatterSciNotation(10.0, minor_thresholds=(1.9, 1.9)))
-    axis.set_tick_params(which="minor", length=0)
-
-
-def bytes_axis(ax: Axes, label: str = "sent up, all clients together") -> None:
-    """Label the x-axis, whose values are bytes, in B, kB, MB, … (powers of 1000)."""
-    ax.xaxis.set_major_formatter(EngFormatter(unit="B"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set_xlabel(label)
-
-
-def legend(ax: Axes, *others: Axes, outside: bool = True) -> None:
-    """Add a legend beside the axes or inside, with curves ordered by their last values.
-
-    It also names curves of `others` whose labels the axes do not have.
-    """
-
-    def end(handle: Any) -> float:
-        drawn = isinstance(handle, Line2D)
-        return float(np.asarray(handle.get_ydata(), float)[-1]) if drawn else -np.inf
-
-    handles, labels = ax.get_legend_handles_labels()
-    for other in others:
-        for handle, label in zip(*other.get_legend_handles_labels(), strict=True):
-            if label not in labels:
-                handles.append(handle)
-                labels.append(label)
-    place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if outside else {}
-    ax.legend(handles=sorted(handles, key=end, reverse=True), **place)
-
-
 @contextmanager
 def kinds_of_files(kinds: Collection[str]) -> Iterator[None]:
     """Let `save` write these of `KINDS` alone; fonts make a PDF the dearest part of a figure."""
@@ -329,7 +296,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
         What was written. The files hold no time: under one version of matplotlib and its
         libraries, the same figure gives the same bytes.
     """
-    _mark_unreleased(figure)
+    mark_unreleased(figure)
     with style():  # the layout is the slowest part: it is computed once for both files
         layout = figure.get_layout_engine()
         if layout is not None:
@@ -352,7 +319,7 @@ def _end(figure: Figure, path: str | os.PathLike[str] | None) -> None:
     if path is not None:
         save(figure, path)
         return
-    _mark_unreleased(figure)
+    mark_unreleased(figure)
     if _in_notebook():
         drawn = io.BytesIO()
         figure.set_dpi(DPI)
@@ -370,17 +337,6 @@ def _show(png: bytes) -> None:
     if _in_notebook():
         display = sys.modules["IPython"].display
         display.display(display.Image(data=png, retina=True))
-
-
-def _mark_unreleased(figure: Figure) -> None:
-    """Mark the y-axes of private runs as not released."""
-    mark = f" ({NOT_RELEASED})"
-    for ax in figure.axes:
-        if ax.get_gid() == NOT_RELEASED:
-            for named in ax.get_shared_y_axes().get_siblings(ax):
-                text = named.get_ylabel()
-                if text and not text.endswith(mark):
-                    named.set_ylabel(text + mark)
 
 
 def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:

@@ -245,6 +245,50 @@ def test_reference_line(ax):
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), [2.0, 2.0])
 
 
+def test_the_name_of_a_floor_stands_under_it_and_inside():
+    for ax, _ in plotting.panels(None, [0], size=(5, 2.5)):
+        plotting.curve(ax, [0, 1, 2], [5.0, 2.0, 1.0], label="a")
+        plotting.reference_line(ax, 1.0, "floor", below=True)
+    ax.figure.draw_without_rendering()
+    (name,) = ax.texts
+    box, inside = name.get_window_extent(), ax.get_window_extent()
+    assert box.y1 < ax.transData.transform((0, 1.0))[1] and box.y0 > inside.y0
+
+
+def ticks(ax):
+    ax.figure.draw_without_rendering()
+    return ax.get_xticks()
+
+
+@pytest.mark.parametrize("drawn", ["curve", "scatter"])
+def test_whole_numbers_have_whole_ticks(drawn):
+    def shown(x):
+        for ax, _ in plotting.panels(None, [0]):
+            getattr(plotting, drawn)(ax, np.array(x), np.ones(len(x)), label="a")
+            plotting.reference_line(ax, 0.5, "across")  # its ends are no data
+        return ticks(ax)
+
+    assert (shown([0, 1, 2, 3]) % 1 == 0).all()
+    assert (shown([0, 0.5, 1.5, 3]) % 1 != 0).any()
+
+
+def test_ticks_that_are_set_stay():
+    for ax, _ in plotting.panels(None, [0]):
+        plotting.curve(ax, [0, 1, 2], [1.0, 1.0, 1.0], label="a")
+        ax.set_xticks([0.25, 1.5])
+    assert list(ticks(ax)) == [0.25, 1.5]
+
+
+def test_an_empty_panel_says_so():
+    axes = [ax for ax, item in plotting.panels(None, [0, 1]) if item == 0 or draw_one(ax)]
+    empty, full = axes[0].figure.axes
+    assert told(empty) == ["Nothing of this panel was run."] and told(full) == []
+
+
+def draw_one(ax):
+    return plotting.curve(ax, [0, 1], [1.0, 2.0], label="a")
+
+
 def test_legend_reads_like_the_picture(ax):
     plotting.curve(ax, [0, 1], [5.0, 1.0], label="low")
     plotting.scatter(ax, [0.5], [3.0], label="points")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from fedcore.reports.results import Results, Run
 from fedcore.reports.rows import Row, Rows
 
 FIGURES = ("fig3", "fig4", "fig4_tight")
+BLIND = 0.9  # a subspace at this distance is not found
 
 
 def calibrations() -> Rows:
@@ -84,6 +86,22 @@ def _noise(run: Run) -> Row:
         measured=measured,
         over_predicted=measured / (nu * spread),
         epsilon_spent=run.last("epsilon").max(),
+    )
+
+
+def hidden(runs: Iterable[Run]) -> str:
+    """Return why figures of these runs are flat, or nothing if one of them finds something.
+
+    A distance of 1 says that nothing is known of the subspace.
+    """
+    shown = list(runs)
+    least = min(float(np.nanmin(run["projection_distance"])) for run in shown)
+    if least < BLIND:
+        return ""
+    covered = min(row["noise_norm"] / row["sigma_k"] for row in map(_noise, shown))
+    return (
+        f"Nothing is found: no distance is below {least:.2g}. "
+        f"The noise of a round has a norm of {covered:.2g} σₖ at least."
     )
 
 

@@ -1,0 +1,86 @@
+"""Runs benchmarks and keeps what they print in benchmarks/kept/: `make bench-kept`.
+
+README's parts between two comments are these files, and so are the sources of numbers that
+docs/numbers.yaml names. Only a run that succeeds is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+KEPT = FOLDER / "kept"
+README = FOLDER / "README.md"
+OPTIONS = {  # of benchmarks that are not kept with their defaults
+    "bench_mpi": ["--repeats", "5"],
+    "bench_out_of_core": ["--size", "20000", "--limit", "2000"],
+}
+ASKED = {"bench_out_of_core"}  # kept when it is named: it takes 20 GB, on disk and in memory
+
+
+def where() -> str:
+    """Return what figures depend on: day, commit, processor, load and versions."""
+    call = ["git", "-C", str(FOLDER), "describe", "--always", "--dirty", "--exclude=*"]
+    commit = subprocess.run(call, capture_output=True, text=True).stdout.strip() or "unknown"
+    found = Path("/proc/cpuinfo")
+    lines = found.read_text(encoding="utf-8").splitlines() if found.exists() else []
+    names = {line.partition(": ")[2] for line in lines if line.startswith("model name")}
+    load = f"{os.getloadavg()[0]:.0f}" if hasattr(os, "getloadavg") else "?"
+    versions = [f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")]
+    return (
+        f"{datetime.now(UTC).date()}, commit {commit}\n"
+        f"{', '.join(names) or platform.machine()}, {os.cpu_count()} threads, load {load} before\n"
+        f"Python {platform.python_version()}, {', '.join(versions)}"
+    )
+
+
+def keep(name: str) -> None:
+    """Run a benchmark and keep its output."""
+    said, options = where(), OPTIONS.get(name, [])
+    command = [sys.executable, str(FOLDER / f"{name}.py"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=FOLDER.parent)
+    if done.returncode:
+        sys.exit(f"Error: {name} ends with status {done.returncode}: {done.stdout}{done.stderr}")
+    KEPT.mkdir(exist_ok=True)
+    output = "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
+    text = f"{' '.join([f'{name}.py', *options])}\n{said}\n\n{output}\n"
+    (KEPT / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
+
+
+def marks(name: str) -> tuple[str, str]:
+    """Return the comments between which README has the output of a benchmark."""
+    begin = f"<!-- `make bench-kept` writes what follows: {name} -->"
+    return begin, f"<!-- end of what `make bench-kept` writes: {name} -->"
+
+
+def inserted(text: str) -> str:
+    """Return README with the kept outputs between its comments."""
+    for file in sorted(KEPT.glob("*.txt")):
+        begin, end = marks(file.stem)
+        if text.count(begin) != 1 or text.count(end) != 1:
+            sys.exit(f"Error: {README} needs the lines '{begin}' and '{end}' once each")
+        head, rest = text.split(begin)
+        shown = f"```text\n{file.read_text(encoding='utf-8')}```"
+        text = f"{head}{begin}\n\n{shown}\n\n{end}{rest.split(end)[1]}"
+    return text
+
+
+def main(names: list[str]) -> None:
+    """Keep the named benchmarks; by default those in README, but for `ASKED`."""
+    shown = re.findall(r"writes what follows: (\w+) -->", README.read_text(encoding="utf-8"))
+    every = [name for name in shown if name not in ASKED]
+    for name in names or every:
+        print(f"== {name}", flush=True)
+        keep(name)
+    README.write_text(inserted(README.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

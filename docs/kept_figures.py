@@ -1,0 +1,86 @@
+"""Keeps small pictures of the last run's figures in docs/gallery/; `make gallery` runs it.
+
+A clone has no results, and its gallery shows these pictures. Of each paper they are those of the
+run at the papers' size if it drew any, and else of the quick run; ``run.json`` says which, and the
+commit at which they were kept. Of a paper that neither run drew, the earlier pictures stay.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kept_verdicts import commit
+
+from fedcore.config.strict_yaml import read_yaml
+from fedcore.reports.site import model
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "docs" / "gallery"
+RUNS = ("results", "results/quick")  # the first that drew a paper's figures is kept
+WIDTH, COLOURS = 900, 256  # pixels; text stays legible, and a picture has some 20 kB
+
+
+def figures(root: Path = ROOT) -> dict[str, dict[str, Any]]:
+    """Return title and captions of the figures of every paper, from the configuration."""
+    files = [*sorted((root / "config" / "papers").glob("*.yaml")), root / "config" / "arena.yaml"]
+    found = {file.stem: read_yaml(file) for file in files if file.is_file()}
+    return {
+        paper: {"title": settings["title"], "figures": settings["figures"]}
+        for paper, settings in found.items()
+        if settings["figures"]
+    }
+
+
+def collect(root: Path = ROOT, kept: Path = KEPT) -> dict[str, dict[str, str]]:
+    """Keep the figures of the last runs; return what is noted of each paper."""
+    notes = read_notes(kept)
+    now = {"commit": commit(), "date": datetime.now(UTC).date().isoformat()}
+    for paper, settings in figures(root).items():
+        for run in RUNS:
+            plan = root / run / "plans" / f"{paper}.json"
+            shown = model.Paper(root / run, paper, root).figures if plan.is_file() else []
+            if shown:
+                for figure in shown:
+                    if figure.name in settings["figures"]:
+                        shrink(figure.file, kept / paper / f"{figure.name}.png")
+                notes[paper] = {"run": run, **now}
+                break
+    for old in kept.glob("*/*.png"):
+        if old.stem not in figures(root).get(old.parent.name, {}).get("figures", {}):
+            old.unlink()
+    kept.mkdir(exist_ok=True)
+    text = json.dumps(dict(sorted(notes.items())), indent=1)
+    (kept / "run.json").write_text(text + "\n", encoding="utf-8")
+    return notes
+
+
+def read_notes(kept: Path = KEPT) -> dict[str, dict[str, str]]:
+    """Return run, commit and date of every paper's pictures."""
+    notes = kept / "run.json"
+    return json.loads(notes.read_text(encoding="utf-8")) if notes.is_file() else {}
+
+
+def shrink(source: Path, target: Path) -> None:
+    """Write a picture anew, at most `WIDTH` pixels wide and in few colours."""
+    from PIL import Image
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with Image.open(source) as picture:
+        small = picture.convert("RGB")
+    if small.width > WIDTH:
+        height = round(small.height * WIDTH / small.width)
+        small = small.resize((WIDTH, height), Image.Resampling.LANCZOS)
+    # The method that keeps hues apart: median cut gives two thin lines one colour between theirs.
+    few = small.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    few.save(target, optimize=True)
+
+
+if __name__ == "__main__":
+    if not collect():
+        sys.exit("Error: there are no figures: run `make quickstart` or `make reproduce` first")
+    for paper, said in read_notes().items():
+        print(f"{paper}: figures of {said['run']}/, kept at {said['commit']}")

@@ -1,0 +1,57 @@
+"""What benchmarks printed is kept as it was, and README of benchmarks shows it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def keep():
+    spec = importlib.util.spec_from_file_location("keep", FOLDER / "keep.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_readme_shows_every_kept_output_as_it_is_and_says_where_it_was_measured(keep):
+    text = keep.README.read_text(encoding="utf-8")
+    assert keep.inserted(text) == text, "run `make bench-kept`, or python benchmarks/keep.py NAME"
+    kept = {file.stem: file.read_text(encoding="utf-8") for file in keep.KEPT.glob("*.txt")}
+    shown = set(re.findall(r"writes what follows: (\w+) -->", text))
+    assert kept.keys() == shown and len(shown) > 8
+    for name, output in kept.items():
+        assert (FOLDER / f"{name}.py").is_file(), name
+        first, when, machine = output.splitlines()[:3]
+        assert first.split()[0] == f"{name}.py"
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d, commit [0-9a-f]{7,}(-dirty)?", when), name
+        assert re.search(r", \d+ threads.*, load ", machine), name
+
+
+def test_an_edited_part_is_noticed(keep):
+    text = keep.README.read_text(encoding="utf-8")
+    begin, _ = keep.marks("bench_privacy")
+    edited = text.replace(begin, f"{begin}\n\nours: 0.001 s\n", 1)
+    assert edited != text and keep.inserted(edited) == text
+    with pytest.raises(SystemExit, match="needs the lines"):
+        keep.inserted(text.replace(begin, ""))
+
+
+def test_what_a_benchmark_prints_is_kept_if_it_succeeds(keep, tmp_path, monkeypatch):
+    monkeypatch.setattr(keep, "FOLDER", tmp_path)
+    monkeypatch.setattr(keep, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(keep, "OPTIONS", {"bench_good": ["--size", "3"]})
+    (tmp_path / "bench_good.py").write_text("import sys\nprint('took', sys.argv[1:])\n")
+    (tmp_path / "bench_bad.py").write_text("print('wrong')\nraise SystemExit(1)\n")
+    keep.keep("bench_good")
+    kept = (tmp_path / "kept/bench_good.txt").read_text(encoding="utf-8")
+    assert kept.startswith("bench_good.py --size 3\n")
+    assert kept.endswith("\n\ntook ['--size', '3']\n") and "numpy" in kept
+    with pytest.raises(SystemExit, match="bench_bad ends with status 1: wrong"):
+        keep.keep("bench_bad")
+    assert not (tmp_path / "kept/bench_bad.txt").exists()

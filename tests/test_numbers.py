@@ -1,0 +1,207 @@
+"""Every number with a unit in the prose of README and of the pages is that of its source.
+
+docs/numbers.yaml says for each where it comes from: text of a file, what a function here computes,
+or why it is no measurement. What a command writes between two comments, whole pages that a command
+writes, and blocks of code have tests of their own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from printed import BLOCK, ROOT, pages
+
+from fedcore.audits import epsilon_bound
+from fedcore.datasets import download
+from fedcore.files import hdf5
+from fedcore.reports import outcomes
+
+ENTRIES = yaml.safe_load((ROOT / "docs/numbers.yaml").read_text(encoding="utf-8"))
+WORDS = {
+    word: i for i, word in enumerate("two three four five six seven eight nine ten".split(), 2)
+}
+NUMBER = rf"(?<![\w.,/])(?:\d[\d   ,.]*\d|\d|{'|'.join(WORDS)})"
+UNIT = r"(?:µs|ms|s|min|h|hours?|minutes?|seconds?|[kMGT]i?B|bytes)\b|%|times\b"
+MEASURED = re.compile(rf"{NUMBER}(?:[\s  ]+(?:CPU )?(?:{UNIT})|%)")
+WRITTEN = re.compile(r"<!-- `make [^>]*-->.*?<!-- end of what `make [^>]*-->", re.S)
+WHOLE = re.compile(r"writes this page|written by `make|\{include\}")
+LOG = "CHANGELOG.md"  # what was true when each line was written
+
+
+def full_run() -> list[float]:
+    """Hours of the last full runs on two cores, parts of earlier runs included, less networks."""
+    kept = json.loads((ROOT / "docs/verdicts/run.json").read_text(encoding="utf-8"))
+    runs = [run for paper, notes in kept.items() if paper != "fedrep"
+            for run in (notes, *notes.get("earlier", []))]  # fmt: skip
+    return [sum(t["seconds"] for run in runs for t in run["times"].values()) / 2 / 3600]
+
+
+def against_randomized_svd() -> list[float]:
+    """The least and the largest ratio of times in the table of bench_users."""
+    text = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
+    lines = text[text.index("| n × d, clients, r |") :].split("\n\n")[0].splitlines()
+    place = [cell.strip() for cell in lines[0].split("|")].index("of `randomized_svd` (iterations)")
+    ratios = [float(line.split("|")[place].split()[0]) for line in lines[2:]]
+    return [min(ratios), max(ratios)]
+
+
+def over_mpi(kind: str, ranks: str, what: str) -> float:
+    """A number of the kept output of bench_mpi: a line of a round, for a number of ranks."""
+    kept = (ROOT / "benchmarks/kept/bench_mpi.txt").read_text(encoding="utf-8")
+    part = kept.split(f"a round that is {kind}")[1]
+    return float(re.search(rf"^ +{ranks} rank\(s\): .*?{what}", part, re.M)[1])
+
+
+def message_of_bench_mpi() -> list[float]:
+    text = (ROOT / "benchmarks/bench_mpi.py").read_text(encoding="utf-8")
+    rows, features = map(int, re.search(r'"messages": Kind\((\d+), (\d+),', text).groups())
+    return [rows * features * 8 / 1e3]
+
+
+def memory_of_steps() -> list[float]:
+    rule, profile = "workflow/rules/common.smk", "workflow/profiles/slurm/profile.yaml"
+    asked = {rule: r"def memory_as_measured\(step, declared=(\d+)\)", profile: r"^  mem_mb: (\d+)$"}
+    return [int(re.search(p, (ROOT / f).read_text(), re.M)[1]) / 1e3 for f, p in asked.items()]
+
+
+def confidence_of_audits() -> list[float]:
+    signature = inspect.signature(epsilon_bound.lower_bound)
+    return [100 * signature.parameters["confidence"].default]
+
+
+LEVEL = 100 * outcomes.LEVEL
+CPU = r"cpu .*, ([\d.]+) times as fast"
+COMPUTED: dict[str, Callable[[], list[float]]] = {
+    "hours of the full run": full_run,
+    "ratios to randomized_svd": against_randomized_svd,
+    "share of two ranks": lambda: [over_mpi("work", "2", CPU)],
+    "messages over MPI, in ms": lambda: [
+        over_mpi("messages", ranks, r"cpu +([\d.]+)") for ranks in ("2", "no MPI")
+    ],
+    "message of bench_mpi, in kB": message_of_bench_mpi,
+    "memory of steps, in GB": memory_of_steps,
+    "levels of the tests, in %": lambda: [LEVEL],
+    "levels of outliers, in %": lambda: [LEVEL * outcomes.OUTLIER, LEVEL],
+    "two one-sided tests, in %": lambda: [100 - 2 * LEVEL],
+    "size of large files, in MiB": lambda: [hdf5.LARGE / 2**20],
+    "slowest download, in kB a second": lambda: [download.SLOWEST / 1e3],
+    "confidence of audits, in %": confidence_of_audits,
+}
+
+
+def prose(text: str) -> str:
+    """Return a page with spaces in the place of what is no prose, and of the ends of lines.
+
+    Comments behind the commands of a console are prose.
+    """
+
+    def comments(block: re.Match[str]) -> str:
+        if block["language"] != "console":
+            return " " * len(block[0])
+        return re.sub(r"^(?:(?! #).)*", lambda code: " " * len(code[0]), block[0], flags=re.M)
+
+    text = BLOCK.sub(comments, WRITTEN.sub(lambda found: " " * len(found[0]), text))
+    text = re.sub(r"`[^`\n]*`", lambda found: " " * len(found[0]), text)
+    return text.replace("\n", " ")
+
+
+def read() -> dict[str, str]:
+    texts = {p.relative_to(ROOT).as_posix(): p.read_text(encoding="utf-8") for p in pages()}
+    return {name: text for name, text in texts.items() if name != LOG and not WHOLE.search(text)}
+
+
+def untold(text: str, entries: list[dict]) -> list[str]:
+    """Numbers with a unit that no entry says."""
+    shown = prose(text)
+    told = [m.span() for e in entries for m in re.finditer(e["says"], shown)]
+    return [
+        " ".join(shown[max(0, found.start() - 50) : found.end() + 20].split())
+        for found in MEASURED.finditer(shown)
+        if not any(a <= found.start() and found.end() <= b for a, b in told)
+    ]
+
+
+def value(number: str) -> float:
+    return float(WORDS.get(number, re.sub(r"[\s  ,]", "", number)))
+
+
+def agrees(said: str, known: float) -> bool:
+    """Whether a number is another one, rounded as it is printed."""
+    digits = len(said.partition(".")[2]) if "." in said else 0
+    return abs(value(said) - known) <= 0.5 * 10.0**-digits * (1 + 1e-9)
+
+
+def known(entry: dict, root: Path = ROOT) -> list[float]:
+    """Return the numbers of an entry's source."""
+    if "computed" in entry:
+        return COMPUTED[entry["computed"]]()
+    found = []
+    for place in entry["from"]:
+        file, _, pattern = place.partition(" ~ ")
+        (match,) = re.findall(pattern, (root / file).read_text(encoding="utf-8"), re.M) or [None]
+        assert match is not None, f"{file} has no '{pattern}'"
+        found.append(value(match))
+    return found
+
+
+@pytest.mark.parametrize("page", read())
+def test_every_number_has_a_source(page):
+    assert untold(read()[page], ENTRIES.get(page, [])) == [], "say in docs/numbers.yaml where from"
+
+
+@pytest.mark.parametrize(
+    ("page", "entry"), [(page, e) for page, entries in ENTRIES.items() for e in entries]
+)
+def test_a_number_is_that_of_its_source(page, entry):
+    shown = prose(read()[page])
+    (said, *more) = re.finditer(entry["says"], shown)
+    assert not more, f"{page} says '{entry['says']}' more than once"
+    if "because" in entry:
+        assert len(entry["because"]) > 15 and entry.keys() == {"says", "because"}
+        return
+    found = known(entry)
+    if entry.get("between"):
+        low, high = map(value, said.groups())
+        assert all(low <= number <= high for number in found), (said[0], found)
+        return
+    numbers = said.groups()
+    assert numbers and len(numbers) == len(found)
+    for number, source in zip(numbers, found, strict=True):
+        assert agrees(number, source), f"{page}: '{said[0]}', but the source says {source:g}"
+
+
+def test_pages_without_entries_have_none():
+    assert ENTRIES.keys() <= read().keys()
+
+
+def test_a_number_without_a_source_is_noticed():
+    text = "It takes 3.5 s, or two hours.\n\n```text\n9 s\n```\n\n`4 MB` of 12 %\n"
+    assert len(untold(text, [])) == 3
+    assert len(untold(text, [{"says": r"takes (\S+) s, or two hours"}])) == 1
+    assert untold("<!-- `make x` writes -->\n7 s\n<!-- end of what `make x` writes -->", []) == []
+    assert len(untold("```console\n$ make x --limit 3 s  # takes 9 s\n4 s\n```\n", [])) == 1
+    assert untold("r = 10, n = 2000 and figure 3, 300 × 5, v0.9 s", []) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "source", "same"),
+    [("0.04", 0.0373, True), ("0.04", 0.051, False), ("25", 24.6, True), ("two", 2.4, True),
+     ("1.88", 1.871, False), ("20 000", 20000, True)],
+)  # fmt: skip
+def test_numbers_agree_as_they_are_rounded(said, source, same):
+    assert agrees(said, source) == same
+
+
+def test_a_stale_number_and_a_lost_source_are_noticed(tmp_path):
+    (tmp_path / "out.txt").write_text("ours   0.37\nother 1\nother 2\n")
+    assert known({"from": [r"out.txt ~ ours +([\d.]+)"]}, tmp_path) == [0.37]
+    with pytest.raises(AssertionError, match="has no"):
+        known({"from": [r"out.txt ~ theirs +([\d.]+)"]}, tmp_path)
+    with pytest.raises(ValueError, match="too many"):
+        known({"from": [r"out.txt ~ other +([\d.]+)"]}, tmp_path)
