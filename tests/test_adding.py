@@ -88,7 +88,7 @@ def test_the_printed_paper_and_commands_are_those_of_the_example():
     assert papers == [(example / "hospital.yaml").read_text(encoding="utf-8")]
     assert len(papers[0].splitlines()) == 10
     readme = (example / "README.md").read_text(encoding="utf-8")
-    commands = re.findall(r"^    (.*)$", readme, re.M)
+    commands = re.findall(r"^\$ (.*)$", readme, re.M)
     assert len(commands) == 3 and all(f"\n$ {command}\n" in text for command in commands)
     listed = set(re.findall(r"`([\w/]+\.\w+)`", readme)) - {"docs/adding.md"}
     assert listed >= {f.relative_to(example).as_posix() for f in example.glob("*/*.py")} - {
