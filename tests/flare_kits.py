@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mpiexec import below
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 400.0  # seconds, on a machine that is busy
@@ -143,7 +144,7 @@ class Organisations:
     def __exit__(self, *error: Any) -> None:
         """End every process that was started here, and what these have started."""
         for process in self.processes.values():
-            for pid in [process.pid, *descendants(process.pid)]:
+            for pid in [process.pid, *below(process.pid)]:
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
@@ -178,21 +179,6 @@ class Organisations:
         )
 
 
-def descendants(ancestor: int) -> list[int]:
-    """Return all processes that a process has started, directly or not."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it has just ended
-            continue
-        parents[int(stat.parent.name)] = int(fields[1])
-    found = [ancestor]
-    for one in found:
-        found += [pid for pid, parent in parents.items() if parent == one]
-    return found[1:]
-
-
 def command_of(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
@@ -202,7 +188,7 @@ def command_of(pid: int) -> str:
 
 def process_of(ancestor: int, words: str) -> int | None:
     """Return the process below another one whose command matches an expression."""
-    found = [pid for pid in descendants(ancestor) if re.search(words, command_of(pid))]
+    found = [pid for pid in below(ancestor) if re.search(words, command_of(pid))]
     return found[0] if found else None
 
 
