@@ -37,9 +37,9 @@ def figures(root: Path = ROOT) -> dict[str, dict[str, Any]]:
 
 def collect(root: Path = ROOT, kept: Path = KEPT) -> dict[str, dict[str, str]]:
     """Keep the figures of the last runs; return what is noted of each paper."""
-    notes = read_notes(kept)
+    notes, named = read_notes(kept), figures(root)
     now = {"commit": commit(), "date": datetime.now(UTC).date().isoformat()}
-    for paper, settings in figures(root).items():
+    for paper, settings in named.items():
         for run in RUNS:
             plan = root / run / "plans" / f"{paper}.json"
             shown = model.Paper(root / run, paper, root).figures if plan.is_file() else []
@@ -50,7 +50,7 @@ def collect(root: Path = ROOT, kept: Path = KEPT) -> dict[str, dict[str, str]]:
                 notes[paper] = {"run": run, **now}
                 break
     for old in kept.glob("*/*.png"):
-        if old.stem not in figures(root).get(old.parent.name, {}).get("figures", {}):
+        if old.stem not in named.get(old.parent.name, {}).get("figures", {}):
             old.unlink()
     kept.mkdir(exist_ok=True)
     text = json.dumps(dict(sorted(notes.items())), indent=1)
