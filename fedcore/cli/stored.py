@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedcore.errors import DataError, FedcoreError, HistoryError, InputError
 
@@ -23,6 +24,7 @@ def load_history(path: str) -> History:
         When it is damaged, or something else.
     """
     from fedcore.history import History
+    from fedcore.problems import storage
 
     try:
         return History.load(path)
@@ -32,7 +34,7 @@ def load_history(path: str) -> History:
                 f"{path or 'the file without a name'} does not exist: fedcore run keeps a history "
                 "in the file that --out names"
             ) from error
-        if _is_problem(path):
+        if _reads(storage.load_draws, path):
             raise InputError(
                 f"{path} is a problem, not a history: fedcore run ALGORITHM {path} runs on it"
             ) from error
@@ -49,33 +51,22 @@ def load_problems(path: str) -> list[Problem]:
     DataError
         When it is missing, damaged, or something else.
     """
+    from fedcore.history import History
     from fedcore.problems import storage
 
     try:
         return storage.load_draws(path)
     except DataError as error:
-        if _is_history(path):
+        if _reads(History.load, path):
             raise InputError(
                 f"{path} is a history, not a problem: fedcore show {path} says what it holds"
             ) from error
         raise
 
 
-def _is_history(path: str) -> bool:
-    from fedcore.history import History
-
+def _reads(load: Callable[[str], Any], path: str) -> bool:
     try:
-        History.load(path)
-    except FedcoreError:
-        return False
-    return True
-
-
-def _is_problem(path: str) -> bool:
-    from fedcore.problems import storage
-
-    try:
-        storage.load_draws(path)
+        load(path)
     except FedcoreError:
         return False
     return True
