@@ -13,10 +13,8 @@ import hashlib
 import importlib
 import json
 import os
-import platform
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
@@ -25,7 +23,7 @@ import numpy as np
 from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.errors import ConfigError, require_known
-from fedcore.experiments import tuning, twins
+from fedcore.experiments import provenance, tuning, twins
 from fedcore.experiments.checkpoint import Checkpoint
 from fedcore.experiments.stopping import Stop
 from fedcore.federation import lockstep
@@ -50,8 +48,6 @@ AUDITS = {
     "leakage": "fedcore.audits.leakage",
     "late_leakage": "fedcore.audits.late_leakage",
 }
-
-PACKAGES = ("numpy", "scipy", "h5py")
 
 
 def run_cell(
@@ -176,7 +172,6 @@ def run_repeats(
             if twinned:
                 others.append(twin(repeat))
     recorders, outputs = zip(*runs, strict=True)
-    used = algorithm.task.packages
     counts = dict(algorithm.columns) | ({cell["audit"]: audit.COLUMN} if audit else {})
     if twinned:
         counts[twins.DISTANCE] = twins.COLUMN
@@ -200,17 +195,10 @@ def run_repeats(
         },
         "seed": {"master": cell["seed"], "spawn_key": [_seed_key(cell), "repeat"]},
         "code": code,
-        "versions": {
-            "python": platform.python_version(),
-            # Not by an import: every cell would depend on all that the package exports.
-            "fedcore": importlib.import_module("fedcore").__version__,
-            **{package: version(package) for package in (*PACKAGES, *used)},
-        },
+        "versions": provenance.versions(algorithm.task.packages),
     }
     if recorders[0].ledger.privacy is not None:
-        claims = [recorder.ledger.privacy.about() for recorder in recorders]
-        kinds = {kind for claim in claims for kind in claim["mechanisms"]}  # repeats may differ
-        about["privacy"] = {**claims[0], "mechanisms": sorted(kinds)}
+        about["privacy"] = provenance.privacy(recorders)
         if not simulate:  # with the checksum, who knows all rows but one can check a guess of it
             del about["problem"]["sha256"]
         if tuned:

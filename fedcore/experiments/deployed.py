@@ -7,18 +7,17 @@ ends early leaves the records so far under another name, with the reason, and ne
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Mapping
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fedcore import algorithms, metrics
-from fedcore.experiments.cell import PACKAGES, repeat_seed, trial
-from fedcore.experiments.deployment import Task, own_version
+from fedcore.experiments import provenance
+from fedcore.experiments.cell import repeat_seed, trial
+from fedcore.experiments.deployment import Task
 from fedcore.experiments.from_files import NAME
 from fedcore.experiments.plan import Cell
 from fedcore.federation.engine import everywhere
@@ -87,9 +86,7 @@ class _Run:
         recorders, outputs = zip(*runs, strict=True)
         about = dict(self._about)
         if recorders[0].ledger.privacy is not None:
-            claims = [recorder.ledger.privacy.about() for recorder in recorders]
-            kinds = {kind for claim in claims for kind in claim["mechanisms"]}
-            about["privacy"] = {**claims[0], "mechanisms": sorted(kinds)}
+            about["privacy"] = provenance.privacy(recorders)
         counts = dict(self._algorithm.columns)
         return History.from_runs(recorders, outputs, metrics=measure, about=about, counts=counts)
 
@@ -127,7 +124,6 @@ class _Run:
     def _facts(self, cell: Cell, remote: Remote) -> dict[str, Any]:
         """Return a history's provenance; checksums of data stay with the data."""
         task = self._task
-        used = self._algorithm.task.packages
         return {
             **{key: cell.spec()[key] for key in ("paper", "experiment", "algorithm", "name")},
             "params": task.params,
@@ -146,9 +142,5 @@ class _Run:
                 "spawn_key": [repeat_seed(cell.spec(), 0).spawn_key[0], "repeat"],
             },
             "code": cell.code,
-            "versions": {
-                "python": platform.python_version(),
-                "fedcore": own_version(),
-                **{package: version(package) for package in (*PACKAGES, *used)},
-            },
+            "versions": provenance.versions(self._algorithm.task.packages),
         }

@@ -6,7 +6,6 @@ installed fedcore and FLARE, and a file ``fedcore.json`` at the server with what
 
 from __future__ import annotations
 
-import importlib
 import json
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -116,11 +115,6 @@ class SiteFile:
         if client is not None or Path(path).suffix in PROBLEMS:
             return partial(_of_problem, whole, client)
         return partial(_of_table, whole, self.settings["labels"], self.settings["without"])
-
-
-def own_version() -> str:
-    """Return fedcore's version, without an import of all that the package exports."""
-    return str(importlib.import_module("fedcore").__version__)
 
 
 def split(data: str) -> tuple[str, int | None]:

@@ -12,7 +12,8 @@ from pathlib import Path
 from nvflare.collab import collab
 
 from fedcore.errors import ConfigError, RefusedError
-from fedcore.experiments.deployment import RUN, SiteFile, own_version
+from fedcore.experiments.deployment import RUN, SiteFile
+from fedcore.experiments.provenance import own_version
 from fedcore.federation.failures import Failure
 from fedcore.federation.flare_member import Member
 from fedcore.federation.flare_messages import Answer

@@ -1,0 +1,37 @@
+"""Parts of a history's provenance that every way to make one writes: versions, and privacy."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from typing import Any
+
+from fedcore.recorder import Recorder
+
+PACKAGES = ("numpy", "scipy", "h5py")
+
+
+def own_version() -> str:
+    """Return fedcore's version.
+
+    Not by an import statement: every cell would depend on all that the package exports.
+    """
+    return str(importlib.import_module("fedcore").__version__)
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Return the versions of Python, fedcore, `PACKAGES` and further packages."""
+    return {
+        "python": platform.python_version(),
+        "fedcore": own_version(),
+        **{package: version(package) for package in (*PACKAGES, *packages)},
+    }
+
+
+def privacy(recorders: Sequence[Recorder]) -> dict[str, Any]:
+    """Return what private repeats claim, with the mechanisms of all: these may differ."""
+    claims = [r.ledger.privacy.about() for r in recorders if r.ledger.privacy is not None]
+    kinds = {kind for claim in claims for kind in claim["mechanisms"]}
+    return {**claims[0], "mechanisms": sorted(kinds)}
