@@ -82,10 +82,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'fedcore' has no attribute '{name}'")
-    return getattr(importlib.import_module(_PUBLIC[name]), name)
+if not TYPE_CHECKING:  # to a type checker, it would make every misspelt name an `Any`
+
+    def __getattr__(name: str) -> Any:
+        if name not in _PUBLIC:
+            raise AttributeError(f"module 'fedcore' has no attribute '{name}'")
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -160,12 +160,15 @@ def test_what_is_printed_of_a_private_result_says_what_it_claims(clients):
 def test_a_type_checker_sees_the_public_names(tmp_path):
     api = pytest.importorskip("mypy.api")
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("import fedcore\nfedcore.run(1)\nfedcore.FederatedPCA(2).fitt()\n")
+    wrong.write_text(
+        "import fedcore\nfedcore.run(1)\nfedcore.FederatedPCA(2).fitt()\nfedcore.FederatedPAC(2)\n"
+    )
     cache = Path(fedcore.__file__).parents[1] / ".mypy_cache"  # that of `make lint`
     out, _, status = api.run(["--cache-dir", str(cache), str(wrong)])
     assert status == 1, out
     assert '"FederatedPCA" has no attribute "fitt"' in out
     assert 'Argument 1 to "run" has incompatible type "int"' in out
+    assert 'Module has no attribute "FederatedPAC"' in out
 
 
 def test_public_names_are_found_on_first_use_and_others_are_not():
