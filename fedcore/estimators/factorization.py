@@ -14,6 +14,7 @@ from fedcore.errors import ConvergenceWarning, InputError
 from fedcore.estimators import exchanges, inputs
 from fedcore.estimators.inputs import Given
 from fedcore.estimators.manners import Transformer, merged
+from fedcore.estimators.telling import at_the_users_line
 from fedcore.federation.centring import ROWS
 from fedcore.federation.ledger import Ledger
 from fedcore.linalg import range_basis
@@ -189,7 +190,7 @@ class FederatedFactorization(Transformer):
         if self.power is not None and chosen.takes("power"):
             options["power"] = self.power
         seed = inputs.seed_of(self.random_state)
-        with given.named():
+        with given.named(), at_the_users_line():
             names = inputs.names_of(given.matrices)
             matrices = check_clients(given.matrices)
             result = run(chosen.name, matrices, self.n_components, seed=seed, **options)

@@ -109,7 +109,7 @@ def _tell(algorithm: str, estimate: float) -> None:
         "n_components where the singular values part, or take block_krylov, which ends when it is "
         "right",
         ConvergenceWarning,
-        stacklevel=5,
+        stacklevel=2,
     )
 
 

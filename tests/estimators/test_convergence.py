@@ -153,3 +153,21 @@ def test_the_estimate_is_that_of_the_residual():
     assert certificate.estimate(np.eye(5), [], values.sum(), 5) == 0.0
     noise = np.random.default_rng(0).standard_normal((5, 2))
     assert certificate.estimate(Z, [(Z, noise)], values.sum(), 5) == 1.0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FederatedPCA(2, params={"rounds": 1}),
+        FederatedPCA(2, algorithm="power_exact"),
+        fedcore.FederatedFactorization(2, algorithm="power_gd", power=9),
+    ],
+    ids=["limit", "no test", "rounding"],
+)
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+def test_a_warning_shows_the_users_line(model, method):
+    fall = 10.0 ** -np.arange(6) if model.algorithm == "power_gd" else np.ones(6)
+    X = [np.random.default_rng(i).standard_normal((30, 6)) * fall for i in range(3)]
+    with pytest.warns(UserWarning) as said:
+        getattr(model, method)(X)
+    assert {w.filename for w in said} == {__file__}
