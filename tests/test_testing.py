@@ -28,6 +28,14 @@ FAULTS = {
         "data.T @ (data @ message))[1])",
         "holds an array",
     ),
+    "reads the clients' data": (
+        SUM, f"{SUM}\n        U = sum(data.T @ (data @ Z) for data in federation.clients)",
+        "own_method reads federation.clients",
+    ),
+    "learns by looks that are not charged": (
+        SUM, f"{SUM}\n        U = sum(federation.observe(gram_product, Z))",
+        "the result follows from federation.observe",
+    ),
     "draws anew": (
         "Z = starting_basis(federation, params, rng)",
         "Z = starting_basis(federation, params, np.random.default_rng())",

@@ -8,13 +8,13 @@ from types import ModuleType
 from fedcore import algorithms
 from fedcore.algorithms import Algorithm
 from fedcore.errors import InputError
-from fedcore.testing import answers, contract, protocol  # they fill CHECKS
+from fedcore.testing import answers, contract, outside, protocol  # they fill CHECKS
 from fedcore.testing.asserting import CHECKS
 from fedcore.testing.cases import Case, case_of
 from fedcore.testing.report import Report, examine
 from fedcore.testing.subject import Subject
 
-__all__ = ["answers", "check_algorithm", "contract", "found", "protocol"]
+__all__ = ["answers", "check_algorithm", "contract", "found", "outside", "protocol"]
 
 
 def found(algorithm: str | ModuleType | Algorithm) -> Algorithm:
@@ -47,8 +47,8 @@ def check_algorithm(
 
     It runs on small clients: parameters are declared and refused out of their range; the same seed
     gives the same bytes; components are orthonormal; the ledger has what ``communication`` says;
-    no step reads what was not sent to it; and, where the module's ``CASE`` gives them, the iterates
-    are those of a plain form and the optimum is reached.
+    no step reads what was not sent to it, and the server nothing but replies; and, where the
+    module's ``CASE`` gives them, the iterates are those of a plain form and the optimum is reached.
 
     Parameters
     ----------
