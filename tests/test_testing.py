@@ -41,6 +41,9 @@ FAULTS = {
         "Z = starting_basis(federation, params, np.random.default_rng())",
         "same seed",
     ),
+    "returns another name": (
+        'return {"basis": Z, **', 'return {"W": Z, **', "own_method returns no V and no basis",
+    ),
     "works after the end": (
         'return {"basis": Z, **', 'federation.broadcast(Z)\n    return {"basis": Z, **', "run ends",
     ),
@@ -81,6 +84,7 @@ def test_a_fault_is_found_and_named(fault, written):
     with pytest.raises(CheckFailed) as failed:
         check_algorithm(written(source.replace(old, new)))
     assert said in str(failed.value)
+    assert "KeyError" not in str(failed.value)
 
 
 def test_an_unknown_key_of_case_is_refused(written):
@@ -125,6 +129,7 @@ def test_what_a_case_says_wrongly_is_found(what, written):
     with pytest.raises(CheckFailed) as failed:
         check_algorithm(written(inspect.getsource(ssi).replace(SUM, line) + told))
     assert said in str(failed.value)
+    assert "KeyError" not in str(failed.value)
 
 
 def test_a_case_that_says_the_truth_passes(written):
