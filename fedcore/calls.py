@@ -31,6 +31,8 @@ from fedcore.recorder import NOT_RELEASED, Recorder
 from fedcore.seeds import root_of
 from fedcore.validation import require_flag
 
+SKEW = 1e-3  # of a basis, well above what rounding does to one in single precision
+
 
 @dataclass(frozen=True)
 class Result:
@@ -186,13 +188,32 @@ def run(
     iterations = recorder.rows[-1]["iteration"]
     residuals.tell(algorithm, settings, output, iterations, recorder.problem.clients)
     _tell_of_end(algorithm, recorder)
+    components = chosen.task.components(output)
+    require_orthonormal(algorithm, components)
     return Result(
-        components=chosen.task.components(output),
+        components=components,
         history=recorder.columns(),
         ledger=recorder.ledger,
         output=output,
         released=recorder.released,
     )
+
+
+def require_orthonormal(algorithm: str, rows: np.ndarray | None) -> None:
+    """Refuse rows that are finite and not orthonormal, as a plug-in may return them.
+
+    Raises
+    ------
+    InputError
+    """
+    if rows is None or not np.isfinite(rows).all():  # no subspace; the run is marked as diverged
+        return
+    error = np.abs(rows @ rows.T - np.eye(len(rows))).max()
+    if error > SKEW:
+        raise InputError(
+            f"{algorithm} returns a basis whose columns are not orthonormal (off by {error:.2g}): "
+            f"return orth(Z) of fedcore.linalg; fedcore check {algorithm} finds more"
+        )
 
 
 OPTIONS = frozenset(inspect.signature(run).parameters) - {"algorithm", "clients", "params"}

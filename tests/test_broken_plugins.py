@@ -87,3 +87,38 @@ def test_the_doctor_lists_them_all(fedcore_):
     assert done.returncode == 1
     broken = [line for line in done.stdout.splitlines() if line.startswith("broken")]
     assert len([line for line in broken if "of the package broken: " in line]) == len(BROKEN) + 5
+
+
+SKEWED = (
+    PARTS.replace("def run(*a): ...\n", "")
+    + PARAMS
+    + """PAPER = "x"
+
+def run(federation, params, rng, record):
+    Z = 3.0 * rng.standard_normal((federation.shape.n_features, params.n_components))
+    record(0, basis=Z)
+    return {"basis": Z}
+"""
+)
+
+
+def test_a_basis_that_is_not_orthonormal_ends_in_a_sentence(tmp_path, installed):
+    (tmp_path / "skewed.py").write_text(SKEWED)
+    installed(tmp_path, "skew", "[fedcore.algorithms]\nskewed = skewed\n")
+    code = f"""import sys; sys.path.insert(0, {str(tmp_path)!r})
+from fedcore.cli import main; main()"""
+    for words in (
+        ("run", "skewed", "w8a", "--components", "2", "--surrogate", "--out", "skewed.h5"),
+        ("compare", "skewed", "w8a", "--components", "2", "--surrogate"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=tmp_path
+        )
+        assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+        assert "Error: skewed returns a basis whose columns are not orthonormal" in done.stderr
+    assert not (tmp_path / "skewed.h5").exists()
+    code = f"""import sys; sys.path.insert(0, {str(tmp_path)!r})
+import numpy as np, fedcore
+fedcore.FederatedPCA(2, algorithm="skewed").fit(np.eye(5))"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "InputError: skewed returns a basis whose columns are not orthonormal" in done.stderr

@@ -235,6 +235,7 @@ class Asked:
     def history(self, algorithm: Algorithm, params: dict[str, Any], data: Data) -> History:
         """Run all repeats of one algorithm."""
         from fedcore import metrics
+        from fedcore.calls import require_orthonormal
         from fedcore.experiments.cell import run_repeats
         from fedcore.experiments.plan import Cell
         from fedcore.problems.naming import named
@@ -251,11 +252,14 @@ class Asked:
         module = algorithm.module.__name__
         theirs = None if module.startswith("fedcore.") else module
         with named(data.clients), named_errors(f"algorithm '{algorithm.name}'", theirs):
-            return run_repeats(
+            history = run_repeats(
                 cell.spec(), data.draws,
                 code=cell.code, progress=bar.repeats, simulate=self.simulate, center=self.center,
                 seen=bar.seen,
             )  # fmt: skip
+        for basis in history.final.get("basis", ()):
+            require_orthonormal(algorithm.name, basis.T)
+        return history
 
     def _rounds(
         self, algorithm: Algorithm, params: Mapping[str, Any], problem: Problem
