@@ -15,8 +15,9 @@ from pathlib import Path
 import click
 
 from fedcore.cli import blas, options
+from fedcore.cli.lookup import unloadable
 from fedcore.cli.output import as_json, emit
-from fedcore.errors import FedcoreError
+from fedcore.errors import FedcoreError, InputError
 
 DISTRIBUTION = "fedcore-repro"  # `fedcore` on the package index is another project
 Line = tuple[str, str, str]  # "ok", "note" or "broken"; what; what is said of it
@@ -96,12 +97,10 @@ def _extras() -> Iterator[Line]:
 def _plugins() -> Iterator[Line]:
     """Import every entry of another package, and say which packages name fedcore's groups."""
     from fedcore import algorithms, generators, metrics
-    from fedcore.datasets import registry
 
     def load_data(name: str) -> None:
-        point = registry.plugins()[name]
-        if not callable(point.load()):
-            raise TypeError(f"{point.value} is no function: write module:function")
+        if said := unloadable(name):
+            raise InputError(said)
 
     readers = {
         "fedcore.algorithms": algorithms.get,
@@ -116,7 +115,9 @@ def _plugins() -> Iterator[Line]:
             try:
                 read(point.name)
             except (Exception, SystemExit) as error:  # another package's code can raise anything
-                said = str(error) if isinstance(error, FedcoreError) else repr(error)
+                said = str(error)
+                if not isinstance(error, FedcoreError):
+                    said = f"{type(error).__name__}: {error}"
                 yield "broken", what, f"of the package {package}: {' '.join(said.split())}"
             else:
                 yield "ok", what, f"of the package {package}, {point.value}"

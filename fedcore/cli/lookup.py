@@ -158,12 +158,19 @@ def datasets(raw: str, as_json: bool) -> None:
       fedcore datasets
     """
     from fedcore import datasets as registry
+    from fedcore.datasets.registry import find
     from fedcore.reports.terminal import columns
 
     names = registry.names()
-    reasons = [registry.missing(name, raw) for name in names]
+    theirs = [name for name in names if find(name)[1] is not None]
+    broken = {name: said for name in theirs if (said := unloadable(name))}
+    reasons = [None if name in broken else registry.missing(name, raw) for name in names]
     rows = [
-        (name, "to be provided" if reason else "obtainable", registry.describe(name)["title"])
+        (
+            name,
+            "broken" if name in broken else "to be provided" if reason else "obtainable",
+            registry.describe(name)["title"],
+        )
         for name, reason in zip(names, reasons, strict=True)
     ]
     listed = [
@@ -172,6 +179,20 @@ def datasets(raw: str, as_json: bool) -> None:
     ]
     lines = [columns(rows), *(f"\n{reason}" for reason in filter(None, reasons))]
     emit(listed, lambda: "\n".join(lines), as_json)
+    warn([f"data set '{name}': {said} (fedcore doctor)" for name, said in broken.items()])
+
+
+def unloadable(name: str) -> str | None:
+    """Return why the loader of another package's data set cannot be had, if so."""
+    from fedcore.datasets.registry import plugins
+
+    point = plugins()[name]
+    try:
+        found = point.load()
+    except (Exception, SystemExit) as error:  # another package's code can raise anything
+        said = f"{point.value} cannot be imported: {type(error).__name__}: {error}"
+        return " ".join(said.split())
+    return None if callable(found) else f"{point.value} is no function: write module:function"
 
 
 @click.command()
