@@ -204,6 +204,11 @@ def test_labels_of_numbers_and_of_classes(tables, tmp_path):
         ("age,dose,iron\n", "has no numbers"),
         ("", "has no numbers"),
         ("age;dose;iron\n1,5;2;3\n", "line 2, column 'age': '1,5' is no finite number"),
+        ("age;dose\n1,5;2\n", "write decimals with a point, and thousands without a comma"),
+        ('age,dose\n"1,500.5",2\n', "write decimals with a point, and thousands without a comma"),
+        ("age dose\n1 5\n", "separate columns by commas, semicolons or tabs"),
+        ("age,ward\n1,north\n", "leave the column out (--without ward), or name the column if it"),
+        ("age,blood type\n1,N/A\n", "fill it in, or leave the column out (--without 'blood type')"),
     ],
 )
 def test_a_wrong_cell_is_named(text, says, tmp_path):
@@ -246,7 +251,8 @@ def test_other_wrong_files_are_named(files, tmp_path):
     assert f"{objects} cannot be read" in refused("run", "ssi", objects, "-r", 1)
     other = tmp_path / "a.docx"
     other.write_text("x")
-    assert "cannot tell its format" in refused("run", "ssi", other, "-r", 1)
+    says = refused("run", "ssi", other, "-r", 1)
+    assert "its ending is that of no table: save it as one of .csv, .libsvm" in says
     assert "did you mean 'age'" in refused("run", "ssi", files[0], "-r", 1, "--by", "agee")
     assert "--clients is not for files" in refused("run", "ssi", *files, "-r", 1, "--clients", 2)
     assert "--by is not for a data set" in refused("run", "ssi", "w8a", "-r", 1, "--by", "age")

@@ -11,6 +11,7 @@ import csv
 import dataclasses
 import itertools
 import os
+import shlex
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from fedcore.datasets.formats import libsvm
 from fedcore.errors import DataError, FedcoreError, InputError, nearest
 
 SEPARATORS = ",;\t"
+MISSING = {"na", "n/a", "nan", "null", "none", "inf", "-inf", "infinity", "-infinity"}
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,10 @@ def read(
     name = os.fspath(path)
     reader = READERS.get(Path(path).suffix.lower())
     if reader is None:
-        raise InputError(f"{name}: cannot tell its format: name it {', '.join(sorted(READERS))}")
+        raise InputError(
+            f"{name}: its ending is that of no table: save it as one of "
+            f"{', '.join(sorted(READERS))}"
+        )
     if not Path(path).is_file():
         raise DataError(f"there is no file {name}")
     try:
@@ -116,7 +121,7 @@ def aligned(tables: Sequence[Table]) -> list[Table]:
             if lacking:
                 raise InputError(
                     f"{other.path} has no column '{lacking[0]}', and {one.path} has: give the same "
-                    f"columns to all, or leave it out (--without {lacking[0]})"
+                    f"columns to all, or leave it out ({_without(lacking[0])})"
                 )
         order = [table.names.index(column) for column in first.names]
         x = table.x if table.names == first.names else table.x[:, order]
@@ -204,12 +209,30 @@ def _find_wrong_cell(
         _require_width(path, number, row, names)
         for i in kept:
             if not _is_number(row[i]) or not np.isfinite(float(row[i])):
-                what = f"'{row[i]}' is no finite number" if row[i].strip() else "the cell is empty"
                 raise DataError(
-                    f"{path}, line {number}, column '{names[i]}': {what}: fill it in, or leave the "
-                    f"column out (--without {names[i]})"
+                    f"{path}, line {number}, column '{names[i]}': {_wrong(row[i], names[i])}"
                 ) from error
     raise DataError(f"{path} cannot be read: {error}") from error
+
+
+def _wrong(cell: str, name: str) -> str:
+    """Return what is wrong with a cell, and what to do."""
+    without = f"leave the column out ({_without(name)})"
+    if not cell.strip():
+        return f"the cell is empty: fill it in, or {without}"
+    what = f"'{cell}' is no finite number"
+    if _is_number(cell.replace(",", "")):
+        return f"{what}: write decimals with a point, and thousands without a comma"
+    if len(cell.split()) > 1 and all(map(_is_number, cell.split())):
+        return f"{what}: separate columns by commas, semicolons or tabs"
+    if any(map(str.isalpha, cell)) and cell.strip().lower() not in MISSING:
+        whose = "name the column if it says whose a row is, or its label"
+        return f"{what}: {without}, or {whose} (--by, --labels)"
+    return f"{what}: fill it in, or {without}"
+
+
+def _without(name: str) -> str:
+    return f"--without {shlex.quote(name)}"
 
 
 def _libsvm(path: str, apart: Collection[str], without: Collection[str]) -> Table:
@@ -252,7 +275,7 @@ def _parquet(path: str, apart: Collection[str], without: Collection[str]) -> Tab
         if arrays[name].dtype.kind not in "biuf":
             raise DataError(
                 f"{path}, column '{name}' holds no numbers ({arrays[name].dtype}): leave it out "
-                f"(--without {name})"
+                f"({_without(name)})"
             )
     x = np.column_stack([arrays[name] for name in matrix]) if matrix else np.empty((0, 0))
     vectors = {name: arrays[name] for name in apart}
@@ -287,7 +310,7 @@ def _of_arrays(
         row, column = np.argwhere(~np.isfinite(values))[0]
         raise DataError(
             f"{path}, row {row}, column '{names[kept[column]]}': {values[row, column]} is no "
-            f"finite number: fill it in, or leave the column out (--without {names[kept[column]]})"
+            f"finite number: fill it in, or leave the column out ({_without(names[kept[column]])})"
         )
     return Table(path, [names[i] for i in kept], values, apart_of)
 
