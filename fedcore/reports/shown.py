@@ -82,9 +82,9 @@ class History(history.History):
         ----------
         path : path-like, optional
             Where to save it, without the ending; PNG and PDF are written.
-        against : sequence of str, optional
+        against : str or sequence of str, optional
             ``round``, ``bytes_up``, ``bytes_down``, ``epsilon`` or ``iteration``.
-        metrics : sequence of str, optional
+        metrics : str or sequence of str, optional
             By default all.
 
         Returns
@@ -99,7 +99,10 @@ class History(history.History):
         from fedcore.reports import comparison
 
         name = str(self.about.get("algorithm", "this run"))
-        return comparison.figure({name: self}, against, metrics, path=path)
+        across, chosen = (
+            [given] if isinstance(given, str) else given for given in (against, metrics)
+        )
+        return comparison.figure({name: self}, across, chosen, path=path)
 
     def to_frame(self) -> Any:
         """Return all records as a pandas data frame, a row for each.

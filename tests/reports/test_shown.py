@@ -47,6 +47,11 @@ def test_a_plot_draws_the_median_of_each_metric_and_is_saved_where_asked(uneven,
     np.testing.assert_array_equal(line.get_xydata(), [[0, 6], [1, 2], [2, 1]])
     assert ax.get_xlabel() == "communication rounds"
     assert sorted(file.name for file in tmp_path.glob("loss.p*")) == ["loss.pdf", "loss.png"]
+    assert (
+        uneven.plot(against="iteration", metrics="objective").axes[0].get_xlabel() == "iterations"
+    )
+    with pytest.raises(InputError, match="unknown axis 'rounds': did you mean 'round'"):
+        uneven.plot(against="rounds")
     with pytest.raises(InputError, match="ssi has no metric 'objectiv': did you mean 'objective'"):
         uneven.plot(metrics=["objectiv"])
 
