@@ -218,6 +218,16 @@ def test_a_wrong_cell_is_named(text, says, tmp_path):
     assert str(path) in message and says in message
 
 
+def test_rows_that_do_not_say_whose_they_are_are_no_client_of_their_own(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("age,dose,ward\n1,2,north\n3,5, \n4,1,south\n")
+    says = refused("run", "ssi", path, "-r", 1, "--by", "ward")
+    assert f"{path}, column 'ward': row 2 of 3 is empty" in says
+    for number, empty in enumerate(([1.0, np.nan, 2.0], ["a", "b", ""])):
+        np.savez(packed := tmp_path / f"{number}.npz", x=np.eye(3), ward=empty)
+        assert "is empty, and --by needs" in refused("run", "ssi", packed, "-r", 1, "--by", "ward")
+
+
 @pytest.mark.parametrize("option", ["--without", "--by", "--labels"])
 @pytest.mark.parametrize(("text", "line"), [("1,5,2,5\n3,5,4,1\n", 2), ("1,5,2\n3,5,4,1\n", 3)])
 def test_a_row_that_is_too_long_is_refused_with_a_column_apart(option, text, line, tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from fedcore.datasets import own_files, partition
-from fedcore.errors import InputError
+from fedcore.errors import DataError, InputError
 from fedcore.problems.clients import Clients, check_clients, check_labels
 from fedcore.problems.naming import named
 from fedcore.problems.problem import Problem
@@ -91,6 +91,8 @@ def make(
     known = None if labels is None else _labels(given, labels, paths, classes=classes)
     called = list(paths)
     if by is not None:
+        for path, owner in zip(paths, owners, strict=True):
+            _require_all(path, by, np.asarray(owner))
         whose = np.concatenate([np.asarray(owner).astype(str) for owner in owners])
         called = np.unique(whose).tolist()
         parts = [np.flatnonzero(whose == value) for value in called]
@@ -106,6 +108,16 @@ def make(
         clients, apart_of = _clients(matrices, known, held_out, seed)
         problem = Problem(_named(paths, by), clients, "own", note, held_out=apart_of)
         return Own(problem, called, list(tables[0].names), open_ended)
+
+
+def _require_all(path: str, by: str, owner: np.ndarray) -> None:
+    """Refuse a file with rows that do not say whose they are."""
+    lacking = [v is None or v != v or not str(v).strip() for v in owner.tolist()]
+    if any(lacking):
+        raise DataError(
+            f"{path}, column '{by}': row {lacking.index(True) + 1} of {len(owner)} is empty, and "
+            "--by needs to know whose each row is: fill it in, or leave such rows out"
+        )
 
 
 def _asked_for(columns: Sequence[str] | None) -> list[own_files.Table]:
