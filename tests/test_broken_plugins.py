@@ -23,6 +23,7 @@ BROKEN = {
     "no_task": (PARTS + PARAMS + "PAPER = 'x'\nTASK = 'magic'\n", "unknown TASK 'magic'"),
 }
 ENTRIES = """
+ssi = one_that_is_hidden
 [fedcore.metrics]
 bad = broken_syntax
 none = broken_no_paper
@@ -58,6 +59,8 @@ def test_the_lists_name_each_with_its_reason_and_go_on(fedcore_):
         (line,) = (line for line in done.stderr.splitlines() if f"'{name}'" in line)
         assert line.startswith("Warning: ") and reason in line
     assert "algorithm 'gone' cannot be imported from not_there" in done.stderr
+    hidden = "Warning: entry point fedcore.algorithms: 'ssi' = one_that_is_hidden is ignored: fedc"
+    assert hidden in done.stderr and "UserWarning" not in done.stderr
     done = fedcore_("metrics")
     assert done.returncode == 0 and "subspace_distance" in done.stdout
     assert "Warning: metrics 'bad': " in done.stderr and "metrics 'none': " in done.stderr

@@ -9,9 +9,12 @@ what it needs, so that ``--help`` answers at once, and the number of BLAS thread
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -42,7 +45,8 @@ class Sentences(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn errors that a user can cause into ``Error: …`` and status 1."""
         try:
-            return super().invoke(ctx)
+            with _plain_warnings():
+                return super().invoke(ctx)
         except FedcoreError as error:
             raise click.ClickException(" ".join(str(error).split())) from error
         except OSError as error:
@@ -51,6 +55,23 @@ class Sentences(click.Group):
             _drop_unwritten_output()
             where = "the output cannot be written" if error.filename is None else error.filename
             raise click.ClickException(f"{where}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Print warnings that users can act on as ``Warning: …``, without a line of Python."""
+    known = warnings.formatwarning
+
+    def sentence(message: Any, category: type[Warning], *where: Any, **line: Any) -> str:
+        if not issubclass(category, UserWarning):
+            return known(message, category, *where, **line)
+        return f"Warning: {' '.join(str(message).split())}\n"
+
+    warnings.formatwarning = sentence
+    try:
+        yield
+    finally:
+        warnings.formatwarning = known
 
 
 def _drop_unwritten_output() -> None:
