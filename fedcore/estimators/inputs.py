@@ -79,6 +79,11 @@ def _grouped(matrix: Any, groups: Any) -> Given:
         matrix = np.asarray(matrix, dtype=object if _ragged(matrix) else None)
     if getattr(matrix, "ndim", None) != 2:
         raise InputError("groups= goes with one matrix that has the rows of all clients")
+    if isinstance(groups, str):
+        raise InputError(
+            f"groups is the text {groups!r}: give the column itself, frame[{groups!r}], and leave "
+            "it out of the matrix"
+        )
     values = np.asarray(groups)
     if values.shape != (matrix.shape[0],):
         raise InputError(

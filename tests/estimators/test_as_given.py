@@ -44,6 +44,7 @@ def test_fit_transform_keeps_the_rows_in_their_order(S):
 @pytest.mark.parametrize(
     ("groups", "says"),
     [
+        ("ward", r"groups is the text 'ward': give the column itself, frame\['ward'\]"),
         (GROUPS[:5], r"groups has shape \(5,\), and the matrix has 60 rows"),
         (np.where(np.arange(60) == 3, np.nan, 1.0), "missing values"),
         ([None, "a"] * 30, "missing values"),
