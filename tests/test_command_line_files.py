@@ -428,3 +428,8 @@ def test_plots_go_into_a_folder_that_is_there(files, tmp_path):
     ):
         assert f"there is no folder {gone}: make it first" in says
     assert not (tmp_path / "no").exists()
+
+
+def test_the_mean_of_a_private_run_is_refused_in_words_of_the_command_line(files):
+    says = refused("run", "analyze_gauss", *files, "-r", 1, "--set", "clip=true", "--center")
+    assert "drop --center, and subtract a public mean" in says and "center=False" not in says

@@ -127,7 +127,13 @@ class Asked:
         elif algorithm.takes("n_components"):
             raise click.UsageError("Missing option '--components' / '-r'.")
         params = residuals.with_tolerance(algorithm, params)
-        algorithm.params(_without_references(params))
+        settings = algorithm.params(_without_references(params))
+        if self.center and algorithm.private(settings):
+            raise InputError(
+                f"{algorithm.name} is private, and the mean of --center would be sent without "
+                "noise: drop --center, and subtract a public mean from the data; or let "
+                "fedcore.FederatedPCA add noise to it, as the tutorial does"
+            )
         # A plug-in's own Params may check nothing.
         for field in dataclasses.fields(algorithm.module.Params):
             if isinstance(field.default, bool) and field.name in params:
