@@ -259,6 +259,8 @@ def test_other_wrong_files_are_named(files, tmp_path):
     objects = tmp_path / "o.npy"
     np.save(objects, np.array([[None]]), allow_pickle=True)
     assert f"{objects} cannot be read" in refused("run", "ssi", objects, "-r", 1)
+    twice = refused("run", "ssi", files[0], files[1], files[0], "-r", 1)
+    assert f"{files[0]} is given twice, and each file is one client: drop it" in twice
     other = tmp_path / "a.docx"
     other.write_text("x")
     says = refused("run", "ssi", other, "-r", 1)

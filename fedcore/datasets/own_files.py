@@ -111,7 +111,13 @@ def aligned(tables: Sequence[Table]) -> list[Table]:
     ------
     InputError
         When a table lacks a column of the first, or has one more; the message names both files.
+        Also when a file comes twice, whose rows would count twice.
     """
+    seen: set[str] = set()
+    for table in tables:
+        if (place := os.path.realpath(table.path)) in seen:
+            raise InputError(f"{table.path} is given twice, and each file is one client: drop it")
+        seen.add(place)
     widest = max(tables, key=lambda table: len(table.names))
     tables = [_widened(table, widest) if table.open_ended else table for table in tables]
     first, found = tables[0], []
