@@ -10,6 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import fedcore
+from fedcore.datasets import own_files
+from fedcore.errors import FedcoreError
 
 # What everybody knows of the columns: their possible range. Not taken from the patients, so that it
 # tells nothing of them. For --epsilon on files of your own, write your columns here.
@@ -25,46 +27,23 @@ RANGES = {
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("files", nargs="+", type=Path)
 parser.add_argument("--epsilon", type=float, help="differential privacy; none by default")
+parser.add_argument(
+    "--without", action="append", default=[], metavar="COLUMN", help="leave a column out"
+)
 asked = parser.parse_args()
 if asked.epsilon is not None and not asked.epsilon > 0:
     parser.error(f"--epsilon {asked.epsilon:g}: ε must be above 0, such as 1")
 
-
-def read(file):
-    """Return the columns of a CSV file by their names."""
-    try:  # a spreadsheet program writes a mark before UTF-8: hence -sig
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        parser.error(
-            f"{file} cannot be read ({getattr(error, 'strerror', error)}): give CSV files in UTF-8"
-        )
-    names = [name.strip(' "') for name in lines[0].split(",")] if lines else []
-    if not any(map(str.strip, lines[1:])):
-        parser.error(f"{file} has no patients: leave it out")
-    for number, line in enumerate(lines, 1):
-        cells = line.count(",") + 1
-        if line.strip() and cells != len(names):
-            parser.error(f"{file}, line {number}: {cells} cells, and {len(names)} names in line 1")
-    try:
-        values = np.loadtxt(filter(str.strip, lines[1:]), delimiter=",", ndmin=2)
-    except ValueError as error:
-        parser.error(f"{file}: {str(error).rstrip('.')}: leave out columns without numbers")
-    return dict(zip(names, values.T, strict=True))
-
-
-def matrix(file, table):
-    """Return the columns of the analysis as a matrix, one row a patient."""
-    for name in names:
-        if name not in table:
-            parser.error(f"{file} has no column {name!r}")
-    return np.column_stack([table[name] for name in names])
-
-
-tables = {file: read(file) for file in asked.files}
-first = next(iter(tables.values()))
-ranged = all(name in first for name in RANGES)
-names = list(RANGES if ranged else first)
-clients = [matrix(file, table) for file, table in tables.items()]
+try:  # each is checked, and the columns of all brought into the order of the first
+    tables = own_files.aligned(
+        [own_files.read(file, without=asked.without) for file in asked.files]
+    )
+except FedcoreError as error:
+    parser.error(str(error))
+known = tables[0].names
+ranged = set(RANGES) <= set(known)
+names = list(RANGES) if ranged else known
+clients = [table.x[:, [known.index(name) for name in names]] for table in tables]
 if ranged:  # every column from -1 to 1, so that no unit weighs more than another
     lowest, highest = np.array(list(RANGES.values()), dtype=float).T
     clients = [(2 * x - lowest - highest) / (highest - lowest) for x in clients]
@@ -77,7 +56,10 @@ else:  # the noise hides a patient whose row may be anything within the bounds
     model = fedcore.FederatedPCA(
         n_components=2, epsilon=asked.epsilon, delta=1e-6, bounds=(-1.0, 1.0)
     )
-model.fit(clients)
+try:
+    model.fit(dict(zip(map(str, asked.files), clients, strict=True)))
+except FedcoreError as error:
+    parser.error(str(error))
 ledger, privacy = model.ledger_, model.ledger_.privacy
 about = f"{model.explained_variance_ratio_.sum():.0%} of the variance"
 if privacy is not None:
