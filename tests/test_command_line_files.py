@@ -435,3 +435,13 @@ def test_plots_go_into_a_folder_that_is_there(files, tmp_path):
 def test_the_mean_of_a_private_run_is_refused_in_words_of_the_command_line(files):
     says = refused("run", "analyze_gauss", *files, "-r", 1, "--set", "clip=true", "--center")
     assert "drop --center, and subtract a public mean" in says and "center=False" not in says
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_one_is_counted_as_one(command, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("age\n1\n2\n4\n")
+    done = call(command, "block_krylov", path, "-r", 1)
+    assert done.exit_code == 0, done.output
+    assert "1 client, 3 samples, 1 feature; 1 repeat" in done.output
+    assert "1 column: age" in done.output

@@ -103,7 +103,8 @@ def make(
             known = [together[part] for part in parts]
     if single:
         matrices = [x.astype(np.float32) for x in matrices]
-    note = f"{len(tables[0].names)} columns: {_list(tables[0].names)}"
+    several = "s" if len(tables[0].names) > 1 else ""
+    note = f"{len(tables[0].names)} column{several}: {_list(tables[0].names)}"
     with named(called):
         clients, apart_of = _clients(matrices, known, held_out, seed)
         problem = Problem(_named(paths, by), clients, "own", note, held_out=apart_of)

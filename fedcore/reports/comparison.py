@@ -19,7 +19,7 @@ from fedcore.reports.endings import bounds, ended, measured
 from fedcore.reports.looks import look
 from fedcore.reports.style import looks
 from fedcore.reports.tables import show
-from fedcore.reports.terminal import as_bytes, columns
+from fedcore.reports.terminal import as_bytes, columns, counted, sizes
 
 AXES = {
     "iteration": "iterations",
@@ -60,11 +60,9 @@ def table(histories: Mapping[str, History]) -> str:
     first = next(iter(histories.values()))
     problem = first.about.get("problem", {})
     head = (
-        f"{problem.get('name', '?')} [{problem.get('status', 'unknown')} data]: "
-        f"{problem.get('n_clients', '?')} clients, {problem.get('n_samples', '?')} samples, "
-        f"{problem.get('n_features', '?')} features"
+        f"{problem.get('name', '?')} [{problem.get('status', 'unknown')} data]: {sizes(problem)}"
         f"{' less their mean' if first.about.get('centred') else ''}; "
-        f"{first.repeats} repeat{'s' * (first.repeats > 1)}"
+        f"{counted(first.repeats, 'repeat')}"
     )
     note = [problem["note"]] if problem.get("note") else []
     return "\n".join([head, *note, "", columns(rows, right=range(1, len(heads)))])

@@ -22,10 +22,8 @@ def outcome(history: History) -> str:
     hidden = f" ({NOT_RELEASED})" if relation == "add_or_remove_one" else ""
     head = (
         f"{history.about.get('algorithm', '?')} on {problem.get('name', '?')} "
-        f"[{problem.get('status', 'unknown')} data]: {problem.get('n_clients', '?')} clients, "
-        f"{problem.get('n_samples', '?')} samples{hidden}, "
-        f"{problem.get('n_features', '?')} features{centred}; "
-        f"{history.repeats} repeat{'s' if several else ''}"
+        f"[{problem.get('status', 'unknown')} data]: {sizes(problem, hidden)}{centred}; "
+        f"{counted(history.repeats, 'repeat')}"
     )
     lines = [head, *([problem["note"]] if problem.get("note") else []), ""]
     if reason := history.about.get("incomplete"):
@@ -59,6 +57,19 @@ def outcome(history: History) -> str:
     if "epsilon" in total and several:
         notes.append("epsilon is that of one repeat: repeats on the same data add up")
     return "\n".join([*lines, columns(rows, right=(1, 3)), *(f"  {n}" for n in notes if n)])
+
+
+def sizes(problem: Mapping[str, Any], hidden: str = "") -> str:
+    """Clients, samples (with the remark `hidden`) and features of a history's problem."""
+    clients, samples, features = (
+        counted(problem.get(f"n_{noun}s", "?"), noun) for noun in ("client", "sample", "feature")
+    )
+    return f"{clients}, {samples}{hidden}, {features}"
+
+
+def counted(number: Any, noun: str) -> str:
+    """Return a number and its noun, as in ``1 round`` and ``2 rounds``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def contents(history: History) -> str:
