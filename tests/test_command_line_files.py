@@ -222,7 +222,7 @@ def test_rows_that_do_not_say_whose_they_are_are_no_client_of_their_own(tmp_path
     path = tmp_path / "a.csv"
     path.write_text("age,dose,ward\n1,2,north\n3,5, \n4,1,south\n")
     says = refused("run", "ssi", path, "-r", 1, "--by", "ward")
-    assert f"{path}, column 'ward': row 2 of 3 is empty" in says
+    assert f"{path}, column 'ward': row 1 (from 0) is empty" in says
     for number, empty in enumerate(([1.0, np.nan, 2.0], ["a", "b", ""])):
         np.savez(packed := tmp_path / f"{number}.npz", x=np.eye(3), ward=empty)
         assert "is empty, and --by needs" in refused("run", "ssi", packed, "-r", 1, "--by", "ward")

@@ -116,7 +116,7 @@ def _require_all(path: str, by: str, owner: np.ndarray) -> None:
     lacking = [v is None or v != v or not str(v).strip() for v in owner.tolist()]
     if any(lacking):
         raise DataError(
-            f"{path}, column '{by}': row {lacking.index(True) + 1} of {len(owner)} is empty, and "
+            f"{path}, column '{by}': row {lacking.index(True)} (from 0) is empty, and "
             "--by needs to know whose each row is: fill it in, or leave such rows out"
         )
 
