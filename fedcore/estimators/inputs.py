@@ -67,9 +67,9 @@ def given(clients: Any, groups: Any = None) -> Given:
         return _grouped(clients, groups)
     if isinstance(clients, Mapping):
         return Given(list(clients.values()), [str(name) for name in clients])
-    if hasattr(clients, "__array__") and not hasattr(clients, "ndim"):
+    if hasattr(clients, "__array__") and not hasattr(clients, "shape"):
         clients = np.asarray(clients)
-    if getattr(clients, "ndim", None) == 2 or hasattr(clients, "toarray"):
+    if _is_matrix(clients) or hasattr(clients, "toarray"):
         return Given([clients])
     return Given(client_list(clients))
 
@@ -77,7 +77,7 @@ def given(clients: Any, groups: Any = None) -> Given:
 def _grouped(matrix: Any, groups: Any) -> Given:
     if isinstance(matrix, list | tuple):
         matrix = np.asarray(matrix, dtype=object if _ragged(matrix) else None)
-    if getattr(matrix, "ndim", None) != 2:
+    if not _is_matrix(matrix):
         raise InputError("groups= goes with one matrix that has the rows of all clients")
     if isinstance(groups, str):
         raise InputError(
@@ -102,6 +102,11 @@ def _grouped(matrix: Any, groups: Any) -> Given:
     rows = [np.flatnonzero(of == i) for i in range(len(found))]
     take = getattr(matrix, "iloc", matrix.tocsr() if hasattr(matrix, "tocsr") else matrix)
     return Given([take[part] for part in rows], [str(value) for value in found.tolist()], rows)
+
+
+def _is_matrix(value: Any) -> bool:
+    """Whether it has rows and columns; data frames of polars have no ``ndim``."""
+    return len(getattr(value, "shape", ())) == 2
 
 
 def _ragged(matrix: Sequence[Any]) -> bool:

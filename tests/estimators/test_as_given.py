@@ -216,3 +216,28 @@ def test_errors_name_the_row_of_the_matrix_that_was_given(S, form):
     listed = [bad[::3], bad[1::3], bad[2::3]]  # without groups it is the client's own row
     with pytest.raises(InputError, match=r"^client 1 has nan at row 13, feature 3$"):
         FederatedPCA(2).fit(listed)
+
+
+class Frame:
+    """What fit needs of a data frame of polars, which has a shape and no ``ndim``."""
+
+    def __init__(self, x):
+        self.x, self.columns, self.shape = x, list("abcdefgh"), x.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return self.x
+
+    def __getitem__(self, rows):
+        return Frame(self.x[rows])
+
+    def __len__(self):
+        return len(self.x)
+
+
+def test_a_data_frame_without_ndim_is_one_matrix_with_names(S):
+    for options in ({}, {"groups": GROUPS}):
+        found = FederatedPCA(2).fit(Frame(S), **options)
+        assert list(found.feature_names_in_) == list("abcdefgh")
+        np.testing.assert_array_equal(
+            found.components_, FederatedPCA(2).fit(S, **options).components_
+        )
