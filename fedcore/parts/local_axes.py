@@ -24,7 +24,6 @@ from fedcore.linalg import gram_matrix
 from fedcore.parts.gram_products import local_gram_product
 from fedcore.sparse import SparseRows
 
-
 # Operations of a product n × n × p below which most of its time is that of a call, which axes need
 # as well.
 CALL = 50_000
