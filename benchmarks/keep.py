@@ -19,8 +19,10 @@ FOLDER = Path(__file__).parent
 KEPT = FOLDER / "kept"
 README = FOLDER / "README.md"
 OPTIONS = {  # of benchmarks that are not kept with their defaults
+    "bench_before_after": ["--commit", "db36448^"],  # before the transports
     "bench_mpi": ["--repeats", "5"],
     "bench_out_of_core": ["--size", "20000", "--limit", "2000"],
+    "bench_workflow": ["--papers", "fedpower"],
 }
 ASKED = {"bench_out_of_core"}  # kept when it is named: it takes 20 GB, on disk and in memory
 

@@ -34,6 +34,7 @@ def build(
     seed: int,
     surrogate: bool,
     draw: int | None = None,
+    held: bool = True,
 ) -> Problem:
     """Build a problem from its specification.
 
@@ -56,6 +57,9 @@ def build(
         Take the data set's offline stand-in; a generated problem is what it is.
     draw : int, optional
         Number of the draw, for a problem with several.
+    held : bool
+        Keep the clients in memory; else those of a data set, or of a generator that yields them,
+        are made whenever they are read.
 
     Returns
     -------
@@ -76,6 +80,8 @@ def build(
         problem = problem.without_last(spec["lost"])
     if spec.get("gram"):
         problem.clients.gram = gram_matrix(problem.clients)
+    for samples in filter(None, (problem.clients, problem.held_out) if held else ()):
+        samples.hold()
     return problem
 
 
@@ -97,8 +103,8 @@ def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem |
 
 
 def make(path: str, name: str, spec: Mapping[str, Any], **options: Any) -> None:
-    """Build a problem as `build_draws` does, and write its file."""
-    storage.save(build_draws(name, spec, **options), path)
+    """Build a problem as `build_draws` does, and write its file client by client."""
+    storage.save(build_draws(name, spec, held=False, **options), path)
 
 
 def check(spec: Mapping[str, Any]) -> None:

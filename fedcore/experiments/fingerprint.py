@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fedcore.experiments import sources
+from fedcore.experiments.kept_code import KeptCode, kept_in
 from fedcore.files import checksums
 
 OWN = __name__.split(".")[0]
@@ -74,7 +75,7 @@ def closure(code: Iterable[str]) -> set[str]:
     while todo:
         name = todo.pop()
         seen.add(name)
-        todo |= {imported.module for imported in _tree(name)[1]} - seen
+        todo |= {imported.module for imported in _code(name).imports} - seen
     return seen
 
 
@@ -94,9 +95,26 @@ def parts(*code: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for one in sorted(closure(code)):
         module = one.partition(":")[0]
-        for name, text in _statements(one).items():
+        for name, text in _code(one).statements.items():
             found[f"{module}:{name}" if name else module] = text
     return found
+
+
+def keep_in(path: str | os.PathLike[str], *, write: bool) -> None:
+    """Take from a file what an earlier process has read of fedcore's code, if it is unchanged.
+
+    Parameters
+    ----------
+    path : path-like
+        May not be there yet.
+    write : bool
+        Write the file when this process ends.
+    """
+    global _KEPT
+    _KEPT = kept_in(path, write=write)
+
+
+_KEPT = KeptCode()
 
 
 def notebook(path: str | os.PathLike[str]) -> list[str]:
@@ -132,34 +150,42 @@ class Imported(NamedTuple):
     module: str
 
 
+class Code(NamedTuple):
+    """What is read of a module, or of what a function uses of it.
+
+    Attributes
+    ----------
+    tree : str
+        Hash of the syntax tree, without own imports and docstrings.
+    imports : list of Imported
+    statements : dict of str to str
+        Short hashes of what is bound, by name; "" is the rest.
+    """
+
+    tree: str
+    imports: list[Imported]
+    statements: dict[str, str]
+
+
 @cache
-def _tree(code: str) -> tuple[str, frozenset[Imported]]:
-    """Return the canonical dump of a module's or function's syntax tree, and its own imports."""
-    source = _source(code)
-    if source.suffix != ".py":  # a compiled module
-        return checksums.of(source), frozenset()
-    tree, imported = _read(code)
-    return _canonical(tree), imported
-
-
-def _source(code: str) -> Path:
-    """Return the file of a module or function; ModuleNotFoundError when there is none."""
+def _code(code: str) -> Code:
+    """Return what is read of a module or function; ModuleNotFoundError when there is none."""
     module = code.partition(":")[0]
     source = sources.find(module)
     if source is None:
         raise ModuleNotFoundError(f"no Python source for module {module}")
-    return source
+    if source.suffix != ".py":  # a compiled module
+        content = checksums.of(source)
+        return Code(content, [], {"": content[:12]})
+    text = source.read_bytes()
+    tree, imports, statements = _KEPT.get(code, text, lambda: _read(code, text, source))
+    return Code(tree, [Imported(*each) for each in imports], statements)
 
 
-@cache
-def _read(code: str) -> tuple[ast.Module, frozenset[Imported]]:
-    """Return the syntax tree of a module, or of what a function uses of it, and its own imports.
-
-    The tree is without these imports and without docstrings.
-    """
+def _read(code: str, text: bytes, source: Path) -> Code:
+    """Read the text of a module; see `_code`."""
     module, _, function = code.partition(":")
-    source = _source(code)
-    tree = sources.parsed(source.read_bytes(), source)
+    tree = sources.parsed(text, source)
     if function:
         tree.body = _used(tree.body, function)
         if not tree.body:
@@ -167,23 +193,14 @@ def _read(code: str) -> tuple[ast.Module, frozenset[Imported]]:
     for node in ast.walk(tree):
         _drop_docstring(node)
     imported = _take_imports(tree, module, is_package=source.name == "__init__.py")
-    return tree, frozenset(imported)
-
-
-@cache
-def _statements(code: str) -> dict[str, str]:
-    """Return a short hash of what a module or function binds, by name; "" is the rest."""
-    source = _source(code)
-    if source.suffix != ".py":
-        return {"": checksums.of(source)[:12]}
-    tree, _ = _read(code)
+    dumps = [_canonical(statement) for statement in tree.body]
     found: dict[str, str] = {}
-    for statement in tree.body:
+    for statement, dump in zip(tree.body, dumps, strict=True):
         if isinstance(statement, ast.Import | ast.ImportFrom):
             continue
         for name in list(_bound(statement)) or [""]:
-            found[name] = _digest(found.get(name, "") + _canonical(statement))[:12]
-    return found
+            found[name] = _digest(found.get(name, "") + dump)[:12]
+    return Code(_digest("\n".join(dumps)), sorted(set(imported)), found)
 
 
 def _texts(codes: Iterable[str]) -> list[str]:
@@ -191,12 +208,12 @@ def _texts(codes: Iterable[str]) -> list[str]:
 
     The loop refines the contents until modules that differ only in indirect imports differ, too.
     """
-    trees = {code: _tree(code) for code in codes}
+    trees = {code: _code(code) for code in codes}
     contents = {code: _content(code) for code in trees}
     while True:
         texts = {
             code: f"{tree} {sorted((bound, name, contents[m]) for bound, name, m in imported)}"
-            for code, (tree, imported) in trees.items()
+            for code, (tree, imported, _) in trees.items()
         }
         if len(set(texts.values())) == len(set(contents.values())):
             return list(texts.values())
@@ -206,7 +223,7 @@ def _texts(codes: Iterable[str]) -> list[str]:
 @cache
 def _content(code: str) -> str:
     """Return the hash of a module's tree and of the names, not the content, of its imports."""
-    tree, imported = _tree(code)
+    tree, imported, _ = _code(code)
     return _digest(f"{tree} {sorted(origin[:2] for origin in imported)}")
 
 

@@ -13,11 +13,16 @@ from fedcore.datasets import partition, reading, registry, variants
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments.fingerprint import data_files
 from fedcore.privacy.bounded_rows import clip_rows
-from fedcore.problems.clients import Clients, check_clients, check_labels
+from fedcore.problems.clients import Clients, check_client, check_labels
+from fedcore.problems.made import Made
 from fedcore.problems.problem import Problem
 
 # Partitions that deal two sets with the same labels alike, from the same state of the generator.
 PAIRED = ("identity", "label", "shards", "shuffled")
+
+ENTRIES = 2**24  # of a block of rows of which a mean is made
+
+Rows = Callable[[Any], np.ndarray]  # of a data set, by their numbers
 
 SCALES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "none": lambda x: np.asarray(x, dtype=np.float64),
@@ -40,13 +45,11 @@ def make(
         raise ConfigError(
             f"problem {name} asks for the first {first} samples, but {data.name} has {len(data.x)}"
         )
-    x = _scaled(name, spec, data.x[:first])
-    if spec.get("centre"):
-        x = x - x.mean(axis=0)
+    rows = _rows(name, spec, data.x[:first])
     labels, owners = (None if a is None else a[:first] for a in (data.y, data.owners))
     if "held_out" not in spec:
         parts = partition.split(spec["partition"], first, labels, rng, owners)
-        return Problem(name, check_clients([x[p] for p in parts]), data.status, data.note)
+        return Problem(name, _clients(rows, parts), data.status, data.note)
     if labels is None:
         raise ConfigError(f"problem {name}: {data.name} has no labels to hold out samples with")
     deal = copy.deepcopy(rng)
@@ -58,12 +61,12 @@ def make(
             raise ConfigError(f"problem {name}: {data.name} has other classes in its test samples")
         # From the same state the partition deals the same classes.
         alike = partition.split(spec["partition"], len(test.x), test.y, deal, test.owners)
-        clients = _labelled(x, labels, parts)
-        apart = _labelled(_scaled(name, spec, test.x), test.y, alike)
+        clients = _clients(rows, parts, labels)
+        apart = _clients(_rows(name, spec, test.x), alike, test.y)
         note += "" if test.note == note else f" Held out: {test.note}"
     else:
         pairs = [partition.held_out(part, spec["held_out"], rng) for part in parts]
-        clients, apart = (_labelled(x, labels, side) for side in zip(*pairs, strict=True))
+        clients, apart = (_clients(rows, side, labels) for side in zip(*pairs, strict=True))
     return Problem(name, clients, data.status, note, held_out=apart)
 
 
@@ -84,11 +87,28 @@ def _scaled(name: str, spec: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32) if spec.get("precision") == "single" else x
 
 
-def _labelled(x: np.ndarray, labels: np.ndarray, parts: Iterable[np.ndarray]) -> Clients:
-    """Return the clients with these samples and their labels."""
+def _rows(name: str, spec: Mapping[str, Any], x: np.ndarray) -> Rows:
+    """Return what gives the rows of a part, scaled, standardised and centred."""
+
+    def scaled(part: np.ndarray | slice) -> np.ndarray:
+        return _scaled(name, spec, x[part])
+
+    if not spec.get("centre"):
+        return scaled
+    step = max(1, ENTRIES // x.shape[1])
+    blocks = (scaled(slice(start, start + step)) for start in range(0, len(x), step))
+    mean = sum(block.sum(axis=0) for block in blocks) / len(x)
+    return lambda part: scaled(part) - mean
+
+
+def _clients(rows: Rows, parts: Iterable[np.ndarray], labels: np.ndarray | None = None) -> Clients:
+    """Return the clients with these parts, each made when it is read, and their labels."""
     parts = list(parts)
-    matrices = check_clients([x[part] for part in parts])
-    return Clients(matrices, labels=check_labels([labels[part] for part in parts], matrices))
+    matrices = Made(lambda i: check_client(rows(parts[i]), i), len(parts))
+    first = matrices[0]
+    shapes = [(len(part), first.shape[1]) for part in parts]
+    own = None if labels is None else check_labels([labels[part] for part in parts], matrices)
+    return Clients(matrices, shapes, [first.dtype] * len(parts), labels=own)
 
 
 def _require_paired(by: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy as np
 from fedcore import generators
 from fedcore.errors import InputError
 from fedcore.experiments.combinations import combinations
-from fedcore.problems.clients import Clients, check_clients
+from fedcore.problems.clients import Clients, check_client, check_clients, require_width
+from fedcore.problems.made import Made
 from fedcore.problems.problem import Problem, Reference
 from fedcore.problems.regression import Truth
 
@@ -19,7 +21,13 @@ def make(
     name: str, spec: Mapping[str, Any], rng: np.random.Generator, *, raw: str, surrogate: bool
 ) -> Problem:
     """Draw the clients of ``spec["generator"]`` with its ``params``; see `build.build`."""
-    drawn = generators.generate(spec["generator"], rng, spec.get("params", {}))
+
+    def draw() -> Any:
+        return generators.generate(spec["generator"], copy.deepcopy(rng), spec.get("params", {}))
+
+    drawn = draw()
+    if isinstance(drawn, Iterator):
+        return Problem(name, _yielded(draw))
     clients, known = drawn if isinstance(drawn, tuple) else (drawn, None)
     problem = Problem(name, clients if isinstance(clients, Clients) else check_clients(clients))
     if isinstance(known, Truth):
@@ -32,6 +40,29 @@ def make(
             "return a Reference or a Truth, and a Reduction within Clients"
         )
     return problem
+
+
+def _yielded(draw: Callable[[], Iterator[np.ndarray]]) -> Clients:
+    """Return clients that are drawn when they are read, those before them again where needed."""
+    shapes, dtypes = [], []
+    for i, client in enumerate(draw()):
+        matrix = check_client(client, i)
+        shapes.append(matrix.shape)
+        dtypes.append(matrix.dtype)
+        require_width(matrix, i, shapes[0][1])
+    if not shapes:
+        check_clients([])  # says that one is needed
+    left: Iterator[tuple[int, np.ndarray]] = iter(())
+    last = len(shapes)
+
+    def read(i: int) -> np.ndarray:
+        nonlocal left, last
+        if i <= last:
+            left = enumerate(draw())
+        last, client = next(pair for pair in left if pair[0] == i)
+        return check_client(client, i)
+
+    return Clients(Made(read, len(shapes)), shapes, dtypes)
 
 
 def check(spec: Mapping[str, Any]) -> None:

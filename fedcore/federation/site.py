@@ -116,12 +116,16 @@ class Site:
     def go_on_with(self, clients: Clients, at: int) -> None:
         """Replace the samples, and drop what was derived from the old ones."""
         self._clients, self._at = clients, at
+        self._data: Any = None
         self.state.kept = clients.kept_of[at]
 
     @property
     def data(self) -> Any:
         """What steps get: the samples, with labels where the run has them."""
-        return self._clients.labelled(self._at) if self._labelled else self._clients[self._at]
+        if self._data is None:
+            at = self._at
+            self._data = self._clients.labelled(at) if self._labelled else self._clients[at]
+        return self._data
 
     @property
     def samples(self) -> np.ndarray:
@@ -196,10 +200,10 @@ class Site:
     def judge(self, step: Step, reply: Any, before: int) -> None:
         """Note an upload that no mechanism returned; see `fedcore.privacy.mechanisms`."""
         assert self.account is not None
-        if getattr(step, "post_processing", False) or not payload(reply)[0]:
-            return
         grown = self.account.events.total() > before
-        if not (grown and self.state.privacy.covers(reply)):
+        if grown and self.state.privacy.covers(reply):
+            return
+        if not getattr(step, "post_processing", False) and payload(reply)[0]:
             self.expose(step)
 
     def expose(self, step: Step) -> None:

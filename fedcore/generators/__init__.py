@@ -2,7 +2,8 @@
 
 A module holds ``generate(rng, **params)``, which returns one of
 
-- a list of (n_i, d) arrays;
+- a list of (n_i, d) arrays, or an iterator of them: a problem's file is then written client by
+  client, and one at a time is in memory;
 - a tuple of such a list and the `Reference` of the stacked matrices, if the model knows it;
 - `Clients`, if factors replace the rows (`Reduction`);
 - a tuple of labelled `Clients` and the `Truth` behind their labels.
@@ -15,7 +16,7 @@ can check them without drawing.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ names = REGISTRY.names
 
 def generate(
     name: str, rng: np.random.Generator, params: Mapping[str, Any]
-) -> Matrices | Clients | tuple[Matrices, Reference] | tuple[Clients, Truth]:
+) -> Matrices | Iterator[np.ndarray] | Clients | tuple[Matrices, Reference] | tuple[Clients, Truth]:
     """Draw client matrices from the model `name`; the module's text lists the results.
 
     Raises

@@ -35,7 +35,7 @@ def generate(
     rank: Count = 4,
     noise: NonNegative = 0.6,
     reduce: bool = True,
-) -> Clients | list[np.ndarray]:
+) -> Clients | Iterator[np.ndarray]:
     """Draw from the spiked covariance model, with rows of unit norm.
 
     Parameters
@@ -50,7 +50,7 @@ def generate(
 
     Returns
     -------
-    Clients or list of ndarray of shape (samples, n_features)
+    Clients or iterator of ndarray of shape (samples, n_features)
         Factors of shape (min(samples, n_features), n_features) when reduced.
 
     Raises
@@ -74,6 +74,6 @@ def generate(
             yield rows
 
     if not reduce:
-        return [np.concatenate(list(chunks())) for _ in range(n_clients)]
+        return (np.concatenate(list(chunks())) for _ in range(n_clients))
     factors = [triangular_factor(chunks()) for _ in range(n_clients)]
     return Clients(factors, reduction=Reduction((samples,) * n_clients, largest))

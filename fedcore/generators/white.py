@@ -6,6 +6,7 @@ federated principal component analysis*), who give n and m but not the distribut
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import numpy as np
@@ -21,7 +22,7 @@ def generate(
     n_samples: int = 10_000,
     n_clients: Count = 8,
     kind: Annotated[str, one_of(("normal", "uniform"))] = "normal",
-) -> list[np.ndarray]:
+) -> Iterator[np.ndarray]:
     """Draw independent entries, N(0, 1) or uniform in [−1, 1].
 
     Parameters
@@ -33,7 +34,7 @@ def generate(
 
     Returns
     -------
-    list of ndarray of shape (n_i, n_features)
+    iterator of ndarray of shape (n_i, n_features)
 
     Raises
     ------
@@ -41,6 +42,6 @@ def generate(
         For a value out of range, or fewer samples than clients.
     """
     require_at_least(n_clients, n_samples=n_samples)
-    shape = (n_samples, n_features)
-    matrix = rng.standard_normal(shape) if kind == "normal" else rng.uniform(-1.0, 1.0, shape)
-    return np.array_split(matrix, n_clients)
+    shapes = [(len(part), n_features) for part in np.array_split(range(n_samples), n_clients)]
+    normal = kind == "normal"
+    return (rng.standard_normal(s) if normal else rng.uniform(-1.0, 1.0, s) for s in shapes)

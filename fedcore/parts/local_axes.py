@@ -24,6 +24,10 @@ from fedcore.linalg import gram_matrix
 from fedcore.parts.gram_products import local_gram_product
 from fedcore.sparse import SparseRows
 
+# Operations of a product n × n × p below which most of its time is that of a call, which axes need
+# as well.
+CALL = 50_000
+
 
 class Axes(NamedTuple):
     """Eigenvectors Q of ``G = SᵢᵀSᵢ``, shape (n, r), and its eigenvalues, shape (r,)."""
@@ -83,8 +87,8 @@ def coordinates(
         Vectors that this run has multiplied so far, and need not have with axes. Whether an earlier
         run has made the axes changes no result.
     """
-    dense = not isinstance(data, SparseRows)
-    if isinstance(X, Split) or (dense and axes_pay_off(len(data), len(Z), columns)):
+    may = not isinstance(data, SparseRows) and len(Z) * Z.size >= CALL
+    if isinstance(X, Split) or (may and axes_pay_off(len(data), len(Z), columns)):
         return _Along(local_axes(data, state, np.result_type(data, Z)), id(state.kept), X, Z)
     return _Features(data, state, X, Z)
 

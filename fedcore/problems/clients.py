@@ -54,7 +54,8 @@ class Clients(Sequence[Any]):
         a matrix. Clients of equal size may be one array of shape (n_clients, m, d).
     shapes, dtypes : sequence of (int, int), sequence of numpy.dtype, optional
         Shapes and precisions of the matrices, required with a function. A sequence that comes with
-        them, such as `fedcore.files.mapping.Mapped`, is read matrix by matrix when used.
+        them, such as `fedcore.files.mapping.Mapped` or `fedcore.problems.made.Made`, is read matrix
+        by matrix when used.
     gram : ndarray of shape (d, d), optional
         ``Σ SᵢᵀSᵢ``. With it, methods that need only sums of products do not read the matrices.
     labels : sequence of ndarray of shape (n_i,), optional
@@ -111,6 +112,10 @@ class Clients(Sequence[Any]):
             self._matrices, self._read = list(self._read()), None
         return self._matrices[i]
 
+    def hold(self) -> None:
+        """Keep all matrices in memory, where each would be made when it is read."""
+        self._matrices = self[:]
+
     def labelled(self, i: int) -> Labelled:
         """Return the samples of client `i` with their labels."""
         assert self.labels is not None
@@ -135,10 +140,15 @@ class Clients(Sequence[Any]):
     @property
     def labelled_stack(self) -> Labelled:
         """Return `stack` with the labels, of shape (n_clients, m)."""
+        return Labelled(self.stack, self.stacked_labels)
+
+    @property
+    def stacked_labels(self) -> np.ndarray:
+        """Return the labels of `uniform` clients as one array of shape (n_clients, m)."""
         assert self.labels is not None
         if not isinstance(self.labels, np.ndarray):
             self.labels = np.stack(self.labels)
-        return Labelled(self.stack, self.labels)
+        return self.labels
 
     @property
     def n_samples(self) -> int:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from fedcore.errors import InputError
 from fedcore.linalg import column_space, triangular_factor
 from fedcore.problems import products
 from fedcore.problems.clients import Clients, require_alike
+from fedcore.problems.made import Made
 from fedcore.problems.regression import Truth
 from fedcore.sparse import SparseRows, refuse
 
@@ -105,7 +107,7 @@ class Problem:
         """sha256 of the shapes and bytes of all matrices and labels."""
         digest = hashlib.sha256()
         for samples in [self.clients] if self.held_out is None else [self.clients, self.held_out]:
-            for matrix in [*samples, *([] if samples.labels is None else samples.labels)]:
+            for matrix in chain(samples, [] if samples.labels is None else samples.labels):
                 add_to(digest, matrix)
         return digest.hexdigest()
 
@@ -170,7 +172,9 @@ class Problem:
         if self.clients.sparse:
             refuse("scaling rows to a largest norm")
         factor = norm / max(float(np.linalg.norm(c, axis=1).max()) for c in self.clients)
-        scaled = Problem(self.name, [c * factor for c in self.clients], self.status, self.note)
+        rows = Made(lambda i: self.clients[i] * factor, len(self.clients))
+        clients = Clients(rows, self.clients.shapes, self.clients.dtypes)
+        scaled = Problem(self.name, clients, self.status, self.note)
         sigma, right = self.reference
         scaled.reference = Reference(sigma * factor, right)
         return scaled
@@ -197,7 +201,10 @@ class Problem:
         reduction = self.clients.reduction
         if reduction is not None:
             reduction = replace(reduction, samples=reduction.samples[:-number])
-        clients = Clients(list(self.clients)[:-number], reduction=reduction)
+        kept = slice(len(self.clients) - number)
+        shapes, dtypes = self.clients.shapes[kept], self.clients.dtypes[kept]
+        rows = Made(lambda i: self.clients[i], len(shapes))
+        clients = Clients(rows, shapes, dtypes, reduction=reduction)
         left = Problem(self.name, clients, self.status, self.note)
         left.reference = self.reference
         return left

@@ -152,8 +152,12 @@ def _put_reference(group: h5py.Group, reference: Reference) -> None:
 def _put_samples(group: h5py.Group, clients: Clients) -> None:
     """Write matrices and labels; of equal clients two datasets, not one or two per client."""
     if clients.labels is not None and clients.uniform and clients.gram is None:
-        _put(group, "clients", clients.stack, "clients x samples x features")
-        _put(group, "labels", clients.labelled_stack.y, "clients x samples")
+        shape = (len(clients), *clients.shapes[0])
+        stack = group.create_dataset("clients", shape, clients.dtypes[0])
+        stack.attrs["description"] = "clients x samples x features"
+        for i, client in enumerate(clients):
+            stack[i] = client
+        _put(group, "labels", clients.stacked_labels, "clients x samples")
         return
     if clients.sparse:
         refuse("a problem file")

@@ -58,11 +58,9 @@ def write(root: Path, name: str, text: str) -> None:
 
 def forget() -> None:
     """Empty the caches, as a new process would start."""
-    module._read.cache_clear()
-    module._tree.cache_clear()
+    module._code.cache_clear()
     module._content.cache_clear()
     module._fingerprint.cache_clear()
-    module._statements.cache_clear()
     sources.find.cache_clear()
 
 

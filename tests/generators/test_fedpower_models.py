@@ -36,7 +36,7 @@ def draw_problem(spec=SPEC):
 def test_a_factor_has_the_gram_matrix_of_the_rows_it_stands_for(monkeypatch):
     monkeypatch.setattr(spiked, "ROWS", 128)  # several chunks, the last one shorter
     factors = model("spiked", **SMALL)
-    rows = model("spiked", **SMALL, reduce=False)
+    rows = list(model("spiked", **SMALL, reduce=False))
     assert [f.shape for f in factors] == [(9, 9)] * 3 and [r.shape for r in rows] == [(700, 9)] * 3
     for factor, client in zip(factors, rows, strict=True):
         np.testing.assert_allclose(factor.T @ factor, client.T @ client, rtol=0, atol=1e-11)
@@ -72,7 +72,7 @@ def test_the_reduction_goes_through_the_file(tmp_path):
     read = storage.load(tmp_path / "p.h5")
     assert read.clients.reduction == problem.clients.reduction
     assert read.n_samples == 2100 and Federation(read.clients, check=False).shape.n_samples == 2100
-    rows = np.vstack(model("spiked", 7, **SMALL, reduce=False))
+    rows = np.vstack(list(model("spiked", 7, **SMALL, reduce=False)))
     factors = model("spiked", 7, **SMALL)
     np.testing.assert_allclose(
         Problem("p", factors).singular_values, np.linalg.svd(rows)[1], rtol=1e-12

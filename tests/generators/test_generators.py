@@ -125,7 +125,7 @@ def test_an_unknown_model_gets_a_suggestion():
 @pytest.mark.parametrize(("kind", "variance"), [("normal", 1.0), ("uniform", 1 / 3)])
 def test_white_entries_are_independent_with_the_variance_of_their_kind(kind, variance):
     params = {"n_features": 40, "n_samples": 5000, "n_clients": 3, "kind": kind}
-    clients = generators.generate("white", np.random.default_rng(3), params)
+    clients = list(generators.generate("white", np.random.default_rng(3), params))
     assert [len(client) for client in clients] == [1667, 1667, 1666]
     S = np.vstack(clients)
     # Entries of SᵀS/m spread by at most √2·variance/√m; five of these.

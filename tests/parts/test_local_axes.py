@@ -19,6 +19,12 @@ SIZES = {
 P = 3
 
 
+@pytest.fixture(autouse=True)
+def products_count(monkeypatch):
+    """Let products of few numbers count, as those of the tests are."""
+    monkeypatch.setattr(local_axes, "CALL", 0)
+
+
 def state() -> SimpleNamespace:
     return SimpleNamespace(kept=SimpleNamespace())
 
@@ -105,6 +111,15 @@ def test_a_run_changes_to_axes_at_its_own_products(monkeypatch):
         first = min(changed)
     assert 0 < first < 9  # by features at first
     np.testing.assert_array_equal(*bases)
+
+
+def test_products_of_few_numbers_have_no_axes(monkeypatch):
+    monkeypatch.setattr(local_axes, "CALL", 9 * 9 * 2)
+    rng = np.random.default_rng(8)
+    for n, along in ((8, False), (9, True)):
+        X, data = basis(rng, n, np.float64)[:, :2], rng.standard_normal((20, n))
+        here = coordinates(data, state(), X, X, 10**9)
+        assert isinstance(here, local_axes._Along) == along
 
 
 def test_axes_pay_when_products_have_cost_as_much():

@@ -21,10 +21,12 @@ from fedcore.files import checksums
 from fedcore.reports import looks, verdict_pages
 from fedcore.errors import FedcoreError
 from fedcore.datasets import registry
-from fedcore.experiments.fingerprint import fingerprint
+from fedcore.experiments.fingerprint import fingerprint, keep_in
 from fedcore.experiments.fingerprint import notebook as imported_by_notebook
 from fedcore.experiments.job import remove_left_overs
 from fedcore.config.strict_yaml import read_yaml
+
+keep_in(".snakemake/fedcore-code.json", write=workflow.is_main_process)
 
 CONFIG = "config/config.yaml"
 STEPS = "fedcore.reports.steps"  # what jobs after the cells do

@@ -1,0 +1,114 @@
+"""Problems whose clients are made one by one, while their file is written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from fedcore.experiments import build
+from fedcore.problems import storage
+from fedcore.problems.made import Made
+
+IMAGES = {"dataset": "mnist", "partition": {"by": "label"}, "scale": "unit"}
+WHITE = {"generator": "white", "params": {"n_features": 4, "n_samples": 50, "n_clients": 3}}
+ROWS = {"samples": 40, "n_features": 5, "n_clients": 3, "rank": 2, "reduce": False}
+OPTIONS = {"raw": "nowhere", "seed": 3, "surrogate": True}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        IMAGES,
+        IMAGES | {"centre": True, "first": 900},
+        IMAGES | {"precision": "single", "partition": {"by": "even", "clients": 4}},
+        IMAGES | {"held_out": 0.2},
+        IMAGES | {"held_out": 0.2, "partition": {"by": "even", "clients": 4}},
+        IMAGES | {"largest_row": 2.0, "lost": 2, "gram": True},
+        WHITE,
+        WHITE | {"draws": 2, "over": {"n_features": [2, 3]}},
+        WHITE | {"lost": 1, "gram": True},
+        {"generator": "spiked", "params": ROWS},
+    ],
+    ids=lambda spec: "-".join(map(str, spec.values()))[:40],
+)
+def test_a_file_written_client_by_client_is_that_of_a_problem_in_memory(spec, tmp_path):
+    storage.save(build.build_draws("p", spec, **OPTIONS), tmp_path / "held.h5")
+    build.make(str(tmp_path / "made.h5"), "p", spec, **OPTIONS)
+    assert (tmp_path / "made.h5").read_bytes() == (tmp_path / "held.h5").read_bytes()
+
+
+def test_clients_in_memory_are_made_once():
+    for spec in (IMAGES, WHITE):
+        held = build.build("p", spec, **OPTIONS).clients
+        assert held[1] is held[1]
+        made = build.build("p", spec, held=False, **OPTIONS).clients
+        assert made[1] is not made[1]
+        np.testing.assert_array_equal(made[1], held[1])
+
+
+def test_yielded_clients_can_be_read_in_any_order():
+    held, made = (build.build("p", WHITE, held=h, **OPTIONS).clients for h in (True, False))
+    for i in (2, 0, 0, 1, -1):
+        np.testing.assert_array_equal(made[i], held[i])
+    assert [len(client) for client in made[1:]] == [17, 16]
+
+
+def test_made_matrices_are_a_sequence():
+    made = Made(lambda i: np.full((1, 1), i), 3)
+    assert [int(m[0, 0]) for m in made] == [0, 1, 2]
+    assert [int(m[0, 0]) for m in made[::-1]] == [2, 1, 0]
+    for beyond in (3, -4):
+        with pytest.raises(IndexError):
+            made[beyond]
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+import scipy.linalg
+from fedcore.datasets import reading
+from fedcore.experiments import build, from_dataset, from_generator
+from fedcore.generators import white
+
+pixels = np.random.default_rng(0).integers(0, 256, (40_000, 784), np.uint8)  # 31 MB, 251 as floats
+data = reading.Dataset("mnist", pixels, np.arange(40_000) % 20, "surrogate", "", "")
+reading.load = lambda *_, **__: data
+even = {"by": "even", "clients": 20}
+spec = {
+    "dataset": {"dataset": "mnist", "partition": even, "scale": "unit", "centre": True},
+    "generator": {
+        "generator": "white",  # 320 MB
+        "params": {"n_features": 200, "n_samples": 200_000, "n_clients": 20},
+    },
+}[sys.argv[2]]
+from_dataset.ENTRIES = 2**20
+own = int(next(line for line in open("/proc/self/status") if line.startswith("VmData")).split()[1])
+resource.setrlimit(resource.RLIMIT_DATA, ((own << 10) + (160 << 20),) * 2)
+options = {"raw": "", "seed": 0, "surrogate": True}
+build.make(sys.argv[1], "p", spec, **options)
+try:
+    build.build("p", spec, **options)
+except MemoryError:
+    print("too large")
+"""
+
+
+@pytest.mark.parametrize("kind", ["dataset", "generator"])
+def test_a_problem_larger_than_a_limit_on_memory_is_written(kind, tmp_path):
+    if sys.platform != "linux":
+        pytest.skip("the limit holds for all of a process's memory on Linux only")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    call = [sys.executable, "-c", LIMITED, str(tmp_path / "p.h5"), kind]
+    done = subprocess.run(call, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "too large\n"  # in memory
+    problem = storage.load(tmp_path / "p.h5")
+    S = np.vstack(problem.clients)
+    assert S.nbytes > 160 << 20
+    np.testing.assert_allclose(
+        problem.singular_values, np.linalg.svd(S, compute_uv=False), rtol=1e-11
+    )
