@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -142,6 +143,18 @@ def test_a_page_that_is_too_wide_or_has_an_error_is_noticed(tmp_path):
     found = visited(tmp_path, ["a.html"], 360)["a.html"]
     assert found["wide"] >= 900
     assert any("none.png" in error for error in found["errors"])
+
+
+@in_a_browser
+def test_a_wide_table_scrolls_and_does_not_widen_its_page(site, tmp_path):
+    """Words for screen readers in a cell far to the right once made a page of 744 pixels."""
+    page = (site / "tiny/index.html").read_text(encoding="utf-8")
+    cell = '<td><a href="#x">0.123456<span class="hidden">holds</span></a></td>'
+    table = f'<table class="printed"><tbody><tr>{cell * 12}</tr></tbody></table>'
+    head = page.split("<main")[0].replace("../", "")
+    shutil.copytree(site / "assets", tmp_path / "assets")
+    (tmp_path / "a.html").write_text(f'{head}<main><div class="wide">{table}</div></main>')
+    assert visited(tmp_path, ["a.html"], 360)["a.html"]["wide"] <= 360
 
 
 def test_a_dead_link_is_noticed(tmp_path):
