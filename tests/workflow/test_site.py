@@ -14,7 +14,7 @@ from site_pages import Page, dead_links, in_a_browser, pictures, visited
 
 from fedcore.errors import DataError
 from fedcore.history import History
-from fedcore.reports import verdict_pages
+from fedcore.reports import tables, verdict_pages
 from fedcore.reports.site import build, curves, model, notebooks
 
 ROOT = Path(__file__).parents[2]
@@ -143,6 +143,24 @@ def test_a_page_that_is_too_wide_or_has_an_error_is_noticed(tmp_path):
     found = visited(tmp_path, ["a.html"], 360)["a.html"]
     assert found["wide"] >= 900
     assert any("none.png" in error for error in found["errors"])
+
+
+def test_a_claim_shows_the_cells_it_is_judged_by(first_run, site):
+    root = first_run[0].root / "results/tiny"
+    verdicts = [v for v in verdict_pages.read(root / "verdicts/tiny.tsv") if v.measured]
+    assert verdicts
+    experiments = set()
+    for verdict in verdicts:
+        page = Page(site / f"tiny/{verdict.id}.html")
+        place = verdict.where.partition(";")[0]
+        table, _, column = place.partition(".tsv, ")
+        assert "cells" in page.ids and f"index.html#table-{table}" in page.links, verdict.id
+        cells = page.text.partition('id="cells"')[2]
+        assert f'<th scope="col">{column}</th></tr>' in cells
+        for end in filter(None, (verdict.low, verdict.high)):
+            assert f"<td>{tables.show(end)}</td></tr>" in cells, verdict.id
+        experiments |= {link for link in page.links if link.startswith("curves.html#of-")}
+    assert experiments
 
 
 @in_a_browser

@@ -181,7 +181,7 @@ def _pages_of(folder: Path, common: Mapping[str, Any], paper: model.Paper) -> No
         departures = paper.departures(item)
         page(
             "claim.html.j2", f"{paper.name}/{verdict.id}.html", paper=paper, verdict=verdict,
-            item=item, departures=departures,
+            judged=paper.judged_by(verdict), departures=departures,
         )  # fmt: skip
     if paper.jobs:
         data = curves.script(curves.groups(paper.plan_file))
