@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import shutil
@@ -134,6 +135,37 @@ def test_readings_are_told_apart():
         "z: 5, holds",
     ]
     assert model.readings("one; and more") == ["one; and more"]
+    absent = "because; no row in t.tsv with a = 1, b = 2; took x: no row in t.tsv; y: 4, fails"
+    assert model.readings(absent) == [
+        "because; no row in t.tsv with a = 1, b = 2",
+        "took x: no row in t.tsv",
+        "y: 4, fails",
+    ]
+
+
+def test_the_first_page_adds_up_all_papers(done, tmp_path):
+    results = done.root / "results/tiny"
+    for kind, ending in (("verdicts", "tsv"), ("plans", "json")):
+        shutil.copyfile(results / f"{kind}/tiny.{ending}", results / f"{kind}/twice.{ending}")
+    made = build.write(results, tmp_path / "site", root=done.root, command="c", surrogates=False)
+    items = len(verdict_pages.printed_items(verdict_pages.read(results / "verdicts/tiny.tsv")))
+    front = made.read_text(encoding="utf-8")
+    totals = [int(n) for n in re.findall(r"(\d+) printed items", front)]
+    assert totals == [2 * items, items, items]
+
+
+def test_a_printed_cell_says_how_and_why_and_a_caption_stands_once(first_run, site):
+    root = first_run[0].root / "results/tiny"
+    page = Page(site / "tiny/index.html").text
+    titles = re.findall(r'<td class="v-[^>]*><a href="([^"]+)\.html" title="([^"]*)"', page)
+    verdicts = {v.id: v for v in verdict_pages.read(root / "verdicts/tiny.tsv")}
+    assert titles
+    for name, title in titles:
+        for words in (verdicts[name].protocol, verdicts[name].reason):
+            assert words in html.unescape(title), name
+    for paper in model.papers(root, first_run[0].root):
+        for table in paper.own_tables:
+            assert table.below.startswith(("|", "No rows")) and "|" in table.below, table.name
 
 
 @in_a_browser
@@ -161,6 +193,26 @@ def test_a_claim_shows_the_cells_it_is_judged_by(first_run, site):
             assert f"<td>{tables.show(end)}</td></tr>" in cells, verdict.id
         experiments |= {link for link in page.links if link.startswith("curves.html#of-")}
     assert experiments
+
+
+def _luminance(colour: str) -> float:
+    parts = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def test_words_can_be_told_from_what_is_behind_them():
+    """A contrast of 4.5 is what WCAG 2.1 asks for at level AA."""
+    css = (build.ASSETS / "site.css").read_text(encoding="utf-8")
+    themes = [dict(re.findall(r"--(\w+): (#\w{6})", part)) for part in css.split("@media")[:2]]
+    verdicts = ("good", "fair", "bad", "open", "torn", "none", "stand")
+    pairs = [("ink", behind) for behind in (*verdicts, "paper", "card", "warn")]
+    pairs += [(word, behind) for word in ("quiet", "link") for behind in ("paper", "card", "warn")]
+    for theme in themes:
+        for word, behind in pairs:
+            dim, bright = sorted(_luminance(theme[name]) for name in (word, behind))
+            assert (bright + 0.05) / (dim + 0.05) >= 4.5, (word, behind)
+    assert ".ours .spread { color: inherit;" in css  # the quiet ink has 4.1 on some verdicts
 
 
 @in_a_browser

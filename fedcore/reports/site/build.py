@@ -97,6 +97,7 @@ def write(
             shutil.copyfile(library, made / "assets" / library.name)
         common = {
             "papers": found,
+            "counts": model.counted(found),
             "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "version": __version__,
             "surrogates": surrogates,

@@ -49,6 +49,12 @@ class Shown:
     caption: str
     file: Path
 
+    @property
+    def below(self) -> str:
+        """The text of a table's file without the caption at its head."""
+        text = self.file.read_text(encoding="utf-8")
+        return text.removeprefix(f"{tables.escaped(self.caption)}\n\n")
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -281,9 +287,15 @@ def slug(text: str) -> str:
 
 def readings(reason: str) -> list[str]:
     """Return the parts of a verdict's reason: each reading that was tried, with its outcome."""
-    ends = r", (?:fails|holds|undecided(?: \([^()]*\))?)"
+    ends = r"(?:, (?:fails|holds|undecided(?: \([^()]*\))?)|[:;] no (?:such )?row in [^;]*)"
     parts = re.findall(rf".*?{ends}(?=; |$)|.+$", reason)
     return [part.removeprefix("; ") for part in parts]
+
+
+def counted(papers: list[Paper]) -> list[tuple[str, int]]:
+    """Return the verdicts of all papers, as `Paper.counts` those of one."""
+    found = sum((Counter(dict(paper.counts)) for paper in papers), Counter[str]())
+    return [(name, found[name]) for name in VERDICTS if found[name]]
 
 
 def papers(results: Path, root: Path) -> list[Paper]:
