@@ -16,6 +16,7 @@ from site_pages import Page, dead_links, in_a_browser, pictures, visited
 from fedcore.errors import DataError
 from fedcore.history import History
 from fedcore.reports import tables, verdict_pages
+from fedcore.reports.machine import machine
 from fedcore.reports.site import build, curves, model, notebooks
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +40,7 @@ def test_a_run_ends_with_its_site(first_run, site):
         assert (site / "tiny" / figure.name).read_bytes() == figure.read_bytes()
     runs = (site / "tiny/runs.html").read_text(encoding="utf-8")
     assert "tiny/first/wk2023/easy-default" in runs and "CelebA" in runs
+    assert f"BLAS: {html.escape(machine()['BLAS'])}" in runs
     assert not list(site.parent.glob(".report*"))
 
 

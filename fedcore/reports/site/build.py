@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fedcore import __version__
 from fedcore.errors import DataError, FedcoreError
+from fedcore.reports.machine import machine
 from fedcore.reports.site import curves, model, notebooks
 from fedcore.reports.verdicts import CHECKS, VERDICTS
 
@@ -97,6 +98,7 @@ def write(
             shutil.copyfile(library, made / "assets" / library.name)
         common = {
             "papers": found,
+            "machine": machine(),
             "counts": model.counted(found),
             "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "version": __version__,
