@@ -12,10 +12,11 @@ import sys
 import textwrap
 from pathlib import Path
 
-from kept_verdicts import commit, machine
+from kept_verdicts import commit
 
 from fedcore.errors import DataError
 from fedcore.reports import tables
+from fedcore.reports.machine import machine
 from fedcore.reports.papers import arena
 
 ROOT = Path(__file__).parents[1]

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import platform
-import re
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
@@ -19,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-import numpy as np
 
 from fedcore.errors import DataError
 from fedcore.experiments.expectation import measured
 from fedcore.reports import tables, verdict_pages
+from fedcore.reports.machine import machine
 from fedcore.reports.measurements import NO_RIVAL
 from fedcore.reports.verdicts import Verdict
 
@@ -138,26 +136,6 @@ def commit() -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-
-
-def machine() -> dict[str, str]:
-    """Return CPU and BLAS of this machine, and its system."""
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        named = re.search(r"^model name\s*: (.*)$", info.read_text(encoding="utf-8"), re.MULTILINE)
-        cpu = " ".join(named[1].split()) if named else cpu
-    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    name = f"{blas['name']} {blas['version']}"
-    try:
-        import threadpoolctl
-    except ImportError:
-        kernels: set[str] = set()
-    else:
-        kernels = {str(found.get("architecture")) for found in threadpoolctl.threadpool_info()}
-    kernels -= {"None"}
-    name += f", kernel {', '.join(sorted(kernels))}" if kernels else ""
-    return {"CPU": cpu, "BLAS": name, "system": f"{platform.system()} {platform.machine()}"}
 
 
 def noted(results: Path, paper: str) -> Run:

@@ -48,7 +48,7 @@ class Measurements:
         try:
             rows = self._rows(select, what)
         except _Obstacle as obstacle:
-            return Reading(departures, _place(select), str(obstacle))
+            return Reading(departures, place(select), str(obstacle))
         path = self._folder / f"{select['table']}.tsv"
         surrogate = any(self._is_surrogate(row, path) for row in rows)
         flags, by = "holds" in item["test"], select.get("each")
@@ -61,7 +61,7 @@ class Measurements:
         names = [tables.show(part[0][by]) for part in parts] if by else [""]
         outcome = _joined([outcome for outcome, _, _ in found], names, by)
         values = tuple(x for part in parts for x in _values(part, select["column"]))
-        reading = Reading(departures, _place(select), "", outcome, values, flags, surrogate)
+        reading = Reading(departures, place(select), "", outcome, values, flags, surrogate)
         if outcome.state == UNDECIDED:
             return reading
         decisive = [(text, turned) for one, text, turned in found if one.state == outcome.state]
@@ -89,7 +89,7 @@ class Measurements:
         for name in (select["column"], *where, *extra):
             if table:
                 require_known(name, table[0], f"{what}: {path} has no column")
-        rows = [row for row in table if all(_among(row[k], v) for k, v in where.items())]
+        rows = matching(table, where)
         if not rows:
             values = ", ".join(f"{k} = {_listed(v)}" for k, v in where.items())
             raise _Obstacle(f"no row in {path}" + (f" with {values}" if values else ""))
@@ -162,7 +162,12 @@ class _Obstacle(Exception):
     """Why nothing was measured."""
 
 
-def _place(select: Mapping[str, Any]) -> str:
+def matching(table: Sequence[tables.Row], where: Mapping[str, Any]) -> list[tables.Row]:
+    """Return the rows that have the wanted value, or one of a list of them, in every column."""
+    return [row for row in table if all(_among(row[k], v) for k, v in where.items())]
+
+
+def place(select: Mapping[str, Any]) -> str:
     """Return in words which values `select` takes."""
     rows = [f"{name} = {_listed(value)}" for name, value in select["where"].items()]
     more = [

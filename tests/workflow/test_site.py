@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,8 @@ from site_pages import Page, dead_links, in_a_browser, pictures, visited
 
 from fedcore.errors import DataError
 from fedcore.history import History
-from fedcore.reports import verdict_pages
+from fedcore.reports import tables, verdict_pages
+from fedcore.reports.machine import machine
 from fedcore.reports.site import build, curves, model, notebooks
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +40,7 @@ def test_a_run_ends_with_its_site(first_run, site):
         assert (site / "tiny" / figure.name).read_bytes() == figure.read_bytes()
     runs = (site / "tiny/runs.html").read_text(encoding="utf-8")
     assert "tiny/first/wk2023/easy-default" in runs and "CelebA" in runs
+    assert f"BLAS: {html.escape(machine()['BLAS'])}" in runs
     assert not list(site.parent.glob(".report*"))
 
 
@@ -133,6 +137,37 @@ def test_readings_are_told_apart():
         "z: 5, holds",
     ]
     assert model.readings("one; and more") == ["one; and more"]
+    absent = "because; no row in t.tsv with a = 1, b = 2; took x: no row in t.tsv; y: 4, fails"
+    assert model.readings(absent) == [
+        "because; no row in t.tsv with a = 1, b = 2",
+        "took x: no row in t.tsv",
+        "y: 4, fails",
+    ]
+
+
+def test_the_first_page_adds_up_all_papers(done, tmp_path):
+    results = done.root / "results/tiny"
+    for kind, ending in (("verdicts", "tsv"), ("plans", "json")):
+        shutil.copyfile(results / f"{kind}/tiny.{ending}", results / f"{kind}/twice.{ending}")
+    made = build.write(results, tmp_path / "site", root=done.root, command="c", surrogates=False)
+    items = len(verdict_pages.printed_items(verdict_pages.read(results / "verdicts/tiny.tsv")))
+    front = made.read_text(encoding="utf-8")
+    totals = [int(n) for n in re.findall(r"(\d+) printed items", front)]
+    assert totals == [2 * items, items, items]
+
+
+def test_a_printed_cell_says_how_and_why_and_a_caption_stands_once(first_run, site):
+    root = first_run[0].root / "results/tiny"
+    page = Page(site / "tiny/index.html").text
+    titles = re.findall(r'<td class="v-[^>]*><a href="([^"]+)\.html" title="([^"]*)"', page)
+    verdicts = {v.id: v for v in verdict_pages.read(root / "verdicts/tiny.tsv")}
+    assert titles
+    for name, title in titles:
+        for words in (verdicts[name].protocol, verdicts[name].reason):
+            assert words in html.unescape(title), name
+    for paper in model.papers(root, first_run[0].root):
+        for table in paper.own_tables:
+            assert table.below.startswith(("|", "No rows")) and "|" in table.below, table.name
 
 
 @in_a_browser
@@ -142,6 +177,56 @@ def test_a_page_that_is_too_wide_or_has_an_error_is_noticed(tmp_path):
     found = visited(tmp_path, ["a.html"], 360)["a.html"]
     assert found["wide"] >= 900
     assert any("none.png" in error for error in found["errors"])
+
+
+def test_a_claim_shows_the_cells_it_is_judged_by(first_run, site):
+    root = first_run[0].root / "results/tiny"
+    verdicts = [v for v in verdict_pages.read(root / "verdicts/tiny.tsv") if v.measured]
+    assert verdicts
+    experiments = set()
+    for verdict in verdicts:
+        page = Page(site / f"tiny/{verdict.id}.html")
+        place = verdict.where.partition(";")[0]
+        table, _, column = place.partition(".tsv, ")
+        assert "cells" in page.ids and f"index.html#table-{table}" in page.links, verdict.id
+        cells = page.text.partition('id="cells"')[2]
+        assert f'<th scope="col">{column}</th></tr>' in cells
+        for end in filter(None, (verdict.low, verdict.high)):
+            assert f"<td>{tables.show(end)}</td></tr>" in cells, verdict.id
+        experiments |= {link for link in page.links if link.startswith("curves.html#of-")}
+    assert experiments
+
+
+def _luminance(colour: str) -> float:
+    parts = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def test_words_can_be_told_from_what_is_behind_them():
+    """A contrast of 4.5 is what WCAG 2.1 asks for at level AA."""
+    css = (build.ASSETS / "site.css").read_text(encoding="utf-8")
+    themes = [dict(re.findall(r"--(\w+): (#\w{6})", part)) for part in css.split("@media")[:2]]
+    verdicts = ("good", "fair", "bad", "open", "torn", "none", "stand")
+    pairs = [("ink", behind) for behind in (*verdicts, "paper", "card", "warn")]
+    pairs += [(word, behind) for word in ("quiet", "link") for behind in ("paper", "card", "warn")]
+    for theme in themes:
+        for word, behind in pairs:
+            dim, bright = sorted(_luminance(theme[name]) for name in (word, behind))
+            assert (bright + 0.05) / (dim + 0.05) >= 4.5, (word, behind)
+    assert ".ours .spread { color: inherit;" in css  # the quiet ink has 4.1 on some verdicts
+
+
+@in_a_browser
+def test_a_wide_table_scrolls_and_does_not_widen_its_page(site, tmp_path):
+    """Words for screen readers in a cell far to the right once made a page of 744 pixels."""
+    page = (site / "tiny/index.html").read_text(encoding="utf-8")
+    cell = '<td><a href="#x">0.123456<span class="hidden">holds</span></a></td>'
+    table = f'<table class="printed"><tbody><tr>{cell * 12}</tr></tbody></table>'
+    head = page.split("<main")[0].replace("../", "")
+    shutil.copytree(site / "assets", tmp_path / "assets")
+    (tmp_path / "a.html").write_text(f'{head}<main><div class="wide">{table}</div></main>')
+    assert visited(tmp_path, ["a.html"], 360)["a.html"]["wide"] <= 360
 
 
 def test_a_dead_link_is_noticed(tmp_path):

@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fedcore import __version__
 from fedcore.errors import DataError, FedcoreError
+from fedcore.reports.machine import machine
 from fedcore.reports.site import curves, model, notebooks
 from fedcore.reports.verdicts import CHECKS, VERDICTS
 
@@ -97,6 +98,8 @@ def write(
             shutil.copyfile(library, made / "assets" / library.name)
         common = {
             "papers": found,
+            "machine": machine(),
+            "counts": model.counted(found),
             "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "version": __version__,
             "surrogates": surrogates,
@@ -181,7 +184,7 @@ def _pages_of(folder: Path, common: Mapping[str, Any], paper: model.Paper) -> No
         departures = paper.departures(item)
         page(
             "claim.html.j2", f"{paper.name}/{verdict.id}.html", paper=paper, verdict=verdict,
-            item=item, departures=departures,
+            judged=paper.judged_by(verdict), departures=departures,
         )  # fmt: skip
     if paper.jobs:
         data = curves.script(curves.groups(paper.plan_file))

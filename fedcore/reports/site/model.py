@@ -18,7 +18,8 @@ import h5py
 from fedcore.config import claims as claims_files
 from fedcore.config import papers as paper_files
 from fedcore.experiments.expectation import measured
-from fedcore.reports import verdict_pages
+from fedcore.reports import measurements, tables, verdict_pages
+from fedcore.reports.tables import Row
 from fedcore.reports.verdicts import SOFTWARE, VERDICTS, Verdict
 
 
@@ -47,6 +48,31 @@ class Shown:
     name: str
     caption: str
     file: Path
+
+    @property
+    def below(self) -> str:
+        """The text of a table's file without the caption at its head."""
+        text = self.file.read_text(encoding="utf-8")
+        return text.removeprefix(f"{tables.escaped(self.caption)}\n\n")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The cells of a table of ours that a verdict rests on.
+
+    `rows` are their values as text, without those after the first `LONG` rows; `all_rows` is how
+    many there are. `experiment` is empty where the table says nothing of one.
+    """
+
+    table: str
+    where: str
+    columns: list[str]
+    rows: list[list[str]]
+    all_rows: int
+    experiment: str
+
+
+LONG = 40
 
 
 @dataclass(frozen=True)
@@ -100,6 +126,7 @@ class Paper:
         self.claimed: dict[str, Any] = (
             claims_files.read(self.claims_file) if self.judged else {"tables": {}}
         )
+        self._tables: dict[str, list[Row]] = {}
         self._by_id = {verdict.id: verdict for verdict in self.verdicts}
 
     @property
@@ -212,6 +239,33 @@ class Paper:
         items = (*self.claimed["claims"], *self.claimed["software"])
         return next(item for item in items if item["id"] == verdict.id)
 
+    def judged_by(self, verdict: Verdict) -> Judged | None:
+        """Return the cells that a verdict rests on; None if there are none."""
+        item = self.item(verdict)
+        selects = [reading.get("select") for reading in (item, *item["readings"])]
+        found = (s for s in selects if s and measurements.place(s) == verdict.where)
+        if (select := next(found, None)) is None:
+            return None
+        rows = measurements.matching(self._rows_of(select["table"]), select["where"])
+        if not rows:
+            return None
+        named = [*select["where"], select.get("each"), select.get("averaged_over"), "repeat"]
+        columns = [name for name in dict.fromkeys(named) if name in rows[0]]
+        columns = [name for name in columns if name != select["column"]] + [select["column"]]
+        shown = [[tables.show(row[name]) for name in columns] for row in rows[:LONG]]
+        experiments = {str(row.get("experiment", "")) for row in rows}
+        known = experiments.pop() if len(experiments) == 1 else ""
+        if known not in (self.plan or {}).get("experiments", {}):
+            known = ""
+        return Judged(select["table"], verdict.where, columns, shown, len(rows), known)
+
+    def _rows_of(self, table: str) -> list[Row]:
+        """Return the rows of a table of ours, which is read once; none where it was not made."""
+        if table not in self._tables:
+            file = self._results / "tables" / self.name / f"{table}.tsv"
+            self._tables[table] = tables.read(file) if file.is_file() else []
+        return self._tables[table]
+
     def departures(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Return the departures of all readings of an item, with their grounds and passages."""
         names = [n for reading in (item, *item["readings"]) for n in reading["departures"]]
@@ -233,9 +287,15 @@ def slug(text: str) -> str:
 
 def readings(reason: str) -> list[str]:
     """Return the parts of a verdict's reason: each reading that was tried, with its outcome."""
-    ends = r", (?:fails|holds|undecided(?: \([^()]*\))?)"
+    ends = r"(?:, (?:fails|holds|undecided(?: \([^()]*\))?)|[:;] no (?:such )?row in [^;]*)"
     parts = re.findall(rf".*?{ends}(?=; |$)|.+$", reason)
     return [part.removeprefix("; ") for part in parts]
+
+
+def counted(papers: list[Paper]) -> list[tuple[str, int]]:
+    """Return the verdicts of all papers, as `Paper.counts` those of one."""
+    found = sum((Counter(dict(paper.counts)) for paper in papers), Counter[str]())
+    return [(name, found[name]) for name in VERDICTS if found[name]]
 
 
 def papers(results: Path, root: Path) -> list[Paper]:

@@ -78,6 +78,13 @@ const tell = ({ cell, row }) => {
 };
 
 fill(form.group, groups.map((group, i) => [String(i), `${group.experiment}: ${group.label}`]));
+// The address may name an experiment, as links of claims do.
+const ask = () => {
+  const asked = groups.findIndex((group) => `#of-${group.experiment}` === decodeURIComponent(location.hash));
+  if (asked >= 0) form.group.value = String(asked);
+};
+ask();
+addEventListener("hashchange", () => { ask(); draw(); });
 form.addEventListener("change", draw);
 form.value.addEventListener("input", draw);
 form.addEventListener("submit", (event) => event.preventDefault());

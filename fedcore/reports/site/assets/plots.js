@@ -21,10 +21,11 @@ const layout = (plot, group, x, y) => {
   const surrogate = group.status === "surrogate" ? " (surrogate data)" : "";
   const narrow = plot.clientWidth < 600;
   return {
-    title: { text: `${group.label}${surrogate}`, font: { size: 15 } },
+    title: { text: `${group.label}${surrogate}`, font: { size: 15 }, ...(narrow ? { x: 0, y: 1, yanchor: "top", pad: { t: 30 } } : {}) },
     xaxis: axis(x), yaxis: axis(y),
     paper_bgcolor: "transparent", plot_bgcolor: "transparent", font: { color: ink },
-    height: narrow ? 520 : 560, margin: { t: 50, r: 10 },
-    legend: narrow ? { orientation: "h", y: -0.25 } : {},
+    height: narrow ? 640 : 560, margin: { t: narrow ? 60 : 50, r: 10 },
+    modebar: { bgcolor: "transparent", color: ink, orientation: narrow ? "h" : "v" },
+    legend: narrow ? { orientation: "h", yref: "container", y: 0, yanchor: "bottom" } : {},
   };
 };
