@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -324,6 +325,18 @@ def test_sparse_files_stay_sparse(sparse_tables, kind, center, tmp_path, monkeyp
     # Rounding; the run ends at a sine of 1e-8, to which the objective is quadratic.
     found = History.load(out).columns["objective"][0, -1]
     assert found == pytest.approx(0.5 * np.sum(sigma[2:] ** 2), rel=1e-12)
+
+
+def test_time_of_a_wide_file_grows_with_its_columns(tmp_path):
+    seconds = []
+    for width in (10_000, 80_000):
+        eye = scipy.sparse.csr_array((np.ones(2), ([0, 1], [0, width - 1])), shape=(2, width))
+        scipy.sparse.save_npz(tmp_path / f"{width}.npz", eye)
+        start = time.process_time()
+        table = own_files.read(tmp_path / f"{width}.npz")
+        own_files.aligned([table, table._replace(names=table.names[::-1])])
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 24 * max(seconds[0], 0.05)  # 8 columns to one; their square is 64
 
 
 def test_the_labels_of_libsvm_files_say_whose_a_row_is(sparse_tables, tmp_path):

@@ -13,6 +13,7 @@ import itertools
 import os
 import shlex
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,13 +124,15 @@ def aligned(tables: Sequence[Table]) -> list[Table]:
     first, found = tables[0], []
     for table in tables:
         for one, other in ((first, table), (table, first)):
-            lacking = [column for column in one.names if column not in other.names]
+            there = set(other.names)
+            lacking = [column for column in one.names if column not in there]
             if lacking:
                 raise InputError(
                     f"{other.path} has no column '{lacking[0]}', and {one.path} has: give the same "
                     f"columns to all, or leave it out ({_without(lacking[0])})"
                 )
-        order = [table.names.index(column) for column in first.names]
+        places = {name: i for i, name in enumerate(table.names)}
+        order = [places[column] for column in first.names]
         x = table.x if table.names == first.names else table.x[:, order]
         found.append(Table(table.path, first.names, x, table.apart))
     return found
@@ -325,13 +328,14 @@ def _kept(
     path: str, names: list[str], apart: Collection[str], without: Collection[str]
 ) -> list[int]:
     """Return the numbers of the columns that make the matrix, once all names are known."""
-    double = {name for name in names if names.count(name) > 1}
+    double = [name for name, times in Counter(names).items() if times > 1]
     if double:
         raise DataError(f"{path} has two columns '{min(double)}': rename one")
     for name in (*apart, *without):
         if name not in names:
             raise InputError(f"{path} has no column '{name}': {nearest(name, names)}")
-    return [i for i, name in enumerate(names) if name not in {*apart, *without}]
+    left = {*apart, *without}
+    return [i for i, name in enumerate(names) if name not in left]
 
 
 READERS: dict[str, Callable[[str, Collection[str], Collection[str]], Table]] = {

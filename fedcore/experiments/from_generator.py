@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from fedcore.problems.clients import Clients, check_client, check_clients, requi
 from fedcore.problems.made import Made
 from fedcore.problems.problem import Problem, Reference
 from fedcore.problems.regression import Truth
+from fedcore.sparse import SparseRows, refuse
 
 
 def make(
@@ -44,12 +46,14 @@ def make(
 
 def _yielded(draw: Callable[[], Iterator[np.ndarray]]) -> Clients:
     """Return clients that are drawn when they are read, those before them again where needed."""
-    shapes, dtypes = [], []
+    shapes: list[tuple[int, int]] = []
+    dtypes, sums = [], []
     for i, client in enumerate(draw()):
         matrix = check_client(client, i)
+        require_width(matrix, i, shapes[0][1] if shapes else matrix.shape[1])
         shapes.append(matrix.shape)
         dtypes.append(matrix.dtype)
-        require_width(matrix, i, shapes[0][1])
+        sums.append(_sum(matrix))
     if not shapes:
         check_clients([])  # says that one is needed
     left: Iterator[tuple[int, np.ndarray]] = iter(())
@@ -59,10 +63,23 @@ def _yielded(draw: Callable[[], Iterator[np.ndarray]]) -> Clients:
         nonlocal left, last
         if i <= last:
             left = enumerate(draw())
-        last, client = next(pair for pair in left if pair[0] == i)
-        return check_client(client, i)
+        last, client = next((pair for pair in left if pair[0] == i), (i, None))
+        matrix = None if client is None else check_client(client, i)
+        if matrix is None or (matrix.shape, _sum(matrix)) != (shapes[i], sums[i]):
+            raise InputError(
+                f"the generator yields another client {i} when it is called again: take all "
+                "random numbers from rng, and keep nothing between calls"
+            )
+        return matrix.copy()  # a generator may fill one array again and again
 
     return Clients(Made(read, len(shapes)), shapes, dtypes)
+
+
+def _sum(matrix: np.ndarray | SparseRows) -> int:
+    """Return a checksum of a dense matrix."""
+    if isinstance(matrix, SparseRows):
+        refuse("a problem file")
+    return zlib.crc32(matrix.data)
 
 
 def check(spec: Mapping[str, Any]) -> None:

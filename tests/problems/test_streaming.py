@@ -8,7 +8,10 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse
 
+from fedcore import generators
+from fedcore.errors import InputError
 from fedcore.experiments import build
 from fedcore.problems import storage
 from fedcore.problems.made import Made
@@ -55,6 +58,50 @@ def test_yielded_clients_can_be_read_in_any_order():
     for i in (2, 0, 0, 1, -1):
         np.testing.assert_array_equal(made[i], held[i])
     assert [len(client) for client in made[1:]] == [17, 16]
+
+
+def filled(rng):
+    matrix = np.empty((5, 3))
+    for _ in range(3):
+        matrix[:] = rng.standard_normal(matrix.shape)
+        yield matrix
+
+
+def test_a_generator_may_fill_one_array_again_and_again(monkeypatch):
+    monkeypatch.setattr(generators, "generate", lambda _, rng, __: filled(rng))
+    held, made = (build.build("p", WHITE, held=h, **OPTIONS) for h in (True, False))
+    assert len({client.tobytes() for client in held.clients}) == 3
+    assert held.checksum == made.checksum
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("differs", ["numbers", "rows", "clients"])
+def test_a_generator_that_yields_something_else_when_called_again_is_refused(
+    monkeypatch, differs, held
+):
+    calls = []
+
+    def generate(_, rng, __):
+        calls.append(1)
+        rows, value, number = 3, 1.0, 3
+        if differs == "rows":
+            rows += len(calls)
+        elif differs == "numbers":
+            value += len(calls)
+        else:
+            number = 9 - len(calls)
+        return (np.full((rows, 3), value) for _ in range(number))
+
+    monkeypatch.setattr(generators, "generate", generate)
+    with pytest.raises(InputError, match="yields another client"):
+        list(build.build("p", WHITE, held=held, **OPTIONS).clients)
+
+
+def test_a_generator_that_yields_sparse_clients_is_refused(monkeypatch):
+    yielded = scipy.sparse.csr_array(np.eye(3))
+    monkeypatch.setattr(generators, "generate", lambda *_: iter([yielded]))
+    with pytest.raises(InputError, match="dense"):
+        build.build("p", WHITE, **OPTIONS)
 
 
 def test_made_matrices_are_a_sequence():
