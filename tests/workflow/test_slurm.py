@@ -80,12 +80,14 @@ def submitted():
 
 @contextlib.contextmanager
 def started(checkout, *args):
-    """A run in the background; killed at the end, without its jobs."""
+    """A run in the background; killed at the end, without its jobs. It hears an interrupt also
+    where this process was started to hear none, as a shell's `&` does."""
     log = open(checkout.root / "controller.log", "w")
     run = subprocess.Popen(
         [sys.executable, "-m", "snakemake", *PROFILE, *SOON, *args],
         cwd=checkout.root, env=checkout.environment, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     try:
         yield run
