@@ -9,6 +9,7 @@ import pytest
 from reports.folder import Folder
 
 from fedcore.errors import DataError, HistoryError
+from fedcore.experiments.plan import load_plan
 from fedcore.history import History
 from fedcore.reports.papers import factorization as report
 from fedcore.reports.papers import factorization_theory as theory
@@ -396,6 +397,26 @@ def test_theorem_1_compares_every_step_with_the_bound(tmp_path, speed, momentum,
     assert row["holds_constant"] is (True if momentum else None)
     if not momentum:
         assert row["holds_accelerated"] is False  # 1 - 1/9 is slower than 1 - 1/3
+
+
+@pytest.mark.parametrize(("end", "holds"), [(0.0, True), (1.0, False), (np.nan, None)])
+def test_theorem_1_leaves_out_steps_that_were_not_measured(tmp_path, end, holds):
+    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
+    folder.problems["synthetic"] = {}
+    loss = np.full((1, 9), np.nan)
+    loss[0, 0], loss[0, -1] = 9.0, 2.0 + 7.0 * (1 - 1 / 9) ** 8 * (1 + end)
+    exact, kappa = np.full((1, 9), 2.0), np.full((1, 9), 3.0)
+    history = made_up(objective=loss, exact_objective=exact, kappa=kappa)
+    params = {"power": 0, "momentum": False, "local_steps": 8}
+    folder.add("fig3", "power_gd", "synthetic", history=history, params=params)
+    (row,) = report.theorem_1(folder.results("fig2"))
+    assert row["holds"] is holds
+
+
+def test_the_papers_runs_measure_every_step_of_theorem_1():
+    plan = load_plan({"papers": ["factorization"]})
+    cells = [cell for cell in plan.cells.values() if cell.experiment in ("fig2", "fig3")]
+    assert cells and not any(cell.measured for cell in cells)
 
 
 @pytest.mark.parametrize("kappa", [1.0, 1.5, 4.0, 100.0])
