@@ -4,11 +4,15 @@ Such a test has a mark, ``@pytest.mark.fault(kind, fault, told=…, times=…)``
 nothing was lost. `told` is what the user reads, as the test asserts it; "…" stands for what varies.
 `times` is how often one case injects the fault, at least. Tests with one kind and one fault make
 one line.
+
+With ``--keep``, lines of faults that this run has not tried stay as the page has them: engines that
+one environment does not have are tried in another. Files may be named behind it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -31,6 +35,7 @@ The times of an injection are what its test says of itself.
 
 {total}
 """
+LINE = re.compile(r"^\| (.+?)(?: \((\d+) not tried\))? \| (\d+) \| (\d+) \| (\d+) \| (.*) \|$")
 KINDS = {
     "killed": "Killed",
     "failed": "Failed jobs",
@@ -111,6 +116,32 @@ def rows(outcomes: Outcomes) -> list[Row]:
     return sorted(found.values(), key=lambda row: (order.index(row.kind), row.fault))
 
 
+def with_kept(found: list[Row], every: list[Row], text: str) -> list[Row]:
+    """Return the lines of all faults: those of a run and, of faults not tried in it, a page's.
+
+    Parameters
+    ----------
+    found, every : list of Row
+        What the run found, and what all tests would.
+    text : str
+        The page. A line that says another number of injections, or another sentence, is not kept.
+    """
+    tried = {row[:2]: row for row in found if row.injected and not row.untried}
+    shown = {m[1]: m for m in map(LINE.match, text.splitlines()) if m}
+    rows = []
+    for row in every:
+        old = shown.get(row.fault)
+        if row[:2] in tried:
+            rows.append(tried[row[:2]])
+        elif old and (int(old[2] or 0) + int(old[3]), old[6]) == (row.untried, cell(row.told)):
+            rows.append(
+                row._replace(survived=int(old[4]), lost=int(old[5]), untried=int(old[2] or 0))
+            )
+        else:
+            rows.append(row)
+    return rows
+
+
 def page(lines: list[Row]) -> str:
     """Return the page."""
     injected, lost = sum(row.injected for row in lines), sum(row.lost for row in lines)
@@ -157,10 +188,15 @@ def main(args: list[str]) -> int:
         status = pytest.main(["--collect-only", "-qq", "-m", NAME, *files()], plugins=[plugin])
         print(json.dumps(plugin.outcomes))
         return int(status)
-    recorder = Recorder()
-    status = pytest.main(["-m", NAME, *args, *files()], plugins=[recorder])
+    recorder, keep = Recorder(), "--keep" in args
+    args = [arg for arg in args if arg != "--keep"]
+    chosen = [] if any(arg in args for arg in files()) else files()
+    status = pytest.main(["-m", NAME, *args, *chosen], plugins=[recorder])
     if status in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        PAGE.write_text(page(rows(recorder.outcomes)), encoding="utf-8")
+        found = rows(recorder.outcomes)
+        if keep:
+            found = with_kept(found, rows(collected()), PAGE.read_text(encoding="utf-8"))
+        PAGE.write_text(page(found), encoding="utf-8")
     return int(status)
 
 

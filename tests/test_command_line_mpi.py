@@ -206,7 +206,19 @@ def test_an_order_that_a_rank_cannot_read_ends_all_with_its_sentence(monkeypatch
 @pytest.mark.fault("killed", "kill −9 of a rank of MPI", told="EXIT CODE: 9")
 @pytest.mark.parametrize("rank", [0, 1, 2])
 def test_a_killed_rank_ends_all_ranks_at_once(problem, tmp_path, rank):
-    words = ("ssi", problem, "-r", "2", "--set", "rounds=1000000", "--set", "tol=0", "--out", "h.h5", *MPI)
+    words = (
+        "ssi",
+        problem,
+        "-r",
+        "2",
+        "--set",
+        "rounds=1000000",
+        "--set",
+        "tol=0",
+        "--out",
+        "h.h5",
+        *MPI,
+    )
     process = start(3, *FEDCORE, *words, cwd=tmp_path)
     wait_for(lambda: len(ranks_below(process.pid)) == 3, process)
     time.sleep(3)  # they are in the middle of their rounds, or still begin
