@@ -2,9 +2,9 @@
 
 The earlier commit's package is unpacked into a temporary folder. One process per commit makes the
 same data and runs an algorithm when it is told to; the two take turns, so that both meet the same
-load of the machine. A turn takes the least of some runs on the small data, as a run of milliseconds
-is disturbed by anything. The last column is the median of the ratios of a turn, with their
-quartiles. See README.md.
+load of the machine. A turn takes the least of some runs, more on the small data, as a run of
+milliseconds is disturbed by anything. The last column is the median of the ratios of a turn, with
+their quartiles. See README.md.
 """
 
 # ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)

@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from fedcore.reports.machine import machine
+
 FOLDER = Path(__file__).parent
 KEPT = FOLDER / "kept"
 README = FOLDER / "README.md"
@@ -31,14 +33,11 @@ def where() -> str:
     """Return what figures depend on: day, commit, processor, load and versions."""
     call = ["git", "-C", str(FOLDER), "describe", "--always", "--dirty", "--exclude=*"]
     commit = subprocess.run(call, capture_output=True, text=True).stdout.strip() or "unknown"
-    found = Path("/proc/cpuinfo")
-    lines = found.read_text(encoding="utf-8").splitlines() if found.exists() else []
-    names = {line.partition(": ")[2] for line in lines if line.startswith("model name")}
     load = f"{os.getloadavg()[0]:.0f}" if hasattr(os, "getloadavg") else "?"
     versions = [f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")]
     return (
         f"{datetime.now(UTC).date()}, commit {commit}\n"
-        f"{', '.join(names) or platform.machine()}, {os.cpu_count()} threads, load {load} before\n"
+        f"{machine()['CPU']}, {os.cpu_count()} threads, load {load} before\n"
         f"Python {platform.python_version()}, {', '.join(versions)}"
     )
 
