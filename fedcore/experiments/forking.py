@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import multiprocessing
 import os
 import resource
@@ -44,11 +45,17 @@ THREADS = (
 # which only one thread can read.
 LOCK = threading.Lock()
 _RUNNING: set[str] = set()  # logs of the jobs that run now
+_QUIET: list[bool] = []  # not empty when the terminal has a bar
 
 
 def running() -> list[str]:
     """Return names of the jobs that run now: the last parts of their logs' paths."""
     return ["/".join(log.removesuffix(".log").split("/")[-2:]) for log in list(_RUNNING)]
+
+
+def keep_quiet() -> None:
+    """Let jobs that fail from now on tell their logs alone, as the terminal has a bar."""
+    _QUIET.append(True)
 
 
 class JobError(FedcoreError):
@@ -84,7 +91,8 @@ def run(
     """
     with LOCK:
         process = _server().Process(
-            target=_job, args=(os.getcwd(), log, benchmark, threads, task, args, options)
+            target=_quiet_job if _QUIET else _job,
+            args=(os.getcwd(), log, benchmark, threads, task, args, options),
         )
         with _another_main():
             process.start()
@@ -148,6 +156,19 @@ def _limited_to(threads: int) -> contextlib.AbstractContextManager[Any]:
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(threads)
+
+
+def _quiet_job(folder: str, log: str, *others: Any) -> None:
+    """Run a job that keeps off the terminal, unless what it has to say stands in no log."""
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        try:
+            return _job(folder, log, *others)
+        except BaseException as error:
+            failed = error
+    if os.path.isfile(log):
+        sys.exit(failed.code if isinstance(failed, SystemExit) else 1)
+    sys.stderr.write(said.getvalue())
+    raise failed
 
 
 def _job(

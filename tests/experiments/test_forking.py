@@ -95,6 +95,16 @@ def test_a_job_that_fails_is_an_error_that_names_its_log(folder, how, ended, sai
     forking.run(writes, "out", log="log")  # the next one does not notice
 
 
+@pytest.mark.parametrize("how", ["broken", "refused"])
+def test_a_job_of_a_quiet_run_tells_its_log_alone(folder, capsys, how):
+    with pytest.raises(SystemExit, match="^1$"):
+        forking._quiet_job(str(folder), "log", None, 1, dies, (how,), {})
+    assert capsys.readouterr().err == ""
+    assert "Error: " in (folder / "log").read_text()
+    with pytest.raises(FileNotFoundError):  # or nobody would hear of it
+        forking._quiet_job(str(folder), "no/log", None, 1, dies, (how,), {})
+
+
 def test_a_task_may_be_named_and_what_cannot_be_imported_fails_in_its_job_alone(folder):
     """One module of the two that are imported before the jobs raises an error."""
     (folder / "broken.py").write_text("raise RuntimeError('a fault in a module')\n")

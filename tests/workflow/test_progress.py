@@ -28,6 +28,8 @@ def test_a_quiet_run_that_fails_says_where(done):
     said = run.text.replace("\r", "\n")
     assert "Not finished: results/tiny/logs/run/tiny/first/wk2023/" in said
     assert "  ValueError: oops" in said
+    bar = said.partition("Not finished: ")[0]  # nothing else breaks into it
+    assert "Traceback" not in bar and "ForkServerProcess" not in bar and "oops" not in bar
 
 
 def test_only_logs_of_this_run_are_told(tmp_path):

@@ -203,6 +203,7 @@ def show_progress(dag):
     if Quietness.ALL in (workflow.output_settings.quiet or ()):
         BARS.append((time.time(), progress.Bar(lambda: len(list(dag.needrun_jobs())))))
         BARS[0][1].start()
+        forking.keep_quiet()
 
 
 def end_progress(dag=None):
