@@ -35,6 +35,7 @@ from fedcore.files import atomic
 from fedcore.history import History
 from fedcore.problems import STATUSES
 from fedcore.recorder import NOT_RELEASED
+from fedcore.reports import origins
 from fedcore.reports.axes import (
     bytes_axis,
     finish,
@@ -249,9 +250,11 @@ def title(ax: Axes, text: str, *shown: History | Run) -> None:
     The marks are ``[surrogate data]`` and ``[rebuilt data]`` for histories made with such data, and
     ``[data of unknown origin]`` for a history without a known status. If a history is that of a
     private run, `save` adds "(not released)" to the labels of the y-axis and of those that share
-    it: the values there are exact, and the run did not release them.
+    it: the values there are exact, and the run did not release them. The PNG file of the figure
+    names the experiments of all histories, see `fedcore.reports.origins`.
     """
     histories = [one.history if isinstance(one, Run) else one for one in shown]
+    origins.note(ax.figure, histories)
     if any(history.released is not None for history in histories):
         ax.set_gid(NOT_RELEASED)
     found = {history.about.get("problem", {}).get("status") for history in histories}
@@ -304,9 +307,10 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
         figure.set_layout_engine("none")
     png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in ("png", "pdf"))
     figure.set_dpi(DPI)
+    metadata = {"Software": None, **origins.metadata(figure)}
     # `Figure.savefig` would draw once more for each file, to find a layout.
     with style(), atomic.replace(png, summed=True) as temporary:
-        FigureCanvasAgg(figure).print_png(temporary, metadata={"Software": None})
+        FigureCanvasAgg(figure).print_png(temporary, metadata=metadata)
     if "pdf" in _KINDS.get():
         with style(), atomic.replace(pdf, summed=True) as temporary:
             FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})

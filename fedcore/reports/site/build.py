@@ -40,7 +40,7 @@ def environment() -> Environment:
     )
     made.filters |= {
         "slug": model.slug, "number": number, "markdown": notebooks.rendered,
-        "readings": model.readings,
+        "readings": model.readings, "tally": model.tally,
     }  # fmt: skip
     made.policies["json.dumps_kwargs"] = {"sort_keys": False}
     return made
@@ -184,7 +184,7 @@ def _pages_of(folder: Path, common: Mapping[str, Any], paper: model.Paper) -> No
         departures = paper.departures(item)
         page(
             "claim.html.j2", f"{paper.name}/{verdict.id}.html", paper=paper, verdict=verdict,
-            judged=paper.judged_by(verdict), departures=departures,
+            judged=paper.judged_by(verdict), shown=paper.shows[verdict.id], departures=departures,
         )  # fmt: skip
     if paper.jobs:
         data = curves.script(curves.groups(paper.plan_file))
@@ -197,13 +197,19 @@ def _pages_of(folder: Path, common: Mapping[str, Any], paper: model.Paper) -> No
 
 
 def _notebook(page: Any, folder: Path, paper: model.Paper, notebook: Path) -> None:
-    """Write the page of a notebook; its pictures become files."""
-    shown, parts = 0, []
-    for part in notebooks.parts(notebook):
-        names = []
-        for picture in part.pictures:
-            shown += 1
-            names.append(f"notebook-{shown}.png")
-            (folder / paper.name / names[-1]).write_bytes(picture)
-        parts.append((part, names))
+    """Write the page of a notebook; its pictures that are no figures of the paper become files."""
+    captions = {figure.file.read_bytes(): figure for figure in paper.figures}
+    parts = []
+    for number, part in enumerate(notebooks.parts(notebook)):
+        pictures = []
+        for place, picture in enumerate(part.pictures):
+            if (figure := captions.get(picture)) is not None:
+                pictures.append((figure.file.name, figure.caption))
+                continue
+            name = f"notebook-{number}-{place}.png"
+            (folder / paper.name / name).write_bytes(picture)
+            pictures.append(
+                (name, f"A picture of the part “{part.heading}”, drawn by the code above")
+            )
+        parts.append((part, pictures))
     page("notebook.html.j2", f"{paper.name}/notebook.html", paper=paper, parts=parts)

@@ -46,7 +46,13 @@ def groups(plan: Path) -> list[dict[str, Any]]:
     for run in results.runs():
         entry = found.setdefault(
             (run.experiment, run.problem),
-            {"experiment": run.experiment, "label": run.label, "status": run.status, "runs": []},
+            {
+                "experiment": run.experiment,
+                "problem": run.problem,
+                "label": run.label,
+                "status": run.status,
+                "runs": [],
+            },
         )
         alike = [other for other in entry["runs"] if other["algorithm"] == run.algorithm]
         entry["runs"].append(

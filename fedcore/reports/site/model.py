@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ import h5py
 from fedcore.config import claims as claims_files
 from fedcore.config import papers as paper_files
 from fedcore.experiments.expectation import measured
-from fedcore.reports import measurements, tables, verdict_pages
-from fedcore.reports.tables import Row
+from fedcore.reports import origins, tables, verdict_pages
+from fedcore.reports.site import links
+from fedcore.reports.site.cells import Judged, Tables
 from fedcore.reports.verdicts import SOFTWARE, VERDICTS, Verdict
 
 
@@ -43,11 +44,12 @@ class PrintedTable:
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure or a table of ours: its name, its caption and its file."""
+    """A figure or a table of ours: its name, caption and file, and the experiments of a figure."""
 
     name: str
     caption: str
     file: Path
+    experiments: frozenset[str] = frozenset()
 
     @property
     def below(self) -> str:
@@ -57,31 +59,13 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """The cells of a table of ours that a verdict rests on.
-
-    `rows` are their values as text, without those after the first `LONG` rows; `all_rows` is how
-    many there are. `experiment` is empty where the table says nothing of one.
-    """
-
-    table: str
-    where: str
-    columns: list[str]
-    rows: list[list[str]]
-    all_rows: int
-    experiment: str
-
-
-LONG = 40
-
-
-@dataclass(frozen=True)
 class Job:
     """A cell of an experiment, with where its history comes from and what it took."""
 
     path: str
     experiment: str
     algorithm: str
+    name: str
     problem: str
     label: str
     status: str
@@ -126,7 +110,6 @@ class Paper:
         self.claimed: dict[str, Any] = (
             claims_files.read(self.claims_file) if self.judged else {"tables": {}}
         )
-        self._tables: dict[str, list[Row]] = {}
         self._by_id = {verdict.id: verdict for verdict in self.verdicts}
 
     @property
@@ -158,8 +141,7 @@ class Paper:
     @property
     def counts(self) -> list[tuple[str, int]]:
         """Verdicts that occur, in their usual order, with their numbers."""
-        found = Counter(verdict.verdict for verdict in self.printed_items)
-        return [(name, found[name]) for name in VERDICTS if found[name]]
+        return tally(self.printed_items)
 
     @property
     def groups(self) -> list[tuple[str, list[Verdict]]]:
@@ -187,10 +169,11 @@ class Paper:
             heads = [labels.get(column, column) for column in columns]
             yield PrintedTable(table["source"], table.get("caption", ""), heads, rows)
 
-    @property
+    @cached_property
     def figures(self) -> list[Shown]:
         """Figures of ours that have been drawn."""
-        return self._shown("figures", ".png")
+        drawn = self._shown("figures", ".png")
+        return [replace(one, experiments=origins.experiments(one.file)) for one in drawn]
 
     @property
     def own_tables(self) -> list[Shown]:
@@ -222,8 +205,9 @@ class Paper:
             assert self.plan is not None
             label = self.plan["problems"][cell["problem"]].get("label") or cell["problem"]
             job = Job(
-                path, cell["experiment"], cell["algorithm"], cell["name"], str(label),
-                about["problem"]["status"], cell["repeats"], about["params"], about, *took,
+                path, cell["experiment"], cell["algorithm"], cell["name"], cell["problem"],
+                str(label), about["problem"]["status"], cell["repeats"], about["params"], about,
+                *took,
             )  # fmt: skip
             found.append(job)
         return found
@@ -239,32 +223,43 @@ class Paper:
         items = (*self.claimed["claims"], *self.claimed["software"])
         return next(item for item in items if item["id"] == verdict.id)
 
+    @cached_property
+    def curves(self) -> list[tuple[str, str]]:
+        """Experiments and problems that the page of curves shows, in the order of the plan."""
+        return list(dict.fromkeys((job.experiment, job.problem) for job in self.jobs))
+
+    @cached_property
+    def shows(self) -> dict[str, links.Found]:
+        """What shows each item, by the item's id."""
+        return {verdict.id: self._found(verdict) for verdict in self.verdicts}
+
+    def items_of(self, figure: Shown) -> list[Verdict]:
+        """Return the printed items of which a figure is the first that shows them.
+
+        A cell of a printed table is among them only where the figure draws this table.
+        """
+        first = [one for one in self.printed_items if figure in self.shows[one.id].figures[:1]]
+        return [one for one in first if one.kind != "cell" or links.drawn_by(figure, one)]
+
+    def _found(self, verdict: Verdict) -> links.Found:
+        item, judged = self.item(verdict), self.judged_by(verdict)
+        rows, problems = (judged.experiments, judged.problems) if judged else ((), item["needs"])
+        asked = item.get("select", {}).get("where", {}).get("experiment")
+        plan = (self.plan or {}).get("experiments", {})
+        judging = links.experiments(verdict, rows, asked, plan)
+        return links.Found(
+            links.figures(verdict, judging, self.figures),
+            links.curves(judging, problems, self.curves),
+        )
+
     def judged_by(self, verdict: Verdict) -> Judged | None:
         """Return the cells that a verdict rests on; None if there are none."""
-        item = self.item(verdict)
-        selects = [reading.get("select") for reading in (item, *item["readings"])]
-        found = (s for s in selects if s and measurements.place(s) == verdict.where)
-        if (select := next(found, None)) is None:
-            return None
-        rows = measurements.matching(self._rows_of(select["table"]), select["where"])
-        if not rows:
-            return None
-        named = [*select["where"], select.get("each"), select.get("averaged_over"), "repeat"]
-        columns = [name for name in dict.fromkeys(named) if name in rows[0]]
-        columns = [name for name in columns if name != select["column"]] + [select["column"]]
-        shown = [[tables.show(row[name]) for name in columns] for row in rows[:LONG]]
-        experiments = {str(row.get("experiment", "")) for row in rows}
-        known = experiments.pop() if len(experiments) == 1 else ""
-        if known not in (self.plan or {}).get("experiments", {}):
-            known = ""
-        return Judged(select["table"], verdict.where, columns, shown, len(rows), known)
+        return self._judged[verdict.id]
 
-    def _rows_of(self, table: str) -> list[Row]:
-        """Return the rows of a table of ours, which is read once; none where it was not made."""
-        if table not in self._tables:
-            file = self._results / "tables" / self.name / f"{table}.tsv"
-            self._tables[table] = tables.read(file) if file.is_file() else []
-        return self._tables[table]
+    @cached_property
+    def _judged(self) -> dict[str, Judged | None]:
+        found = Tables(self._results / "tables" / self.name)
+        return {one.id: found.judging(one, self.item(one)) for one in self.verdicts}
 
     def departures(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Return the departures of all readings of an item, with their grounds and passages."""
@@ -290,6 +285,12 @@ def readings(reason: str) -> list[str]:
     ends = r"(?:, (?:fails|holds|undecided(?: \([^()]*\))?)|[:;] no (?:such )?row in [^;]*)"
     parts = re.findall(rf".*?{ends}(?=; |$)|.+$", reason)
     return [part.removeprefix("; ") for part in parts]
+
+
+def tally(verdicts: list[Verdict]) -> list[tuple[str, int]]:
+    """Return the verdicts that occur, in their usual order, with their numbers."""
+    found = Counter(verdict.verdict for verdict in verdicts)
+    return [(name, found[name]) for name in VERDICTS if found[name]]
 
 
 def counted(papers: list[Paper]) -> list[tuple[str, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from markupsafe import Markup
 
 from fedcore.reports.site import formulas
 
+HEADING = re.compile(r"^#+ +(.+?)\s*$", re.MULTILINE)
 TEXT = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
@@ -20,12 +22,13 @@ TEXT = MarkdownIt("commonmark", {"html": False}).enable("table")
 class Part:
     """A cell: rendered text, or code with rendered text and pictures below it.
 
-    `pictures` are bytes of PNG files.
+    `pictures` are bytes of PNG files; `heading` is the last one above them.
     """
 
     text: Markup
     code: str
     pictures: tuple[bytes, ...]
+    heading: str = ""
 
 
 def rendered(markdown: str) -> Markup:
@@ -35,11 +38,12 @@ def rendered(markdown: str) -> Markup:
 
 def parts(path: Path) -> list[Part]:
     """Return the cells of a notebook that show something."""
-    found = []
+    found, heading = [], ""
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         source = _joined(cell["source"])
         if cell["cell_type"] == "markdown":
             found.append(Part(rendered(source), "", ()))
+            heading = next(iter(HEADING.findall(source)[::-1]), heading)
             continue
         outputs = [output.get("data", {}) for output in cell.get("outputs", [])]
         pictures = tuple(
@@ -47,7 +51,7 @@ def parts(path: Path) -> list[Part]:
         )
         texts = [_joined(data["text/markdown"]) for data in outputs if "text/markdown" in data]
         if source.strip():
-            found.append(Part(rendered("\n\n".join(texts)), source, pictures))
+            found.append(Part(rendered("\n\n".join(texts)), source, pictures, heading))
     return found
 
 

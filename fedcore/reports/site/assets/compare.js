@@ -55,8 +55,8 @@ const rowsOfOne = (group, measure) =>
     const found = latest(run, measure);
     const range = found && found.low !== undefined ? `${digits(found.low)} to ${digits(found.high)}` : "–";
     return [
-      run.name, run.privacy, found?.value, range, found?.rounds, found?.megabytes, found?.steps,
-      found?.seconds, found?.time,
+      run.name, found?.value, range, found?.rounds, found?.megabytes, found?.steps, found?.seconds,
+      found?.time, run.privacy,
     ];
   });
 
@@ -82,28 +82,33 @@ const rowsOfAll = (measure) => {
     const middle = median([...found.map((f) => f.value), ...worst]);
     const mean = ranks.reduce((a, b) => a + b, 0) / ranks.length;
     return [
-      run.name, run.privacy, Number.isFinite(middle) ? middle : undefined,
+      run.name, Number.isFinite(middle) ? middle : undefined,
       ranks.length
         ? `results on ${ranks.length} of ${problems}: first on ${ranks.filter((rank) => rank === 1).length}, mean rank ${digits(mean)}`
         : `results on 0 of ${problems}`,
       ...LIMITS.map((name) => median(found.map((f) => f[name]).filter((v) => v !== null))),
+      run.privacy,
     ];
   });
 };
 
+// Columns: the value is beside the method, where a phone shows it; words are no numbers.
+const VALUE = 1;
+const WORDS = [0, 2, 8];
+
 const table = (rows, one, measure) => {
   const heads = [
-    "method", "what is protected", `${measure}, median`, one ? "range of the repeats" : "against the others",
-    "rounds", "MB up", "products", "CPU s", "time, s",
+    "method", `${measure}, median`, one ? "range of the repeats" : "against the others",
+    "rounds", "MB up", "products", "CPU s", "time, s", "what is protected",
   ];
   const head = ranking.tHead.rows[0];
   if (!head.cells.length) {
     head.append(...heads.map(() => Object.assign(document.createElement("th"), { scope: "col" })));
     window.makeSortable(ranking);
   }
-  heads.forEach((text, i) => { head.cells[i].textContent = text; });
+  heads.forEach((text, i) => { head.cells[i].firstChild.textContent = text; });
   for (const cell of head.cells) cell.removeAttribute("aria-sort");
-  const place = (row) => row[2] ?? Infinity;
+  const place = (row) => row[VALUE] ?? Infinity;
   rows.sort((a, b) => place(a) - place(b));
   ranking.tBodies[0].replaceChildren(
     ...rows.map((row) => {
@@ -111,15 +116,15 @@ const table = (rows, one, measure) => {
       line.append(
         ...row.map((value, i) => {
           const cell = document.createElement("td");
-          cell.textContent = i < 2 || i === 3 ? value : digits(value);
-          if (i !== 0 && i !== 1 && i !== 3) cell.className = "n";
+          cell.textContent = WORDS.includes(i) ? value : digits(value);
+          if (!WORDS.includes(i)) cell.className = "n";
           return cell;
         }),
       );
       return line;
     }),
   );
-  const without = rows.filter((row) => row[2] === undefined || row[2] === null).length;
+  const without = rows.filter((row) => (row[VALUE] ?? null) === null).length;
   document.getElementById("count").textContent =
     `${rows.length} methods${without ? `, ${without} of them without a result within these limits` : ""}.`;
 };

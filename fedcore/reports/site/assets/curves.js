@@ -80,7 +80,7 @@ const tell = ({ cell, row }) => {
 fill(form.group, groups.map((group, i) => [String(i), `${group.experiment}: ${group.label}`]));
 // The address may name an experiment, as links of claims do.
 const ask = () => {
-  const asked = groups.findIndex((group) => `#of-${group.experiment}` === decodeURIComponent(location.hash));
+  const asked = groups.findIndex((group) => [`#of-${group.experiment}`, `#of-${group.experiment}/${group.problem}`].includes(decodeURIComponent(location.hash)));
   if (asked >= 0) form.group.value = String(asked);
 };
 ask();

@@ -1,6 +1,6 @@
 "use strict";
 
-// Tables of the class `sortable` are sorted by a click, or Enter, on a column's head.
+// Tables of the class `sortable` are sorted by the button in a column's head.
 const value = (row, column) => {
   const text = row.cells[column].textContent.trim();
   const number = Number.parseFloat(text.replace("−", "-"));
@@ -12,17 +12,18 @@ const compare = (a, b) =>
 
 const makeSortable = (table) => {
   table.querySelectorAll("thead th").forEach((head, column) => {
-    head.tabIndex = 0;
-    const sort = () => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") === "ascending";
       for (const other of table.querySelectorAll("thead th")) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
       const rows = [...table.tBodies[0].rows];
       rows.sort((a, b) => compare(value(a, column), value(b, column)) * (down ? -1 : 1));
       table.tBodies[0].append(...rows);
-    };
-    head.addEventListener("click", sort);
-    head.addEventListener("keydown", (event) => event.key === "Enter" && sort());
+    });
   });
 };
 window.makeSortable = makeSortable; // for tables whose columns a script makes

@@ -1,0 +1,67 @@
+"""The cells of our tables that a verdict rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedcore.reports import measurements, tables
+from fedcore.reports.tables import Row
+from fedcore.reports.verdicts import Verdict
+
+LONG = 40
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The cells of a table of ours that a verdict rests on.
+
+    `rows` are their values as text, without those after the first `LONG` rows; `all_rows` is how
+    many there are; `experiments` and `problems` are those that the rows name.
+    """
+
+    table: str
+    where: str
+    columns: list[str]
+    rows: list[list[str]]
+    all_rows: int
+    experiments: frozenset[str]
+    problems: frozenset[str]
+
+
+class Tables:
+    """Our tables of one paper, each read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._rows: dict[str, list[Row]] = {}
+
+    def judging(self, verdict: Verdict, item: Mapping[str, Any]) -> Judged | None:
+        """Return the cells that a verdict on an item rests on; None if there are none."""
+        selects = [reading.get("select") for reading in (item, *item["readings"])]
+        found = (s for s in selects if s and measurements.place(s) == verdict.where)
+        if (select := next(found, None)) is None:
+            return None
+        rows = measurements.matching(self._rows_of(select["table"]), select["where"])
+        if not rows:
+            return None
+        named = [*select["where"], select.get("each"), select.get("averaged_over"), "repeat"]
+        columns = [name for name in dict.fromkeys(named) if name in rows[0]]
+        columns = [name for name in columns if name != select["column"]] + [select["column"]]
+        shown = [[tables.show(row[name]) for name in columns] for row in rows[:LONG]]
+        experiments, problems = (
+            frozenset(str(row[name]) for row in rows if row.get(name))
+            for name in ("experiment", "problem")
+        )
+        return Judged(
+            select["table"], verdict.where, columns, shown, len(rows), experiments, problems
+        )
+
+    def _rows_of(self, table: str) -> list[Row]:
+        """Return the rows of a table; none where it was not made."""
+        if table not in self._rows:
+            file = self._folder / f"{table}.tsv"
+            self._rows[table] = tables.read(file) if file.is_file() else []
+        return self._rows[table]
