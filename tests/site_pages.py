@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import os
 import queue
 import re
 import shutil
@@ -21,6 +22,7 @@ from urllib.parse import unquote
 
 import pytest
 
+LONGEST = 900  # seconds of a browser on one site
 VOID = {"meta", "link", "img", "br", "hr", "input", "col"}
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -67,22 +69,24 @@ class Page(HTMLParser):
 
 def dead_links(folder: Path) -> list[str]:
     """Links of all pages that lead to no file, or to no id in it."""
-    pages = {path: Page(path) for path in folder.rglob("*.html")}
-    dead = []
+    pages = {path.resolve(): Page(path) for path in folder.rglob("*.html")}
+    folder, dead = folder.resolve(), []
     for path, page in pages.items():
-        for link in page.links:
+        for link in set(page.links):
             name, _, anchor = unquote(link).partition("#")
             if re.match(r"[a-z]+:", link):  # pictures that stand in the page themselves
                 assert not link.startswith(("http:", "https:")), f"{path} needs a network: {link}"
                 continue
-            target = (path.parent / name).resolve() if name else path.resolve()
-            known = next((p for q, p in pages.items() if q.resolve() == target), None)
-            if not target.is_file() or (anchor and known and anchor not in known.ids):
+            target = Path(os.path.normpath(path.parent / name)) if name else path
+            known = pages.get(target)
+            if not (known or target.is_file()) or (anchor and known and anchor not in known.ids):
                 dead.append(f"{path.relative_to(folder)}: {link}")
-    return dead
+    return sorted(dead)
 
 
-VISIT = """<!doctype html><meta charset="utf-8"><body><script>
+# The console has a line with a page's name before what the page says.
+SAYS = re.compile(r'CONSOLE\S*\] "(.*)", source: ')
+VISIT = """<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><body><script>
 const found = {}, pages = PAGES, width = WIDTH;
 const frame = document.createElement("iframe");
 frame.style.width = width + "px"; frame.style.height = "800px"; frame.style.border = "0";
@@ -90,7 +94,6 @@ document.body.append(frame);
 const visit = (page) => new Promise((done) => {
   frame.onload = async () => {
     const inner = frame.contentDocument, errors = [];
-    frame.contentWindow.addEventListener("error", (event) => errors.push(event.message));
     for (const image of inner.images) {
       image.loading = "eager";
       try { await image.decode(); } catch (error) { errors.push(image.src); }
@@ -98,7 +101,9 @@ const visit = (page) => new Promise((done) => {
     const head = inner.querySelector("table.sortable:not(#ranking) th:nth-child(2)");
     let sorted = null;
     if (head) {
-      head.click();
+      const button = head.querySelector("button"); // which answers to Enter and Space
+      if (button.tabIndex !== 0 || !button.textContent) errors.push("no key sorts a table");
+      button.click();
       const rows = [...head.closest("table").tBodies[0].rows];
       const cells = rows.map((row) => row.cells[1].textContent.trim());
       sorted = [head.getAttribute("aria-sort"), cells];
@@ -152,7 +157,7 @@ const visit = (page) => new Promise((done) => {
       };
       ranked.first = rows();
       set("privacy", ""); ranked.all = rows();
-      inner.querySelector("#ranking th:nth-child(5)").click();
+      inner.querySelector("#ranking th:nth-child(4) button").click();
       ranked.sorted = rows();
       set("rounds", "2"); ranked.short = rows(); set("rounds", "");
       const levels = [...budget.privacy.options].map((one) => one.value);
@@ -161,11 +166,14 @@ const visit = (page) => new Promise((done) => {
       set("rounds", "0"); ranked.none = rows(); set("rounds", "");
       set("name", "joi"); ranked.named = rows(); set("name", "");
       set("problem", "1"); ranked.one = rows();
+      const values = [...inner.querySelectorAll("#ranking tr > :nth-child(2)")];
+      ranked.right = Math.max(...values.map((cell) => cell.getBoundingClientRect().right));
     }
     const wide = inner.documentElement.scrollWidth;
     found[page] = { origin, ranked, slid, drawn, wide, errors, sorted, left };
     done();
   };
+  console.log("VISIT " + page);
   frame.src = page;
 });
 (async () => { for (const page of pages) await visit(page); })()
@@ -220,18 +228,28 @@ def visited(folder: Path, pages: list[str], width: int) -> dict[str, Any]:
         with (
             served(folder) as (address, sent),
             tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile,
+            tempfile.TemporaryFile("w+") as console,
         ):
             browser = subprocess.Popen(
-                [BROWSER, *FLAGS, f"--user-data-dir={profile}", f"{address}/visit.html"],
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                [BROWSER, *FLAGS, "--enable-logging=stderr", f"--user-data-dir={profile}",
+                 f"{address}/visit.html"],
+                stdout=subprocess.DEVNULL, stderr=console,
             )  # fmt: skip
             try:
-                found = json.loads(sent.get(timeout=300))
+                found = json.loads(sent.get(timeout=LONGEST))
             finally:
                 browser.kill()
                 browser.wait()
                 time.sleep(0.5)  # its own processes still write to the profile
+            console.seek(0)
+            said = SAYS.findall(console.read())
     finally:
         visitor.unlink()
     assert "failed" not in found, found["failed"]
+    page = ""
+    for line in said:
+        if line.startswith("VISIT "):
+            page = line.removeprefix("VISIT ")
+        else:
+            found[page]["errors"].append(line)
     return found

@@ -97,7 +97,7 @@ def test_a_job_that_fails_is_an_error_that_names_its_log(folder, how, ended, sai
 
 @pytest.mark.parametrize("how", ["broken", "refused"])
 def test_a_job_of_a_quiet_run_tells_its_log_alone(folder, capsys, how):
-    with pytest.raises(SystemExit, match="^1$"):
+    with pytest.raises(SystemExit, match=r"^1$"):
         forking._quiet_job(str(folder), "log", None, 1, dies, (how,), {})
     assert capsys.readouterr().err == ""
     assert "Error: " in (folder / "log").read_text()

@@ -173,28 +173,49 @@ def test_a_printed_cell_says_how_and_why_and_a_caption_stands_once(first_run, si
 @in_a_browser
 def test_a_page_that_is_too_wide_or_has_an_error_is_noticed(tmp_path):
     broken = '<img src="none.png"><div style="width: 900px">wide</div>'
+    broken += "<script>nosuchthing()</script>"
     (tmp_path / "a.html").write_text(f"<!doctype html><body>{broken}</body>")
     found = visited(tmp_path, ["a.html"], 360)["a.html"]
     assert found["wide"] >= 900
     assert any("none.png" in error for error in found["errors"])
+    assert any("nosuchthing is not defined" in error for error in found["errors"])
 
 
 def test_a_claim_shows_the_cells_it_is_judged_by(first_run, site):
     root = first_run[0].root / "results/tiny"
     verdicts = [v for v in verdict_pages.read(root / "verdicts/tiny.tsv") if v.measured]
     assert verdicts
-    experiments = set()
     for verdict in verdicts:
         page = Page(site / f"tiny/{verdict.id}.html")
         place = verdict.where.partition(";")[0]
         table, _, column = place.partition(".tsv, ")
         assert "cells" in page.ids and f"index.html#table-{table}" in page.links, verdict.id
+        assert "figure-ends" in page.ids and "curves.html#of-first/easy" in page.links
         cells = page.text.partition('id="cells"')[2]
         assert f'<th scope="col">{column}</th></tr>' in cells
         for end in filter(None, (verdict.low, verdict.high)):
             assert f"<td>{tables.show(end)}</td></tr>" in cells, verdict.id
-        experiments |= {link for link in page.links if link.startswith("curves.html#of-")}
-    assert experiments
+
+
+def test_a_claim_without_cells_says_so_or_shows_a_figure(first_run, site):
+    root = first_run[0].root / "results/tiny"
+    (paper,) = model.papers(root, first_run[0].root)
+    without = [v for v in paper.verdicts if not paper.judged_by(v)]
+    assert {v.id for v in without} == {"table1-power-faces", "theorem1"}
+    for verdict in without:
+        page = Page(site / f"tiny/{verdict.id}.html")
+        assert ("none" in page.ids) == (verdict.id == "theorem1")
+        (figures,) = [{i["src"]: i["alt"] for i in page.images}]
+        caption = paper.plan["figures"]["ends"]
+        assert figures == ({} if verdict.id == "theorem1" else {"ends.png": caption})
+        assert ("no experiment measures it" in page.text) == (verdict.id == "theorem1")
+
+
+def test_a_figure_has_its_printed_items_beside_it(site):
+    page = Page(site / "tiny/index.html").text
+    beside = page.partition('id="figure-ends"')[2].partition('id="items"')[0]
+    assert '<details class="judged" open><summary>2 printed items beside this figure' in beside
+    assert 'href="table1-power-easy.html"' in beside and "theorem1" not in beside
 
 
 def _luminance(colour: str) -> float:
@@ -231,7 +252,7 @@ def test_a_wide_table_scrolls_and_does_not_widen_its_page(site, tmp_path):
 
 def test_a_dead_link_is_noticed(tmp_path):
     (tmp_path / "a.html").write_text('<p id="x"><a href="b.html">b</a><a href="#y">y</a></p>')
-    assert dead_links(tmp_path) == ["a.html: b.html", "a.html: #y"]
+    assert dead_links(tmp_path) == ["a.html: #y", "a.html: b.html"]
 
 
 @in_a_browser
@@ -275,3 +296,27 @@ def test_six_pages_have_a_picture_in_both_themes(site, tmp_path):
         corners = [image.imread(file)[-1, 0, :3].mean() for file in (bright, dim)]
         assert corners[0] > 0.9 > 0.3 > corners[1], bright.name
         assert image.imread(bright).std() > 0.02, f"{bright.name} is empty"
+
+
+def reports():
+    """The report of a run in this checkout, or those that a variable names."""
+    named = os.environ.get("FEDCORE_REPORTS", "").split(os.pathsep)
+    found = [Path(name) for name in named if name]
+    found = found or [ROOT / name for name in ("results/report", "results/quick/report")]
+    return [path for path in found if (path / "index.html").is_file()]
+
+
+@in_a_browser
+@pytest.mark.parametrize("width", [360, 1200])
+def test_a_browser_shows_every_page_of_a_real_report(width, tmp_path):
+    """The reports of this checkout's runs, or of the folders in FEDCORE_REPORTS."""
+    if not (found := reports()):
+        pytest.skip("there is no report in results/: `make quickstart` writes one")
+    for number, report in enumerate(found):
+        folder = Path(shutil.copytree(report, tmp_path / str(number)))  # a page of ours joins it
+        assert dead_links(folder) == []
+        pages = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.html"))
+        for page, seen in visited(folder, pages, width).items():
+            assert seen["errors"] == [], f"{report}: {page}"
+            assert seen["wide"] <= width, f"{report}: {page} is {seen['wide']} pixels wide"
+            assert not seen["ranked"] or seen["ranked"]["right"] <= width, f"{report}: {page}"
