@@ -98,14 +98,14 @@ const visit = (page) => new Promise((done) => {
       image.loading = "eager";
       try { await image.decode(); } catch (error) { errors.push(image.src); }
     }
-    const head = inner.querySelector("table.sortable:not(#ranking) th:nth-child(2)");
+    const head = inner.querySelector("table.sortable:not(#ranking) th:nth-child(3)");
     let sorted = null;
     if (head) {
       const button = head.querySelector("button"); // which answers to Enter and Space
       if (button.tabIndex !== 0 || !button.textContent) errors.push("no key sorts a table");
       button.click();
       const rows = [...head.closest("table").tBodies[0].rows];
-      const cells = rows.map((row) => row.cells[1].textContent.trim());
+      const cells = rows.map((row) => row.cells[2].textContent.trim());
       sorted = [head.getAttribute("aria-sort"), cells];
     }
     const list = inner.querySelector("select[data-filter]");
@@ -117,8 +117,10 @@ const visit = (page) => new Promise((done) => {
       left = [list.value, seen.map((row) => row.dataset.verdict)];
     }
     const drawn = [];
+    let points = null; // of the first curve, as the page opens
     const choices = inner.getElementById("choices");
     if (choices) {
+      points = new Set(inner.getElementById("plot").data.find((trace) => trace.meta).x).size;
       for (const axis of [...choices.axis.options].map((option) => option.value)) {
         choices.axis.value = axis;
         choices.dispatchEvent(new Event("change"));
@@ -170,7 +172,7 @@ const visit = (page) => new Promise((done) => {
       ranked.right = Math.max(...values.map((cell) => cell.getBoundingClientRect().right));
     }
     const wide = inner.documentElement.scrollWidth;
-    found[page] = { origin, ranked, slid, drawn, wide, errors, sorted, left };
+    found[page] = { points, origin, ranked, slid, drawn, wide, errors, sorted, left };
     done();
   };
   console.log("VISIT " + page);
@@ -178,6 +180,7 @@ const visit = (page) => new Promise((done) => {
 });
 (async () => { for (const page of pages) await visit(page); })()
   .catch((error) => { found.failed = String(error.stack); })
+  .then(() => new Promise((done) => setTimeout(done, 500))) // the console is written later
   .then(() => fetch("/found", { method: "POST", body: JSON.stringify(found) }));
 </script>"""
 

@@ -15,9 +15,9 @@ from site_pages import Page, dead_links, in_a_browser, pictures, visited
 
 from fedcore.errors import DataError
 from fedcore.history import History
-from fedcore.reports import tables, verdict_pages
+from fedcore.reports import origins, tables, verdict_pages
 from fedcore.reports.machine import machine
-from fedcore.reports.site import build, curves, model, notebooks
+from fedcore.reports.site import build, curves, links, model, notebooks
 
 ROOT = Path(__file__).parents[2]
 CLAIM = 'say "<b>x</b>" & more'
@@ -319,4 +319,31 @@ def test_a_browser_shows_every_page_of_a_real_report(width, tmp_path):
         for page, seen in visited(folder, pages, width).items():
             assert seen["errors"] == [], f"{report}: {page}"
             assert seen["wide"] <= width, f"{report}: {page} is {seen['wide']} pixels wide"
+            assert seen["points"] != 2, f"{report}: {page} opens with vertical lines"
             assert not seen["ranked"] or seen["ranked"]["right"] <= width, f"{report}: {page}"
+
+
+def test_a_picture_of_a_notebook_has_the_caption_of_its_figure(site, done, tmp_path):
+    (shown,) = Page(site / "tiny/notebook.html").images
+    caption = "Table 1, where every run of the first experiment ended"
+    assert (shown["src"], shown["alt"]) == ("ends.png", caption)
+    figure = done.root / "results/tiny/figures/tiny/ends.png"
+    figure.write_bytes(next(done.root.rglob("ends.png")).read_bytes() + b"drawn anew")
+    build.write(
+        done.root / "results/tiny", tmp_path / "site", root=done.root, command="c", surrogates=False
+    )
+    (shown,) = Page(tmp_path / "site/tiny/notebook.html").images
+    assert shown["src"].startswith("notebook-") and "“A small paper”" in shown["alt"]
+
+
+def test_places_in_a_paper_meet_those_of_our_figures():
+    assert links.places("Figures 1 and 4, test error") == {"fig1", "fig4"}
+    assert links.places("corollary2-kappa-fig2b") == {"fig2b"}
+    assert links.places("Table S1") == {"tables1"} and links.places("prefig3 and fig") == set()
+    assert links.meet({"fig2a"}, {"fig2"}) and links.meet({"fig2"}, {"fig2a"})
+    assert not links.meet({"fig2a"}, {"fig2b"}) and not links.meet({"fig1"}, {"fig10"})
+
+
+def test_a_figure_names_the_experiments_that_it_shows(first_run):
+    figure = first_run[0].root / "results/tiny/figures/tiny/ends.png"
+    assert origins.experiments(figure) == {"first"}

@@ -50,6 +50,9 @@ const steep = (group, measure) => {
   return Math.max(...values) > 30 * Math.min(...values);
 };
 
+// Of methods with one or two rounds, curves against rounds are vertical lines.
+const spread = (group, axis) => group.runs.some((run) => new Set(run.x[axis]).size > 3);
+
 const draw = (event) => {
   const group = groups[form.group.value];
   fill(form.measure, Object.entries(group.measures));
@@ -59,6 +62,7 @@ const draw = (event) => {
   }
   const there = Object.keys(window.AXES).filter((axis) => group.runs.some((run) => run.x[axis]));
   fill(form.axis, there.map((axis) => [axis, window.AXES[axis]]));
+  if (!event || event.target === form.group) form.axis.value = there.find((axis) => spread(group, axis)) ?? there[0];
   Plotly.react(
     plot,
     traces(group, form.measure.value, form.axis.value, shown),
