@@ -139,7 +139,7 @@ def test_killed(first_run, done, point):
     said = f"Removed {temporary} temporary file"
     assert (said in resumed.text) == (temporary > 0)
     assert not list(done.root.glob("*/**/.*.tmp.*"))
-    assert "tiny: 1 reproduced, 1 not run (of 2 printed items)" in resumed.text
+    assert "tiny: 1 reproduced, 1 not comparable, 1 not run (of 3 printed items)" in resumed.text
     assert done.payload() == first_run[0].payload()
 
 

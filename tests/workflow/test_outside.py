@@ -214,6 +214,7 @@ def test_claims_tables_and_figures_beside_the_paper(own):
     book = (TINY / "notebook.ipynb").read_text(encoding="utf-8")
     book = book.replace("plans/tiny", "plans/hospital").replace('\\"ends\\"', '\\"distances\\"', 1)
     book = book.replace('[\\"ends\\"]', '[\\"mine\\"]').replace("objective", "distance")
+    book = book.replace('\\"first\\"', '\\"one_round\\"')
     (folder / "hospital.ipynb").write_text(book, encoding="utf-8")
     refused = checkout.snakemake("-n", *named)
     assert refused.status == 1
