@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -313,6 +314,28 @@ def gram_matrix(blocks: Sequence[Any], dtype: np.dtype | None = None) -> np.ndar
         gram = syrk(1.0, block.T.astype(dtype, copy=False), beta=1.0, c=gram, overwrite_c=True)
     gram += np.triu(gram, 1).T
     return gram
+
+
+def upper_triangle(matrix: np.ndarray) -> np.ndarray:
+    """Return the entries on and above the diagonal, row by row, shape (d (d + 1) / 2,).
+
+    A symmetric matrix of shape (d, d) is sent so; see `from_upper_triangle`.
+    """
+    return matrix[_upper(len(matrix))]
+
+
+def from_upper_triangle(entries: np.ndarray, d: int) -> np.ndarray:
+    """Return the symmetric (d, d) matrix of which `upper_triangle` gives the entries."""
+    matrix = np.zeros((d, d), entries.dtype)
+    matrix[_upper(d)] = entries
+    matrix += np.triu(matrix, 1).T
+    return matrix
+
+
+@lru_cache(maxsize=1)  # every client of a run sends a triangle of one size
+def _upper(d: int) -> np.ndarray:
+    """Return the mask of the upper triangle, a byte per entry."""
+    return np.triu(np.ones((d, d), bool))
 
 
 def triangular_factor(blocks: Iterable[np.ndarray]) -> np.ndarray:

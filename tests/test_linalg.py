@@ -359,3 +359,12 @@ def test_what_is_not_finite_has_no_eigenvectors_and_no_crash(d, value):
     found = linalg.top_eigenvectors(matrix, 2)
     assert found.shape == (d, 2)
     assert np.isnan(found).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_a_symmetric_matrix_comes_back_from_its_upper_triangle(d):
+    matrix = gaussian(d, d, 7)
+    matrix += matrix.T
+    entries = linalg.upper_triangle(matrix)
+    assert entries.tolist() == [matrix[i, j] for i in range(d) for j in range(i, d)]
+    np.testing.assert_array_equal(linalg.from_upper_triangle(entries, d), matrix)
