@@ -36,6 +36,9 @@ the number of threads and the CPU. With (14) they do not, because (14) finds a r
 stops at once. A cell with ``twin: rounding`` measures the difference; see
 `fedcore.experiments.twins`.
 
+A client that is late keeps Xᵢ, Λᵢ and βᵢ; until its first answer it has none, and begins from the Z
+of that round.
+
 :look: green, dashed
 """
 
@@ -124,12 +127,15 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``W``, one array of this shape per client each.
     """
 
-    def client(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
+    def begin(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> None:
         if not hasattr(state, "X"):
             state.X, state.k, state.products = Z, 0, 1
             state.square = NORMS[params.beta_norm](data) ** 2
             state.beta = params.beta_factor * state.square
             state.AAX = local_gram_product(data, state, Z)
+
+    def client(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
+        begin(data, state, Z)
         # A round along axes takes as much as two products.
         spared = (state.products - 2 * state.k) * Z.shape[1]
         here = coordinates(data, state, state.X, Z, spared)
@@ -146,6 +152,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         return here.features(Y)
 
     def finish(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> None:
+        begin(data, state, Z)
         here = coordinates(data, state, state.X, Z, 0)
         AAX = state.AAX if here.X is state.X else here.multiply(here.X)
         state.W = here.features(outside(here.X, -AAX))
@@ -156,16 +163,18 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     for k in record.rounds(params.rounds):
         federation.broadcast(Z)
         Z = orth(federation.sum(client))
-        counts = {
-            "inner_products": sum(federation.client_state("products")),
-            "penalty": sum(federation.client_state("beta")),
-        }
-        record(k, basis=Z, counts=counts)
+        products, penalties = zip(*federation.observe(counted), strict=True)
+        record(k, basis=Z, counts={"inner_products": sum(products), "penalty": sum(penalties)})
     found: dict[str, Any] = {"basis": Z}
     if federation.ledger.rounds:
         federation.local(finish)
         found |= {name: federation.client_state(name) for name in ("X", "W")}
     return found
+
+
+def counted(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> tuple[int, float]:
+    """Client step: its products so far, and its βᵢ; zeros before its first answer."""
+    return getattr(state, "products", 0), getattr(state, "beta", 0.0)
 
 
 def _improved(

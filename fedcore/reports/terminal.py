@@ -28,6 +28,8 @@ def outcome(history: History) -> str:
     lines = [head, *([problem["note"]] if problem.get("note") else []), ""]
     if reason := history.about.get("incomplete"):
         lines[1:1] = [f"INCOMPLETE, the run was ended: {reason}"]
+    if reason := history.about.get("refused"):
+        lines[1:1] = [f"NO RESULT: {reason}"]
 
     rows = [("metric", "median" if several else "last", *(("min", "max") if several else ()), "")]
     for name in measured(history):
