@@ -163,8 +163,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     for k in record.rounds(params.rounds):
         federation.broadcast(Z)
         Z = orth(federation.sum(client))
-        products, penalties = zip(*federation.observe(counted), strict=True)
-        record(k, basis=Z, counts={"inner_products": sum(products), "penalty": sum(penalties)})
+        counts = {
+            "inner_products": sum(federation.observe(products_so_far)),
+            "penalty": sum(federation.observe(own_penalty)),
+        }
+        record(k, basis=Z, counts=counts)
     found: dict[str, Any] = {"basis": Z}
     if federation.ledger.rounds:
         federation.local(finish)
@@ -172,9 +175,14 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     return found
 
 
-def counted(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> tuple[int, float]:
-    """Client step: its products so far, and its βᵢ; zeros before its first answer."""
-    return getattr(state, "products", 0), getattr(state, "beta", 0.0)
+def products_so_far(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> int:
+    """Client step: the products that it has made; none before its first answer."""
+    return getattr(state, "products", 0)
+
+
+def own_penalty(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> float:
+    """Client step: its βᵢ, 0 before its first answer."""
+    return getattr(state, "beta", 0.0)
 
 
 def _improved(
