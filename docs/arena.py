@@ -47,7 +47,8 @@ LATE = (
     "In every exchange a fifth of the clients, other ones each time, does not answer. The server "
     "goes on with the others and scales their sum, so that it is that of all in expectation; a "
     "method that averages replies takes those that come. Who is late sends nothing, keeps its "
-    "state, and is charged no ε."
+    "state, and is charged no ε. A server that waits for the slowest client instead pays in time: "
+    "the page *Within a budget* of a run adds the reader's wait, times the rounds of a method."
 )
 LEAKS = (
     "Relative error of a client's Gram matrix that the server rebuilds from what the client sends, "
