@@ -67,7 +67,8 @@ def run_cell(
     """
     draws, kept = storage.load_draws(problem_file), []
     if checkpoints is not None:
-        text = json.dumps([dict(cell), options.get("code", ""), checksum(draws)], sort_keys=True)
+        data = checksum(draws), draws[0].stragglers
+        text = json.dumps([dict(cell), options.get("code", ""), *data], sort_keys=True)
         key = hashlib.sha256(text.encode()).hexdigest()
         kept = [Checkpoint(f"{checkpoints}.{i}.h5", key) for i in range(cell["repeats"])]
     history = run_repeats(cell, draws, checkpoints=kept, **options)

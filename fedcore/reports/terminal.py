@@ -20,9 +20,10 @@ def outcome(history: History) -> str:
     relation = history.about.get("privacy", {}).get("neighbours")
     centred = " less their mean" if history.about.get("centred") else ""
     hidden = f" ({NOT_RELEASED})" if relation == "add_or_remove_one" else ""
+    late = f", {share:g} of the clients late" if (share := problem.get("stragglers")) else ""
     head = (
         f"{history.about.get('algorithm', '?')} on {problem.get('name', '?')} "
-        f"[{problem.get('status', 'unknown')} data]: {sizes(problem, hidden)}{centred}; "
+        f"[{problem.get('status', 'unknown')} data]: {sizes(problem, hidden)}{centred}{late}; "
         f"{counted(history.repeats, 'repeat')}"
     )
     lines = [head, *([problem["note"]] if problem.get("note") else []), ""]

@@ -215,7 +215,8 @@ def test_a_cell_that_cannot_go_on_has_a_history_that_says_so(tmp_path):
     assert "cannot go on without a client" in history.about["refused"]
     assert np.isnan(history["subspace_distance"]).all() and history.repeats == 2
     assert history.about["problem"]["stragglers"] == 0.9
-    assert "NO RESULT: this method cannot go on" in terminal.outcome(history)
+    told = terminal.outcome(history)
+    assert "NO RESULT: this method cannot go on" in told and "0.9 of the clients late; 2" in told
     ssi = {**CELL, "algorithm": "ssi", "params": {"n_components": 2, "rounds": 3}}
     assert "refused" not in run_repeats(ssi, [problem(0.4)]).about
     assert "stragglers" not in run_repeats(ssi, [problem(0.0)]).about["problem"]
