@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fedcore import algorithms, metrics
+from fedcore.algorithms.local_power import aggregate
 from fedcore.api import execute
 from fedcore.errors import InputError, LateError
 from fedcore.experiments import build
@@ -220,3 +221,22 @@ def test_a_cell_that_cannot_go_on_has_a_history_that_says_so(tmp_path):
     ssi = {**CELL, "algorithm": "ssi", "params": {"n_components": 2, "rounds": 3}}
     assert "refused" not in run_repeats(ssi, [problem(0.4)]).about
     assert "stragglers" not in run_repeats(ssi, [problem(0.0)]).about["problem"]
+
+
+@pytest.mark.parametrize("alignment", ["none", "procrustes"])
+def test_weights_are_those_of_the_clients_that_answer(alignment):
+    clients = problem(0).clients
+    Z, weights = np.linalg.qr(np.ones((6, 2)) + np.eye(6)[:, :2])[0], {0: 0, 1: 2, 3: 1, 4: 5}
+    for seed in range(9):
+        federation = late(0.5, seed, clients)
+        federation.broadcast(Z)
+        total = aggregate(federation, 1, alignment, weights=weights)
+        there = federation.answered
+        assert len(there) == 2
+        exact = sum(weights[i] * clients[i].T @ clients[i] @ Z for i in there)
+        np.testing.assert_allclose(total, exact)
+    with pytest.raises(LateError, match="all clients that were drawn are late"):
+        for seed in range(9):
+            federation = late(0.5, seed, clients)
+            federation.broadcast(Z)
+            aggregate(federation, 1, alignment, weights={0: 0, 1: 1})
