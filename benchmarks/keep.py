@@ -29,22 +29,26 @@ OPTIONS = {  # of benchmarks that are not kept with their defaults
 ASKED = {"bench_out_of_core"}  # kept when it is named: it takes 20 GB, on disk and in memory
 
 
-def where() -> str:
-    """Return what figures depend on: day, commit, processor, load and versions."""
+def commit() -> str:
+    """Return the commit of the checkout, marked if files differ from it."""
     call = ["git", "-C", str(FOLDER), "describe", "--always", "--dirty", "--exclude=*"]
-    commit = subprocess.run(call, capture_output=True, text=True).stdout.strip() or "unknown"
+    return subprocess.run(call, capture_output=True, text=True).stdout.strip() or "unknown"
+
+
+def where(at: str) -> str:
+    """Return what figures depend on: day, commit, processor, load and versions."""
     load = f"{os.getloadavg()[0]:.0f}" if hasattr(os, "getloadavg") else "?"
     versions = [f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")]
     return (
-        f"{datetime.now(UTC).date()}, commit {commit}\n"
+        f"{datetime.now(UTC).date()}, commit {at}\n"
         f"{machine()['CPU']}, {os.cpu_count()} threads, load {load} before\n"
         f"Python {platform.python_version()}, {', '.join(versions)}"
     )
 
 
-def keep(name: str) -> None:
-    """Run a benchmark and keep its output."""
-    said, options = where(), OPTIONS.get(name, [])
+def keep(name: str, at: str) -> None:
+    """Run a benchmark of a commit and keep its output."""
+    said, options = where(at), OPTIONS.get(name, [])
     command = [sys.executable, str(FOLDER / f"{name}.py"), *options]
     done = subprocess.run(command, capture_output=True, text=True, cwd=FOLDER.parent)
     if done.returncode:
@@ -77,9 +81,10 @@ def main(names: list[str]) -> None:
     """Keep the named benchmarks; by default those in README, but for `ASKED`."""
     shown = re.findall(r"writes what follows: (\w+) -->", README.read_text(encoding="utf-8"))
     every = [name for name in shown if name not in ASKED]
+    at = commit()  # before outputs are kept, which are files of the checkout
     for name in names or every:
         print(f"== {name}", flush=True)
-        keep(name)
+        keep(name, at)
     README.write_text(inserted(README.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
 
 

@@ -21,7 +21,7 @@ from fedcore.reports.papers import arena
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "arena"
-NAMES = ("results", "ranks", "lost", "leaks")
+NAMES = ("results", "ranks", "lost", "stragglers", "leaks")
 WRITTEN = (
     "`make arena` runs [config/arena.yaml](../config/arena.yaml) and writes this page; a test "
     "fails when it is stale."
@@ -36,6 +36,19 @@ ABOUT = (
 RANKS = (
     "1 is the least error within `budget` rounds, and equal errors share a rank; `deviation` is "
     "over the `of` problems and repeats with a result."
+)
+CELLS = (
+    "A row per method, the least median over the problems first. Cells are medians over the "
+    "repeats of the error against the exact answer of all clients; the ranges are in the file. "
+    "`all clients` is the median of the same problems where every client takes part."
+)
+LOST = "The last client takes no part; by label, nobody else has its class."
+LATE = (
+    "In every exchange a fifth of the clients, other ones each time, does not answer. The server "
+    "goes on with the others and scales their sum, so that it is that of all in expectation; a "
+    "method that averages replies takes those that come. Who is late sends nothing, keeps its "
+    "state, and is charged no ε. A server that waits for the slowest client instead pays in time: "
+    "the page *Within a budget* of a run adds the reader's wait, times the rounds of a method."
 )
 LEAKS = (
     "Relative error of a client's Gram matrix that the server rebuilds from what the client sends, "
@@ -76,9 +89,10 @@ def keep(results: Path, kept: Path) -> None:
 def page(kept: Path) -> str:
     """Return docs/arena.md."""
     notes = json.loads((kept / "run.json").read_text(encoding="utf-8"))
-    found = {name: tables.read(kept / f"{name}.tsv") for name in NAMES}
-    leaks, lost = (arena.TABLES[name].shown for name in ("leaks", "lost"))
-    assert leaks is not None and lost is not None
+    there = [name for name in NAMES if (kept / f"{name}.tsv").is_file()]
+    found = {name: tables.read(kept / f"{name}.tsv") for name in there}
+    leaks = arena.TABLES["leaks"].shown
+    assert leaks is not None
     parts = [
         "# The arena: every method on the same data",
         f"{WRITTEN} The pages of a run rank the methods within a budget that the reader sets.",
@@ -92,10 +106,14 @@ def page(kept: Path) -> str:
         "## What the server learns",
         LEAKS,
         tables.markdown(leaks(found["leaks"])),
-        "## Without one client",
-        "Medians over the repeats of the error against the exact answer of all clients.",
-        tables.markdown([row for row in lost(found["lost"]) if row["column"] == "error"]),
     ]
+    for name, head, about in (
+        ("lost", "## Without one client", LOST),
+        ("stragglers", "## With a fifth of the clients late in every round", LATE),
+    ):
+        if rows := found.get(name):
+            parts += [head, f"{about} {arena.change(rows)}", CELLS]
+            parts.append(tables.markdown(arena.by_method(rows)))
     filled = [part if part.startswith("|") else textwrap.fill(part, 99) for part in parts]
     return "\n\n".join(part.rstrip() for part in filled) + "\n"
 

@@ -30,6 +30,10 @@ class RoundingWarning(UserWarning):
     """Rounding has spoiled a part of a result; the message says which and what to do."""
 
 
+class LateError(FedcoreError):
+    """A method cannot go on without a client that does not answer in time."""
+
+
 class RefusedError(FedcoreError):
     """A client refuses an order, because its policy or its installation does not allow it."""
 

@@ -48,10 +48,10 @@ def test_what_a_benchmark_prints_is_kept_if_it_succeeds(keep, tmp_path, monkeypa
     monkeypatch.setattr(keep, "OPTIONS", {"bench_good": ["--size", "3"]})
     (tmp_path / "bench_good.py").write_text("import sys\nprint('took', sys.argv[1:])\n")
     (tmp_path / "bench_bad.py").write_text("print('wrong')\nraise SystemExit(1)\n")
-    keep.keep("bench_good")
+    keep.keep("bench_good", "abc1234")
     kept = (tmp_path / "kept/bench_good.txt").read_text(encoding="utf-8")
-    assert kept.startswith("bench_good.py --size 3\n")
+    assert kept.startswith("bench_good.py --size 3\n") and ", commit abc1234\n" in kept
     assert kept.endswith("\n\ntook ['--size', '3']\n") and "numpy" in kept
     with pytest.raises(SystemExit, match="bench_bad ends with status 1: wrong"):
-        keep.keep("bench_bad")
+        keep.keep("bench_bad", "abc1234")
     assert not (tmp_path / "kept/bench_bad.txt").exists()

@@ -39,6 +39,22 @@ def test_qr_multiplies_back_and_has_a_non_negative_diagonal(shape):
     assert (np.diagonal(r) >= 0).all()
 
 
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4), (200, 70), (5, 0)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_householder_vectors_are_scipys(shape, dtype, order):
+    matrix = np.asarray(gaussian(*shape, 5), dtype, order)
+    q = scipy.linalg.qr(matrix, mode="economic")[0]
+    found = linalg.orth_householder(matrix)
+    assert found.dtype == dtype and found.shape == q.shape
+    np.testing.assert_allclose(found, q, atol=30 * np.finfo(dtype).eps)
+
+
+def test_whole_numbers_have_a_basis_in_double_precision():
+    q = linalg.orth(np.array([[3, 0], [4, 0], [0, -2]]))
+    np.testing.assert_allclose(q, [[0.6, 0.0], [0.8, 0.0], [0.0, -1.0]], atol=1e-15)
+
+
 def test_the_sign_of_a_column_goes_into_the_basis_and_not_into_r():
     matrix = gaussian(8, 3, 0)
     q, r = linalg.qr_positive(matrix)
@@ -359,3 +375,12 @@ def test_what_is_not_finite_has_no_eigenvectors_and_no_crash(d, value):
     found = linalg.top_eigenvectors(matrix, 2)
     assert found.shape == (d, 2)
     assert np.isnan(found).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_a_symmetric_matrix_comes_back_from_its_upper_triangle(d):
+    matrix = gaussian(d, d, 7)
+    matrix += matrix.T
+    entries = linalg.upper_triangle(matrix)
+    assert entries.tolist() == [matrix[i, j] for i in range(d) for j in range(i, d)]
+    np.testing.assert_array_equal(linalg.from_upper_triangle(entries, d), matrix)

@@ -24,7 +24,7 @@ import numpy as np
 
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
-from fedcore.linalg import top_eigenvectors
+from fedcore.linalg import from_upper_triangle, top_eigenvectors, upper_triangle
 from fedcore.parts.budget import Budgeted
 from fedcore.parts.gram_products import local_gram
 from fedcore.privacy import accounting
@@ -58,7 +58,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     params.open(federation, "add_or_remove_one", rows=False)
 
     def second_moment(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
-        return local_gram(data, state)[np.triu_indices(data.shape[1])]
+        return upper_triangle(local_gram(data, state))
 
     def noisy_second_moment(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
         moments = second_moment(data, state, message)
@@ -69,9 +69,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     else:
         sigma = noise_multiplier(params)
         moments = federation.sum(noisy_second_moment)
-    C = np.zeros((federation.shape.n_features,) * 2, moments.dtype)
-    C[np.triu_indices(len(C))] = moments
-    C += np.triu(C, 1).T
+    C = from_upper_triangle(moments, federation.shape.n_features)
     V = top_eigenvectors(C, params.n_components)
     record(0, basis=V)
     return {"basis": V}

@@ -36,6 +36,9 @@ the number of threads and the CPU. With (14) they do not, because (14) finds a r
 stops at once. A cell with ``twin: rounding`` measures the difference; see
 `fedcore.experiments.twins`.
 
+A client that is late keeps Xᵢ, Λᵢ and βᵢ; until its first answer it has none, and begins from the Z
+of that round.
+
 :look: green, dashed
 """
 
@@ -124,12 +127,15 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``W``, one array of this shape per client each.
     """
 
-    def client(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
+    def begin(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> None:
         if not hasattr(state, "X"):
             state.X, state.k, state.products = Z, 0, 1
             state.square = NORMS[params.beta_norm](data) ** 2
             state.beta = params.beta_factor * state.square
             state.AAX = local_gram_product(data, state, Z)
+
+    def client(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
+        begin(data, state, Z)
         # A round along axes takes as much as two products.
         spared = (state.products - 2 * state.k) * Z.shape[1]
         here = coordinates(data, state, state.X, Z, spared)
@@ -146,6 +152,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         return here.features(Y)
 
     def finish(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> None:
+        begin(data, state, Z)
         here = coordinates(data, state, state.X, Z, 0)
         AAX = state.AAX if here.X is state.X else here.multiply(here.X)
         state.W = here.features(outside(here.X, -AAX))
@@ -157,8 +164,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         federation.broadcast(Z)
         Z = orth(federation.sum(client))
         counts = {
-            "inner_products": sum(federation.client_state("products")),
-            "penalty": sum(federation.client_state("beta")),
+            "inner_products": sum(federation.observe(products_so_far)),
+            "penalty": sum(federation.observe(own_penalty)),
         }
         record(k, basis=Z, counts=counts)
     found: dict[str, Any] = {"basis": Z}
@@ -166,6 +173,16 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         federation.local(finish)
         found |= {name: federation.client_state(name) for name in ("X", "W")}
     return found
+
+
+def products_so_far(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> int:
+    """Client step: the products that it has made; none before its first answer."""
+    return getattr(state, "products", 0)
+
+
+def own_penalty(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> float:
+    """Client step: its βᵢ, 0 before its first answer."""
+    return getattr(state, "beta", 0.0)
 
 
 def _improved(

@@ -9,10 +9,10 @@ orthonormalised locally or, at a synchronisation, sent with Zᵢ to be aligned a
 noise, with all clients and a synchronisation at T, this is `local_power`. With K `participants` the
 server draws K clients at every synchronisation, with replacement as in Algorithm 3, or without. A
 client that was drawn w times sends once and has weight w. The first client is the reference for the
-alignment and sends in every round. If there is no synchronisation at T, the answer is the average
-of the aligned Zᵢ at T, in one more round. `fedcore.parts.gram_noise` defines s. The privacy account
-charges every product of a client that sends. The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times
-those here, which changes no iterate.
+alignment and sends in every round; if it is late, the first that answers is the reference. If there
+is no synchronisation at T, the answer is the average of the aligned Zᵢ at T, in one more round.
+`fedcore.parts.gram_noise` defines s. The privacy account charges every product of a client that
+sends. The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times those here, which changes no iterate.
 
 Departures: Z₀ has uniform entries before its orthonormalisation, as in `local_power`; the paper's
 are Gaussian. A client that does not send does not compute, because the next broadcast would
@@ -28,7 +28,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.algorithms.local_power import ALIGNMENTS, SCHEDULES, aggregate, align
+from fedcore.algorithms.local_power import ALIGNMENTS, SCHEDULES, aggregate, align, weights_of
 from fedcore.algorithms.ssi import starting_basis
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation, Step
@@ -134,7 +134,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             total = average(federation, q, params.alignment, product, weights)
         Z = orth(total)
         shared = synchronous and q == 1
-        local = [] if shared else federation.client_state("Z", of=weights)
+        local = [] if shared else federation.client_state("Z", of=federation.answered)
         record(t, basis=Z, target=k, local=align(local, params.alignment))
     return {"basis": Z}
 
@@ -176,8 +176,8 @@ def average(
         return derived(state, Z)
 
     of = None if weights is None else list(weights)
-    weight = [1] * federation.shape.n_clients if weights is None else weights.values()
-    aligned = align(federation.gather(local_steps, of=of), alignment)
+    aligned = align(federation.gather(local_steps, of=of, partial=True), alignment)
+    weight = weights_of(federation, weights)
     return np.sum([w * Z for w, Z in zip(weight, aligned, strict=True)], axis=0)
 
 

@@ -38,6 +38,7 @@ from fedcore.errors import InputError
 from fedcore.federation.transcript import Exchange, Transcript
 from fedcore.generators import canary
 from fedcore.history import History
+from fedcore.linalg import from_upper_triangle
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Gaussian
 from fedcore.privacy.mechanisms import Privacy
@@ -122,9 +123,7 @@ def score(pair: canary.Pair, exchange: Exchange) -> float:
     if isinstance(reply, tuple):
         reply, Z = reply[0], reply[1]
     if np.shape(reply) == (d * (d + 1) // 2,):
-        triangle = np.zeros((d, d))
-        triangle[np.triu_indices(d)] = reply
-        reply = triangle + np.triu(triangle, 1).T
+        reply = from_upper_triangle(reply, d)
     if np.ndim(reply) == 1:
         return 0.0
     if np.shape(reply)[0] == d and (_is_basis(reply) or (Z is None and np.shape(reply)[1] < d)):

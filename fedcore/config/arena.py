@@ -5,13 +5,14 @@ A problem is a data set with a partition, or a generator, which brings its own c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fedcore.errors import ConfigError, require_known
 
 NAME = "arena"
-MAIN, LOST, LEAKAGE, LATE = "contest", "lost", "leakage", "late_leakage"  # experiments
+# Experiments
+MAIN, LOST, STRAGGLERS, LEAKAGE, LATE = "contest", "lost", "stragglers", "leakage", "late_leakage"
 ALONE = "own"  # partition of a generator's clients
 
 
@@ -28,17 +29,23 @@ def written_as_paper(arena: Mapping[str, Any], where: str) -> dict[str, Any]:
     Raises
     ------
     ConfigError
-        When a part names an unknown partition or method, or a data set takes a problem's name.
+        When a part names an unknown partition, method or data set, or a data set takes a problem's
+        name.
     """
-    for name in arena["lost"]:
-        require_known(name, arena["partitions"], f"{where}, lost: unknown partition")
+    late = arena.get("stragglers", {})
+    for part, names in (("lost", arena["lost"]), ("stragglers", late.get("partitions", []))):
+        for name in names:
+            require_known(name, arena["partitions"], f"{where}, {part}: unknown partition")
+    for name in late.get("data", []):
+        known = [data for data, spec in arena["data"].items() if "dataset" in spec]
+        require_known(name, known, f"{where}, stragglers.data: unknown data set")
     if LEAKAGE in arena["data"]:
         raise ConfigError(f"{where}, data: '{LEAKAGE}' is the name of another problem; rename it")
     leakage = arena.get("leakage")
     for name in leakage["methods"] if leakage else []:
         require_known(name, arena["methods"], f"{where}, leakage.methods: unknown method")
     components = {"n_components": arena["components"]}
-    problems = dict(_problems(arena, lost=False))
+    problems = dict(_problems(arena))
     shared = {"repeats": arena["repeats"], "quick": arena.get("quick", {})}
     experiments: dict[str, Any] = {
         MAIN: {
@@ -49,12 +56,15 @@ def written_as_paper(arena: Mapping[str, Any], where: str) -> dict[str, Any]:
             **shared,
         }
     }
-    if arena["lost"]:
-        fewer = dict(_problems(arena, lost=True))
-        experiments[LOST] = {**experiments[MAIN], "problems": list(fewer)}
-        problems |= fewer
+    for name, harder in (
+        (LOST, dict(_lost(arena))),
+        (STRAGGLERS, dict(_straggling(arena, late)) if late else {}),
+    ):
+        if harder:
+            experiments[name] = {**experiments[MAIN], "problems": list(harder)}
+            problems |= harder
     if leakage:
-        problems[LEAKAGE] = {**leakage["problem"], "tags": _tags(LEAKAGE, ALONE, lost=False)}
+        problems[LEAKAGE] = {**leakage["problem"], "tags": _tags(LEAKAGE, ALONE)}
         chosen = {name: arena["methods"][name] for name in leakage["methods"]}
         for attack in (LEAKAGE, LATE):
             experiments[attack] = {
@@ -78,31 +88,67 @@ def written_as_paper(arena: Mapping[str, Any], where: str) -> dict[str, Any]:
     }
 
 
-def _problems(arena: Mapping[str, Any], *, lost: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every problem; with `lost`, those without their last client."""
+Problems = Iterator[tuple[str, dict[str, Any]]]
+
+
+def _problems(arena: Mapping[str, Any]) -> Problems:
+    """Yield every problem."""
     for data, spec in arena["data"].items():
         if "dataset" not in spec:
-            if not lost:
-                yield data, {**spec, "tags": _tags(data, ALONE, lost=False)}
+            yield data, {**spec, "tags": _tags(data, ALONE)}
             continue
-        for name in arena["lost"] if lost else arena["partitions"]:
-            division = arena["partitions"][name]
-            merged = {
-                **spec,
-                "label": f"{spec.get('label', data)}, {division.get('label', name)}"
-                + (", one client lost" if lost else ""),
-                "partition": division["partition"],
-                "tags": _tags(data, name, lost=lost),
-            }
-            if division.get("quick") is False:
-                merged["quick"] = False
-            if lost:
-                merged |= {"lost": 1, "like": f"{data}_{name}"}
-            yield f"{data}_{name}" + ("_lost" if lost else ""), merged
+        for name in arena["partitions"]:
+            yield f"{data}_{name}", _divided(arena, data, name, "", {}, {})
 
 
-def _tags(data: str, partition: str, *, lost: bool) -> dict[str, Any]:
-    return {"data": data, "partition": partition, "lost": lost}
+def _lost(arena: Mapping[str, Any]) -> Problems:
+    """Yield problems without their last client."""
+    for data, name in _pairs(arena, arena["lost"]):
+        changes = {"lost": 1, "like": f"{data}_{name}"}
+        tags = {"lost": True}
+        yield f"{data}_{name}_lost", _divided(arena, data, name, ", one client lost", changes, tags)
+
+
+def _straggling(arena: Mapping[str, Any], late: Mapping[str, Any]) -> Problems:
+    """Yield problems whose clients are late at times."""
+    share = late["share"]
+    for data, name in _pairs(arena, late["partitions"], late.get("data")):
+        changes = {"stragglers": share, "like": f"{data}_{name}"}
+        words, tags = f", {share:g} of the clients late", {"stragglers": share}
+        yield f"{data}_{name}_stragglers", _divided(arena, data, name, words, changes, tags)
+
+
+def _pairs(
+    arena: Mapping[str, Any], partitions: Sequence[str], data: Sequence[str] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield data sets, all or those in `data`, with these partitions."""
+    for name, spec in arena["data"].items():
+        if "dataset" in spec and (data is None or name in data):
+            yield from ((name, partition) for partition in partitions)
+
+
+def _divided(
+    arena: Mapping[str, Any],
+    data: str,
+    partition: str,
+    words: str,
+    changes: Mapping[str, Any],
+    tags: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return a data set with a partition and `changes`, which `words` and `tags` tell."""
+    spec, division = arena["data"][data], arena["partitions"][partition]
+    return {
+        **spec,
+        "label": f"{spec.get('label', data)}, {division.get('label', partition)}{words}",
+        "partition": division["partition"],
+        "tags": {**_tags(data, partition), **tags},
+        **({"quick": False} if division.get("quick") is False else {}),
+        **changes,
+    }
+
+
+def _tags(data: str, partition: str) -> dict[str, Any]:
+    return {"data": data, "partition": partition, "lost": False}
 
 
 def _runs(methods: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -37,6 +37,7 @@ from fedcore.estimators.request import Found, Request, continued
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
 from fedcore.federation.transcript import Transcript
+from fedcore.linalg import from_upper_triangle, upper_triangle
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Gaussian
 from fedcore.privacy.noise import simulated
@@ -143,7 +144,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     releases.ledger = before + result.ledger
     basis = np.asarray(shared_basis(result.output), dtype=np.float64)
     total = releases.sum("last", rows, _moments, 1.0, message=basis)
-    axes = principal_axes(basis, _symmetric(total[:-1], basis.shape[1]))
+    axes = principal_axes(basis, from_upper_triangle(total[:-1], basis.shape[1]))
     history = continued(result.history, before)
     history.pop("epsilon")  # that of the algorithm alone
     return Found(
@@ -229,10 +230,4 @@ def _moments(data: np.ndarray, Z: np.ndarray) -> np.ndarray:
     scores = data @ Z
     inside = scores.T @ scores
     outside = np.einsum("ij,ij->", data, data) - np.trace(inside)
-    return np.append(inside[np.triu_indices(len(inside))], outside)
-
-
-def _symmetric(triangle: np.ndarray, r: int) -> np.ndarray:
-    matrix = np.zeros((r, r))
-    matrix[np.triu_indices(r)] = triangle
-    return matrix + np.triu(matrix, 1).T
+    return np.append(upper_triangle(inside), outside)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.experiments.combinations import combinations
+from fedcore.federation.stragglers import SHARE
 from fedcore.linalg import gram_matrix
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
@@ -47,8 +48,9 @@ def build(
         classification, ``held_out``. With ``gram``, the sum of the clients' Gram matrices is
         computed, too. With ``largest_row``, all rows are multiplied by one number, so that the
         longest has this norm. With ``lost``, that many of the last clients take no part, and the
-        exact answer stays that of all. With ``like``, the random numbers are those of the problem
-        of this name.
+        exact answer stays that of all. With ``stragglers``, this share of the clients is late in
+        every exchange of a run (`fedcore.federation.stragglers`). With ``like``, the random numbers
+        are those of the problem of this name.
     raw : str
         Folder of the raw data files.
     seed : int
@@ -78,6 +80,7 @@ def build(
         problem = problem.with_largest_row(spec["largest_row"])
     if spec.get("lost"):
         problem = problem.without_last(spec["lost"])
+    problem.stragglers = spec.get("stragglers", 0.0)
     if spec.get("gram"):
         problem.clients.gram = gram_matrix(problem.clients)
     for samples in filter(None, (problem.clients, problem.held_out) if held else ()):
@@ -115,6 +118,7 @@ def check(spec: Mapping[str, Any]) -> None:
     ConfigError, InputError
         As `build`, as far as errors can be found without the data.
     """
+    SHARE(spec.get("stragglers", 0.0), "stragglers")
     _kind(spec).check(spec)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from fedcore import algorithms, metrics
 from fedcore.api import execute
-from fedcore.errors import ConfigError, require_known
+from fedcore.errors import ConfigError, LateError, require_known
 from fedcore.experiments import provenance, tuning, twins
 from fedcore.experiments.checkpoint import Checkpoint
 from fedcore.experiments.stopping import Stop
@@ -32,7 +32,7 @@ from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.problems.regression import Truth
-from fedcore.recorder import Recorder
+from fedcore.recorder import COLUMNS, Recorder
 from fedcore.seeds import name_key
 
 # Parameters that may be given as "reference": a theorem or a baseline assumes that they are known.
@@ -67,7 +67,8 @@ def run_cell(
     """
     draws, kept = storage.load_draws(problem_file), []
     if checkpoints is not None:
-        text = json.dumps([dict(cell), options.get("code", ""), checksum(draws)], sort_keys=True)
+        data = checksum(draws), draws[0].stragglers
+        text = json.dumps([dict(cell), options.get("code", ""), *data], sort_keys=True)
         key = hashlib.sha256(text.encode()).hexdigest()
         kept = [Checkpoint(f"{checkpoints}.{i}.h5", key) for i in range(cell["repeats"])]
     history = run_repeats(cell, draws, checkpoints=kept, **options)
@@ -124,6 +125,11 @@ def run_repeats(
     ------
     FedcoreError
         When the cell's parameters do not fit the algorithm or the data.
+
+    Notes
+    -----
+    Where the problem has stragglers and the method cannot go on without a client, the history says
+    so under ``refused``, and has no result.
     """
     problem = draws[0]
     algorithm = algorithms.get(cell["algorithm"])
@@ -160,23 +166,6 @@ def run_repeats(
             watch=partial(pairs[repeat].see, True),
         )  # fmt: skip
 
-    repeats = range(cell["repeats"])
-    if cell.get("together"):
-        ways = (run, twin) if twinned else (run,)
-        runs = lockstep.together([partial(way, repeat) for way in ways for repeat in repeats])
-        runs, others = runs[: len(repeats)], runs[len(repeats) :]
-    else:
-        runs, others = [], []
-        for repeat in progress(repeats):
-            runs.append(run(repeat))
-            if twinned:
-                others.append(twin(repeat))
-    recorders, outputs = zip(*runs, strict=True)
-    counts = dict(algorithm.columns) | ({cell["audit"]: audit.COLUMN} if audit else {})
-    if twinned:
-        counts[twins.DISTANCE] = twins.COLUMN
-        for recorder, pair in zip(recorders, pairs, strict=True):
-            recorder.add(twins.DISTANCE, pair.column(len(recorder.rows)))
     about = {
         **{key: cell[key] for key in ("paper", "experiment", "algorithm", "name")},
         "params": params,
@@ -189,6 +178,7 @@ def run_repeats(
             "note": problem.note,
             "settings": [draw.setting for draw in draws],
             "sha256": checksum(draws),
+            **({"stragglers": problem.stragglers} if problem.stragglers else {}),
             "n_clients": len(problem.clients),
             "n_samples": problem.n_samples,
             "n_features": problem.n_features,
@@ -197,6 +187,28 @@ def run_repeats(
         "code": code,
         "versions": provenance.versions(algorithm.task.packages),
     }
+    counts = dict(algorithm.columns) | ({cell["audit"]: audit.COLUMN} if audit else {})
+    repeats = range(cell["repeats"])
+    try:
+        if cell.get("together"):
+            ways = (run, twin) if twinned else (run,)
+            runs = lockstep.together([partial(way, repeat) for way in ways for repeat in repeats])
+            runs, others = runs[: len(repeats)], runs[len(repeats) :]
+        else:
+            runs, others = [], []
+            for repeat in progress(repeats):
+                runs.append(run(repeat))
+                if twinned:
+                    others.append(twin(repeat))
+    except LateError as error:
+        if not simulate:  # it may be a private method, see below
+            del about["problem"]["sha256"]
+        return _refused(cell, measure, about | {"refused": str(error)}, counts)
+    recorders, outputs = zip(*runs, strict=True)
+    if twinned:
+        counts[twins.DISTANCE] = twins.COLUMN
+        for recorder, pair in zip(recorders, pairs, strict=True):
+            recorder.add(twins.DISTANCE, pair.column(len(recorder.rows)))
     if recorders[0].ledger.privacy is not None:
         about["privacy"] = provenance.privacy(recorders)
         if not simulate:  # with the checksum, who knows all rows but one can check a guess of it
@@ -212,6 +224,21 @@ def run_repeats(
         counts=counts,
         twins=[recorder for recorder, _ in others],
     )
+
+
+def _refused(
+    cell: Mapping[str, Any],
+    measure: Sequence[metrics.Metric],
+    about: Mapping[str, Any],
+    counts: Mapping[str, tuple[str, str]],
+) -> History:
+    """Return the history of a method that cannot go on: one record a repeat, without a result."""
+    shape = (cell["repeats"], 1)
+    known = [name for name in COLUMNS if name not in ("epsilon", "diverged")]
+    columns = {name: np.zeros(shape, int) for name in known} | {"diverged": np.ones(shape, int)}
+    columns |= {name: np.full(shape, np.nan) for name in [*counts, *(m.name for m in measure)]}
+    units = COLUMNS | dict(counts) | {m.name: (m.units, m.description) for m in measure}
+    return History(columns, about=dict(about), units=units, seconds=np.zeros(shape))
 
 
 def _after(

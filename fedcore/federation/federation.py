@@ -97,6 +97,9 @@ class Federation:
         The server's random stream.
     shape : Shape
         Number of clients, samples (of all clients) and features.
+    answered : sequence of int
+        Positions of the clients whose replies the last `gather`, `sum` or `mean` brought: those
+        asked, unless some are late (`fedcore.federation.stragglers`).
     """
 
     engine: ClassVar[Engine] = InProcess
@@ -136,6 +139,7 @@ class Federation:
         self._noise = noise
         self.ledger = Ledger()
         self.shape = Shape(len(data), data.n_samples, data.n_features)
+        self.answered: Sequence[int] = ()
 
     def protect(self, *, delta: float, neighbours: str) -> None:
         """Start the privacy account: clients get ``state.privacy``, the ledger an ε.
@@ -259,10 +263,13 @@ class Federation:
                 self._inbox[position] = message
         self.ledger.download(message, len(receivers))
 
-    def gather(self, step: Step, *, of: Sequence[int] | None = None) -> Sequence[Any]:
+    def gather(
+        self, step: Step, *, of: Sequence[int] | None = None, partial: bool = False
+    ) -> Sequence[Any]:
         """Run `step` on all clients (or those at the positions `of`) and upload their replies.
 
-        The server gets copies, and may write into them.
+        The server gets copies, and may write into them. With `partial` the method goes on where
+        only the clients `answered` reply; without it a late client ends the run.
 
         Returns
         -------
@@ -275,7 +282,7 @@ class Federation:
         TypeError
             For a reply that the ledger cannot count, see `fedcore.federation.ledger.payload`.
         """
-        positions = self._positions(of)
+        self.answered = positions = self._positions(of)
         replies = crossing.copied(self._ask(self._upload(step), positions))
         self.ledger.upload(replies)
         self._show(step, positions, replies)
@@ -292,7 +299,7 @@ class Federation:
             When no client takes part, replies differ in shape, or one is not an array of real
             numbers.
         """
-        positions = self._positions(of)
+        self.answered = positions = self._positions(of)
         found, replies = self._transport.total(self._upload(step), positions), None
         if found is None:
             replies = self._ask(self._upload(step), positions)

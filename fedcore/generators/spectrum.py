@@ -19,7 +19,7 @@ import numpy as np
 import scipy.linalg
 
 from fedcore.errors import InputError
-from fedcore.linalg import gram_matrix, orth, qr_positive
+from fedcore.linalg import gram_matrix, orth
 from fedcore.problems.problem import Reference
 from fedcore.validation import Count, Counts, checked, one_of, real
 
@@ -83,7 +83,7 @@ def generate(
     factor = _cholesky_factor(clients)
     if factor is None:
         ends = np.cumsum(parts)[:-1]
-        clients = np.split(qr_positive(np.vstack(clients))[0], ends)
+        clients = np.split(orth(np.vstack(clients)), ends)
         clients = [np.ascontiguousarray(client) for client in clients]
     else:
         weighted = scipy.linalg.solve_triangular(factor, weighted, check_finite=False)

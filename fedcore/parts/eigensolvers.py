@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from fedcore.linalg import orth, outside
+from fedcore.linalg import orth, orth_householder, outside
 
 Product = Callable[[np.ndarray], np.ndarray]
 Pairs = Iterator[tuple[np.ndarray, np.ndarray]]
@@ -24,11 +24,6 @@ Enough = Callable[[np.ndarray, np.ndarray, np.ndarray], bool]
 
 MEMORY = 3  # blocks that `krylov` keeps besides the latest; the first choice of Liu, Wen & Zhang
 RANK_TOLERANCE = 1e-8  # relative to the largest singular value; directions below it are dropped
-
-
-def orth_householder(matrix: np.ndarray) -> np.ndarray:
-    """Thin Q of LAPACK's QR factorisation, signs of its columns left as they come."""
-    return scipy.linalg.qr(matrix, mode="economic", check_finite=False)[0]
 
 
 SIGNS = {"positive": orth, "arbitrary": orth_householder}

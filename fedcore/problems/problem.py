@@ -65,6 +65,8 @@ class Problem:
         not train.
     setting : dict
         Parameters of the generator in which draws of one problem differ.
+    stragglers : float
+        Share of the clients that do not answer in time, drawn anew in every exchange.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Problem:
         if held_out is not None:
             require_alike(held_out, self.clients)
         self.setting: dict[str, Any] = {}
+        self.stragglers = 0.0
         self._last: tuple[np.ndarray, float] = np.empty(0), np.nan
         self._leading = np.empty((0, 0))
 

@@ -20,14 +20,17 @@ def outcome(history: History) -> str:
     relation = history.about.get("privacy", {}).get("neighbours")
     centred = " less their mean" if history.about.get("centred") else ""
     hidden = f" ({NOT_RELEASED})" if relation == "add_or_remove_one" else ""
+    late = f", {share:g} of the clients late" if (share := problem.get("stragglers")) else ""
     head = (
         f"{history.about.get('algorithm', '?')} on {problem.get('name', '?')} "
-        f"[{problem.get('status', 'unknown')} data]: {sizes(problem, hidden)}{centred}; "
+        f"[{problem.get('status', 'unknown')} data]: {sizes(problem, hidden)}{centred}{late}; "
         f"{counted(history.repeats, 'repeat')}"
     )
     lines = [head, *([problem["note"]] if problem.get("note") else []), ""]
     if reason := history.about.get("incomplete"):
         lines[1:1] = [f"INCOMPLETE, the run was ended: {reason}"]
+    if reason := history.about.get("refused"):
+        lines[1:1] = [f"NO RESULT: {reason}"]
 
     rows = [("metric", "median" if several else "last", *(("min", "max") if several else ()), "")]
     for name in measured(history):

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from fedcore.config.arena import LATE, LEAKAGE, LOST, MAIN, written_as_paper
+from fedcore.config.arena import LATE, LEAKAGE, LOST, MAIN, STRAGGLERS, written_as_paper
 from fedcore.config.schemas import check
 from fedcore.errors import ConfigError
 from fedcore.experiments.plan import load_plan
@@ -26,6 +26,7 @@ ARENA = {
         "label": {"label": "by class", "partition": {"by": "label"}, "quick": False},
     },
     "lost": ["label"],
+    "stragglers": {"share": 0.2, "partitions": ["even", "label"]},
     "leakage": {"problem": {"generator": "spectrum"}, "methods": ["a"]},
     "tables": {"results": "r"},
     "figures": {},
@@ -40,13 +41,20 @@ def written(**changes):
 def test_every_method_meets_every_problem():
     paper = written()
     names = ["mnist_even", "mnist_label", "spiked"]
-    assert list(paper["problems"]) == [*names, "mnist_label_lost", LEAKAGE]
+    late = ["mnist_even_stragglers", "mnist_label_stragglers"]
+    assert list(paper["problems"]) == [*names, "mnist_label_lost", *late, LEAKAGE]
     contest = paper["experiments"][MAIN]
     assert contest["problems"] == names and contest["repeats"] == 3
     assert [run["algorithm"] for run in contest["runs"]] == ["ssi", "one_shot"]
     assert contest["runs"][0]["variants"] == {"a": {"rounds": 4, "tags": {"method": "a"}}}
     assert paper["experiments"][LOST]["problems"] == ["mnist_label_lost"]
     assert paper["problems"]["mnist_label_lost"]["lost"] == 1
+    assert paper["experiments"][STRAGGLERS]["problems"] == late
+    straggling = paper["problems"][late[1]]
+    assert straggling["stragglers"] == straggling["tags"]["stragglers"] == 0.2
+    assert straggling["like"] == "mnist_label" and "lost" not in straggling
+    assert straggling["label"] == "MNIST, by class, 0.2 of the clients late"
+    assert straggling["quick"] is False and "stragglers" not in paper["problems"]["mnist_even"]
     assert len(paper["experiments"][LEAKAGE]["runs"]) == 1
     assert paper["problems"]["mnist_even"]["defaults"] == {"n_components": 3}
     assert paper["problems"]["spiked"]["defaults"] == {"n_components": 2}
@@ -56,8 +64,9 @@ def test_every_method_meets_every_problem():
 
 def test_parts_that_are_not_given_are_left_out():
     paper = written(lost=[], leakage={**ARENA["leakage"], "methods": ["b"]})
-    assert set(paper["experiments"]) == {MAIN, LEAKAGE, LATE}
-    without = {key: value for key, value in ARENA.items() if key not in ("lost", "leakage")}
+    assert set(paper["experiments"]) == {MAIN, STRAGGLERS, LEAKAGE, LATE}
+    parts = ("lost", "stragglers", "leakage")
+    without = {key: value for key, value in ARENA.items() if key not in parts}
     arena = check(copy.deepcopy(without), "arena", "a")
     assert set(written_as_paper(arena, "a")["experiments"]) == {MAIN}
 
@@ -70,6 +79,17 @@ def test_parts_that_are_not_given_are_left_out():
             {"leakage": {**ARENA["leakage"], "methods": ["c"]}},
             "leakage.methods: unknown method 'c'",
         ),
+        (
+            {"stragglers": {"share": 0.2, "partitions": ["evn"]}},
+            "stragglers: unknown partition 'evn': did you mean 'even'",
+        ),
+        (
+            {"stragglers": {"share": 0.2, "partitions": ["even"], "data": ["spiked"]}},
+            "stragglers.data: unknown data set 'spiked': known: mnist",
+        ),
+        ({"stragglers": {"share": 1, "partitions": ["even"]}}, "stragglers.share"),
+        ({"stragglers": {"share": -0.1, "partitions": ["even"]}}, "stragglers.share"),
+        ({"stragglers": {"share": float("nan"), "partitions": ["even"]}}, "stragglers.share"),
         ({"data": {"leakage": {"generator": "spiked"}}}, "'leakage' is the name of another"),
         ({"partition": {}}, "unknown key 'partition': did you mean 'partitions'"),
         ({"methods": {}}, "methods"),

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from fedcore.linalg import orth, outside
-from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits, orth_householder
+from fedcore.linalg import orth, orth_householder, outside
+from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits
 
 N, P = 30, 3
 LIMITS = Limits(tolerance=1e-2, delta=0.5, scale=10.0)

@@ -106,6 +106,41 @@ def test_repeats_that_fail_are_the_worst():
     assert list(arena._winners(bad, "error")) == ["good"]
 
 
+def harder(errors, refused=()):
+    """Rows of `arena.lost` or `arena.stragglers`: method -> (with all, here) by problem."""
+    return [
+        {"data": "mnist", "partition": partition, "problem": f"mnist_{partition}", "repeat": i,
+         "method": method, "error_of_all": before, "error": here, "refused": method in refused}
+        for method, found in errors.items()
+        for partition, (before, here) in zip(("even", "label"), found, strict=True)
+        for i in range(2)
+    ]  # fmt: skip
+
+
+def test_a_row_per_method_and_a_column_per_problem():
+    rows_ = harder(
+        {"a": [(1e-8, 0.1234), (1e-8, 0.5)], "b": [(0.01, 0.1), (0.01, 0.2)],
+         "c": [(0.3, np.nan), (0.3, np.nan)], "d": [(0.2, np.nan), (0.2, np.nan)]},
+        refused=("c",),
+    )  # fmt: skip
+    first, second, *rest = arena.by_method(rows_)
+    assert first == {
+        "method": "b", "all clients": 0.01, "median": 0.15, "mnist, even": 0.1, "mnist, label": 0.2
+    }  # fmt: skip
+    assert second["method"] == "a" and second["mnist, even"] == 0.12  # two digits
+    assert [row["method"] for row in rest] == ["c", "d"]
+    assert rest[0]["median"] == rest[0]["mnist, label"] == "cannot go on without a client"
+    assert np.isnan(rest[1]["median"])
+    assert arena.change(rows_) == (
+        "The least median error over these problems is the 0.15 of b, which has 0.01 with all "
+        "clients; a, the first with all clients, goes from 1e-08 to 0.31."
+    )
+    gone = arena.change(harder({"a": [(0.0, np.nan)] * 2, "b": [(0.1, 0.2)] * 2}, refused=("a",)))
+    assert gone.endswith("a, the first with all clients, cannot go on without a client.")
+    assert "first with all" not in arena.change(harder({"b": [(0.1, 0.2)] * 2}))
+    assert arena.by_method([]) == []
+
+
 def test_ranks_share_places_and_a_missing_result_has_none(monkeypatch):
     table = rows({"a": [0.1], "b": [0.1], "c": [np.nan], "d": [0.4]})
     monkeypatch.setattr(arena, "results", lambda results: table)

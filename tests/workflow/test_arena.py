@@ -39,6 +39,21 @@ def run(federation, params, rng, record):
 def communication(params, shape):
     return Cost(1, shape.n_clients * shape.n_features * params.n_components, 0)
 '''
+SUMMING = (
+    METHOD.split("    def right")[0].replace("last client", "mean Gram matrix")
+    + """
+    def moments(data, state, message):
+        return data.T @ data
+
+    basis = np.linalg.eigh(federation.sum(moments))[1][:, -k:]
+    record(0, basis=basis)
+    return {"basis": basis}
+
+
+def communication(params, shape):
+    return Cost(1, shape.n_clients * shape.n_features**2, 0)
+"""
+)
 ARENA = """
 title: A small arena
 components: 2
@@ -47,6 +62,7 @@ methods:
   ssi: {algorithm: ssi, params: {rounds: 6}}
   one_shot: {algorithm: one_shot}
   joined: {algorithm: outside}
+  summing: {algorithm: summing}
   analyze_gauss_1: {algorithm: analyze_gauss, params: {epsilon: 1.0, clip: true}}
   noisy_power_1: {algorithm: noisy_power, params: {epsilon: 1.0, clip: true, rounds: 2}}
 data:
@@ -59,6 +75,7 @@ partitions:
   even: {partition: {by: shuffled, clients: 3}}
   label: {partition: {by: label}}
 lost: [label]
+stragglers: {share: 0.4, partitions: [even]}
 leakage:
   problem: {generator: spectrum, params: {n_features: 9, n_samples: 60, n_clients: 3, xi: 1.5}}
   methods: [ssi]
@@ -70,7 +87,9 @@ def arena(pristine, tmp_path_factory, installed):
     """Copy in which a small arena has run, with a method of another package."""
     checkout = pristine.copy(tmp_path_factory.mktemp("arena") / "checkout")
     (checkout.root / "elsewhere.py").write_text(METHOD)
-    installed(checkout.root, "elsewhere", "[fedcore.algorithms]\noutside = elsewhere\n")
+    (checkout.root / "summing.py").write_text(SUMMING)
+    entries = "[fedcore.algorithms]\noutside = elsewhere\nsumming = summing\n"
+    installed(checkout.root, "elsewhere", entries)
     file = checkout.root / "config/arena.yaml"
     shipped = yaml.safe_load(file.read_text(encoding="utf-8"))
     small = yaml.safe_load(ARENA) | {key: shipped[key] for key in ("tables", "figures")}
@@ -116,7 +135,7 @@ def test_its_tables_agree_with_numpy(arena):
         row["privacy"]: {r["method"] for r in rows if r["privacy"] == row["privacy"]}
         for row in rows
     }
-    assert sorted(map(len, levels.values())) == [2, 3]
+    assert sorted(map(len, levels.values())) == [2, 4]
     for row in ranks:
         column = f"error_{row['budget']}"
         alike = [r for r in rows if all(r[k] == row[k] for k in ("problem", "privacy", "repeat"))]
@@ -127,6 +146,23 @@ def test_its_tables_agree_with_numpy(arena):
     assert {row["problem"] for row in lost} == {"little_label_lost"}
     joined = [r for r in lost if r["method"] == "ssi"]
     assert all(row["error"] > row["error_of_all"] for row in joined)
+    late = tables.read(root / "results/tiny/tables/arena/stragglers.tsv")
+    assert {row["problem"] for row in late} == {"little_even_stragglers"}
+    assert {row["stragglers"] for row in late} == {0.4}
+    for row in late:  # a method that reads the reply of one client, and one that sums
+        assert row["refused"] == (row["method"] == "joined") == bool(np.isnan(row["error"]))
+        assert row["error_of_all"] < 1 and (row["privacy"] != "none") == row["method"].endswith(
+            "_1"
+        )
+    shown = (root / "results/tiny/tables/arena/stragglers.md").read_text()
+    assert shown.count("cannot go on without a client") == 2 and "| little, even |" in shown
+    history = History.load(
+        root / "results/tiny/histories/arena/stragglers/ssi/little_even_stragglers-ssi.h5"
+    )
+    plain = History.load(root / "results/tiny/histories/arena/contest/ssi/little_even-ssi.h5")
+    assert history.about["problem"]["stragglers"] == 0.4
+    assert (history.last("bytes_up") < plain.last("bytes_up")).all()
+    assert (history.last("bytes_down") == plain.last("bytes_down")).all()
     found = (root / "results/tiny/tables/arena/findings.tsv").read_text()
     assert "contest/" in found
 
@@ -153,13 +189,13 @@ def test_a_budget_and_a_click_order_the_methods(arena, width):
     values = [float(row[1]) for row in ranked["all"] if row[1] != "–"]
     assert values == sorted(values) and len(values) > 2
     assert ranked["none"][0][2] == "results on 0 of 3"  # no limit is kept: nobody is first
-    assert len(ranked["all"]) == 5 and len(ranked["first"]) == 3  # without noise
+    assert len(ranked["all"]) == 6 and len(ranked["first"]) == 4  # without noise
     assert {row[0] for row in ranked["private"]} == {"analyze_gauss_1", "noisy_power_1"}
     whole, short = ({row[0]: row for row in ranked[name]} for name in ("all", "short"))
     assert float(short["ssi"][3]) <= 2 < float(whole["ssi"][3])
     assert float(short["ssi"][1]) > float(whole["ssi"][1])
     assert ranked["right"] <= width  # the value is seen without scrolling
-    assert len(ranked["one"]) == 5 and " to " in ranked["one"][0][2]
+    assert len(ranked["one"]) == 6 and " to " in ranked["one"][0][2]
     assert [row[0] for row in ranked["named"]] == ["joined"]
     sorted_ = [float(row[3]) for row in ranked["sorted"] if re.fullmatch(r"[\d.]+", row[3])]
     assert sorted_ == sorted(sorted_) and len(sorted_) > 2
