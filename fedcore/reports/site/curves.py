@@ -11,7 +11,7 @@ import numpy as np
 
 from fedcore import algorithms
 from fedcore.errors import HistoryError
-from fedcore.reports.looks import look
+from fedcore.reports.looks import CYCLE, look
 from fedcore.reports.results import Results, Run
 from fedcore.reports.site.model import slug
 from fedcore.reports.work import privacy, products, sum_of_squares
@@ -59,6 +59,7 @@ def groups(plan: Path) -> list[dict[str, Any]]:
             _curves(results.plan["paper"], run) | {"dash": DASHES[len(alike) % len(DASHES)]}
         )
     for entry in found.values():
+        _tell_apart(entry["runs"])
         entry["varied"] = _varied(entry["runs"])
     experiments = results.plan["experiments"]
     return [
@@ -96,6 +97,15 @@ def _curves(paper: str, run: Run) -> dict[str, Any]:
         "y": {measure: _spread(found[:, kept]) for measure, found in values.items()},
         "units": units,
     }
+
+
+def _tell_apart(runs: list[dict[str, Any]]) -> None:
+    """Give the variants of a single algorithm colours of their own."""
+    if len({run["algorithm"] for run in runs}) > 1:
+        return
+    first = CYCLE.index(runs[0]["colour"]) if runs[0]["colour"] in CYCLE else 0
+    for i, run in enumerate(runs):
+        run["colour"] = CYCLE[(first + i) % len(CYCLE)]
 
 
 def _varied(runs: list[dict[str, Any]]) -> dict[str, list[float]]:

@@ -24,8 +24,9 @@ const layout = (plot, group, x, y) => {
     title: { text: `${group.label}${surrogate}`, font: { size: 15 }, ...(narrow ? { x: 0, y: 1, yanchor: "top", pad: { t: 30 } } : {}) },
     xaxis: axis(x), yaxis: axis(y),
     paper_bgcolor: "transparent", plot_bgcolor: "transparent", font: { color: ink },
-    height: narrow ? 400 + 22 * group.runs.length : 560, // a legend of all runs stands below margin: { t: narrow ? 60 : 50, r: 10 },
-    modebar: { bgcolor: "transparent", color: ink, orientation: narrow ? "h" : "v" },
+    height: narrow ? 400 + 22 * group.runs.length : 560, // a legend of all runs stands below
+    margin: { t: 60, r: 10 },
+    modebar: { bgcolor: "transparent", color: ink, orientation: "h" },
     legend: narrow ? { orientation: "h", yref: "container", y: 0, yanchor: "bottom" } : {},
   };
 };

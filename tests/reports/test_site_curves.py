@@ -1,0 +1,22 @@
+"""Curves of the report's site: how runs are told apart."""
+
+from __future__ import annotations
+
+from fedcore.reports.looks import CYCLE
+from fedcore.reports.site.curves import _tell_apart
+
+
+def runs(*algorithms: str) -> list[dict]:
+    return [{"algorithm": name, "colour": CYCLE[1]} for name in algorithms]
+
+
+def test_variants_of_a_single_algorithm_have_colours_of_their_own():
+    found = runs("faps", "faps", "faps")
+    _tell_apart(found)
+    assert [run["colour"] for run in found] == CYCLE[1:4]
+
+
+def test_of_several_algorithms_each_keeps_its_colour():
+    found = runs("faps", "faps", "ssi")
+    _tell_apart(found)
+    assert [run["colour"] for run in found] == [CYCLE[1]] * 3
