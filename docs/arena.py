@@ -40,7 +40,8 @@ RANKS = (
 CELLS = (
     "A row per method, the least median over the problems first. Cells are medians over the "
     "repeats of the error against the exact answer of all clients; the ranges are in the file. "
-    "`all clients` is the median of the same problems where every client takes part."
+    "`median` is that of these cells, and `all clients` that of the same problems where "
+    "every client takes part."
 )
 LOST = "The last client takes no part; by label, nobody else has its class."
 LATE = (
@@ -66,7 +67,7 @@ def keep(results: Path, kept: Path) -> None:
     DataError
         When a table is missing, damaged, or made on stand-ins.
     """
-    folder = results / "tables" / "arena"
+    folder, at = results / "tables" / "arena", commit()  # before files of the checkout change
     for name in NAMES:
         if any(row["status"] == "surrogate" for row in tables.read(folder / f"{name}.tsv")):
             raise DataError(f"{folder / name}.tsv was made on stand-ins for data")
@@ -78,7 +79,7 @@ def keep(results: Path, kept: Path) -> None:
     ]  # a row of seconds, CPU seconds and MB
     notes = {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
-        "commit": commit(),
+        "commit": at,
         **machine(),
         "cells": len(took),
         "CPU minutes": round(sum(float(row["cpu_time"] or 0) for row in took) / 60),

@@ -141,6 +141,15 @@ def test_a_row_per_method_and_a_column_per_problem():
     assert arena.by_method([]) == []
 
 
+def test_the_median_of_a_method_is_that_of_its_cells():
+    """Pooled, these errors have the median 0.3: a problem's far repeats would weigh on others."""
+    rows_ = harder({"a": [(0.0, 0.1), (0.0, 0.5)]})
+    rows_ += [{**row, "repeat": 2, "error": 0.5} for row in rows_[::2]]
+    assert [row["error"] for row in rows_] == [0.1, 0.1, 0.5, 0.5, 0.5, 0.5]
+    (found,) = arena.by_method(rows_)
+    assert (found["mnist, even"], found["mnist, label"], found["median"]) == (0.1, 0.5, 0.3)
+
+
 def test_ranks_share_places_and_a_missing_result_has_none(monkeypatch):
     table = rows({"a": [0.1], "b": [0.1], "c": [np.nan], "d": [0.4]})
     monkeypatch.setattr(arena, "results", lambda results: table)

@@ -159,12 +159,12 @@ def _harder(results: Results, experiment: str) -> Rows:
 def by_method(rows: Rows) -> Rows:
     """Return a row per method, the least median over the problems first, a column per problem.
 
-    Cells are medians over the repeats, to two digits; ``median`` is that over all problems, and
-    ``all clients`` the same where every client takes part.
+    Cells are medians over the repeats, to two digits; ``median`` is that of the cells of all
+    problems, and ``all clients`` the same where every client takes part.
     """
     found: Rows = []
     for key, mine in groups(rows, "method"):
-        row = key | {"all clients": _short(_median(mine, "error_of_all")), "median": _cell(mine)}
+        row = key | {"all clients": _short(_typical(mine, "error_of_all")), "median": _cell(mine)}
         for at, here in groups(mine, "data", "partition"):
             row[f"{at['data']}, {at['partition']}"] = _cell(here)
         found.append(row)
@@ -194,7 +194,13 @@ def change(rows: Rows) -> str:
 def _cell(rows: Rows) -> float | str:
     if any(row.get("refused") for row in rows):
         return REFUSED
-    return _short(_median(rows, "error"))
+    return _short(_typical(rows, "error"))
+
+
+def _typical(rows: Rows, column: str) -> float:
+    """Return the median over the problems of the medians over the repeats."""
+    problems = groups(rows, "data", "partition")
+    return float(statistic([_median(here, column) for _, here in problems]))
 
 
 def _short(error: float) -> float:
