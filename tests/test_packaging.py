@@ -283,7 +283,7 @@ reveal_type(fedcore.FederatedPCA(0.9, verbose=1).fit([]).components_)
 def test_results_of_the_wheel_print_short_and_draw(environment, tmp_path):
     said = command(environment / "python", "-c", USED, cwd=tmp_path).splitlines()
     assert said[0].startswith("Result(2 components of 6 features; 6 records of iteration")
-    assert said[1].startswith("History(ssi; 1 repeats x 6 records of iteration")
+    assert said[1].startswith("History(ssi; 1 repeat x 6 records of iteration")
     assert max(map(len, said)) < 400 and said[2] == "Figure"
     assert said[3] == "6" or "pip install pandas" in said[3]
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")

@@ -103,6 +103,7 @@ def test_a_method_that_sends_nothing_and_learns_by_looks_is_found(written):
     with pytest.raises(CheckFailed) as failed:
         check_algorithm(written(source))
     said = str(failed.value)
+    assert said.startswith("algorithm own_method: 1 check failed\n")
     assert "nothing is sent, and the result follows from federation.observe: " in said
 
 

@@ -11,6 +11,7 @@ from fedcore.history import History
 from fedcore.recorder import COLUMNS, NOT_RELEASED
 from fedcore.reports.endings import ORDERED, bounds, ended, measured
 from fedcore.reports.tables import show
+from fedcore.words import counted
 
 
 def outcome(history: History) -> str:
@@ -68,11 +69,6 @@ def sizes(problem: Mapping[str, Any], hidden: str = "") -> str:
         counted(problem.get(f"n_{noun}s", "?"), noun) for noun in ("client", "sample", "feature")
     )
     return f"{clients}, {samples}{hidden}, {features}"
-
-
-def counted(number: Any, noun: str) -> str:
-    """Return a number and its noun, as in ``1 round`` and ``2 rounds``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def contents(history: History) -> str:
