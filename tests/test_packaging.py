@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -18,8 +19,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 import fedcore
+from fedcore.cli import health, main
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -162,6 +165,16 @@ def test_what_is_installed_is_the_wheel_and_works(environment, tmp_path):
     said = command(fedcore_, "doctor", cwd=tmp_path)
     assert re.search(r"^ok +numpy +\S+ \(wanted: numpy>=2", said, re.MULTILINE), said
     assert "is not installed" not in said and "broken" not in said
+
+
+@pytest.mark.parametrize("extra", ["privacy", "deep", "mpi", "flare"])
+def test_the_doctor_names_the_packages_of_an_extra(extra, monkeypatch):
+    """A user of the wheel has no checkout, and the package index no extras of fedcore."""
+    wanted = {re.match(r"[\w-]+", line)[0] for line in PROJECT["optional-dependencies"][extra]}
+    monkeypatch.setattr(health, "find_spec", lambda name: None)
+    done = CliRunner().invoke(main, ["doctor", "--json"])
+    (said,) = [line["said"] for line in json.loads(done.output) if line["what"] == extra]
+    assert set(said.partition("pip install ")[2].split()) == wanted and "checkout" not in said
 
 
 def test_no_text_tells_people_to_install_somebody_elses_project():
