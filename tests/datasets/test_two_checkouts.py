@@ -53,7 +53,6 @@ def stamps(folder):
     "two",
     "two checkouts that fetch a data set from one mirror at once; data/raw of one is a link to the "
     "other's",
-    times=2,
 )
 @pytest.mark.parametrize("linked", [False, True])
 def test_both_get_whole_files_and_the_mirror_stays(source, registry, place, tmp_path, linked):
