@@ -30,6 +30,7 @@ from fedcore.problems.problem import Problem
 from fedcore.recorder import NOT_RELEASED, Recorder
 from fedcore.seeds import root_of
 from fedcore.validation import require_flag
+from fedcore.words import counted
 
 SKEW = 1e-3  # of a basis, well above what rounding does to one in single precision
 
@@ -64,7 +65,7 @@ class Result:
     def __repr__(self) -> str:
         """Sizes, costs, privacy and names in one line; no arrays."""
         r, d = (0, 0) if self.components is None else self.components.shape
-        found = f"{_count(r, 'component')} of {_count(d, 'feature')}; " if r else ""
+        found = f"{counted(r, 'component')} of {counted(d, 'feature')}; " if r else ""
         columns = [
             name if self.released is None or name in self.released else f"{name} ({NOT_RELEASED})"
             for name in self.history
@@ -72,8 +73,8 @@ class Result:
         privacy = "" if self.ledger.privacy is None else f"{self.ledger.privacy!r}; "
         return (
             f"Result({found}"
-            f"{_count(len(self.history['iteration']), 'record')} of {', '.join(columns)}; "
-            f"{_count(self.ledger.rounds, 'round')}, {self.ledger.bytes_up:,} bytes up, "
+            f"{counted(len(self.history['iteration']), 'record')} of {', '.join(columns)}; "
+            f"{counted(self.ledger.rounds, 'round')}, {self.ledger.bytes_up:,} bytes up, "
             f"{self.ledger.bytes_down:,} down; {privacy}output: {', '.join(self.output)})"
         )
 
@@ -261,10 +262,6 @@ def _bar(
     total = None if rounds is None else rounds + bool(center)
     with bars.Rounds(algorithm.name, total, asked=True) as bar:
         yield bar.until
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _tell_of_end(algorithm: str, recorder: Recorder) -> None:

@@ -141,7 +141,7 @@ def test_what_is_printed_of_a_result_is_short(clients, tmp_path):
     for part in ("3 components of 9 features", "51 records", "objective", "1 round,", "V, U"):
         assert part in text
     history = fedcore.History({"iteration": np.arange(1000)[None], "objective": np.ones((1, 1000))})
-    assert repr(history) == ("History(1 repeats x 1000 records of iteration, objective; final: –)")
+    assert repr(history) == ("History(1 repeat x 1000 records of iteration, objective; final: –)")
     assert repr(fedcore.run("one_shot", clients, 1)).startswith(
         "Result(1 component of 9 features; 1 record of iteration, round, "
     )

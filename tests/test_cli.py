@@ -332,6 +332,19 @@ def test_show(history_file):
         assert part in result.output
 
 
+def test_show_says_how_sums_over_clients_were_taken(history_file):
+    def shown():
+        text, said = call("show", str(history_file)), call("show", str(history_file), "--json")
+        (line,) = [line for line in text.output.splitlines() if line.startswith("sums ")]
+        return " ".join(line.split()[1:]), json.loads(said.output)["sums"]
+
+    assert shown() == ("over the clients in a fixed order", {"order": "fixed"})
+    history = History.load(history_file)
+    history.about["sums"] = {"order": "any", "ranks": 2}  # as of --engine mpi --order any
+    history.save(history_file)
+    assert shown() == ("over the clients in any order, by MPI at 2 ranks", history.about["sums"])
+
+
 def test_show_refuses_what_is_no_history(history_file, tmp_path):
     missing = tmp_path / "missing.h5"
     assert refused("show", str(missing)).startswith(f"Error: {missing} does not exist")

@@ -115,6 +115,8 @@ def test_in_any_order_a_history_says_so(problem, tmp_path):
     assert (tmp_path / "any.h5").read_bytes() != expected
     one, other = History.load(tmp_path / "plain.h5"), History.load(tmp_path / "any.h5")
     assert other.about["sums"] == {"order": "any", "ranks": 2}
+    shown = CliRunner().invoke(main, ["show", str(tmp_path / "any.h5")]).output
+    assert "sums         over the clients in any order, by MPI at 2 ranks\n" in shown
     np.testing.assert_allclose(one["objective"], other["objective"], rtol=1e-12)
 
 

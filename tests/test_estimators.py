@@ -95,7 +95,7 @@ def test_the_first_and_the_last_round_are_charged(clients):
 def test_a_tolerance_ends_the_rounds_and_running_out_of_them_is_told(clients):
     exact, rough = FederatedPCA(2).fit(clients), FederatedPCA(2, tol=0.1).fit(clients)
     assert rough.n_iter_ < exact.n_iter_ < 10 and rough.converged_ and exact.converged_
-    with pytest.warns(fedcore.ConvergenceWarning, match="not converged in 1 rounds"):
+    with pytest.warns(fedcore.ConvergenceWarning, match="not converged in 1 round:"):
         short = FederatedPCA(2, rounds=1).fit(clients)
     assert not short.converged_ and short.n_iter_ == 1
     assert FederatedPCA(2, algorithm="power_exact").fit(clients).converged_ is None

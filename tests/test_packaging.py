@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -18,8 +19,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 import fedcore
+from fedcore.cli import health, main
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -164,6 +167,16 @@ def test_what_is_installed_is_the_wheel_and_works(environment, tmp_path):
     assert "is not installed" not in said and "broken" not in said
 
 
+@pytest.mark.parametrize("extra", ["privacy", "deep", "mpi", "flare"])
+def test_the_doctor_names_the_packages_of_an_extra(extra, monkeypatch):
+    """A user of the wheel has no checkout, and the package index no extras of fedcore."""
+    wanted = {re.match(r"[\w-]+", line)[0] for line in PROJECT["optional-dependencies"][extra]}
+    monkeypatch.setattr(health, "find_spec", lambda name: None)
+    done = CliRunner().invoke(main, ["doctor", "--json"])
+    (said,) = [line["said"] for line in json.loads(done.output) if line["what"] == extra]
+    assert set(said.partition("pip install ")[2].split()) == wanted and "checkout" not in said
+
+
 def test_no_text_tells_people_to_install_somebody_elses_project():
     wrong = re.compile(r"install\s+(-\S+\s+)*['\"]?fedcore(?![\w.-])|['\"`]fedcore\[")
     assert wrong.search("pip install fedcore") and wrong.search("pip install 'fedcore[privacy]'")
@@ -283,7 +296,7 @@ reveal_type(fedcore.FederatedPCA(0.9, verbose=1).fit([]).components_)
 def test_results_of_the_wheel_print_short_and_draw(environment, tmp_path):
     said = command(environment / "python", "-c", USED, cwd=tmp_path).splitlines()
     assert said[0].startswith("Result(2 components of 6 features; 6 records of iteration")
-    assert said[1].startswith("History(ssi; 1 repeats x 6 records of iteration")
+    assert said[1].startswith("History(ssi; 1 repeat x 6 records of iteration")
     assert max(map(len, said)) < 400 and said[2] == "Figure"
     assert said[3] == "6" or "pip install pandas" in said[3]
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")

@@ -87,6 +87,32 @@ def test_a_fault_is_found_and_named(fault, written):
     assert "KeyError" not in str(failed.value)
 
 
+UNHEARD = {
+    "federation.broadcast(Z)\n        U = federation.sum(gram_product)":
+        "U = sum(federation.observe(gram_product, Z))",
+    "scalars = params.rounds * shape.n_clients * shape.n_features * params.n_components\n"
+    "    return Cost(params.rounds, scalars, scalars)": "return Cost(0, 0, 0)",
+}  # fmt: skip
+
+
+def test_a_method_that_sends_nothing_and_learns_by_looks_is_found(written):
+    source = inspect.getsource(ssi)
+    for old, new in UNHEARD.items():
+        assert source.count(old) == 1
+        source = source.replace(old, new)
+    with pytest.raises(CheckFailed) as failed:
+        check_algorithm(written(source))
+    said = str(failed.value)
+    assert said.startswith("algorithm own_method: 1 check failed\n")
+    assert "nothing is sent, and the result follows from federation.observe: " in said
+
+
+def test_why_a_method_whose_clients_learn_alone_is_not_checked_for_looks_is_said():
+    report = check_algorithm("local_linear")
+    (found,) = [f for f in report.findings if f.check.startswith("What is read of the clients")]
+    assert found.outcome == "skipped" and "made of what the clients keep" in found.said
+
+
 def test_an_unknown_key_of_case_is_refused(written):
     module = written(inspect.getsource(ssi) + '\nCASE = {"ranodm": True}\n')
     with pytest.raises(InputError, match=r"ranodm.*random"):

@@ -21,14 +21,12 @@ from fedcore.errors import FedcoreError, InputError
 
 DISTRIBUTION = "fedcore-repro"  # `fedcore` on the package index is another project
 Line = tuple[str, str, str]  # "ok", "note" or "broken"; what; what is said of it
+# What to type is true in a checkout and where a wheel is installed; only a checkout has the papers.
 EXTRAS = {
-    "privacy": ("dp_accounting", "private methods: pip install '.[privacy]' in fedcore's checkout"),
-    "deep": ("torch", "methods for networks: pip install '.[deep]' in fedcore's checkout"),
-    "mpi": ("mpi4py", "runs over MPI: pip install '.[mpi]' in fedcore's checkout"),
-    "flare": (
-        "nvflare",
-        "runs between organisations: pip install '.[flare]' in fedcore's checkout",
-    ),
+    "privacy": ("dp_accounting", "private methods: pip install dp-accounting"),
+    "deep": ("torch", "methods for networks: pip install torch"),
+    "mpi": ("mpi4py", "runs over MPI: pip install mpi4py mpich"),
+    "flare": ("nvflare", "runs between organisations: pip install nvflare"),
     "workflow": ("snakemake", "the papers: pip install '.[workflow]' in fedcore's checkout"),
     "parquet": ("pyarrow", "Parquet files: pip install pyarrow"),
 }

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fedcore.words import counted
+
 Times = Mapping[str, tuple[float, float]]
 
 
@@ -76,19 +78,15 @@ def sentence(found: Expected, cores: int) -> str:
     """Return what a person reads before a run; empty when no cell runs."""
     if not found.cells:
         return ""
-    said = f"To run: {_count(found.cells, 'cell')}"
+    said = f"To run: {counted(found.cells, 'cell')}"
     if found.unknown == found.cells:
         return f"{said}; of none is the time known."
     said += f", about {_duration(found.seconds)} of computing"
     if cores > 1:
         said += f" ({_duration(found.seconds / cores)} on {cores} cores)"
     said += f", up to {found.memory / 1000:.1f} GB a job"
-    of = f"; of {_count(found.unknown, 'cell')} no time is known" if found.unknown else ""
+    of = f"; of {counted(found.unknown, 'cell')} no time is known" if found.unknown else ""
     return f"{said}{of}. Times are of earlier runs, other machines' included."
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _duration(seconds: float) -> str:

@@ -43,7 +43,7 @@ def require() -> None:
     """
     if find_spec("nvflare") is None:
         raise InputError(
-            "this needs NVIDIA FLARE: make flare, or pip install '.[flare]', in fedcore's checkout"
+            "this needs NVIDIA FLARE: pip install nvflare, or make flare in fedcore's checkout"
         )
 
 

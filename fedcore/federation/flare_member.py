@@ -35,11 +35,16 @@ from fedcore.federation.member_records import Left, Spent, save_results
 from fedcore.federation.mpi_messages import source_of
 from fedcore.federation.site import Policy, Site
 from fedcore.federation.transport import Do, Protect, Read
+from fedcore.privacy.bounded_rows import CLIP
 from fedcore.problems.clients import Clients
 from fedcore.steps.naming import find_step
 from fedcore.steps.values import decode, encode
 
 LOG = logging.getLogger(__name__)
+CLIP_OF_A_JOB = (
+    "or clip them to it: deploy the job again, the same command and behind it --out NEW_FOLDER "
+    "--set clip=true"
+)
 
 
 class Rules(NamedTuple):
@@ -120,8 +125,9 @@ class Member:
             try:
                 return encode(self._obey(decode(message, allowed, find_step(modules))))
             except Exception as error:
-                LOG.exception("%s could not obey", self.name)
-                return encode(Answer(failure=self._failure(error)))
+                told = _of_a_job(error)
+                LOG.error("%s could not obey", self.name, exc_info=told)
+                return encode(Answer(failure=self._failure(told)))
 
     def _failure(self, error: Exception) -> Failure:
         """Describe an error without what its text may say about data that are protected."""
@@ -241,3 +247,11 @@ class Member:
         results = {name: self._held[number][0] for name, number in message.results.items()}
         save_results(self._folder / "results" / self._job, message.run, results, self._left)
         self._site = None
+
+
+def _of_a_job(error: Exception) -> Exception:
+    """Let an error name what is typed for a job: its parameters stand in it, and not here."""
+    if type(error) is not InputError or CLIP not in str(error):
+        return error
+    found = InputError(str(error).replace(CLIP, CLIP_OF_A_JOB))
+    return found.with_traceback(error.__traceback__)

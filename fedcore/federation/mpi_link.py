@@ -43,8 +43,8 @@ def connect() -> Link:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # the second without an MPI to load
         raise InputError(
-            f"the engine mpi needs mpi4py and an MPI ({error}): make mpi, or pip install '.[mpi]', "
-            "in fedcore's checkout"
+            f"the engine mpi needs mpi4py and an MPI ({error}): pip install mpi4py mpich, or "
+            "make mpi in fedcore's checkout"
         ) from error
     started = max((int(os.environ.get(name) or 1) for name in SIZES), default=1)
     if started > 1 and MPI.COMM_WORLD.Get_size() == 1:

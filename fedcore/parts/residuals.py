@@ -28,6 +28,7 @@ import scipy.linalg
 from fedcore.errors import ConvergenceWarning
 from fedcore.federation.ledger import Shape
 from fedcore.problems.clients import Clients
+from fedcore.words import counted
 
 TOL = 1e-8  # default for the sine of the angle
 UNDETERMINED = 1e-3  # sine of the angle above which a user is warned of rounding
@@ -195,14 +196,15 @@ def tell(
     p, bound = settings.n_components, float(output["angle_bound"])
     sigma, following = np.sqrt(np.maximum(output["ritz_edge"], 0.0))
     between = f"singular values {p} and {p + 1} ({sigma:.6g} and {following:.6g})"
-    angle = f"by an angle of up to {bound:.1g}" if bound < 1 else "by any angle"
+    most = _told_apart(bound, settings.tol)
+    angle = f"by an angle of up to {most}" if bound < 1 else "by any angle"
     if not output["converged"]:
         if iterations >= settings.rounds:
             warnings.warn(
-                f"{algorithm} has not converged in {settings.rounds} rounds: the subspace may be "
-                f"off {angle} (tol = {settings.tol:g}). Allow more rounds or a larger tol, or "
-                f"choose n_components at a wider gap than that between {between}; block_krylov "
-                "needs the fewest rounds",
+                f"{algorithm} has not converged in {counted(settings.rounds, 'round')}: the "
+                f"subspace may be off {angle} (tol = {settings.tol:g}). Allow more rounds or a "
+                f"larger tol, or choose n_components at a wider gap than that between {between}; "
+                "block_krylov needs the fewest rounds",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -225,6 +227,13 @@ def tell(
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _told_apart(bound: float, tol: float) -> str:
+    """Return a bound with one digit, or with as many as show that it is above the tolerance."""
+    shown = max(tol, float(f"{tol:g}"))
+    texts = (f"{bound:.{digits}g}" for digits in range(1, 18))
+    return next((text for text in texts if float(text) > shown), f"{bound:.1g}")
 
 
 def _rounding(clients: Clients) -> float:

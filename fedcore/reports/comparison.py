@@ -19,7 +19,8 @@ from fedcore.reports.endings import bounds, ended, measured
 from fedcore.reports.looks import look
 from fedcore.reports.style import looks
 from fedcore.reports.tables import show
-from fedcore.reports.terminal import as_bytes, columns, counted, sizes
+from fedcore.reports.terminal import as_bytes, columns, sizes
+from fedcore.words import counted
 
 AXES = {
     "iteration": "iterations",

@@ -32,6 +32,9 @@ ZERO: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     name: lambda squares: squares.sum(axis=1) / 2 for name in ("objective", "exact_objective")
 }
 
+# How a history's sums over clients were taken, where it does not say it.
+ORDERED: Mapping[str, Any] = {"order": "fixed"}
+
 
 def measured(history: History) -> list[str]:
     """Return the names of a history's metrics and of the algorithm's own columns, sorted."""
@@ -80,11 +83,11 @@ def ending(history: History) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``algorithm``, ``params``, ``seed``, ``problem``, ``repeats``, ``metrics``, ``ledger``,
-        ``converged``, ``diverged``, ``privacy``, and of a run that was ended why it is
-        ``incomplete``. A metric has ``units``, the ``median``, ``min`` and ``max`` of the last
-        values, ``at best`` and ``all zero`` where they are known, and ``released`` in a private
-        run.
+        ``algorithm``, ``params``, ``seed``, ``sums`` (in which order they were taken over clients),
+        ``problem``, ``repeats``, ``metrics``, ``ledger``, ``converged``, ``diverged``,
+        ``privacy``, and of a run that was ended why it is ``incomplete``. A metric has ``units``,
+        the ``median``, ``min`` and ``max`` of the last values, ``at best`` and ``all zero`` where
+        they are known, and ``released`` in a private run.
     """
     about = history.about
     metrics: dict[str, dict[str, Any]] = {}
@@ -102,6 +105,7 @@ def ending(history: History) -> dict[str, Any]:
         "algorithm": about.get("algorithm"),
         "params": about.get("params", {}),
         "seed": about.get("seed", {}),
+        "sums": dict(about.get("sums", ORDERED)),
         "problem": about.get("problem", {}),
         "centred": bool(about.get("centred")),
         **({"incomplete": about["incomplete"]} if "incomplete" in about else {}),

@@ -9,8 +9,9 @@ import numpy as np
 
 from fedcore.history import History
 from fedcore.recorder import COLUMNS, NOT_RELEASED
-from fedcore.reports.endings import bounds, ended, measured
+from fedcore.reports.endings import ORDERED, bounds, ended, measured
 from fedcore.reports.tables import show
+from fedcore.words import counted
 
 
 def outcome(history: History) -> str:
@@ -70,11 +71,6 @@ def sizes(problem: Mapping[str, Any], hidden: str = "") -> str:
     return f"{clients}, {samples}{hidden}, {features}"
 
 
-def counted(number: Any, noun: str) -> str:
-    """Return a number and its noun, as in ``1 round`` and ``2 rounds``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def contents(history: History) -> str:
     """Provenance of a history, its columns with their units, and its arrays."""
     about = history.about
@@ -84,6 +80,7 @@ def contents(history: History) -> str:
         ("parameters", _words(about.get("params", {}))),
         ("data sha256", f"{about.get('problem', {}).get('sha256', 'not kept')}  {exact}"),
         ("seed", _words(about.get("seed", {}))),
+        ("sums", _sums(about.get("sums", ORDERED))),
         ("code", about.get("code") or "?"),
         ("versions", _words(about.get("versions", {}))),
     ]
@@ -150,6 +147,13 @@ def as_bytes(size: float) -> str:
     while abs(size) >= 999.5 and len(units) > 1:
         size, units = size / 1000.0, units[1:]
     return f"{size:.3g} {units[0]}"
+
+
+def _sums(taken: Mapping[str, Any]) -> str:
+    if taken == ORDERED:
+        return "over the clients in a fixed order"
+    ranks = counted(taken.get("ranks", "?"), "rank")
+    return f"over the clients in {taken.get('order', '?')} order, by MPI at {ranks}"
 
 
 def _words(mapping: Mapping[str, Any]) -> str:

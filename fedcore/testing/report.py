@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from fedcore.words import counted
+
 
 class CheckFailed(AssertionError):
     """A check has failed; the message names all that have."""
@@ -68,7 +70,7 @@ class Report:
         """Raise `CheckFailed` if a check has failed."""
         if self.failed:
             said = "\n".join(f"- {finding.check}: {finding.said}" for finding in self.failed)
-            raise CheckFailed(f"{self.name}: {len(self.failed)} checks failed\n{said}")
+            raise CheckFailed(f"{self.name}: {counted(len(self.failed), 'check')} failed\n{said}")
 
 
 def examine(name: str, checks: Mapping[str, Callable[[Any], None]], subject: Any) -> Report:

@@ -561,6 +561,37 @@ def test_files_stay_in_their_folder(load, group, name):
         load(settings)
 
 
+def called(group, name):
+    """Return the paper with a problem, an experiment or a variant of another name."""
+    settings = paper()
+    if group == "variants":
+        runs = settings["experiments"]["second"]["runs"]
+        (run,) = [run for run in runs if "variants" in run]
+        run["variants"][name] = run["variants"].pop("plain")
+        return settings
+    settings[group][name] = copy.deepcopy(
+        settings[group][{"problems": "other"}.get(group, "first")]
+    )
+    return settings
+
+
+@pytest.mark.fault(
+    "hostile",
+    "a problem, experiment or variant with ../, /, ;, $(), quotes, nothing or Cyrillic in its name",
+    told="… does not match …",
+)
+@pytest.mark.parametrize("name", (*FILES, "проба", 'a"b', "end\n"))
+@pytest.mark.parametrize("group", ["problems", "experiments", "variants"])
+def test_names_of_files_are_plain(load, group, name, tmp_path):
+    load(called(group, "plain_2"))  # the name alone is what is refused
+    with pytest.raises(ConfigError) as error:
+        load(called(group, name))
+    said = str(error.value)
+    assert said.startswith(f"{tmp_path}/tiny.yaml, ") and "\n" not in said
+    reason = "holds markup or control characters" if "\n" in name else "does not match '^"
+    assert f"{group}: " in said and f"{name!r} {reason}" in said
+
+
 @pytest.mark.fault("hostile", "markup in the texts of a paper's file", told="… holds markup …")
 @pytest.mark.parametrize("text", ["a </script> b", "<img src=x onerror=y>", "<!-- x", "<?x"])
 def test_markup_is_refused_everywhere(load, text):

@@ -214,6 +214,21 @@ def test_what_cannot_be_deployed_is_one_sentence(words, status, said, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_the_hint_to_clip_long_rows_is_typed_behind_the_command(tables, caplog):
+    path = tables / "west.csv"
+    path.write_text(f"{path.read_text()}9,0,0,0,0,0\n")  # a row of norm 9
+    words = ("deploy", "noisy_power", "-r", "2", "--set", "epsilon=1", *sites_of(tables))
+    first = (*words, "--out", tables / "out")
+    assert call(*first).exit_code == 0
+    with pytest.raises(InputError, match=r"^west: client 2: row 15 has norm 9,") as error:
+        deployed_run(tables / "out")
+    hint = str(error.value).partition("the same command and behind it ")[2]
+    assert hint == "--out NEW_FOLDER --set clip=true" and hint in caplog.text
+    again = hint.replace("NEW_FOLDER", str(tables / "new")).split()
+    assert call(*first, *again).exit_code == 0
+    assert History.load(deployed_run(tables / "new") / "history.h5").last("epsilon")[0] > 0.9
+
+
 def test_a_folder_with_files_is_not_written_into(tables):
     done = call("deploy", "ssi", *sites_of(tables), "-r", "2", "--out", tables)
     assert done.exit_code == 1 and "is not empty" in done.stderr

@@ -74,7 +74,6 @@ SHAPES = {
     "a transposed matrix": (lambda Y: Y.T, "client 0 replied with shape (9, 3) and client 1 with"),
     "one number": (lambda Y: Y[:1, :1], "client 0 replied with shape (9, 3) and client 1 with"),
     "a row too few": (lambda Y: Y[1:], "client 0 replied with shape (9, 3) and client 1 with"),
-    "complex numbers": (lambda Y: Y * 1j, "client 1 replied with complex128 numbers"),
     "nothing": (lambda Y: None, "client 1 replied with a NoneType"),
 }
 
@@ -86,7 +85,19 @@ SHAPES = {
 )
 @pytest.mark.parametrize("kind", SHAPES)
 def test_what_is_no_matrix_of_the_others_shape_is_refused(run, tmp_path, kind):
-    wrong, says = SHAPES[kind]
+    refuse(run, tmp_path, *SHAPES[kind])
+
+
+@pytest.mark.fault(
+    "client",
+    "a client that replies with complex numbers",
+    told="client 1 replied with complex128 numbers: …",
+)
+def test_complex_numbers_are_refused(run, tmp_path):
+    refuse(run, tmp_path, lambda Y: Y * 1j, "client 1 replied with complex128 numbers: ")
+
+
+def refuse(run, tmp_path, wrong, says):
     with pytest.raises(InputError) as error:
         run(wrong)
     assert str(error.value).startswith(says) and "\n" not in str(error.value)

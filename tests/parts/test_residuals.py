@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import warnings
 
 import numpy as np
@@ -79,6 +80,26 @@ def test_rounds_that_run_out_are_told_of(name, matrix_with):
         warnings.simplefilter("error")
         fedcore.run(name, split(S), 3, tol=1e-8, rounds=9, stop=lambda row: row["round"] == 2)
         fedcore.run(name, split(S), 3, tol=0, rounds=3)
+
+
+def test_a_warning_shows_that_the_angle_is_above_the_tolerance(clients):
+    """Also where one digit of the angle is that of the tolerance."""
+    told, least = [], 1.0
+    for rounds in range(2, 12):
+        found = fedcore.run("ssi", clients, 3, rounds=rounds, tol=1e-15)
+        bound = float(found.output["angle_bound"])
+        tol = float(f"{bound:.1g}")
+        least, before = min(least, bound), least
+        if found.output["converged"] or not tol < bound < before:
+            continue  # at rounding, rounded up, or after a round that would have converged
+        with pytest.warns(fedcore.ConvergenceWarning, match="has not converged") as said:
+            fedcore.run("ssi", clients, 3, rounds=rounds, tol=tol)
+        words = r"by an angle of up to (\S+) \(tol = (\S+)\)"
+        shown, wanted = re.search(words, str(said[0].message)).groups()
+        assert wanted == f"{tol:g}" and float(shown) > tol
+        assert float(shown) == pytest.approx(bound, rel=0.5)
+        told.append(shown)
+    assert len(told) > 2
 
 
 @with_a_test

@@ -76,8 +76,10 @@ def test_a_result_becomes_a_history_of_one_repeat(clients):
     result = fedcore.run("analyze_gauss", clients, 2, clip=True, epsilon=0.5, delta=1e-5)
     found = fedcore.History.of(result, "analyze_gauss")
     assert found.repeats == 1 and found.released == result.released
-    assert repr(found).startswith("History(analyze_gauss; 1 repeats x ")
-    assert repr(fedcore.History.of(result)).startswith("History(1 repeats x ")
+    assert repr(found).startswith("History(analyze_gauss; 1 repeat x ")
+    assert repr(fedcore.History.of(result)).startswith("History(1 repeat x ")
+    short = fedcore.History({"iteration": np.zeros((1, 1), int)})
+    assert repr(short) == "History(1 repeat x 1 record of iteration; final: –)"
     np.testing.assert_array_equal(found["objective"][0], result.history["objective"])
     labels = [ax.get_ylabel() for ax in found.plot().axes]
     assert labels and all(label.endswith("(not released)") for label in labels)

@@ -20,6 +20,7 @@ def sentence(text):
     return " ".join(lines[start + 1 : end])
 
 
+BRACES = "braces in a path"
 CONFIGURATION = {
     "key of the configuration": (
         "tiny.yaml", "paths:", "pahts:",
@@ -34,7 +35,7 @@ CONFIGURATION = {
         PAPER, "    repeats: 3", "    repeats: 2\n    repeats: 3",
         f"{PAPER}, line 46: the key 'repeats' was already given in line 45",
     ),
-    "braces in a path": (
+    BRACES: (
         "tiny.yaml", "results: results/tiny", "results: results/{}",
         "the configuration, paths.results: 'results/{}' does not match '^[^{}]+$'",
     ),
@@ -149,8 +150,22 @@ def test_a_figure_that_the_notebook_does_not_save(done):
     "a misspelt key, name or value",
     told="… unknown key 'pahts': did you mean 'paths'? …",
 )
-@pytest.mark.parametrize("wrong", CONFIGURATION)
+@pytest.mark.parametrize("wrong", [case for case in CONFIGURATION if case != BRACES])
 def test_wrong_configuration(fresh, wrong):
+    refused(fresh, wrong)
+
+
+@pytest.mark.fault(
+    "configuration",
+    "{} in a path of the configuration",
+    told="… 'results/{}' does not match '^[^{}]+$'",
+)
+def test_braces_in_a_path(fresh):
+    """Paths become patterns of Snakemake, where braces stand for parts of a name."""
+    refused(fresh, BRACES)
+
+
+def refused(fresh, wrong):
     from fedcore import algorithms, datasets, generators, metrics
 
     path, old, new, message = CONFIGURATION[wrong]

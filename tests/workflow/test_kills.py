@@ -271,6 +271,43 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, number):
         pass
 
 
+# Every child has written a part of a file, which has a name already, when it is killed.
+KILLED_WRITERS = """
+import os, signal, sys, time
+from fedcore.files import atomic
+
+for number in range(int(sys.argv[2])):
+    ready, told = os.pipe()
+    child = os.fork()
+    if not child:
+        with atomic.replace(f"{sys.argv[1]}/t{number % 4}.tsv") as temporary:
+            temporary.write_text("a part")
+            os.write(told, b"!")
+            time.sleep(600)
+    os.read(ready, 1)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.fault(
+    "killed", "kill −9 inside a write: its temporary file", told="Removed …", times=20
+)
+def test_temporary_files_of_killed_writers_are_removed_by_the_next_run(tmp_path, capsys):
+    made = tmp_path / "results"
+    made.mkdir()
+    (tmp_path / ".snakemake").mkdir()
+    whole = {made / f"t{number}.tsv": "a whole table" for number in range(3)}
+    for path, text in whole.items():
+        path.write_text(text)
+    subprocess.run([sys.executable, "-c", KILLED_WRITERS, str(made), "20"], check=True)
+    left = set(made.iterdir()) - whole.keys()
+    assert len(left) == 20 and {path.read_text() for path in left} == {"a part"}
+    job.remove_left_overs(tmp_path / ".snakemake", [made], [])
+    assert capsys.readouterr().err.startswith("Removed 20 temporary files ")
+    assert {path: path.read_text() for path in made.iterdir()} == whole
+
+
 def test_only_what_fedcore_has_left_is_removed_and_shared_files_only_when_old(tmp_path):
     mine = tmp_path / "results" / "tables" / f".t.{'0a' * 8}.tmp.tsv"
     others = [tmp_path / "results" / name for name in (".notes.tmp", ".t.12.tmp.tsv", "t.tsv")]
