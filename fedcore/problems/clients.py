@@ -54,8 +54,8 @@ class Clients(Sequence[Any]):
         a matrix. Clients of equal size may be one array of shape (n_clients, m, d).
     shapes, dtypes : sequence of (int, int), sequence of numpy.dtype, optional
         Shapes and precisions of the matrices, required with a function. A sequence that comes with
-        them, such as `fedcore.files.mapping.Mapped` or `fedcore.problems.made.Made`, is read matrix
-        by matrix when used.
+        them, such as those of `fedcore.files.mapping` or `fedcore.problems.made.Made`, is read
+        matrix by matrix when used.
     gram : ndarray of shape (d, d), optional
         ``Σ SᵢᵀSᵢ``. With it, methods that need only sums of products do not read the matrices.
     labels : sequence of ndarray of shape (n_i,), optional
@@ -131,10 +131,11 @@ class Clients(Sequence[Any]):
         """Return the matrices of `uniform` clients as one array of shape (n_clients, m, d).
 
         The first access makes it, in as much memory as the matrices take, unless they were given
-        as one array.
+        as one array, or are one of a file.
         """
         if self._stack is None:
-            self._stack = np.stack(self[:])
+            whole = getattr(self._matrices, "stack", None)  # that of a `MappedStack`
+            self._stack = np.stack(self[:]) if whole is None else whole
         return self._stack
 
     @property
