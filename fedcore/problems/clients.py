@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
@@ -12,6 +12,7 @@ import numpy as np
 
 from fedcore import sparse
 from fedcore.errors import InputError
+from fedcore.problems.names import column_names
 from fedcore.problems.names import feature_names as feature_names
 from fedcore.problems.names import require_names as require_names
 from fedcore.sparse import SparseRows
@@ -220,6 +221,29 @@ def check_clients(clients: Sequence[Any]) -> list[Any]:
         raise InputError("a federation needs at least one client")
     feature_names(clients)
     return checked
+
+
+def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
+    """Yield dense matrices that come one after the other, checked as `check_clients` does.
+
+    Raises
+    ------
+    InputError
+        As `check_clients`, and for a sparse matrix.
+    """
+    width, names = 0, None
+    for i, client in enumerate(clients):
+        matrix = check_client(client, i)
+        if isinstance(matrix, SparseRows):
+            sparse.refuse("a problem file")
+        own = column_names(client)
+        if i == 0:
+            width, names = matrix.shape[1], own
+        require_width(matrix, i, width)
+        require_names(own, names, f"client {i}", "client 0")
+        yield matrix
+    if not width:
+        check_clients([])  # says that one is needed
 
 
 def check_client(client: Any, i: int) -> Any:

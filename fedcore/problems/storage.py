@@ -14,17 +14,10 @@ import numpy as np
 from fedcore.errors import DataError
 from fedcore.files import hdf5
 from fedcore.files.mapping import Mapped, MappedStack
-from fedcore.problems.clients import (
-    Clients,
-    Matrices,
-    Reduction,
-    check_client,
-    check_clients,
-    require_width,
-)
+from fedcore.problems.clients import Clients, Matrices, Reduction, check_each
 from fedcore.problems.problem import Problem, Reference, add_to, reference_of
 from fedcore.problems.regression import Truth
-from fedcore.sparse import SparseRows, refuse
+from fedcore.sparse import refuse
 
 SCHEMA = 1
 
@@ -64,23 +57,15 @@ def save_stream(
     Raises
     ------
     InputError
-        For a client that `check_clients` refuses.
+        For clients that `check_clients` refuses, and for a sparse one.
     """
     digest = hashlib.sha256()
 
     def written(file: h5py.File) -> Iterator[np.ndarray]:
-        width = 0
-        for i, client in enumerate(clients):
-            matrix = check_client(client, i)
-            if isinstance(matrix, SparseRows):
-                refuse("a problem file")
-            width = width or matrix.shape[1]
-            require_width(matrix, i, width)
+        for i, matrix in enumerate(check_each(clients)):
             add_to(digest, matrix)
             _put_client(file, i, matrix)
             yield matrix.astype(np.float64, copy=False)
-        if not width:
-            check_clients([])  # says that one is needed
 
     with hdf5.create(path) as file:
         _put_reference(file, reference_of(written(file)))
