@@ -259,8 +259,8 @@ def check_client(client: Any, i: int) -> Any:
         raise InputError(f"client {i}: expected a 2-D (samples, features) array, got {data.ndim}-D")
     if data.shape[0] == 0 or data.shape[1] == 0:
         raise InputError(f"client {i} is empty (shape {data.shape}); drop it or give it samples")
-    if data.dtype.kind not in "biuf":
-        raise InputError(f"client {i}: {_not_numeric(client, data)}")
+    if wrong := _not_numeric(client, data):
+        raise InputError(f"client {i}: {wrong}")
     if data.dtype != np.float32:
         data = data.astype(np.float64, copy=False)
     if not np.isfinite(data).all():
@@ -323,14 +323,31 @@ def _require_present(client: Any, who: str) -> None:
         )
 
 
-def _not_numeric(client: Any, data: np.ndarray) -> str:
-    """Name the column of a data frame that is not numeric, or else the dtype of the matrix."""
-    columns: Any = getattr(client, "dtypes", None)
-    if data.dtype == object and hasattr(columns, "items"):
-        for name, dtype in columns.items():
-            if not isinstance(dtype, np.dtype) or dtype.kind not in "iuf":
-                return f"column {name!r} has dtype {dtype}; drop it or call .astype(float) on it"
-    return f"dtype {data.dtype} is not numeric"
+def _not_numeric(client: Any, data: np.ndarray) -> str | None:
+    """Name the column of a data frame that is not numeric, or else the dtype of the matrix.
+
+    polars makes numbers of dates, so its columns are looked at in any case.
+    """
+    numeric = data.dtype.kind in "biuf"
+    dtypes: Any = getattr(client, "dtypes", None)
+    pairs: Iterable[tuple[Any, Any]] = ()
+    polars = isinstance(dtypes, list) and all(hasattr(own, "to_python") for own in dtypes)
+    if polars:
+        pairs = zip(column_names(client) or [], dtypes, strict=True)
+        wrong = [pair for pair in pairs if pair[1].to_python() not in (bool, int, float)]
+    else:
+        if hasattr(dtypes, "items") and not numeric:
+            pairs = dtypes.items()
+        wrong = [pair for pair in pairs if not _is_plain(pair[1])]
+    if wrong:
+        name, dtype = wrong[0]
+        call = ".cast(float)" if polars else ".astype(float)"
+        return f"column {name!r} has dtype {dtype}; drop it or call {call} on it"
+    return None if numeric else f"dtype {data.dtype} is not numeric"
+
+
+def _is_plain(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind in "iuf"
 
 
 def require_size(clients: Clients, what: str = "the data") -> None:
