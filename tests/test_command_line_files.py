@@ -239,6 +239,41 @@ def test_a_row_that_is_too_long_is_refused_with_a_column_apart(option, text, lin
     assert f"{path}, line {line}: 4 cells, and the first line has 3" in says
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("0,1,2", "a.csv, line 1 (0, 1, 2) may be names or numbers: give names a letter (c0), or"),
+        (
+            "1;2;3",
+            "(1, 2, 3) may be names or numbers: give names a letter (c1), or write the first",
+        ),
+        ('"0", 1,"2"', "write the first number with a point (0.0)"),
+        ("\ufeff0\t1", "line 1 (0, 1) may be names or numbers"),
+        (",".join(map(str, range(60))), "line 1 (0, 1, 2, …) may be names or numbers"),
+    ],
+)
+def test_a_first_line_that_counts_is_neither_names_nor_numbers(line, says, tmp_path):
+    path, separator = tmp_path / "a.csv", max(",;\t", key=line.count)
+    rest = f"\n{separator.join('5' * (line.count(separator) + 1))}\n"
+    path.write_text(line + rest, encoding="utf-8")
+    assert says in refused("run", "ssi", path, "-r", 1)
+    with pytest.raises(DataError, match="may be names or numbers"):
+        own_files.read(path, apart=["1"])
+    point = line.replace("0", "0.0", 1) if "0" in line else line.replace("1", "1.0", 1)
+    path.write_text(point + rest, encoding="utf-8")
+    assert len(own_files.read(path).x) == 2
+    path.write_text(line.replace("1", "c1", 1) + rest, encoding="utf-8")
+    assert len(own_files.read(path).x) == 1
+
+
+@pytest.mark.parametrize("line", ["1,0,2", "0.0,1.0,2.0", "2,3,4", "0,1,3", "00,01,02", "-0,1,2"])
+def test_other_numbers_in_the_first_line_are_numbers(line, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{line}\n5,6,7\n")
+    table = own_files.read(path)
+    assert table.names == ["0", "1", "2"] and len(table.x) == 2
+
+
 def test_a_column_without_a_name_can_be_left_out(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(",age,dose\n0,1,5\n1,3,5\n")

@@ -18,7 +18,7 @@ import yaml
 from printed import BLOCK, ROOT, pages
 
 from fedcore.audits import epsilon_bound
-from fedcore.datasets import download
+from fedcore.datasets import download, reading
 from fedcore.files import hdf5
 from fedcore.reports import outcomes
 
@@ -70,6 +70,17 @@ def memory_of_steps() -> list[float]:
     return [int(re.search(p, (ROOT / f).read_text(), re.M)[1]) / 1e3 for f, p in asked.items()]
 
 
+def raw_sets() -> list[float]:
+    """Sizes in memory: the shapes of data/README.md, and the types that its stand-ins have, too."""
+    text, found = (ROOT / "data/README.md").read_text(encoding="utf-8"), []
+    for name in ("mnist", "w8a", "cifar10"):
+        shape = re.search(rf"^\| `{name}`.*? \| ([\d,]+) × ([\d,]+)", text, re.M).groups()
+        rows, columns = (int(number.replace(",", "")) for number in shape)
+        few = reading.load(name, "", surrogate=True, options={"samples": 10}).x
+        found.append(rows * columns * few.itemsize / 1e6)
+    return found
+
+
 def confidence_of_audits() -> list[float]:
     signature = inspect.signature(epsilon_bound.lower_bound)
     return [100 * signature.parameters["confidence"].default]
@@ -85,6 +96,7 @@ COMPUTED: dict[str, Callable[[], list[float]]] = {
         over_mpi("messages", ranks, r"cpu +([\d.]+)") for ranks in ("2", "no MPI")
     ],
     "message of bench_mpi, in kB": message_of_bench_mpi,
+    "raw sets, in MB": raw_sets,
     "memory of steps, in GB": memory_of_steps,
     "levels of the tests, in %": lambda: [LEVEL],
     "levels of outliers, in %": lambda: [LEVEL * outcomes.OUTLIER, LEVEL],

@@ -69,7 +69,8 @@ def read(
         A CSV file (separated by commas, semicolons or tabs, with or without a line of names), an
         NPZ or NPY file with one matrix, an NPZ file of `scipy.sparse.save_npz`, a LIBSVM file (its
         labels are the column ``label``, its columns have their numbers from 1 as names), or a
-        Parquet file.
+        Parquet file. A first line of a CSV file that counts its columns, from 0 or 1, is refused,
+        as it may be names or numbers; any other line of numbers is numbers.
     apart : collection of str
         Columns to keep apart from the matrix. In an NPZ file these are vectors beside the matrix.
     without : collection of str
@@ -161,6 +162,8 @@ def _csv(path: str, apart: Collection[str], without: Collection[str]) -> Table:
             f"{path}, line 1: column {names.index('') + 1} has no name, such as the index that "
             "pandas writes: name it there, or leave it out (--without '')"
         )
+    if not named:
+        _require_numbers(path, [cell.strip() for cell in first])
     kept = _kept(path, names, apart, without)
     whole = len(kept) == len(names)
     if not first or (named and next(rows, None) is None):
@@ -208,6 +211,20 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _require_numbers(path: str, first: list[str]) -> None:
+    """Refuse a first line that counts, 0, 1, 2 … or 1, 2, 3 …: it may be names or numbers.
+
+    pandas gives such names to columns without names.
+    """
+    for start in (0, 1):
+        if first and first == [str(start + i) for i in range(len(first))]:
+            shown = first if len(first) < 5 else [*first[:3], "…"]
+            raise DataError(
+                f"{path}, line 1 ({', '.join(shown)}) may be names or numbers: give names a letter "
+                f"(c{first[0]}), or write the first number with a point ({first[0]}.0)"
+            )
 
 
 def _find_wrong_cell(

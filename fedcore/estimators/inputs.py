@@ -12,6 +12,7 @@ from fedcore.errors import InputError
 from fedcore.problems import naming
 from fedcore.problems.clients import check_clients, client_list, feature_names, require_names
 from fedcore.problems.distinct import require_distinct, require_distinct_each
+from fedcore.problems.names import column_names
 from fedcore.progress import wanted
 from fedcore.seeds import root_of
 
@@ -43,7 +44,7 @@ class Given(NamedTuple):
 
     def named(self) -> AbstractContextManager[None]:
         """Name clients, columns and rows as given in the errors that are raised inside."""
-        columns = _columns(self.matrices[0]) if len(self.matrices) else None
+        columns = column_names(self.matrices[0]) if len(self.matrices) else None
         return naming.named(self.labels, columns, self.rows)
 
 
@@ -126,7 +127,7 @@ def names_of(matrices: Sequence[Any]) -> np.ndarray | None:
         raise InputError("there are no clients: fit takes at least one matrix")
     require_distinct_each(matrices)
     for i, matrix in enumerate(matrices):
-        _require_columns(_columns(matrix), _columns(matrices[0]), f"client {i}", "client 0")
+        _require_columns(column_names(matrix), column_names(matrices[0]), f"client {i}", "client 0")
     names = feature_names(matrices)
     if names is None or not all(isinstance(name, str) for name in names):
         return None
@@ -155,7 +156,7 @@ def one_matrix(
     ------
     InputError
     """
-    columns = _columns(x)
+    columns = column_names(x)
     require_distinct(x, "x")
     if columns is not None and names is not None:
         _require_columns(columns, list(names), "x", "the fitted estimator")
@@ -221,11 +222,6 @@ def options_of(estimator: Any, taken: Mapping[str, str]) -> dict[str, Any]:
         if name in instead:
             raise InputError(f"params has no entry '{name}': use {instead[name]}")
     return {"measure": (), **options, "progress": wanted(estimator.verbose, "verbose")}
-
-
-def _columns(matrix: Any) -> list[Any] | None:
-    columns = getattr(matrix, "columns", None)
-    return None if columns is None else list(columns)
 
 
 def _require_columns(own: list[Any] | None, wanted: list[Any] | None, who: str, whose: str) -> None:

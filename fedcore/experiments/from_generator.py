@@ -12,7 +12,7 @@ import numpy as np
 from fedcore import generators
 from fedcore.errors import InputError
 from fedcore.experiments.combinations import combinations
-from fedcore.problems.clients import Clients, check_client, check_clients, require_width
+from fedcore.problems.clients import Clients, check_client, check_clients, check_each
 from fedcore.problems.made import Made
 from fedcore.problems.problem import Problem, Reference
 from fedcore.problems.regression import Truth
@@ -48,14 +48,10 @@ def _yielded(draw: Callable[[], Iterator[np.ndarray]]) -> Clients:
     """Return clients that are drawn when they are read, those before them again where needed."""
     shapes: list[tuple[int, int]] = []
     dtypes, sums = [], []
-    for i, client in enumerate(draw()):
-        matrix = check_client(client, i)
-        require_width(matrix, i, shapes[0][1] if shapes else matrix.shape[1])
+    for matrix in check_each(draw()):
         shapes.append(matrix.shape)
         dtypes.append(matrix.dtype)
         sums.append(_sum(matrix))
-    if not shapes:
-        check_clients([])  # says that one is needed
     left: Iterator[tuple[int, np.ndarray]] = iter(())
     last = len(shapes)
 

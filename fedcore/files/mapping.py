@@ -66,12 +66,39 @@ class Mapped(Sequence[np.ndarray]):
             return [self[j] for j in range(*i.indices(len(self)))]
         found = self._found[i]
         if found is None:
-            offset, shape, dtype = self._places[i]
-            stop = offset + int(np.prod(shape)) * dtype.itemsize
-            with self._told():
-                self._pieces.require_range(self._map, offset, stop)
-                found = np.frombuffer(self._map[offset:stop], dtype).reshape(shape)
-            # BLAS would copy such an array at every product.
-            found = found if found.flags.aligned else found.copy()
-            self._found[i] = found
+            found = self._found[i] = self._array(*self._places[i])
         return found
+
+    def _array(self, offset: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        stop = offset + int(np.prod(shape)) * dtype.itemsize
+        with self._told():
+            self._pieces.require_range(self._map, offset, stop)
+            found = np.frombuffer(self._map[offset:stop], dtype).reshape(shape)
+        # BLAS would copy such an array at every product.
+        return found if found.flags.aligned else found.copy()
+
+
+class MappedStack(Mapped):
+    """The parts of one dataset along its first axis, each checked when it is first read.
+
+    Parameters are those of `Mapped`, with one dataset.
+    """
+
+    def __init__(
+        self, pieces: Pieces, dataset: h5py.Dataset, told: Callable[[], AbstractContextManager[Any]]
+    ) -> None:
+        super().__init__(pieces, [dataset], told)
+        (self._whole,), (self._stack,) = self._places, self._found
+        offset, (number, *shape), dtype = self._whole
+        size = int(np.prod(shape)) * dtype.itemsize
+        starts = [None if offset is None else offset + i * size for i in range(number)]
+        self._places = [(start, tuple(shape), dtype) for start in starts]
+        self._found = [None] * number if self._stack is None else list(self._stack)
+
+    @property
+    def stack(self) -> np.ndarray:
+        """Return the dataset as one array; the first call reads all of it, and checks its bytes."""
+        if self._stack is None:
+            self._stack = self._array(*self._whole)
+            self._found = list(self._stack)
+        return self._stack

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
@@ -12,6 +12,7 @@ import numpy as np
 
 from fedcore import sparse
 from fedcore.errors import InputError
+from fedcore.problems.names import column_names
 from fedcore.problems.names import feature_names as feature_names
 from fedcore.problems.names import require_names as require_names
 from fedcore.sparse import SparseRows
@@ -54,8 +55,8 @@ class Clients(Sequence[Any]):
         a matrix. Clients of equal size may be one array of shape (n_clients, m, d).
     shapes, dtypes : sequence of (int, int), sequence of numpy.dtype, optional
         Shapes and precisions of the matrices, required with a function. A sequence that comes with
-        them, such as `fedcore.files.mapping.Mapped` or `fedcore.problems.made.Made`, is read matrix
-        by matrix when used.
+        them, such as those of `fedcore.files.mapping` or `fedcore.problems.made.Made`, is read
+        matrix by matrix when used.
     gram : ndarray of shape (d, d), optional
         ``Σ SᵢᵀSᵢ``. With it, methods that need only sums of products do not read the matrices.
     labels : sequence of ndarray of shape (n_i,), optional
@@ -131,10 +132,11 @@ class Clients(Sequence[Any]):
         """Return the matrices of `uniform` clients as one array of shape (n_clients, m, d).
 
         The first access makes it, in as much memory as the matrices take, unless they were given
-        as one array.
+        as one array, or are one of a file.
         """
         if self._stack is None:
-            self._stack = np.stack(self[:])
+            whole = getattr(self._matrices, "stack", None)  # that of a `MappedStack`
+            self._stack = np.stack(self[:]) if whole is None else whole
         return self._stack
 
     @property
@@ -221,6 +223,29 @@ def check_clients(clients: Sequence[Any]) -> list[Any]:
     return checked
 
 
+def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
+    """Yield dense matrices that come one after the other, checked as `check_clients` does.
+
+    Raises
+    ------
+    InputError
+        As `check_clients`, and for a sparse matrix.
+    """
+    width, names = 0, None
+    for i, client in enumerate(clients):
+        matrix = check_client(client, i)
+        if isinstance(matrix, SparseRows):
+            sparse.refuse("a problem file")
+        own = column_names(client)
+        if i == 0:
+            width, names = matrix.shape[1], own
+        require_width(matrix, i, width)
+        require_names(own, names, f"client {i}", "client 0")
+        yield matrix
+    if not width:
+        check_clients([])  # says that one is needed
+
+
 def check_client(client: Any, i: int) -> Any:
     """Check the matrix of client `i` as `check_clients` does, without the others."""
     _require_present(client, f"client {i}")
@@ -234,8 +259,8 @@ def check_client(client: Any, i: int) -> Any:
         raise InputError(f"client {i}: expected a 2-D (samples, features) array, got {data.ndim}-D")
     if data.shape[0] == 0 or data.shape[1] == 0:
         raise InputError(f"client {i} is empty (shape {data.shape}); drop it or give it samples")
-    if data.dtype.kind not in "biuf":
-        raise InputError(f"client {i}: {_not_numeric(client, data)}")
+    if wrong := _not_numeric(client, data):
+        raise InputError(f"client {i}: {wrong}")
     if data.dtype != np.float32:
         data = data.astype(np.float64, copy=False)
     if not np.isfinite(data).all():
@@ -298,14 +323,31 @@ def _require_present(client: Any, who: str) -> None:
         )
 
 
-def _not_numeric(client: Any, data: np.ndarray) -> str:
-    """Name the column of a data frame that is not numeric, or else the dtype of the matrix."""
-    columns: Any = getattr(client, "dtypes", None)
-    if data.dtype == object and hasattr(columns, "items"):
-        for name, dtype in columns.items():
-            if not isinstance(dtype, np.dtype) or dtype.kind not in "iuf":
-                return f"column {name!r} has dtype {dtype}; drop it or call .astype(float) on it"
-    return f"dtype {data.dtype} is not numeric"
+def _not_numeric(client: Any, data: np.ndarray) -> str | None:
+    """Name the column of a data frame that is not numeric, or else the dtype of the matrix.
+
+    polars makes numbers of dates, so its columns are looked at in any case.
+    """
+    numeric = data.dtype.kind in "biuf"
+    dtypes: Any = getattr(client, "dtypes", None)
+    pairs: Iterable[tuple[Any, Any]] = ()
+    polars = isinstance(dtypes, list) and all(hasattr(own, "to_python") for own in dtypes)
+    if polars:
+        pairs = zip(column_names(client) or [], dtypes, strict=True)
+        wrong = [pair for pair in pairs if pair[1].to_python() not in (bool, int, float)]
+    else:
+        if hasattr(dtypes, "items") and not numeric:
+            pairs = dtypes.items()
+        wrong = [pair for pair in pairs if not _is_plain(pair[1])]
+    if wrong:
+        name, dtype = wrong[0]
+        call = ".cast(float)" if polars else ".astype(float)"
+        return f"column {name!r} has dtype {dtype}; drop it or call {call} on it"
+    return None if numeric else f"dtype {data.dtype} is not numeric"
+
+
+def _is_plain(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind in "iuf"
 
 
 def require_size(clients: Clients, what: str = "the data") -> None:

@@ -8,6 +8,12 @@ from typing import Any
 from fedcore.errors import InputError
 
 
+def column_names(client: Any) -> list[Any] | None:
+    """Return the column names of a data frame; None for what has none."""
+    columns = getattr(client, "columns", None)
+    return None if columns is None else list(columns)
+
+
 def feature_names(clients: Sequence[Any]) -> list[Any] | None:
     """Return the column names of all clients, in order; None if no client has names.
 
@@ -19,8 +25,7 @@ def feature_names(clients: Sequence[Any]) -> list[Any] | None:
     InputError
         When names or their order differ, or some clients have none.
     """
-    named = [getattr(client, "columns", None) for client in clients]
-    names = [None if columns is None else list(columns) for columns in named]
+    names = [column_names(client) for client in clients]
     first = names[0]
     for i, own in enumerate(names):
         require_names(own, first, f"client {i}", "client 0")

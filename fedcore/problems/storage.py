@@ -13,18 +13,11 @@ import numpy as np
 
 from fedcore.errors import DataError
 from fedcore.files import hdf5
-from fedcore.files.mapping import Mapped
-from fedcore.problems.clients import (
-    Clients,
-    Matrices,
-    Reduction,
-    check_client,
-    check_clients,
-    require_width,
-)
+from fedcore.files.mapping import Mapped, MappedStack
+from fedcore.problems.clients import Clients, Matrices, Reduction, check_each
 from fedcore.problems.problem import Problem, Reference, add_to, reference_of
 from fedcore.problems.regression import Truth
-from fedcore.sparse import SparseRows, refuse
+from fedcore.sparse import refuse
 
 SCHEMA = 1
 
@@ -64,23 +57,15 @@ def save_stream(
     Raises
     ------
     InputError
-        For a client that `check_clients` refuses.
+        For clients that `check_clients` refuses, and for a sparse one.
     """
     digest = hashlib.sha256()
 
     def written(file: h5py.File) -> Iterator[np.ndarray]:
-        width = 0
-        for i, client in enumerate(clients):
-            matrix = check_client(client, i)
-            if isinstance(matrix, SparseRows):
-                refuse("a problem file")
-            width = width or matrix.shape[1]
-            require_width(matrix, i, width)
+        for i, matrix in enumerate(check_each(clients)):
             add_to(digest, matrix)
             _put_client(file, i, matrix)
             yield matrix.astype(np.float64, copy=False)
-        if not width:
-            check_clients([])  # says that one is needed
 
     with hdf5.create(path) as file:
         _put_reference(file, reference_of(written(file)))
@@ -179,8 +164,6 @@ def _put(group: h5py.Group, name: str, data: np.ndarray, description: str) -> No
 
 def _read(path: str | os.PathLike[str], group: h5py.Group, pieces: hdf5.Pieces | None) -> Problem:
     clients = _clients(path, group, pieces)
-    if "labels" in group:
-        clients.labels = _matrices(group, "labels")
     if "samples" in group:
         rows = group["samples"]
         clients.reduction = Reduction(tuple(map(int, rows[()])), float(rows.attrs["largest_row"]))
@@ -189,8 +172,7 @@ def _read(path: str | os.PathLike[str], group: h5py.Group, pieces: hdf5.Pieces |
         truth = Truth(*(group[f"truth/{k}"][()] for k in Truth._fields))
     held_out = None
     if "held_out" in group:
-        apart = group["held_out"]
-        held_out = Clients(_matrices(apart), labels=_matrices(apart, "labels"))
+        held_out = _clients(path, group["held_out"], pieces)
     name, status, note = (group.attrs[key] for key in ("name", "status", "note"))
     problem = Problem(name, clients, status, note, truth, held_out)
     problem.setting = json.loads(group.attrs["setting"])
@@ -229,15 +211,25 @@ def _matrices(group: h5py.Group, name: str = "clients") -> Matrices:
 def _clients(
     path: str | os.PathLike[str], group: h5py.Group, pieces: hdf5.Pieces | None
 ) -> Clients:
-    """Return the clients: of a large file by a memory map, with a Gram matrix on first use."""
-    name, gram = group.name, group["gram"][()] if "gram" in group else None
-    if (pieces is None and gram is None) or "labels" in group:
-        return Clients(_matrices(group))
-    found = list(group["clients"].values())
+    """Return clients with their labels: matrices of a large file by a memory map.
 
-    def read() -> Matrices:
-        return _load(path, lambda file: _matrices(file[name]))
+    Those of a small file are read here or, with a Gram matrix, on first use.
+    """
+    found, name = group["clients"], group.name
+    gram = group["gram"][()] if "gram" in group else None
+    labels = _matrices(group, "labels") if "labels" in group else None
+    if pieces is None and gram is None:
+        return Clients(_matrices(group), labels=labels)
 
+    matrices: Matrices | Callable[[], Matrices]
     told = partial(hdf5.told, path, failure=DataError, **_WORDS)
-    matrices = read if pieces is None else Mapped(pieces, found, told)
-    return Clients(matrices, [c.shape for c in found], [c.dtype for c in found], gram)
+    if isinstance(found, h5py.Dataset):
+        shapes, dtypes = [found.shape[1:]] * len(found), [found.dtype] * len(found)
+        matrices = [] if pieces is None else MappedStack(pieces, found, told)
+    else:
+        single = list(found.values())
+        shapes, dtypes = [c.shape for c in single], [c.dtype for c in single]
+        matrices = [] if pieces is None else Mapped(pieces, single, told)
+    if pieces is None:
+        matrices = partial(_load, path, lambda file: _matrices(file[name]))
+    return Clients(matrices, shapes, dtypes, gram, labels)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -102,6 +103,44 @@ def test_a_generator_that_yields_sparse_clients_is_refused(monkeypatch):
     monkeypatch.setattr(generators, "generate", lambda *_: iter([yielded]))
     with pytest.raises(InputError, match="dense"):
         build.build("p", WHITE, **OPTIONS)
+
+
+class Frame(np.ndarray):
+    """A matrix with names of its columns, as a data frame has."""
+
+
+def frames(*names):
+    for own in names:
+        frame = np.arange(6.0).reshape(2, 3).view(Frame)
+        if own:
+            frame.columns = list(own)
+        yield frame
+
+
+@pytest.mark.parametrize("way", ["yielded", "listed", "streamed"])
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (("abc", "abc", "bac"), "column 0 of client 2 is 'b' and of client 0 'a': bring the colum"),
+        (("abc", "abd"), "column 2 of client 1 is 'd' and of client 0 'c': give all the same"),
+        (("abc", ""), "client 1 has no column names and client 0 has: give data frames to all"),
+        (("", "abc"), "client 0 has no column names and client 1 has: give data frames to all"),
+    ],
+)
+def test_columns_in_another_order_are_refused(monkeypatch, way, names, says, tmp_path):
+    drawn = {"yielded": frames, "listed": lambda *own: list(frames(*own))}.get(way)
+    monkeypatch.setattr(generators, "generate", lambda *_: drawn(*names))
+    with pytest.raises(InputError, match=re.escape(says)):
+        if way == "streamed":
+            storage.save_stream(tmp_path / "p.h5", "p", frames(*names))
+        else:
+            build.make(str(tmp_path / "p.h5"), "p", WHITE, **OPTIONS)
+    assert not any(tmp_path.iterdir())
+
+
+def test_frames_with_columns_in_one_order_are_clients(monkeypatch):
+    monkeypatch.setattr(generators, "generate", lambda *_: frames("abc", "abc"))
+    assert build.build("p", WHITE, **OPTIONS).clients.shapes == [(2, 3)] * 2
 
 
 def test_made_matrices_are_a_sequence():
