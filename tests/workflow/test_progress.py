@@ -19,6 +19,9 @@ def test_a_quiet_run_is_a_bar_and_its_end(done):
     assert any(line.startswith("To run: 6 cells, about") for line in lines)
     assert lines[-1].startswith("To look at: ") and lines[-1].endswith("report/index.html")
     assert any(line.startswith("tiny: 1 reproduced") for line in lines)
+    logs = (done.root / ".snakemake/log").glob("*.log")
+    said = max(logs, key=lambda log: log.stat().st_mtime).read_text(encoding="utf-8")
+    assert "rule report:" in said and "reason: " in said
 
 
 def test_a_quiet_run_that_fails_says_where(done):

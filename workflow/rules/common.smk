@@ -1,6 +1,7 @@
 # The plan of the configuration and the paths of its files. This file has no rules.
 
 import contextlib
+import logging
 import os
 import re
 import sys
@@ -8,6 +9,7 @@ import time
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 from tqdm import tqdm
 
@@ -204,6 +206,10 @@ def show_progress(dag):
         BARS.append((time.time(), progress.Bar(lambda: len(list(dag.needrun_jobs())))))
         BARS[0][1].start()
         forking.keep_quiet()
+        for handler in logger.handlers:
+            if isinstance(handler, logging.FileHandler):  # which Snakemake leaves empty, too
+                for part in (*handler.filters, handler.formatter):
+                    part.quiet = set()
 
 
 def end_progress(dag=None):

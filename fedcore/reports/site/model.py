@@ -21,7 +21,7 @@ from fedcore.experiments.expectation import measured
 from fedcore.reports import origins, tables, verdict_pages
 from fedcore.reports.site import links
 from fedcore.reports.site.cells import Judged, Tables
-from fedcore.reports.verdicts import SMALL, SOFTWARE, VERDICTS, Verdict
+from fedcore.reports.verdicts import SOFTWARE, VERDICTS, Verdict
 
 
 @dataclass(frozen=True)
@@ -288,18 +288,15 @@ def readings(reason: str) -> list[str]:
 
 
 def tally(verdicts: list[Verdict]) -> list[tuple[str, int]]:
-    """Return the verdicts that occur with their numbers, what a small run could compare first."""
-    return _ordered(Counter(verdict.verdict for verdict in verdicts))
+    """Return the verdicts that occur, in their usual order, with their numbers."""
+    found = Counter(verdict.verdict for verdict in verdicts)
+    return [(name, found[name]) for name in VERDICTS if found[name]]
 
 
 def counted(papers: list[Paper]) -> list[tuple[str, int]]:
     """Return the verdicts of all papers, as `Paper.counts` those of one."""
-    return _ordered(sum((Counter(dict(paper.counts)) for paper in papers), Counter[str]()))
-
-
-def _ordered(found: Mapping[str, int]) -> list[tuple[str, int]]:
-    names = sorted(VERDICTS, key=lambda name: name not in SMALL.values())
-    return [(name, found[name]) for name in names if found[name]]
+    found = sum((Counter(dict(paper.counts)) for paper in papers), Counter[str]())
+    return [(name, found[name]) for name in VERDICTS if found[name]]
 
 
 def papers(results: Path, root: Path) -> list[Paper]:
