@@ -83,6 +83,9 @@ const tell = ({ cell, row }) => {
 };
 
 fill(form.group, groups.map((group, i) => [String(i), `${group.experiment}: ${group.label}`]));
+// The page opens with the first experiment that has curves: some have single points alone.
+const curved = groups.findIndex((group) => Object.keys(window.AXES).some((axis) => spread(group, axis)));
+form.group.value = String(Math.max(curved, 0));
 // The address may name an experiment, as links of claims do.
 const ask = () => {
   const asked = groups.findIndex((group) => [`#of-${group.experiment}`, `#of-${group.experiment}/${group.problem}`].includes(decodeURIComponent(location.hash)));
