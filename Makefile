@@ -84,11 +84,11 @@ bench-kept: $(READY) ## the same, and what they print is kept for benchmarks/REA
 	$(IN_ENV) python benchmarks/keep.py
 
 arena: $(READY) ## every method on the same data, half an hour on two cores, and docs/arena.md
-	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) $(SNAKEMAKE_ARGS) -- arena
+	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) $(SNAKEMAKE_ARGS) --config papers='[arena]'
 	$(IN_ENV) python docs/arena.py
 
 report: $(READY) ## results/report/index.html: all verdicts, tables and figures as pages to look at
-	$(IN_ENV) snakemake --cores $(CORES) $(SNAKEMAKE_ARGS) -- results/report/index.html
+	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) $(SNAKEMAKE_ARGS) -- results/report/index.html
 
 verdicts: $(READY) ## docs/verdicts/ and README's table from the results of `make reproduce`
 	$(IN_ENV) python docs/verdicts.py

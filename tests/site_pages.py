@@ -117,10 +117,11 @@ const visit = (page) => new Promise((done) => {
       left = [list.value, seen.map((row) => row.dataset.verdict)];
     }
     const drawn = [];
-    let points = null; // of the first curve, as the page opens
+    let points = null; // of the longest curve, as the page opens
     const choices = inner.getElementById("choices");
     if (choices) {
-      points = new Set(inner.getElementById("plot").data.find((trace) => trace.meta).x).size;
+      const traces = inner.getElementById("plot").data.filter((trace) => trace.meta);
+      points = Math.max(...traces.map((trace) => new Set(trace.x).size));
       for (const axis of [...choices.axis.options].map((option) => option.value)) {
         choices.axis.value = axis;
         choices.dispatchEvent(new Event("change"));

@@ -228,6 +228,10 @@ def _cell(value: Value) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape text that Markdown would read as the end of a cell, as HTML or as a link."""
+    """Escape text that Markdown would read as the end of a cell, as HTML, a link or italics.
+
+    Two stars stay what they are: words between them are bold.
+    """
     plain = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    plain = re.sub(r"(?<!\*)\*(?!\*)", r"\\*", plain)
     return plain.replace("](", "]\\(").replace("][", "]\\[")

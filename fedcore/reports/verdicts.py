@@ -23,7 +23,7 @@ from typing import Any
 from fedcore.reports.measurements import Measurements, Reading
 from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED
 
-# Meaning of each verdict, as README says it.
+# Meaning of each verdict, as README says it; what could be compared stands first.
 VERDICTS = {
     "reproduced": "done as printed, and the printed item agrees with what was measured.",
     "holds with a departure": "agrees in a reading that departs from the paper's text where that "
@@ -32,15 +32,15 @@ VERDICTS = {
     "contradicts itself": "agrees with one of two printed passages that exclude each other.",
     "undecided": "the repeats cannot decide, one rounding of the starts would change the outcome, "
     "or another number would agree as well.",
-    "not comparable": "what was run is too far from what is printed to be held against it.",
-    "not run": "the data cannot be had, something is not built, or the run left it out; the reason "
-    "is given.",
-    "surrogate data": "measured on stand-ins for the data, so not compared.",
     "holds at small size": "agrees in a run smaller than the paper's: no verdict on the paper.",
     "fails at small size": "does not agree in a run smaller than the paper's: no verdict on the "
     "paper.",
     "undecided at small size": "a run smaller than the paper's cannot decide: no verdict on the "
     "paper.",
+    "not comparable": "what was run is too far from what is printed to be held against it.",
+    "not run": "the data cannot be had, something is not built, or the run left it out; the reason "
+    "is given.",
+    "surrogate data": "measured on stand-ins for the data, so not compared.",
 }
 SMALL = {state: f"{state} at small size" for state in (HOLDS, FAILS, UNDECIDED)}
 # The same for checks of this software, which are counted apart.

@@ -20,3 +20,10 @@ def test_of_several_algorithms_each_keeps_its_colour():
     found = runs("faps", "faps", "ssi")
     _tell_apart(found)
     assert [run["colour"] for run in found] == [CYCLE[1]] * 3
+
+
+def test_no_two_runs_of_a_plot_look_alike():
+    """The seventh variant once looked like the first, and methods of one colour like another."""
+    for found in (runs(*["faps"] * 12), runs("faps", "faps", "ssi", "wk2023")):
+        _tell_apart(found)
+        assert len({(run["colour"], run["dash"]) for run in found}) == len(found)

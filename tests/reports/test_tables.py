@@ -189,3 +189,9 @@ def test_what_is_damaged_is_found_and_nothing_else(tmp_path):
     path.write_text("edited")
     assert list(checksums.damaged(tmp_path)) == [path]
     assert tables.read(tmp_path / "deep" / "t.tsv") == [{"a": 1}]
+
+
+def test_a_star_is_a_star_and_two_are_bold():
+    """Of `a/*-b, c/*-d` Markdown once made italics without stars."""
+    assert tables.escaped("a/*-b, V_*V_*^T") == "a/\\*-b, V_\\*V_\\*^T"
+    assert tables.escaped("**not run**") == "**not run**"

@@ -19,6 +19,9 @@ def test_a_quiet_run_is_a_bar_and_its_end(done):
     assert any(line.startswith("To run: 6 cells, about") for line in lines)
     assert lines[-1].startswith("To look at: ") and lines[-1].endswith("report/index.html")
     assert any(line.startswith("tiny: 1 reproduced") for line in lines)
+    logs = (done.root / ".snakemake/log").glob("*.log")
+    said = max(logs, key=lambda log: log.stat().st_mtime).read_text(encoding="utf-8")
+    assert "rule report:" in said and "reason: " in said
 
 
 def test_a_quiet_run_that_fails_says_where(done):
@@ -53,3 +56,14 @@ def test_the_bar_counts_what_is_left(capsys, monkeypatch):
     said = capsys.readouterr().err
     assert "3/4" in said and "ssi/x-default" in said
     assert not bar.is_alive()
+
+
+def test_pages_that_do_not_show_a_run_are_not_called_its_own(done):
+    done.edit("fedcore/algorithms/wk2023.py", "def run(", "def run_(*_):\n    pass\n\n\ndef run(")
+    run = done.snakemake("tiny")
+    assert run.status == 0, run.text
+    asked = "snakemake --config papers='[tiny]' makes it anew."
+    assert f"It does not show this run of tiny: {asked}" in run.text
+    assert (
+        "It does not show" not in done.snakemake("--force", "results/tiny/report/index.html").text
+    )

@@ -1,6 +1,7 @@
 # The plan of the configuration and the paths of its files. This file has no rules.
 
 import contextlib
+import logging
 import os
 import re
 import sys
@@ -8,6 +9,7 @@ import time
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 from tqdm import tqdm
 
@@ -204,6 +206,10 @@ def show_progress(dag):
         BARS.append((time.time(), progress.Bar(lambda: len(list(dag.needrun_jobs())))))
         BARS[0][1].start()
         forking.keep_quiet()
+        for handler in logger.handlers:
+            if isinstance(handler, logging.FileHandler):  # which Snakemake leaves empty, too
+                for part in (*handler.filters, handler.formatter):
+                    part.quiet = set()
 
 
 def end_progress(dag=None):
@@ -346,6 +352,19 @@ def of_all_papers(wildcards):
     return combined + [file for paper in PLAN.papers for file in products(paper)]
 
 
+def say_where_to_look(page):
+    """Print where the pages are, or which papers they show as they were before."""
+    if not page.is_file():
+        return
+    made = page.stat().st_mtime
+    files = {paper: Path(RESULTS, "tables", paper).glob("*.tsv") for paper in PLAN.papers}
+    later = [p for p, found in files.items() if any(f.stat().st_mtime > made for f in found)]
+    print(f"To look at: {page.absolute()}")
+    if later:
+        asked = f"--config papers='[{','.join(later)}]'"
+        print(f"It does not show this run of {', '.join(later)}: snakemake {asked} makes it anew.")
+
+
 def summarise_verdicts():
     """Print how many printed items were reproduced. If `summary` has not run, because a job
     failed or one paper was asked for, combine the finished papers' verdicts first.
@@ -370,7 +389,7 @@ def summarise_verdicts():
                     workflow.persistence.cleanup(job)
         if papers:
             print(verdict_pages.summary(verdict_pages.read(table)))
-        if (page := Path(RESULTS, "report", "index.html")).is_file() and not behind:
-            print(f"To look at: {page.absolute()}")
+        if not behind:
+            say_where_to_look(Path(RESULTS, "report", "index.html"))
     except FedcoreError as error:
         print(f"Error: {error}", file=sys.stderr)

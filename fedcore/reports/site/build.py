@@ -40,7 +40,7 @@ def environment() -> Environment:
     )
     made.filters |= {
         "slug": model.slug, "number": number, "markdown": notebooks.rendered,
-        "readings": model.readings, "tally": model.tally,
+        "readings": model.readings, "tally": model.tally, "with_code": notebooks.with_code,
     }  # fmt: skip
     made.policies["json.dumps_kwargs"] = {"sort_keys": False}
     return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,13 @@ class Judged:
     problems: frozenset[str]
 
 
+def _numbers(rows: Sequence[Row], besides: set[str]) -> list[str]:
+    """Return the other columns that hold numbers, where they differ or there is one row."""
+    names = [name for name in rows[0] if name not in besides]
+    found = {name: {row[name] for row in rows if isinstance(row[name], float)} for name in names}
+    return [name for name in names if len(found[name]) > 1 or (found[name] and len(rows) == 1)]
+
+
 class Tables:
     """Our tables of one paper, each read once."""
 
@@ -50,6 +57,8 @@ class Tables:
         named = [*select["where"], select.get("each"), select.get("averaged_over"), "repeat"]
         columns = [name for name in dict.fromkeys(named) if name in rows[0]]
         columns = [name for name in columns if name != select["column"]] + [select["column"]]
+        if all(isinstance(row[columns[-1]], bool | None) for row in rows):  # what it is read off
+            columns[-1:-1] = _numbers(rows, set(columns))
         shown = [[tables.show(row[name]) for name in columns] for row in rows[:LONG]]
         experiments, problems = (
             frozenset(str(row[name]) for row in rows if row.get(name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,7 @@ from fedcore.reports.site.model import slug
 from fedcore.reports.work import privacy, products, sum_of_squares
 
 POINTS = 90  # of a curve, at most; denser at its start
-DASHES = (
-    "solid",
-    "dash",
-    "dot",
-    "dashdot",
-    "longdash",
-    "longdashdot",
-)  # of an algorithm's variants
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 AXES = {
     "rounds": "communication rounds",
     "up": "bytes sent up, all clients",
@@ -54,10 +48,7 @@ def groups(plan: Path) -> list[dict[str, Any]]:
                 "runs": [],
             },
         )
-        alike = [other for other in entry["runs"] if other["algorithm"] == run.algorithm]
-        entry["runs"].append(
-            _curves(results.plan["paper"], run) | {"dash": DASHES[len(alike) % len(DASHES)]}
-        )
+        entry["runs"].append(_curves(results.plan["paper"], run))
     for entry in found.values():
         _tell_apart(entry["runs"])
         entry["varied"] = _varied(entry["runs"])
@@ -100,12 +91,16 @@ def _curves(paper: str, run: Run) -> dict[str, Any]:
 
 
 def _tell_apart(runs: list[dict[str, Any]]) -> None:
-    """Give the variants of a single algorithm colours of their own."""
-    if len({run["algorithm"] for run in runs}) > 1:
-        return
+    """Give runs of one colour dashes, and the variants of a single algorithm colours, too."""
+    single = len({run["algorithm"] for run in runs}) == 1
     first = CYCLE.index(runs[0]["colour"]) if runs[0]["colour"] in CYCLE else 0
+    of_colour: Counter[str] = Counter()
     for i, run in enumerate(runs):
-        run["colour"] = CYCLE[(first + i) % len(CYCLE)]
+        if single:
+            run["colour"] = CYCLE[(first + i) % len(CYCLE)]
+        earlier = of_colour[run["colour"]]
+        run["dash"] = DASHES[(earlier + (i if single else 0)) % len(DASHES)]
+        of_colour[run["colour"]] += 1
 
 
 def _varied(runs: list[dict[str, Any]]) -> dict[str, list[float]]:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from fedcore.reports.site import formulas
 
 HEADING = re.compile(r"^#+ +(.+?)\s*$", re.MULTILINE)
+CODE = re.compile(r"`([^`]+)`")
 TEXT = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
@@ -34,6 +35,11 @@ class Part:
 def rendered(markdown: str) -> Markup:
     """Return Markdown as HTML with its formulas; HTML inside it is shown, not obeyed."""
     return Markup(formulas.drawn(markdown, TEXT.render))
+
+
+def with_code(text: str) -> Markup:
+    """Return a text of one line whose parts between backticks are code."""
+    return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
 def parts(path: Path) -> list[Part]:

@@ -98,7 +98,8 @@ const WORDS = [0, 2, 8];
 
 const table = (rows, one, measure) => {
   const heads = [
-    "method", `${measure}, median`, one ? "range of the repeats" : "against the others",
+    "method", `${measure.replaceAll("_", "_\u200b")}, median`, // names break behind an underscore
+    one ? "range of the repeats" : "against the others",
     "rounds", "MB up", "products", "CPU s", "time, s", "what is protected",
   ];
   const head = ranking.tHead.rows[0];
@@ -143,7 +144,7 @@ const draw = (group, measure) => {
     const at = allowed(run);
     return {
       x: at.map((i) => run.x[axis][i]), y: at.map((i) => run.y[measure].median[i]), name: run.name,
-      mode: "lines+markers", marker: { size: 4 }, line: { color: run.colour, dash: run.dash, width: 1.5 },
+      mode: "lines+markers", marker: { size: 4 }, line: { color: visible(run.colour), dash: run.dash, width: 1.5 },
     };
   });
   const points = traces.flatMap((trace) => trace.x.map((x, i) => [x, trace.y[i]]));

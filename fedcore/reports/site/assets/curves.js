@@ -27,18 +27,19 @@ const traces = (group, measure, axis, shown) =>
     const x = run.x[axis];
     const y = run.y[measure];
     if (!x || !y) return [];
-    const line = { color: run.colour, width: 2, dash: run.dash };
+    const colour = visible(run.colour);
+    const line = { color: colour, width: 2, dash: run.dash };
     const shared = { legendgroup: run.cell, connectgaps: true, x };
     const band = y.low && [
       { ...shared, y: y.low, mode: "lines", line: { width: 0 }, showlegend: false, hoverinfo: "skip" },
       {
         ...shared, y: y.high, mode: "lines", line: { width: 0 }, showlegend: false,
-        hoverinfo: "skip", fill: "tonexty", fillcolor: rgba(run.colour, 0.15),
+        hoverinfo: "skip", fill: "tonexty", fillcolor: rgba(colour, 0.15),
       },
     ];
     const mode = y.median.filter((v) => v !== null).length > 1 ? "lines" : "markers";
     const curve = {
-      ...shared, y: y.median, mode, line, marker: { color: run.colour }, name: run.name,
+      ...shared, y: y.median, mode, line, marker: { color: colour }, name: run.name,
       meta: { cell: run.cell, row: run.row },
     };
     return [...(band || []), curve];
@@ -82,6 +83,9 @@ const tell = ({ cell, row }) => {
 };
 
 fill(form.group, groups.map((group, i) => [String(i), `${group.experiment}: ${group.label}`]));
+// The page opens with the first experiment that has curves: some have single points alone.
+const curved = groups.findIndex((group) => Object.keys(window.AXES).some((axis) => spread(group, axis)));
+form.group.value = String(Math.max(curved, 0));
 // The address may name an experiment, as links of claims do.
 const ask = () => {
   const asked = groups.findIndex((group) => [`#of-${group.experiment}`, `#of-${group.experiment}/${group.problem}`].includes(decodeURIComponent(location.hash)));

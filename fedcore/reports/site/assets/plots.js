@@ -10,13 +10,17 @@ const fill = (list, options) => {
   if (options.some(([value]) => value === before)) list.value = before;
 };
 
+// Black cannot be seen on the dark theme.
+const visible = (colour) =>
+  colour === "#000000" && matchMedia("(prefers-color-scheme: dark)").matches ? "#e6eaee" : colour;
+
 // The frame of a plot of one group of runs; each axis is [title, whether it is logarithmic].
 const layout = (plot, group, x, y) => {
   const ink = getComputedStyle(document.body).color;
   const faint = getComputedStyle(document.documentElement).getPropertyValue("--line");
   const axis = ([title, log]) => ({
     title: { text: title }, type: log ? "log" : "linear", gridcolor: faint, zeroline: false,
-    exponentformat: "power", automargin: true,
+    exponentformat: "power", automargin: "left+bottom", // with all sides a phone's frame grows and shrinks in turn
   });
   const surrogate = group.status === "surrogate" ? " (surrogate data)" : "";
   const narrow = plot.clientWidth < 600;
