@@ -100,7 +100,7 @@ def page(kept: Path) -> str:
         "; ".join(f"{name}: {value}" for name, value in notes.items()) + ".",
         ABOUT,
         "## What to take",
-        tables.markdown(arena.sentences(found["results"])),
+        tables.markdown(arena.sentences(found["results"], found["leaks"])),
         "## Ranks",
         RANKS,
         tables.markdown(arena.mean_ranks(found["ranks"])),

@@ -197,3 +197,17 @@ def test_the_fewest_products():
     assert (
         "on 1 of 2 problems; a does on 1, and needs the fewest products with the data on 1" in text
     )
+
+
+def test_what_the_server_learns_is_said_of_the_method_that_shows_most():
+    leaked = [
+        {"method": method, "algorithm": method, "repeat": i, "leakage": error}
+        for method, errors in {"a": [1.0, 1.0], "b": [1e-15, 3e-15], "c": [0.5, 0.6]}.items()
+        for i, error in enumerate(errors)
+    ]
+    ((topic, text, cells),) = arena._seen(leaked)
+    assert topic == "What the server learns" and cells == "leakage/b/*-b, leakage/a/*-a"
+    assert "error of 2e-15 with b, the least of 3 methods; the attacks fail against a." in text
+    ((_, text, cells),) = arena._seen(leaked[2:])
+    assert text.endswith("against none.") and cells == "leakage/b/*-b"
+    assert list(arena._seen([])) == []

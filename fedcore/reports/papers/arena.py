@@ -233,16 +233,16 @@ def leaks(results: Results) -> Rows:
 
 def findings(results_: Results) -> Rows:
     """Return what a practitioner should take, see `sentences`."""
-    return sentences(results(results_))
+    return sentences(results(results_), leaks(results_))
 
 
-def sentences(table: Rows) -> Rows:
+def sentences(table: Rows, leaked: Rows | None = None) -> Rows:
     """Return what a practitioner should take, a sentence a row, with the cells that say so.
 
     Parameters
     ----------
-    table : list of dict
-        Rows of `results`.
+    table, leaked : list of dict
+        Rows of `results`, and of `leaks`.
     """
     found = (
         *_within(table, 1, "One shot"),
@@ -250,6 +250,7 @@ def sentences(table: Rows) -> Rows:
         *_private(table),
         *_cheap(table),
         *_divided(table),
+        *_seen(leaked or []),
     )
     return [{"for": topic, "finding": text, "cells": cells} for topic, text, cells in found]
 
@@ -381,6 +382,23 @@ def _divided(table: Rows) -> Iterator[Sentence]:
         f"{said[0]}, and least {said[1]}."
     )
     yield "Unlike clients", text, _cells(table, most[0], least[0])
+
+
+def _seen(leaked: Rows) -> Iterator[Sentence]:
+    """Yield of which method the server learns most of a client, and against which attacks fail."""
+    found = {key["method"]: _median(mine, "leakage") for key, mine in groups(leaked, "method")}
+    if not found:
+        return
+    most = min(found, key=lambda name: found[name])
+    closed = [name for name, error in found.items() if error == 1.0]
+    text = (
+        f"From what a client sends, the server rebuilds its Gram matrix up to a relative error of "
+        f"{found[most]:.2g} with {most}, the least of {len(found)} methods; the attacks fail "
+        f"against {', '.join(closed) or 'none'}."
+    )
+    algorithms = {row["method"]: row["algorithm"] for row in leaked}
+    cells = ", ".join(f"{LEAKAGE}/{algorithms[name]}/*-{name}" for name in (most, *closed))
+    yield "What the server learns", text, cells
 
 
 def front(curves: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
