@@ -28,6 +28,8 @@ Packed = tuple[np.ndarray, np.ndarray]  # what geqrf returns: R above reflectors
 def _packed(matrix: np.ndarray) -> Packed:
     """Factorise by LAPACK itself: `scipy.linalg.qr` takes 3 to 5 times as long for small bases."""
     matrix = matrix if matrix.dtype in _LAPACK else matrix.astype(np.float64)
+    if not matrix.size:  # LAPACK refuses zero rows, and prints so
+        return matrix, np.zeros(0, matrix.dtype)
     geqrf, _ = _LAPACK[matrix.dtype]
     packed, scales, _, _ = geqrf(matrix, lwork=_BLOCK * max(matrix.shape[1], 1))
     return packed, scales
@@ -36,6 +38,8 @@ def _packed(matrix: np.ndarray) -> Packed:
 def _columns(found: Packed) -> np.ndarray:
     """Return the thin Q of a factorisation."""
     packed, scales = found
+    if not packed.size:
+        return packed[:, :0]
     _, orgqr = _LAPACK[packed.dtype]
     return orgqr(packed[:, : len(scales)], scales, lwork=_BLOCK * max(len(scales), 1))[0]
 

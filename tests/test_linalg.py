@@ -384,3 +384,14 @@ def test_a_symmetric_matrix_comes_back_from_its_upper_triangle(d):
     entries = linalg.upper_triangle(matrix)
     assert entries.tolist() == [matrix[i, j] for i in range(d) for j in range(i, d)]
     np.testing.assert_array_equal(linalg.from_upper_triangle(entries, d), matrix)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (0, 0), (3, 0)])
+def test_a_matrix_without_entries_has_an_empty_basis_and_lapack_says_nothing(shape, capfd):
+    matrix = np.zeros(shape, np.float32)
+    q, r = linalg.qr_positive(matrix)
+    found = linalg.orth(matrix)
+    assert q.shape == found.shape == (shape[0], 0) and r.shape == (0, shape[1])
+    assert q.dtype == found.dtype == np.float32
+    assert linalg.triangular_factor([matrix]).shape == r.shape
+    assert capfd.readouterr() == ("", "")

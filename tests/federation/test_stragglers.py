@@ -154,6 +154,18 @@ def test_a_state_that_a_late_client_has_not_made_is_named():
         federation.gather(wrong, partial=True)
 
 
+def test_a_state_that_nobody_makes_is_no_fault_of_the_late():
+    def misspelt(data, state, message):
+        return state.visit
+
+    federation = late()
+    federation.sum(own)
+    with pytest.raises(AttributeError, match=r"state\.visit is missing"):
+        federation.sum(misspelt)
+    with pytest.raises(AttributeError, match=r"state\.visit is missing"):
+        federation.client_state("visit")
+
+
 def test_the_mean_of_all_samples_needs_every_client():
     with pytest.raises(InputError, match="needs every client"):
         late().center()
