@@ -27,6 +27,7 @@ Packed = tuple[np.ndarray, np.ndarray]  # what geqrf returns: R above reflectors
 
 def _packed(matrix: np.ndarray) -> Packed:
     """Factorise by LAPACK itself: `scipy.linalg.qr` takes 3 to 5 times as long for small bases."""
+    matrix = np.asarray(matrix)  # which sparse samples refuse with a sentence
     matrix = matrix if matrix.dtype in _LAPACK else matrix.astype(np.float64)
     if not matrix.size:  # LAPACK refuses zero rows, and prints so
         return matrix, np.zeros(0, matrix.dtype)
