@@ -343,6 +343,6 @@ def test_no_page_is_wider_than_the_window(site, width):
     found = visited(site, pages, width)
     assert sorted(found) == pages
     for page, seen in found.items():
-        told = "[PST]: Changed to "  # the theme tells the console which of its colours it takes
+        told = "[PST]: "  # what the theme tells the console of colours and places is no error
         assert [line for line in seen["errors"] if not line.startswith(told)] == [], page
         assert seen["wide"] <= width, f"{page} is {seen['wide']} pixels wide"
