@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from fedcore.reports.machine import machine
+from fedcore.reports.machine import commit, machine
 
 FOLDER = Path(__file__).parent
 KEPT = FOLDER / "kept"
@@ -27,12 +27,6 @@ OPTIONS = {  # of benchmarks that are not kept with their defaults
     "bench_workflow": ["--papers", "fedpower"],
 }
 ASKED = {"bench_out_of_core"}  # kept when it is named: it takes 20 GB, on disk and in memory
-
-
-def commit() -> str:
-    """Return the commit of the checkout, marked if files differ from it."""
-    call = ["git", "-C", str(FOLDER), "describe", "--always", "--dirty", "--exclude=*"]
-    return subprocess.run(call, capture_output=True, text=True).stdout.strip() or "unknown"
 
 
 def where(at: str) -> str:
@@ -81,7 +75,7 @@ def main(names: list[str]) -> None:
     """Keep the named benchmarks; by default those in README, but for `ASKED`."""
     shown = re.findall(r"writes what follows: (\w+) -->", README.read_text(encoding="utf-8"))
     every = [name for name in shown if name not in ASKED]
-    at = commit()  # before outputs are kept, which are files of the checkout
+    at = commit(FOLDER)  # before outputs are kept, which are files of the checkout
     for name in names or every:
         print(f"== {name}", flush=True)
         keep(name, at)

@@ -12,11 +12,9 @@ import sys
 import textwrap
 from pathlib import Path
 
-from kept_verdicts import commit
-
 from fedcore.errors import DataError
 from fedcore.reports import tables
-from fedcore.reports.machine import machine
+from fedcore.reports.machine import commit, machine
 from fedcore.reports.papers import arena
 
 ROOT = Path(__file__).parents[1]
@@ -67,7 +65,7 @@ def keep(results: Path, kept: Path) -> None:
     DataError
         When a table is missing, damaged, or made on stand-ins.
     """
-    folder, at = results / "tables" / "arena", commit()  # before files of the checkout change
+    folder, at = results / "tables" / "arena", commit(ROOT)  # before files of the checkout change
     for name in NAMES:
         if any(row["status"] == "surrogate" for row in tables.read(folder / f"{name}.tsv")):
             raise DataError(f"{folder / name}.tsv was made on stand-ins for data")
@@ -90,8 +88,7 @@ def keep(results: Path, kept: Path) -> None:
 def page(kept: Path) -> str:
     """Return docs/arena.md."""
     notes = json.loads((kept / "run.json").read_text(encoding="utf-8"))
-    there = [name for name in NAMES if (kept / f"{name}.tsv").is_file()]
-    found = {name: tables.read(kept / f"{name}.tsv") for name in there}
+    found = {name: tables.read(kept / f"{name}.tsv") for name in NAMES}
     leaks = arena.TABLES["leaks"].shown
     assert leaks is not None
     parts = [
@@ -112,7 +109,7 @@ def page(kept: Path) -> str:
         ("lost", "## Without one client", LOST),
         ("stragglers", "## With a fifth of the clients late in every round", LATE),
     ):
-        if rows := found.get(name):
+        if rows := found[name]:
             parts += [head, f"{about} {arena.change(rows)}", CELLS]
             parts.append(tables.markdown(arena.by_method(rows)))
     filled = [part if part.startswith("|") else textwrap.fill(part, 99) for part in parts]

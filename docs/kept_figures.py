@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kept_verdicts import commit
-
 from fedcore.config.strict_yaml import read_yaml
+from fedcore.reports.machine import commit
 from fedcore.reports.site import model
 
 ROOT = Path(__file__).parents[1]
@@ -38,7 +37,7 @@ def figures(root: Path = ROOT) -> dict[str, dict[str, Any]]:
 def collect(root: Path = ROOT, kept: Path = KEPT) -> dict[str, dict[str, str]]:
     """Keep the figures of the last runs; return what is noted of each paper."""
     notes, named = read_notes(kept), figures(root)
-    now = {"commit": commit(), "date": datetime.now(UTC).date().isoformat()}
+    now = {"commit": commit(ROOT), "date": datetime.now(UTC).date().isoformat()}
     for paper, settings in named.items():
         for run in RUNS:
             plan = root / run / "plans" / f"{paper}.json"

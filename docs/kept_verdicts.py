@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ import h5py
 from fedcore.errors import DataError
 from fedcore.experiments.expectation import measured
 from fedcore.reports import tables, verdict_pages
-from fedcore.reports.machine import machine
+from fedcore.reports.machine import commit, machine
 from fedcore.reports.measurements import NO_RIVAL
 from fedcore.reports.verdicts import Verdict
 
@@ -48,7 +47,7 @@ def collect(results: Path, kept: Path, checked: Mapping[str, Mapping[str, str]])
     files = [f for f in verdict_pages.files_in(results / "verdicts") if f.stem in checked]
     if not files:
         raise DataError(f"there are no verdicts in {results}: run `make reproduce` first")
-    made = {"machine": machine(), "commit": commit()}
+    made = {"machine": machine(), "commit": commit(ROOT)}
     before, earlier_runs = read(kept)
     run = {paper: notes for paper, notes in earlier_runs.items() if paper in checked}
     tables_of: dict[str, list[Verdict]] = {}
@@ -127,15 +126,6 @@ def data_of(notes: Run) -> Run:
     for part in reversed([notes, *notes.get("earlier", [])]):
         found |= part.get("data", {})  # parts of before 24 November 2026 have none
     return dict(sorted(found.items()))
-
-
-def commit() -> str:
-    """Return the commit of the checkout, marked if files differ from it; "unknown" without git."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
 
 
 def noted(results: Path, paper: str) -> Run:

@@ -33,6 +33,7 @@ from fedcore.errors import HistoryError, InputError
 from fedcore.files import atomic, hdf5
 from fedcore.metrics import Metric
 from fedcore.recorder import COLUMNS, NOT_RELEASED, Recorder
+from fedcore.words import counted
 
 SCHEMA = 1
 _MARKED = ("history", "reference", "twin", "clients")  # of a private run: released or not
@@ -84,8 +85,9 @@ class History:
         known = [about.get("algorithm"), about.get("problem", {}).get("name")]
         whose = " on ".join(str(name) for name in known if name)
         return (
-            f"History({whose}{'; ' * bool(whose)}{shape[0]} repeats x {shape[1]} records of "
-            f"{', '.join(self.columns)}; final: {', '.join(self.final) or '–'})"
+            f"History({whose}{'; ' * bool(whose)}{counted(shape[0], 'repeat')} x "
+            f"{counted(shape[1], 'record')} of {', '.join(self.columns)}; "
+            f"final: {', '.join(self.final) or '–'})"
         )
 
     @classmethod

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.linalg
 
 from fedcore.federation import lockstep
-from fedcore.linalg import gram_matrix
+from fedcore.linalg import gram_matrix, qr_householder
 from fedcore.parts.gram_products import local_gram_product
 from fedcore.sparse import SparseRows
 
@@ -117,9 +117,7 @@ class _Along:
         x, z = X if isinstance(X, Split) else self._split(X), self._split(Z)
         self._beyond, rest = np.zeros((n, 0), Z.dtype), np.zeros((0, 2 * p), Z.dtype)
         if r < n:
-            self._beyond, rest = scipy.linalg.qr(
-                np.hstack([x.outside, z.outside]), mode="economic", check_finite=False
-            )
+            self._beyond, rest = qr_householder(np.hstack([x.outside, z.outside]))
         self.X = np.vstack([x.inside, rest[:, :p]])
         self.Z = np.vstack([z.inside, rest[:, p:]])
         self._scale = np.append(axes.squares, np.zeros(len(rest), Z.dtype))[:, None]
@@ -183,6 +181,6 @@ def _axes(data: np.ndarray, state: Any, dtype: np.dtype) -> Axes:
         )
         return Axes(basis, np.maximum(squares, 0))
     # QR of Sᵢᵀ first: Q is then orthonormal along small singular values, too.
-    basis, factor = scipy.linalg.qr(data.T.astype(dtype), mode="economic", check_finite=False)
+    basis, factor = qr_householder(data.T.astype(dtype))
     squares, rotation = scipy.linalg.eigh(factor @ factor.T, check_finite=False)
     return Axes(basis @ rotation, np.maximum(squares, 0))

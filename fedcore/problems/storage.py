@@ -221,15 +221,16 @@ def _clients(
     if pieces is None and gram is None:
         return Clients(_matrices(group), labels=labels)
 
-    matrices: Matrices | Callable[[], Matrices]
+    stacked = isinstance(found, h5py.Dataset)
+    single = [] if stacked else list(found.values())
+    shapes = [found.shape[1:]] * len(found) if stacked else [client.shape for client in single]
+    dtypes = [found.dtype] * len(found) if stacked else [client.dtype for client in single]
     told = partial(hdf5.told, path, failure=DataError, **_WORDS)
-    if isinstance(found, h5py.Dataset):
-        shapes, dtypes = [found.shape[1:]] * len(found), [found.dtype] * len(found)
-        matrices = [] if pieces is None else MappedStack(pieces, found, told)
-    else:
-        single = list(found.values())
-        shapes, dtypes = [c.shape for c in single], [c.dtype for c in single]
-        matrices = [] if pieces is None else Mapped(pieces, single, told)
+    matrices: Matrices | Callable[[], Matrices]
     if pieces is None:
         matrices = partial(_load, path, lambda file: _matrices(file[name]))
+    elif stacked:
+        matrices = MappedStack(pieces, found, told)
+    else:
+        matrices = Mapped(pieces, single, told)
     return Clients(matrices, shapes, dtypes, gram, labels)

@@ -1,7 +1,6 @@
 """`fedcore.History`: a history with a plot and a data frame.
 
-These, and what is printed of it, are here and not in `fedcore.history`, because every cell depends
-on that module.
+Both are here and not in `fedcore.history`, because every cell depends on that module.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import numpy as np
 
 from fedcore import history
 from fedcore.errors import InputError
-from fedcore.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,11 +33,7 @@ class History(history.History):
     array([[0, 1, 2]])
     """
 
-    def __repr__(self) -> str:
-        """Algorithm, problem, size and names of the columns in one line; no arrays."""
-        repeats, records = self.columns.get("iteration", np.empty((0, 0))).shape
-        size = f"{counted(repeats, 'repeat')} x {counted(records, 'record')} of"
-        return super().__repr__().replace(f"{repeats} repeats x {records} records of", size, 1)
+    __repr__ = history.History.__repr__
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
