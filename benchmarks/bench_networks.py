@@ -1,10 +1,12 @@
-"""CPU time of a client's round with a network, against a plain loop in PyTorch's own modules.
+"""Time of a round with networks, against a plain loop in PyTorch's own modules.
 
-A client has 500 images and the network for CIFAR-10. Ours is the library (`fedcore.api.execute`),
-with one client and one round; plain is the loop that the authors of FedRep wrote: a module, an
+A client has 500 images and the network for CIFAR-10. Ours is the library (`fedcore.api.execute`)
+with one round; plain is the loop that the authors of FedRep wrote: client by client, a module, an
 optimiser, and for every batch a pass through all layers, of which those that do not move only lose
 their gradients. Beside them stands the time in which the machine's best rate of products would do
-the arithmetic. The exit status is 1 when the two end with other networks. See README.md.
+the arithmetic. On a core it is CPU time, and one client; with ``--device cuda`` it is wall time,
+and ten clients that advance together, all three on that device. The exit status is 1 when the two
+end with other networks. See README.md.
 """
 
 # ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
@@ -18,10 +20,11 @@ for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
 
 import sys
 from collections.abc import Callable
+from statistics import median
 
 import click
 import numpy as np
-from timing import seconds
+from timing import interleaved
 
 try:
     import torch
@@ -32,6 +35,7 @@ except ModuleNotFoundError:
 
 from fedcore import algorithms
 from fedcore.api import execute
+from fedcore.deep import device as devices
 from fedcore.deep import models
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
@@ -43,7 +47,7 @@ FAR = 1e-3  # of single precision after 50 to 550 steps
 FORWARD = 2 * (28**2 * 64 * 75 + 10**2 * 64 * 1600 + 1600 * 120 + 120 * 64 + 64 * 10)
 
 
-def module(w: np.ndarray) -> nn.Sequential:
+def module(w: np.ndarray, where: torch.device) -> nn.Sequential:
     """The network of PyTorch's modules at the parameters `w`."""
     net = nn.Sequential(
         nn.Conv2d(3, 64, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(64, 64, 5), nn.ReLU(),
@@ -55,25 +59,34 @@ def module(w: np.ndarray) -> nn.Sequential:
         kernels = p.dim() == 4  # channels come last in our vector
         shape = (p.shape[0], *p.shape[2:], p.shape[1]) if kernels else p.shape
         p.data.copy_(values.view(shape).permute(0, 3, 1, 2) if kernels else values.view(shape))
-    return net
+    return net.to(where)
 
 
 def vector(net: nn.Sequential) -> np.ndarray:
     """Return the parameters in the order of our vector."""
     ordered = (p.permute(0, 2, 3, 1) if p.dim() == 4 else p for p in net.parameters())
-    return np.concatenate([p.detach().numpy().ravel() for p in ordered])
+    return np.concatenate([p.detach().cpu().numpy().ravel() for p in ordered])
 
 
-def plain(data: Clients, head_epochs: int, all_at_once: bool) -> Callable[[], np.ndarray]:
-    """Return a round of the plain loop: epochs on the head, then one on the body or on all."""
+def plain(
+    data: Clients, head_epochs: int, all_at_once: bool, where: torch.device
+) -> Callable[[], np.ndarray]:
+    """Return a round of the plain loop: epochs on the head, then one on the body or on all.
+
+    It gives the mean of the clients' bodies, and of all parameters where all move at once.
+    """
     root = root_of(SEED)
-    x = torch.from_numpy(data[0]).view(-1, 3, 32, 32)
-    y = torch.from_numpy(data.labelled(0).y).long()
+    samples = [torch.from_numpy(own).view(-1, 3, 32, 32).to(where) for own in data]
+    labels = [torch.from_numpy(own).long().to(where) for own in data.labels or []]
 
     def run() -> np.ndarray:
+        found = np.mean([one(i) for i in range(len(data))], axis=0)
+        return found if all_at_once else found[: models.sizes(MODEL, 3072).body]
+
+    def one(i: int) -> np.ndarray:
         first = int(np.random.default_rng(child(root, SERVER)).integers(2**63))
-        rng = np.random.default_rng(child(root, CLIENT, 0))
-        net = module(models.start(MODEL, 3072, first, np.dtype(np.float32)))
+        rng = np.random.default_rng(child(root, CLIENT, i))
+        net, x, y = module(start(first), where), samples[i], labels[i]
         head = list(net[-1].parameters())
         body = [p for p in net.parameters() if not any(p is q for q in head)]
         phases = [
@@ -85,7 +98,7 @@ def plain(data: Clients, head_epochs: int, all_at_once: bool) -> Callable[[], np
                 p.requires_grad_(any(p is q for q in moving))
             optimiser = torch.optim.SGD(moving, lr=0.01, momentum=0.5)
             for _ in range(epochs):
-                order = torch.from_numpy(rng.permutation(len(y)))
+                order = torch.from_numpy(rng.permutation(len(y))).to(where)
                 for rows in order.split(BATCH):
                     optimiser.zero_grad()
                     nn.functional.cross_entropy(net(x[rows]), y[rows]).backward()
@@ -95,6 +108,11 @@ def plain(data: Clients, head_epochs: int, all_at_once: bool) -> Callable[[], np
     return run
 
 
+def start(seed: int) -> np.ndarray:
+    """Return the first network."""
+    return models.start(MODEL, 3072, seed, np.dtype(np.float32))
+
+
 def ours(data: Clients, name: str, **more: int) -> Callable[[], np.ndarray]:
     """Return a round of the library, from which the client's network comes."""
     algorithm, problem = algorithms.get(name), Problem("one", data)
@@ -102,9 +120,7 @@ def ours(data: Clients, name: str, **more: int) -> Callable[[], np.ndarray]:
 
     def run() -> np.ndarray:
         _, output = execute(algorithm, problem, settings, SEED, [])
-        if name == "fedrep":
-            return np.concatenate([output["body"], output["heads"][0]])
-        return np.asarray(output["parameters"])
+        return np.asarray(output["body" if name == "fedrep" else "parameters"])
 
     return run
 
@@ -112,28 +128,37 @@ def ours(data: Clients, name: str, **more: int) -> Callable[[], np.ndarray]:
 @click.command(help=__doc__.partition("\n\n")[0])
 @click.option("--samples", default=500, show_default=True, help="Images of the client.")
 @click.option("--repeats", default=3, show_default=True)
-def main(samples: int, repeats: int) -> None:
+@click.option("--device", default="cpu", show_default=True, help="cpu, together, cuda, mps, …")
+@click.option("--clients", type=int, help="[default: 1 on a core, else 10]")
+def main(samples: int, repeats: int, device: str, clients: int | None) -> None:
+    os.environ[devices.VARIABLE] = device
+    where, together = devices.chosen()
     torch.set_num_threads(1)
-    rng = np.random.default_rng(0)
-    images = rng.standard_normal((samples, 3072)).astype(np.float32)
-    data = Clients([images], labels=[rng.integers(2, size=samples).astype(np.float32)])
-    square = torch.randn(1000, 1000)
-    rate = 2e9 / seconds(lambda: square @ square)
+    rng, n = np.random.default_rng(0), clients or (10 if together else 1)
+    images = [rng.standard_normal((samples, 3072)).astype(np.float32) for _ in range(n)]
+    labels = [rng.integers(2, size=samples).astype(np.float32) for _ in range(n)]
+    data = Clients(images, labels=labels)
+    clock = "cpu" if where.type == "cpu" else "wall"
+
+    def seconds(run: Callable[[], object], times: int = 5) -> float:
+        return median(getattr(interleaved({"run": run}, times)["run"], clock))
+
+    square = torch.randn(4000, 4000, device=where) if clock == "wall" else torch.randn(1000, 1000)
+    rate = 2 * len(square) ** 3 / seconds(lambda: (square @ square)[0, 0].item())
     click.echo(f"rate of a square product in single precision: {rate / 1e9:.3g} GFlop/s")
-    click.echo(
-        f"{'a client round':32}{'ours s':>9}{'plain s':>9}{'ratio':>7}{'limit s':>9}{'share':>7}"
-    )
+    what = "a client round" if n == 1 else f"a round of {n} clients ({device})"
+    click.echo(f"{what:32}{'ours s':>9}{'plain s':>9}{'ratio':>7}{'limit s':>9}{'share':>7}")
     good = True
     cases = (
         ("fedrep, 10 head epochs and 1", "fedrep", {"head_epochs": 10}, 10, False, 1 + 3),
         ("fedavg, 1 epoch", "fedavg", {}, 0, True, 3),
     )
     for title, name, more, head_epochs, at_once, passes in cases:
-        mine, theirs = ours(data, name, **more), plain(data, head_epochs, at_once)
+        mine, theirs = ours(data, name, **more), plain(data, head_epochs, at_once, where)
         apart = float(np.abs(mine() - theirs()).max())
         good = good and apart < FAR
         a, b = (seconds(run, repeats) for run in (mine, theirs))
-        limit = passes * FORWARD * samples / rate
+        limit = passes * FORWARD * samples * n / rate
         click.echo(f"{title:32}{a:9.3f}{b:9.3f}{b / a:7.2f}{limit:9.3f}{limit / a:7.0%}")
         click.echo(
             f"  the networks differ by at most {apart:.1e}" + ("" if apart < FAR else ": TOO FAR")

@@ -26,7 +26,8 @@ from fedcore.problems.clients import Labelled
 from fedcore.validation import real
 
 if TYPE_CHECKING:
-    from fedcore.deep.networks import Batch, Tensor
+    from fedcore.deep.batches import Batch
+    from fedcore.deep.networks import Tensor
 
 PAPER = "fedrep"
 TASK = "classifiers"
@@ -55,12 +56,13 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     learner, alpha = deep.learner(params, federation), params.mixture
 
-    def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
-        def gradient(both: Tensor, batch: Batch) -> Tensor:
-            w, v = both.chunk(2)
-            mixed = learner.whole.gradient(alpha * v + (1 - alpha) * w, batch)
-            return learner.join(learner.whole.gradient(w, batch), alpha * mixed)
+    def gradient(both: Tensor, batch: Batch) -> Tensor:
+        w, v = both.chunk(2, dim=-1)
+        mixed = learner.whole.gradient(alpha * v + (1 - alpha) * w, batch)
+        return learner.join(learner.whole.gradient(w, batch), alpha * mixed)
 
+    @learner.step
+    def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         both = learner.descend(np.concatenate([w, state.own]), gradient, batches)
         w, own = np.split(both, 2)

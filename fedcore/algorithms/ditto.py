@@ -12,7 +12,7 @@ Client i uses vᵢ. Both descents take the same batches. With λ = 0 the vᵢ ar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
 from fedcore.validation import NonNegative
-
-if TYPE_CHECKING:
-    pass
 
 PAPER = "fedrep"
 TASK = "classifiers"
@@ -52,10 +49,12 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``parameters`` of shape (p,), the last w, and ``models``, a list of the clients' vᵢ.
     """
     learner = deep.learner(params, federation)
+    pulled = learner.proximal(params.strength)
 
+    @learner.step
     def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
-        state.own = learner.descend(state.own, learner.proximal(w, params.strength), batches)
+        state.own = learner.descend(state.own, pulled, batches, w)
         return learner.descend(w, learner.whole.gradient, batches)
 
     def networks(w: np.ndarray) -> Any:

@@ -28,7 +28,8 @@ from fedcore.problems.clients import Labelled
 from fedcore.validation import NonNegative
 
 if TYPE_CHECKING:
-    from fedcore.deep.networks import Batch, Tensor
+    from fedcore.deep.batches import Batch
+    from fedcore.deep.networks import Tensor
 
 PAPER = "fedrep"
 TASK = "classifiers"
@@ -58,15 +59,14 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     learner = deep.learner(params, federation)
     members = params.n_participants(federation.shape.n_clients)
 
+    def gradient(w: Tensor, batch: Batch, start: Tensor, mean: Tensor) -> Tensor:
+        apart = w - (mean + (w - start) / members)
+        return learner.whole.gradient(w, batch) + 2 * params.strength * (w + apart)
+
+    @learner.step
     def update(data: Labelled, state: Any, mean: np.ndarray) -> None:
-        start, centre = learner.tensor(state.own), learner.tensor(mean)
-
-        def gradient(w: Tensor, batch: Batch) -> Tensor:
-            apart = w - (centre + (w - start) / members)
-            return learner.whole.gradient(w, batch) + 2 * params.strength * (w + apart)
-
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
-        state.own = learner.descend(state.own, gradient, batches)
+        state.own = learner.descend(state.own, gradient, batches, state.own, mean)
 
     def one_round(t: int, chosen: Any) -> None:
         federation.broadcast(federation.mean(rounds.own, of=chosen), to=chosen)

@@ -40,6 +40,7 @@ def run(federation: Federation, params: Tuned, rng: np.random.Generator, record:
     """
     learner = deep.learner(params, federation)
 
+    @learner.step
     def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         return learner.descend(w, learner.whole.gradient, batches)

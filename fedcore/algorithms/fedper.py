@@ -37,6 +37,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     learner = deep.learner(params, federation)
 
+    @learner.step
     def update(data: Labelled, state: Any, body: np.ndarray) -> np.ndarray:
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         w = np.concatenate([body, state.own])

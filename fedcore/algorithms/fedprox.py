@@ -14,7 +14,7 @@ gives FedProx+FT, as for `fedcore.algorithms.fedavg`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
 from fedcore.validation import NonNegative
-
-if TYPE_CHECKING:
-    pass
 
 PAPER = "fedrep"
 TASK = "classifiers"
@@ -56,10 +53,12 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``parameters`` of shape (p,), the last w.
     """
     learner = deep.learner(params, federation)
+    gradient = learner.proximal(params.strength)
 
+    @learner.step
     def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
-        return learner.descend(w, learner.proximal(w, params.strength), batches)
+        return learner.descend(w, gradient, batches, w)
 
     return rounds.average_networks(federation, learner, params, rng, record, update)
 

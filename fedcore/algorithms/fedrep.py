@@ -25,7 +25,8 @@ from fedcore.problems.clients import Labelled
 from fedcore.validation import CountOrZero
 
 if TYPE_CHECKING:
-    from fedcore.deep.networks import Batch, Tensor
+    from fedcore.deep.batches import Batch
+    from fedcore.deep.networks import Tensor
 
 PAPER = "fedrep"
 TASK = "classifiers"
@@ -54,16 +55,15 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     learner = deep.learner(params, federation)
 
+    def gradient(phi: Tensor, batch: Batch, head: Tensor) -> Tensor:
+        return learner.whole.gradient(learner.join(phi, head), batch)[..., : learner.sizes.body]
+
+    @learner.step
     def update(data: Labelled, state: Any, body: np.ndarray) -> np.ndarray:
         batches = learner.head_batches(body, data, state.rng, params.head_epochs)
         state.own = learner.descend(state.own, learner.head.gradient, batches)
-        head = learner.tensor(state.own)
-
-        def gradient(phi: Tensor, batch: Batch) -> Tensor:
-            return learner.whole.gradient(learner.join(phi, head), batch)[: len(phi)]
-
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
-        return learner.descend(body, gradient, batches)
+        return learner.descend(body, gradient, batches, state.own)
 
     return rounds.average_bodies(federation, learner, params, rng, record, update)
 

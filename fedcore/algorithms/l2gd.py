@@ -73,6 +73,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def approach(data: Labelled, state: Any, mean: np.ndarray) -> None:
         state.own = state.own - theta * (state.own - mean)
 
+    @learner.step
     def train(data: Labelled, state: Any, message: Any) -> None:
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         state.own = learner.descend(state.own, learner.whole.gradient, batches)

@@ -39,6 +39,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     learner = deep.learner(params, federation)
     lower = learner.sizes.lower
 
+    @learner.step
     def update(data: Labelled, state: Any, upper: np.ndarray) -> np.ndarray:
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         w = np.concatenate([state.own, upper])

@@ -33,6 +33,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     learner = deep.learner(params, federation)
 
+    @learner.step
     def update(data: Labelled, state: Any, message: Any) -> None:
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         state.own = learner.descend(state.own, learner.whole.gradient, batches)

@@ -28,7 +28,8 @@ from fedcore.problems.clients import Labelled
 from fedcore.validation import Positive, Share
 
 if TYPE_CHECKING:
-    from fedcore.deep.networks import Batch, Tensor
+    from fedcore.deep.batches import Batch
+    from fedcore.deep.networks import Tensor
 
 PAPER = "fedrep"
 TASK = "classifiers"
@@ -67,17 +68,20 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     alpha, delta, f = params.inner_rate, params.difference, learner.whole.gradient
 
     def gradient(w: Tensor, batch: Batch) -> Tensor:
-        support, target = learner.cut(batch, max(1, int(params.support * len(batch.y))))
+        support, target = batch.cut(params.support)
         g = f(w - alpha * f(w, support), target)
         return g - alpha * (f(w + delta * g, support) - f(w - delta * g, support)) / (2 * delta)
 
+    @learner.step
     def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
         return learner.descend(w, gradient, batches)
 
     def adapt(data: Labelled, w: np.ndarray) -> np.ndarray:
         start = learner.tensor(w)
-        return (start - alpha * f(start, learner.samples(data))).numpy()
+        adapted = start - alpha * f(start, learner.samples(data))
+        found: np.ndarray = adapted.cpu().numpy()
+        return found
 
     def networks(w: np.ndarray) -> Any:
         return learner.adapted(federation.clients, w, adapt)

@@ -31,7 +31,8 @@ from fedcore.problems.clients import Labelled
 from fedcore.validation import Positive
 
 if TYPE_CHECKING:
-    from fedcore.deep.networks import Batch, Tensor
+    from fedcore.deep.batches import Batch
+    from fedcore.deep.networks import Tensor
 
 PAPER = "fedrep"
 TASK = "classifiers"
@@ -64,15 +65,14 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def begin(data: Labelled, state: Any, message: Any) -> None:
         state.variate = np.zeros(learner.sizes.whole, np.result_type(data.X))
 
+    def gradient(y: Tensor, batch: Batch, correction: Tensor) -> Tensor:
+        return learner.whole.gradient(y, batch) + correction
+
+    @learner.step
     def update(data: Labelled, state: Any, message: np.ndarray) -> np.ndarray:
         x, c = message
-        correction = learner.tensor(c - state.variate)
-
-        def gradient(y: Tensor, batch: Batch) -> Tensor:
-            return learner.whole.gradient(y, batch) + correction
-
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
-        y = learner.descend(x, gradient, batches)
+        y = learner.descend(x, gradient, batches, c - state.variate)
         before = state.variate
         state.variate = before - c + (x - y) / (len(batches) * params.rate)
         return np.stack([y - x, state.variate - before])

@@ -13,6 +13,7 @@ from fedcore.deep.networks import Network
 
 Vectors = np.ndarray | Sequence[np.ndarray]  # one for all clients, or one each
 ROWS = 25  # samples computed at once: what a core can hold in its cache
+ROWS_OF_ACCELERATOR = 1000
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Networks:
         """Return the scores of the classes, (m_i, classes), for each client's samples."""
         inputs = [self.body.inputs(X) for X in samples]
         features = _outputs(self.body, self.bodies, inputs)
-        return [scores.numpy() for scores in _outputs(self.head, self.heads, features)]
+        return [scores.cpu().numpy() for scores in _outputs(self.head, self.heads, features)]
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,9 @@ class Adapted:
 
 def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
     """Return the outputs of a network for any number of samples, in the precision of `w`."""
-    vector = torch.tensor(w)
-    return torch.cat([network.apply(vector, piece.to(vector.dtype)) for piece in x.split(ROWS)])
+    vector = torch.tensor(w, device=network.device)
+    rows = ROWS if network.device.type == "cpu" else ROWS_OF_ACCELERATOR
+    return torch.cat([network.apply(vector, piece.to(vector)) for piece in x.split(rows)])
 
 
 def _outputs(network: Network, vectors: Vectors, inputs: list[Tensor]) -> list[Tensor]:

@@ -159,6 +159,7 @@ def fine_tune(
     if not params.fine_tune or record.ended:
         return
 
+    @learner.step
     def tune(data: Labelled, state: Any, w: np.ndarray) -> None:
         body, head = learner.split(w)
         batches = learner.head_batches(body, data, state.rng, params.fine_tune)

@@ -7,14 +7,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from fedcore.deep import models
+from fedcore.deep import descent, device, models
+from fedcore.deep.batches import Batch, augmented
+from fedcore.deep.descent import Descent, Gradient
 from fedcore.deep.evaluation import Adapted, Networks, Vectors, in_pieces
-from fedcore.deep.networks import Batch, Network, Tensor, augmented
+from fedcore.deep.networks import Network, Tensor
 from fedcore.deep.settings import Params
 from fedcore.errors import InputError
+from fedcore.federation import lockstep
+from fedcore.federation.execution import AnyStep, side_by_side
 from fedcore.problems.clients import Clients, Labelled
 
-Gradient = Callable[[Tensor, Batch], Tensor]
 Adapt = Callable[[Labelled, np.ndarray], np.ndarray]
 
 
@@ -22,7 +25,8 @@ class Learner:
     """The network of a run, and how its clients train it; it holds no parameters.
 
     It limits PyTorch to one thread in this process: steps are small, clients and cells run side by
-    side, and results then do not depend on the number of cores.
+    side, and results then do not depend on the number of cores. On an accelerator
+    (`fedcore.deep.device`) the samples lie there, and the clients of a round advance together.
 
     Parameters
     ----------
@@ -48,14 +52,16 @@ class Learner:
         model = models.MODELS[params.model]
         shape = models.sample_shape(params.model, clients.n_features)
         self._params, self._n_features = params, clients.n_features
+        self._device, self._together = device.chosen()
+        self._there: dict[int, tuple[np.ndarray, Batch]] = {}  # samples that lie on the accelerator
         self._dtype = np.result_type(*clients.dtypes)
         self.sizes = models.sizes(params.model, clients.n_features)
         if params.augment and len(shape) != 3:
             raise InputError(f"augment moves and mirrors images, and {params.model} takes none")
         decay = params.weight_decay
-        self.body = Network(model.body, shape, decay)
-        self.head = Network(model.head, self.body.output, decay)
-        self.whole = Network(model.body + model.head, shape, decay)
+        self.body = Network(model.body, shape, decay, self._device)
+        self.head = Network(model.head, self.body.output, decay, self._device)
+        self.whole = Network(model.body + model.head, shape, decay, self._device)
         for i, (samples, _) in enumerate(clients.shapes):
             if params.batch is not None and samples < params.batch:
                 raise InputError(
@@ -72,10 +78,23 @@ class Learner:
         """Return body and head of a vector of all parameters."""
         return w[: self.sizes.body], w[self.sizes.body :]
 
+    def step(self, step: AnyStep) -> AnyStep:
+        """Declare a client step that trains: on an accelerator, those of a round advance together.
+
+        The step itself is that of one client. It meets the others in `descend`.
+        """
+        return side_by_side(step) if self._together else step
+
     def samples(self, data: Labelled) -> Batch:
-        """Return all samples of a client as one batch."""
-        x = self.body.inputs(data.X.astype(self._dtype, copy=False))
-        return Batch(x, torch.tensor(data.y).long())
+        """Return all samples of a client as one batch, where the network computes."""
+        address = data.X.ctypes.data
+        if address in self._there:
+            return self._there[address][1]
+        x = self.body.inputs(data.X.astype(self._dtype, copy=False)).to(self._device)
+        batch = Batch(x, torch.tensor(data.y).long().to(self._device))
+        if self._device.type != "cpu":
+            self._there[address] = data.X, batch  # with the array, whose address stays its own
+        return batch
 
     def head_batches(
         self, body: np.ndarray, data: Labelled, rng: np.random.Generator, epochs: int
@@ -96,7 +115,7 @@ class Learner:
         """Return the batches of some epochs, each in a new random order of the samples."""
         found, step = [], self._params.batch or len(samples.y)
         for _ in range(epochs):
-            order = torch.from_numpy(rng.permutation(len(samples.y)))
+            order = torch.from_numpy(rng.permutation(len(samples.y))).to(self._device)
             x = samples.x[order]
             x = augmented(x, rng) if self._params.augment else x
             parts = x.split(step), samples.y[order].split(step)
@@ -107,43 +126,43 @@ class Learner:
             ]
         return found
 
-    def descend(self, w: np.ndarray, gradient: Gradient, batches: Sequence[Batch]) -> np.ndarray:
+    def descend(
+        self, w: np.ndarray, gradient: Gradient, batches: Sequence[Batch], *fixed: np.ndarray
+    ) -> np.ndarray:
         """Make a step of gradient descent with momentum for every batch, from `w`; return the end.
 
-        ``u ← momentum · u + gradient(w, batch)`` from u = 0, and ``w ← w − rate · u``, as PyTorch's
-        SGD. All local training in this package is this loop.
+        ``u ← momentum · u + gradient(w, batch, *fixed)`` from u = 0, and ``w ← w − rate · u``, as
+        PyTorch's SGD. All local training in this package is this loop.
+
+        Clients whose steps run side by side descend together if they have the same `gradient`. It
+        then gets vectors with a leading axis of clients, and gives such. So what differs from
+        client to client comes as `fixed` vectors, not from around the function; of one made anew
+        for each client, all descend alone.
         """
-        end = self.tensor(w)
-        step = torch.zeros_like(end)
-        for batch in batches:
-            step.mul_(self._params.momentum).add_(gradient(end, batch))
-            end.sub_(step, alpha=self._params.rate)
-        return end.numpy()
+        one = Descent(w, batches, fixed)
+        return lockstep.meet(gradient, lambda several: self._descend(gradient, several), one)
 
-    def proximal(self, anchor: np.ndarray, strength: float) -> Gradient:
-        """Return the gradient of ``f(w) + strength/2 ‖w − anchor‖²``, f the loss on a batch."""
-        centre = self.tensor(anchor)
-        return lambda w, batch: self.whole.gradient(w, batch) + strength * (w - centre)
+    def _descend(self, gradient: Gradient, several: Sequence[Descent]) -> list[np.ndarray]:
+        rate, momentum = self._params.rate, self._params.momentum
+        if len(several) > 1:
+            return descent.together(gradient, several, rate, momentum, self._device)
+        return [descent.alone(gradient, several[0], rate, momentum, self._device)]
 
-    @staticmethod
-    def cut(batch: Batch, first: int) -> tuple[Batch, Batch]:
-        """Return the first samples of a batch and the others; all in both if none are left."""
-        if first == len(batch.y):
-            return batch, batch
-        return (
-            Batch(batch.x[:first], batch.y[:first], batch.noise),
-            Batch(batch.x[first:], batch.y[first:], batch.noise),
-        )
+    def proximal(self, strength: float) -> Gradient:
+        """Return the gradient of ``f(w) + strength/2 ‖w − anchor‖²``, f the loss on a batch.
 
-    @staticmethod
-    def tensor(w: np.ndarray) -> Tensor:
-        """Return a copy as a tensor."""
-        return torch.tensor(w)
+        Its anchor is a `fixed` vector of `descend`.
+        """
+        return lambda w, batch, anchor: self.whole.gradient(w, batch) + strength * (w - anchor)
+
+    def tensor(self, w: np.ndarray) -> Tensor:
+        """Return a copy as a tensor, where the network computes."""
+        return torch.tensor(w, device=self._device)
 
     @staticmethod
     def join(*parts: Tensor) -> Tensor:
         """Return vectors one after the other."""
-        return torch.cat(parts)
+        return torch.cat(parts, dim=-1)
 
     def networks(self, held: np.ndarray, bodies: Vectors, heads: Vectors) -> Networks:
         """Return the clients' networks for the recorder; `held` is what the server holds."""

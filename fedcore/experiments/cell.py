@@ -68,7 +68,8 @@ def run_cell(
     draws, kept = storage.load_draws(problem_file), []
     if checkpoints is not None:
         data = checksum(draws), draws[0].stragglers
-        text = json.dumps([dict(cell), options.get("code", ""), *data], sort_keys=True)
+        where = provenance.device(algorithms.get(cell["algorithm"]).task.packages)
+        text = json.dumps([dict(cell), options.get("code", ""), *data, *where], sort_keys=True)
         key = hashlib.sha256(text.encode()).hexdigest()
         kept = [Checkpoint(f"{checkpoints}.{i}.h5", key) for i in range(cell["repeats"])]
     history = run_repeats(cell, draws, checkpoints=kept, **options)
@@ -186,6 +187,7 @@ def run_repeats(
         "seed": {"master": cell["seed"], "spawn_key": [_seed_key(cell), "repeat"]},
         "code": code,
         "versions": provenance.versions(algorithm.task.packages),
+        **provenance.device(algorithm.task.packages),
     }
     counts = dict(algorithm.columns) | ({cell["audit"]: audit.COLUMN} if audit else {})
     repeats = range(cell["repeats"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import platform
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
@@ -28,6 +29,15 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
         "fedcore": own_version(),
         **{package: version(package) for package in (*PACKAGES, *packages)},
     }
+
+
+def device(packages: Iterable[str]) -> dict[str, str]:
+    """Return where networks were trained, unless client by client on a core.
+
+    See `fedcore.deep.device`, which cannot be asked without PyTorch.
+    """
+    name = os.environ.get("FEDCORE_DEVICE") or "cpu"
+    return {"device": name} if "torch" in packages and name != "cpu" else {}
 
 
 def privacy(recorders: Sequence[Recorder]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Client steps: functions ``step(data, state, message) -> reply``, and their faster forms.
 
-A step may run once for the stack of all clients (`stacked`), or be replaced by a function that
-computes the sum of all replies (`summed`). Engines may use these forms; they need not.
+A step may run once for the stack of all clients (`stacked`), or in lockstep with those of the
+others (`side_by_side`), or be replaced by a function that computes the sum of all replies
+(`summed`). Engines may use these forms; they need not.
 """
 
 from __future__ import annotations
@@ -23,6 +24,16 @@ def stacked(step: AnyStep) -> AnyStep:
     shapes and messages, and on the `stack` option of the federation.
     """
     step.stacked = True  # type: ignore[attr-defined]
+    return step
+
+
+def side_by_side(step: AnyStep) -> AnyStep:
+    """Declare that the steps of several clients run in `fedcore.federation.lockstep`.
+
+    There they may ``meet``, so that what all of them ask for is computed once for all. Each is the
+    step of one client, and a client alone gets the same result, to rounding.
+    """
+    step.side_by_side = True  # type: ignore[attr-defined]
     return step
 
 

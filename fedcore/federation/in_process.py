@@ -1,7 +1,8 @@
 """All clients in this process: the engine of every run that asks for no other.
 
 A client step runs client by client, or in threads, or once for the stack of all clients
-(`stacked`), or is replaced by a function that computes the sum of all replies (`summed`).
+(`stacked`), or in lockstep with the others' (`side_by_side`), or is replaced by a function that
+computes the sum of all replies (`summed`).
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from fedcore.federation import lockstep
 from fedcore.federation.crossing import copied, narrow, opened
 from fedcore.federation.execution import Step
 from fedcore.federation.ledger import payload
@@ -146,6 +149,9 @@ class InProcess:
             return self._run_stacked(order, positions)
         self._arrays.clear()  # a plain step writes to the states, which hold the same values
         sites = self.sites
+        beside = getattr(order.step, "side_by_side", False) and not self._plain
+        if beside and 1 < len(positions) == len(set(positions)):
+            return lockstep.together([partial(sites[i].do, order) for i in positions])
         if self._threads == 1 or len(positions) == 1:
             if self._private or order.message:
                 return [sites[i].do(order) for i in positions]

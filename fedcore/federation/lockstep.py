@@ -1,4 +1,4 @@
-"""Several runs side by side, so that one pass over a matrix serves all of them.
+"""Several runs side by side, so that what all of them ask for is computed once for all.
 
 A product of a large matrix with a block of few columns takes as long as reading the matrix. Runs on
 the same clients ask for products with the same matrices. Side by side, they wait for each other at
@@ -9,6 +9,9 @@ faps, 0.77 to 1.0 for five of ssi, whose sums need a single Gram matrix.
 One run works at a time, until it asks for a product. When all runs wait, the scheduler serves the
 matrix whose first request is oldest, so that runs ahead wait for the others. The schedule depends
 on the runs alone, not on time, and results agree to rounding with those of single runs.
+
+Products are what runs of one cell `meet` for; on an accelerator, the clients of a round meet for
+their local training (`fedcore.deep.training`).
 """
 
 from __future__ import annotations
@@ -17,20 +20,23 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 Result = TypeVar("Result")
 Multiply = Callable[[np.ndarray], np.ndarray]
+Serve = Callable[[list[Any]], list[Any]]
 
 
 class _Request(NamedTuple):
-    """A product that a run is waiting for."""
+    """What a run is waiting for."""
 
     key: Hashable
-    multiply: Multiply
-    block: np.ndarray
+    serve: Serve
+    argument: Any
+    weight: int
 
 
 class _Abandoned(Exception):
@@ -49,7 +55,30 @@ def product(key: Hashable, multiply: Multiply, block: np.ndarray) -> np.ndarray:
     block : ndarray of shape (n, p)
     """
     run = _RUN.get()
-    return multiply(block) if run is None else run[0].product(run[1], key, multiply, block)
+    if run is None:
+        return multiply(block)
+    scheduler, me = run
+    request = _Request(key, partial(_multiply_at_once, multiply), block, block.shape[1])
+    found: np.ndarray = scheduler.meet(me, request)
+    return found
+
+
+def meet(key: Hashable, serve: Serve, argument: Any) -> Any:
+    """Return ``serve([argument])[0]``; inside `together`, from one call for several runs.
+
+    Parameters
+    ----------
+    key : hashable
+        Runs that ask with equal keys are served at once.
+    serve : callable
+        ``arguments -> answers``, one answer for each argument, in order.
+    argument : object
+    """
+    run = _RUN.get()
+    if run is None:
+        return serve([argument])[0]
+    scheduler, me = run
+    return scheduler.meet(me, _Request(key, serve, argument, 1))
 
 
 def together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
@@ -70,17 +99,23 @@ def cpu_seconds() -> float:
     return time.process_time() if run is None else run[0].cpu_seconds(run[1])
 
 
+def _multiply_at_once(multiply: Multiply, blocks: list[np.ndarray]) -> list[np.ndarray]:
+    wide = multiply(np.hstack(blocks))
+    ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
+    return [np.ascontiguousarray(part) for part in np.split(wide, ends, axis=1)]
+
+
 class _Lockstep:
-    """Scheduler of the runs, and of the products that they wait for."""
+    """Scheduler of the runs, and of what they wait for."""
 
     def __init__(self, runs: int) -> None:
         self._change = threading.Condition()
         self._turn: int | None = 0
         self._ready = set(range(runs))
         self._waiting: dict[int, _Request] = {}
-        self._answers: dict[int, np.ndarray] = {}
+        self._answers: dict[int, Any] = {}
         self._order: dict[Hashable, int] = {}
-        self._moved = [0.0] * runs  # seconds of products that other runs computed for a run
+        self._moved = [0.0] * runs  # seconds in which other runs computed for a run
         self._error: BaseException | None = None
 
     def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
@@ -113,11 +148,11 @@ class _Lockstep:
             raise self._error
         return results
 
-    def product(self, me: int, key: Hashable, multiply: Multiply, block: np.ndarray) -> np.ndarray:
-        """Request a product by the matrix `key` and wait for it."""
+    def meet(self, me: int, request: _Request) -> Any:
+        """Ask for something and wait for it."""
         with self._change:
             self._ready.discard(me)
-            self._waiting[me] = _Request(key, multiply, block)
+            self._waiting[me] = request
             self._pass_on(me)
             self._wait(me)
             return self._answers.pop(me)
@@ -132,7 +167,7 @@ class _Lockstep:
             raise _Abandoned
 
     def _pass_on(self, me: int) -> None:
-        """Give the turn to a run that can go on; if all wait, serve a matrix first."""
+        """Give the turn to a run that can go on; if all wait, serve some first."""
         if self._waiting and not self._ready:
             self._serve(me)
         self._turn = min(self._ready, default=None)
@@ -144,17 +179,17 @@ class _Lockstep:
             self._order.setdefault(request.key, len(self._order))
         key = min((request.key for request in self._waiting.values()), key=self._order.__getitem__)
         served = sorted(run for run, request in self._waiting.items() if request.key == key)
-        blocks = [self._waiting[run].block for run in served]
-        wide = self._waiting[served[0]].multiply(np.hstack(blocks))
-        ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
-        for run, answer in zip(served, np.split(wide, ends, axis=1), strict=True):
-            self._answers[run] = np.ascontiguousarray(answer)
+        requests = [self._waiting[run] for run in served]
+        answers = requests[0].serve([request.argument for request in requests])
+        for run, answer in zip(served, answers, strict=True):  # if serve fails, all stay waiting
+            self._answers[run] = answer
             del self._waiting[run]
         self._ready.update(served)
         spent = time.thread_time() - began
         self._moved[me] -= spent
-        for run, block in zip(served, blocks, strict=True):
-            self._moved[run] += spent * block.shape[1] / wide.shape[1]
+        total = sum(request.weight for request in requests)
+        for run, request in zip(served, requests, strict=True):
+            self._moved[run] += spent * request.weight / total
 
 
 _RUN: ContextVar[tuple[_Lockstep, int] | None] = ContextVar("run", default=None)

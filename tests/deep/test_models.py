@@ -107,7 +107,8 @@ def ordered(tensor):
 @pytest.fixture(params=MODELS)
 def both(request, torch):
     """A network here, the same of PyTorch's modules, one vector of both, and a batch."""
-    from fedcore.deep.networks import Batch, Network
+    from fedcore.deep.batches import Batch
+    from fedcore.deep.networks import Network
 
     name, rng = request.param, np.random.default_rng(0)
     model, shape = MODELS[name], models.sample_shape(name, FEATURES[name])
@@ -148,8 +149,9 @@ def test_the_head_on_the_body_is_the_network(both, torch):
 
 
 def test_dropout_is_that_of_its_seed_and_keeps_the_mean(torch):
+    from fedcore.deep.batches import Batch
     from fedcore.deep.layers import Dense, Dropout
-    from fedcore.deep.networks import Batch, Network
+    from fedcore.deep.networks import Network
 
     network = Network((Dropout(0.25), Dense(2)), (4000,))
     assert network.random and not Network((Dense(2),), (3,)).random

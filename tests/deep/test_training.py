@@ -13,7 +13,7 @@ from fedcore.testing.samples import images
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 
-from fedcore.deep.networks import MOVED, augmented  # noqa: E402
+from fedcore.deep.batches import MOVED, augmented  # noqa: E402
 from fedcore.deep.training import Learner  # noqa: E402
 
 

@@ -1,0 +1,59 @@
+"""Samples of one step of training, and their augmentation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+MOVED = 4  # pixels, as in the code of Collins et al. (ICML 2021)
+
+
+class Batch(NamedTuple):
+    """Samples of one step: inputs (m, …), classes (m,), and the seed of dropout, if any.
+
+    Of several clients with m samples each: (n, m, …), (n, m), and their seeds.
+    """
+
+    x: Tensor
+    y: Tensor
+    noise: Any = None
+
+    def cut(self, share: float) -> tuple[Batch, Batch]:
+        """Return a share of the samples, rounded down but at least one, and the others.
+
+        All samples in both if none are left.
+        """
+        axis, size = self.y.ndim - 1, self.y.shape[-1]
+        first = max(1, int(share * size))
+        if first == size:
+            return self, self
+        parts = (tensor.split([first, size - first], dim=axis) for tensor in (self.x, self.y))
+        (x, others), (y, theirs) = parts
+        return Batch(x, y, self.noise), Batch(others, theirs, self.noise)
+
+
+def of_several(batches: Sequence[Batch]) -> Batch:
+    """Return the batches of several clients, of equal size, as one."""
+    x, y, noise = zip(*batches, strict=True)
+    return Batch(torch.stack(x), torch.stack(y), None if noise[0] is None else noise)
+
+
+def augmented(x: Tensor, rng: np.random.Generator) -> Tensor:
+    """Return images, (m, channels, height, width), each moved and half of them mirrored at random.
+
+    An image moves by up to `MOVED` pixels in both directions; zeros come where nothing was.
+    """
+    m, channels, height, width = x.shape
+    top, left = (torch.from_numpy(part) for part in rng.integers(2 * MOVED + 1, size=(2, m)))
+    mirrored = torch.from_numpy(rng.integers(2, size=m) == 1)
+    rows = top[:, None] + torch.arange(height)
+    across = left[:, None] + torch.arange(width)
+    across = torch.where(mirrored[:, None], across.flip(1), across)
+    each, channel = torch.arange(m)[:, None, None, None], torch.arange(channels)[:, None, None]
+    wide = F.pad(x, [MOVED] * 4)
+    return wide[each, channel, rows[:, None, :, None], across[:, None, None, :]]

@@ -1,0 +1,53 @@
+"""Where networks are trained: on a core client by client, or on an accelerator all at once.
+
+The environment variable ``FEDCORE_DEVICE`` says it, as it is a property of the machine: ``cpu``
+(the default), or an accelerator by PyTorch's name (``cuda``, ``cuda:1``, ``mps``, …). There the
+clients of a round advance together. ``together`` does the same on a core, for tests; it is slower
+than client by client. Results of two devices differ by rounding; histories name the device.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import torch
+
+from fedcore.errors import FedcoreError
+
+VARIABLE = "FEDCORE_DEVICE"
+
+
+class Device(NamedTuple):
+    """Where tensors lie, and whether the clients of a round advance together."""
+
+    where: torch.device
+    together: bool
+
+
+CPU = Device(torch.device("cpu"), together=False)
+
+
+def chosen() -> Device:
+    """Return what the environment asks for.
+
+    Raises
+    ------
+    FedcoreError
+        For a device that PyTorch does not know, or cannot reach here.
+    """
+    name = os.environ.get(VARIABLE) or "cpu"
+    if name in ("cpu", "together"):
+        return Device(CPU.where, name == "together")
+    try:
+        where = torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise FedcoreError(
+            f"{VARIABLE} = {name!r}: PyTorch {torch.__version__} has no such device here "
+            f"({reason}); take cpu, together, or one that it has, such as cuda or mps"
+        ) from error
+    # As on a core: single precision is not cut to 10 bits, and the same seed gives the same bytes.
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
+    return Device(where, together=True)

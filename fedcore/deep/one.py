@@ -1,0 +1,78 @@
+"""Layers that compute for one client: inputs (m, …), and a tensor for each parameter.
+
+`fedcore.deep.several` has the same names for several clients at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from fedcore.deep import layers as kinds
+from fedcore.deep.batches import Batch
+from fedcore.deep.layers import Layer
+
+Noise: TypeAlias = torch.Generator | None  # of dropout, while training
+
+
+def dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
+    """Drop numbers by `noise`, which is drawn on a core: the same on every device."""
+    if noise is None:
+        return x
+    kept = torch.rand(x.shape, generator=noise, dtype=x.dtype) >= layer.share
+    return x * kept.to(x.device) / (1 - layer.share)
+
+
+def _convolved(x: Tensor, kernels: Tensor, constant: Tensor) -> Tensor:
+    """Convolve with channels on the last axis in memory, which is faster on CPUs and GPUs."""
+    x = x.contiguous(memory_format=torch.channels_last)
+    return F.conv2d(x, kernels.permute(0, 3, 1, 2), constant)
+
+
+def last_output(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tensor:
+    """Return the last output of a long short-term memory."""
+    nothing = x.new_zeros(1, len(x), layer.width)
+    options = {"has_biases": True, "num_layers": 1, "dropout": 0.0, "train": False}
+    return torch.lstm(x, (nothing, nothing), own, **options, bidirectional=False, batch_first=True)[
+        1
+    ][0]
+
+
+# ``(layer, inputs, noise, *tensors) -> outputs``
+Compute = dict[type[Layer], Callable[..., Tensor]]
+COMPUTE: Compute = {
+    kinds.Convolution: lambda layer, x, noise, weight, constant: _convolved(x, weight, constant),
+    kinds.Dense: lambda layer, x, noise, weight, constant: F.linear(x.flatten(1), weight, constant),
+    kinds.Dropout: dropped,
+    kinds.Lstm: last_output,
+    kinds.Pool: lambda layer, x, noise: F.max_pool2d(x, 2),
+    kinds.Relu: lambda layer, x, noise: F.relu(x),
+    kinds.Softmax: lambda layer, x, noise: F.softmax(x, dim=1),
+}
+
+
+def noise_of(batch: Batch) -> Noise:
+    """Return the generator of a batch's dropout, if any."""
+    return None if batch.noise is None else torch.Generator().manual_seed(batch.noise)
+
+
+def loss(scores: Tensor, y: Tensor) -> Tensor:
+    """Return the mean cross-entropy."""
+    return F.cross_entropy(scores, y)
+
+
+@torch.no_grad()
+def linear_gradient(weight: Tensor, constant: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Gradient of one fully connected layer in closed form, half the time of PyTorch's own.
+
+    Heads are trained with it, in thousands of steps on a few numbers.
+    """
+    x = batch.x.flatten(1)
+    error = F.softmax(torch.addmm(constant, x, weight.t()), dim=1)
+    error[torch.arange(len(x), device=x.device), batch.y] -= 1
+    error /= len(x)
+    return error.t() @ x, error.sum(0)

@@ -1,0 +1,91 @@
+"""Layers that compute for several clients at once, each with parameters of its own.
+
+Tensors have a leading axis of clients: inputs (n, m, …), parameters (n, …). One call of PyTorch
+serves all n clients, which is what an accelerator needs: a step of one client is too small for it.
+`fedcore.deep.one` has the same names for one client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from fedcore.deep import layers as kinds
+from fedcore.deep import one
+from fedcore.deep.batches import Batch
+
+Noise: TypeAlias = Sequence[torch.Generator] | None
+
+
+def _beside(x: Tensor) -> Tensor:
+    """Return images (n, m, channels, …) as (m, n · channels, …), as grouped convolutions take them.
+
+    Without a copy when they are what `_apart` has returned.
+    """
+    return x.transpose(0, 1).flatten(1, 2)
+
+
+def _apart(x: Tensor, clients: int) -> Tensor:
+    """Return the inverse of `_beside`."""
+    return x.unflatten(1, (clients, -1)).transpose(0, 1)
+
+
+def _convolved(x: Tensor, kernels: Tensor, constant: Tensor) -> Tensor:
+    """Convolve by groups of channels, a group for each client."""
+    clients = len(kernels)
+    weight = kernels.permute(0, 1, 4, 2, 3).flatten(0, 1)
+    return _apart(F.conv2d(_beside(x), weight, constant.flatten(), groups=clients), clients)
+
+
+def _dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
+    if noise is None:
+        return x
+    pairs = zip(x, noise, strict=True)
+    return torch.stack([one.dropped(layer, own, generator) for own, generator in pairs])
+
+
+def _last_outputs(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tensor:
+    """Client by client: PyTorch's LSTM has one set of parameters."""
+    clients = zip(x, *own, strict=True)
+    return torch.stack([one.last_output(layer, x, None, *rest) for x, *rest in clients])
+
+
+COMPUTE: one.Compute = {
+    kinds.Convolution: lambda layer, x, noise, weight, constant: _convolved(x, weight, constant),
+    kinds.Dense: lambda layer, x, noise, weight, constant: torch.baddbmm(
+        constant[:, None], x.flatten(2), weight.mT
+    ),
+    kinds.Dropout: _dropped,
+    kinds.Lstm: _last_outputs,
+    kinds.Pool: lambda layer, x, noise: _apart(F.max_pool2d(_beside(x), 2), len(x)),
+    kinds.Relu: lambda layer, x, noise: F.relu(x),
+    kinds.Softmax: lambda layer, x, noise: F.softmax(x, dim=-1),
+}
+
+
+def noise_of(batch: Batch) -> Noise:
+    """Return the generators of the batches' dropout, if any."""
+    seeds = () if batch.noise is None else batch.noise
+    return [torch.Generator().manual_seed(seed) for seed in seeds] or None
+
+
+def loss(scores: Tensor, y: Tensor) -> Tensor:
+    """Return the sum over clients of the mean cross-entropy of their batches.
+
+    The loss of a client does not depend on the others' parameters: one gradient gives all.
+    """
+    return F.cross_entropy(scores.flatten(0, 1), y.flatten(), reduction="sum") / y.shape[1]
+
+
+@torch.no_grad()
+def linear_gradient(weight: Tensor, constant: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Gradients of one fully connected layer of each client, in closed form."""
+    x, y = batch.x.flatten(2), batch.y[..., None]
+    error = F.softmax(torch.baddbmm(constant[:, None], x, weight.mT), dim=-1)
+    error.scatter_add_(-1, y, error.new_full(y.shape, -1))
+    error /= y.shape[1]
+    return error.mT @ x, error.sum(1)
