@@ -78,6 +78,13 @@ class Run:
             {name: 1.0 if value == "reference" else value for name, value in given.items()}
         )
 
+    @property
+    def diverged(self) -> np.ndarray:
+        """Whether each repeat ended with something that is not finite, shape (repeats,)."""
+        if "diverged" not in self.history.columns:
+            return np.zeros(self.history.repeats, bool)
+        return self.last("diverged") > 0
+
     def __getitem__(self, column: str) -> np.ndarray:
         """Return a column of the history, shape (repeats, records)."""
         return self.history[column]

@@ -112,6 +112,9 @@ def test_a_flag_is_none_where_a_value_that_it_needs_is_missing():
     assert rows.flags(few[0] < 2.0, few[0], math.inf) is True
     assert rows.flags(False, 3.0) is False
     assert rows.flags(True, 1.0, math.nan) is None
+    assert rows.flags(True, 1.0, math.nan, failed=True) is False
+    failed = np.array([True, False, False])
+    assert rows.flags(few < many, few, [np.nan] * 3, failed=failed).tolist() == [False, None, None]
 
 
 def test_a_row_of_a_run(results):
