@@ -129,7 +129,7 @@ class Run:
             if value.shape not in ((), (repeats,)):
                 raise InputError(
                     f"column '{name}' of {self.experiment}/{self.algorithm}: shape {value.shape}, "
-                    f"give one value, or one for each of {repeats} repeats"
+                    f"give one value, or one for each repeat (this run has {repeats})"
                 )
             values[name] = np.broadcast_to(value, (repeats,)).tolist()
         return [
