@@ -124,7 +124,9 @@ def test_a_row_of_a_run(results):
     assert row["end"] == 0.5 and type(row["end"]) is float and "repeat" not in row
     with pytest.raises(InputError, match=r"'end' of second/ssi: shape \(1,\), give one value for"):
         run.row(end=last("distance"))
-    with pytest.raises(InputError, match=r"\(3,\), give one value, or one for each repeat \(this run has 1\)"):
+    with pytest.raises(
+        InputError, match=r"\(3,\), give one value, or one for each repeat \(this run has 1\)"
+    ):
         run.rows(end=np.zeros(3))
 
 
