@@ -148,7 +148,15 @@ const visit = (page) => new Promise((done) => {
       const curve = inner.getElementById("plot").data.find((trace) => trace.meta);
       inner.getElementById("plot").emit("plotly_click", { points: [{ data: curve }] });
       const said = inner.getElementById("origin");
+      const clicked = [said.textContent, said.querySelector("a").getAttribute("href")];
+      const list = inner.getElementById("run"); // which a keyboard reaches
+      if (list.value !== curve.meta.cell) errors.push("a click does not choose its curve");
+      if (list.tabIndex !== 0) errors.push("no key says where a curve comes from");
+      list.value = ""; list.dispatchEvent(new Event("change"));
+      if (said.textContent) errors.push("no curve is chosen, and one is told");
+      list.value = curve.meta.cell; list.dispatchEvent(new Event("change"));
       origin = [said.textContent, said.querySelector("a").getAttribute("href")];
+      if (String(origin) !== String(clicked)) errors.push("a key tells what no click tells");
     }
     const ranked = {}, budget = inner.getElementById("budget");
     if (budget) {
@@ -178,6 +186,10 @@ const visit = (page) => new Promise((done) => {
   };
   console.log("VISIT " + page);
   frame.src = page;
+});
+addEventListener("unhandledrejection", (event) => { // in a frame's onload, which nobody awaits
+  found.failed = String(event.reason.stack);
+  fetch("/found", { method: "POST", body: JSON.stringify(found) });
 });
 (async () => { for (const page of pages) await visit(page); })()
   .catch((error) => { found.failed = String(error.stack); })

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
 import time
 from types import ModuleType, SimpleNamespace
@@ -250,6 +251,10 @@ def test_a_row_that_is_too_long_is_refused_with_a_column_apart(option, text, lin
         ('"0", 1,"2"', "write the first number with a point (0.0)"),
         ("\ufeff0\t1", "line 1 (0, 1) may be names or numbers"),
         (",".join(map(str, range(60))), "line 1 (0, 1, 2, …) may be names or numbers"),
+        ("11,12", "line 1 (11, 12) may be names or numbers: give names a letter (c11), or write"),
+        ("2011\t2010\t2009", "or write the first number with a point (2011.0)"),
+        ("100,150,200", "line 1 (100, 150, 200) may be names or numbers"),
+        ("2019,2020,2021,2022,2023", "line 1 (2019, 2020, 2021, …) may be names or numbers"),
     ],
 )
 def test_a_first_line_that_counts_is_neither_names_nor_numbers(line, says, tmp_path):
@@ -259,19 +264,28 @@ def test_a_first_line_that_counts_is_neither_names_nor_numbers(line, says, tmp_p
     assert says in refused("run", "ssi", path, "-r", 1)
     with pytest.raises(DataError, match="may be names or numbers"):
         own_files.read(path, apart=["1"])
-    point = line.replace("0", "0.0", 1) if "0" in line else line.replace("1", "1.0", 1)
-    path.write_text(point + rest, encoding="utf-8")
+    path.write_text(re.sub(r"\d+", r"\g<0>.0", line, count=1) + rest, encoding="utf-8")
     assert len(own_files.read(path).x) == 2
-    path.write_text(line.replace("1", "c1", 1) + rest, encoding="utf-8")
+    path.write_text(re.sub(r"\d+", r"c\g<0>", line, count=1) + rest, encoding="utf-8")
     assert len(own_files.read(path).x) == 1
 
 
-@pytest.mark.parametrize("line", ["1,0,2", "0.0,1.0,2.0", "2,3,4", "0,1,3", "00,01,02", "-0,1,2"])
+@pytest.mark.parametrize("line", ["1,0,2", "0.0,1.0,2.0", "5,5,5", "0,1,3", "00,01,02", "-0,1,2"])
 def test_other_numbers_in_the_first_line_are_numbers(line, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(f"{line}\n5,6,7\n")
     table = own_files.read(path)
     assert table.names == ["0", "1", "2"] and len(table.x) == 2
+
+
+@pytest.mark.parametrize("text", ["1\n0\n2\n", "2019\n1\n", "3,1\n5,2\n", "2,1\n5,2\n"])
+def test_short_lines_are_no_series_by_chance(text, tmp_path):
+    """A column that began with 1 was refused as if 1 counted the columns."""
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    assert len(own_files.read(path).x) == text.count("\n")
+    path.write_text("0\n0.5\n")  # as pandas writes a column without a name
+    assert "line 1 (0) may be names or numbers" in refused("run", "ssi", path, "-r", 1)
 
 
 def test_a_column_without_a_name_can_be_left_out(tmp_path):

@@ -69,8 +69,9 @@ def read(
         A CSV file (separated by commas, semicolons or tabs, with or without a line of names), an
         NPZ or NPY file with one matrix, an NPZ file of `scipy.sparse.save_npz`, a LIBSVM file (its
         labels are the column ``label``, its columns have their numbers from 1 as names), or a
-        Parquet file. A first line of a CSV file that counts its columns, from 0 or 1, is refused,
-        as it may be names or numbers; any other line of numbers is numbers.
+        Parquet file. A first line of a CSV file that may be names or numbers is refused, such as
+        one that counts its columns or holds years, see `may_be_names`; any other line of numbers
+        is numbers.
     apart : collection of str
         Columns to keep apart from the matrix. In an NPZ file these are vectors beside the matrix.
     without : collection of str
@@ -214,17 +215,33 @@ def _is_number(text: str) -> bool:
 
 
 def _require_numbers(path: str, first: list[str]) -> None:
-    """Refuse a first line that counts, 0, 1, 2 … or 1, 2, 3 …: it may be names or numbers.
+    """Refuse a first line of numbers that may be names."""
+    if may_be_names(first):
+        shown = first if len(first) < 5 else [*first[:3], "…"]
+        raise DataError(
+            f"{path}, line 1 ({', '.join(shown)}) may be names or numbers: give names a letter "
+            f"(c{first[0]}), or write the first number with a point ({first[0]}.0)"
+        )
 
-    pandas gives such names to columns without names.
+
+def may_be_names(first: Sequence[str]) -> bool:
+    """Whether a first line of numbers may be names: whole numbers with one step, such as years.
+
+    Of two columns the step must be 1, as any two numbers have one. A single column is named 0 by
+    pandas, and by nobody else: what begins with another number is numbers.
+
+    Examples
+    --------
+    >>> lines = "0,1,2", "2019,2020", "2010,2005,2000", "0", "1", "3,1", "2019.0,2020,2021"
+    >>> [may_be_names(line.split(",")) for line in lines]
+    [True, True, True, True, False, False, False]
     """
-    for start in (0, 1):
-        if first and first == [str(start + i) for i in range(len(first))]:
-            shown = first if len(first) < 5 else [*first[:3], "…"]
-            raise DataError(
-                f"{path}, line 1 ({', '.join(shown)}) may be names or numbers: give names a letter "
-                f"(c{first[0]}), or write the first number with a point ({first[0]}.0)"
-            )
+    if not all(cell.isascii() and cell.isdigit() and cell == str(int(cell)) for cell in first):
+        return False
+    if len(first) < 2:
+        return list(first) == ["0"]
+    steps = {int(after) - int(before) for before, after in itertools.pairwise(first)}
+    return steps == {1} or (len(first) > 2 and len(steps) == 1 and steps != {0})
 
 
 def _find_wrong_cell(

@@ -457,10 +457,9 @@ def _without_package(plan: Plan) -> dict[str, str]:
             task, name = algorithms.get(cell.algorithm).task, f"{paper}/{cell.problem}"
             missing = [package for package in task.packages if find_spec(package) is None]
             if missing and name not in plan.unavailable | found:
-                found[name] = (
-                    f"{cell.algorithm} needs the package {missing[0]}: make deep, or pip install "
-                    "'.[deep]', in fedcore's checkout"
-                )
+                own = ", or make deep in fedcore's checkout" if missing[0] == "torch" else ""
+                get = f"pip install {missing[0]}{own}"
+                found[name] = f"{cell.algorithm} needs the package {missing[0]}: {get}"
     return found
 
 

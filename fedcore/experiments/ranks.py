@@ -130,7 +130,8 @@ def _launcher() -> str:
     found = str(own) if os.access(own, os.X_OK) else shutil.which("mpiexec")
     if found is None:
         raise InputError(
-            "the engine mpi needs mpiexec: make mpi, or pip install '.[mpi]', in fedcore's checkout"
+            "the engine mpi needs mpiexec: pip install mpi4py mpich, or make mpi in fedcore's "
+            "checkout"
         )
     return found
 

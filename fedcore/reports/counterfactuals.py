@@ -6,9 +6,10 @@ test that would hold there, too, has no power, and its outcome is "undecided".
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from operator import mul
 from typing import Any
 
 from fedcore.reports import tables
@@ -16,6 +17,7 @@ from fedcore.reports.outcomes import (
     FAILS,
     HOLDS,
     UNDECIDED,
+    Numbers,
     Outcome,
     Values,
     judge,
@@ -51,17 +53,21 @@ def turned(
     """
     ((kind, given),) = test.items()
     numbers = numbers_of(values)
+
+    def each(change: Callable[[float], float]) -> Numbers:
+        return [None if x is None else change(x) for x in numbers]
+
     if state == FAILS:
         perfect = [_perfect(kind, given)] * len(numbers)
         return [("every run as printed", judge(test, perfect, spread=spread))]
     if kind == "holds":
-        flipped = [x if math.isnan(x) else 1.0 - x for x in numbers]
+        flipped = each(lambda x: 1.0 - x)
         return [("every run turned round", judge(test, flipped, spread=spread))]
     if kind in ("at_most", "at_least"):
-        worse = [x * FURTHER if (x > 0) == (kind == "at_most") else x / FURTHER for x in numbers]
+        worse = each(lambda x: x * FURTHER if (x > 0) == (kind == "at_most") else x / FURTHER)
         return [("values three times worse", judge(test, worse, spread=spread))]
     if kind == "between":
-        shifts = [(text, test, moved) for text, moved in _moved(given, numbers)]
+        shifts = [(text, test, each(change)) for text, change in _moved(given)]
     else:
         shifts = [
             (f"{_text(x)} printed", _with(test, x), numbers)
@@ -90,7 +96,8 @@ def scaled(
     test: Mapping[str, Any], values: Values, factor: float, *, spread: bool = True
 ) -> Outcome:
     """Return the outcome with values times a factor."""
-    return judge(test, [x * factor for x in numbers_of(values)], spread=spread)
+    scaled = [None if x is None else x * factor for x in numbers_of(values)]
+    return judge(test, scaled, spread=spread)
 
 
 def with_power(
@@ -139,14 +146,14 @@ def _with(test: Mapping[str, Any], number: str | float) -> dict[str, Any]:
     return {kind: {**given, "of": number, "margin": margin_of(kind, given), "absolute": True}}
 
 
-def _moved(given: Sequence[float], numbers: list[float]) -> list[tuple[str, list[float]]]:
-    """Return values half as large again, and half of them; beyond an interval around 0."""
+def _moved(given: Sequence[float]) -> list[tuple[str, Callable[[float], float]]]:
+    """Return what makes values half as large again, and half; beyond an interval around 0."""
     low, high = given
     if low <= 0 <= high:
         beyond = 1.5 * (high - low) or 1.0
-        return [("values off by three tolerances", [x + beyond for x in numbers])]
+        return [("values off by three tolerances", lambda x: x + beyond)]
     factors = (SHIFT, 2.0 - SHIFT)
-    return [(f"{tables.show(f)} times the values", [x * f for x in numbers]) for f in factors]
+    return [(f"{tables.show(f)} times the values", partial(mul, f)) for f in factors]
 
 
 def _shown_like(printed: str | float, value: float) -> str | float:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 import re
 import zlib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -35,6 +36,15 @@ LINES: dict[str, Any] = {
     "dash-dotted": "-.",
     "dotted": ":",
     "long-dashed": (0, (12, 1)),  # so long that a smooth curve looks solid
+}
+# Lines that tell runs of one colour apart, by the names that the interactive plots give them.
+DASHES: dict[str, Any] = {
+    "solid": "-",
+    "dash": "--",
+    "dot": ":",
+    "dashdot": "-.",
+    "longdash": (0, (10, 2)),
+    "longdashdot": (0, (10, 2, 1, 2)),
 }
 FIELD = re.compile(r"^:look:(.*)$", re.MULTILINE)
 
@@ -63,6 +73,41 @@ def look(algorithm: str) -> dict[str, Any]:
     require_known(colour, COLOURS, f"{where} colour", InputError)
     require_known(line, LINES, f"{where} line", InputError)
     return {"colour": COLOURS[colour], "linestyle": LINES[line]}
+
+
+def told_apart(algorithms: Sequence[str]) -> list[dict[str, str]]:
+    """Return ``colour`` and ``dash``, a key of `DASHES`, for runs of these algorithms in one plot.
+
+    Each has the colour of its algorithm; if all are of one algorithm, they have colours of their
+    own. Runs of one colour differ in their dashes.
+
+    Examples
+    --------
+    >>> told_apart(["ssi", "fedpower"])
+    [{'colour': '#0072B2', 'dash': 'solid'}, {'colour': '#0072B2', 'dash': 'dash'}]
+    """
+    colours = [str(look(algorithm)["colour"]) for algorithm in algorithms]
+    single = len(set(algorithms)) == 1
+    if single:
+        first = CYCLE.index(colours[0]) if colours[0] in CYCLE else 0
+        colours = [CYCLE[(first + i) % len(CYCLE)] for i in range(len(colours))]
+    earlier: Counter[str] = Counter()
+    found = []
+    for i, colour in enumerate(colours):
+        dash = list(DASHES)[(earlier[colour] + (i if single else 0)) % len(DASHES)]
+        found.append({"colour": colour, "dash": dash})
+        earlier[colour] += 1
+    return found
+
+
+def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the looks, as of `told_apart`, of a plan's methods: what the tag ``method`` names.
+
+    They are the same in all experiments, on the pages of a run and in its notebook.
+    """
+    cells = plan["cells"].values()
+    methods = {c["tags"]["method"]: c["algorithm"] for c in cells if c["tags"].get("method")}
+    return dict(zip(methods, told_apart(list(methods.values())), strict=True))
 
 
 @cache

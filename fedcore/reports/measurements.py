@@ -13,7 +13,7 @@ from fedcore.config.short_forms import merge
 from fedcore.errors import ConfigError, DataError, nearest, require_known
 from fedcore.problems import STATUSES
 from fedcore.reports import counterfactuals, outcomes, summaries, tables
-from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED, Outcome
+from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED, Numbers, Outcome
 from fedcore.reports.rows import groups
 
 NOTHING = Outcome(UNDECIDED, "", "", "")
@@ -28,11 +28,16 @@ class Reading:
     where: str = ""  # the column and the rows that hold its values, in words
     obstacle: str = ""  # why nothing was measured
     outcome: Outcome = NOTHING
-    values: tuple[float, ...] = ()
+    values: tuple[float | None, ...] = ()
     flags: bool = False  # whether the values are true and false
     surrogate: bool = False
     counterfactual: str = ""
     turned: bool | None = None  # None where nothing is decided that could turn
+
+    @property
+    def silent(self) -> bool:
+        """Whether it was run, and no repeat says anything of the item."""
+        return bool(self.values) and all(value is None for value in self.values)
 
 
 class Measurements:
@@ -196,9 +201,9 @@ def _joined(found: Sequence[Outcome], names: Sequence[str], by: str | None) -> O
     )
 
 
-def _values(rows: Sequence[tables.Row], column: str) -> list[float]:
-    """Return a column as numbers, NaN for a repeat without a result."""
-    return [math.nan if (value := row[column]) is None else float(value) for row in rows]
+def _values(rows: Sequence[tables.Row], column: str) -> Numbers:
+    """Return a column as numbers; an empty cell says nothing, and NaN is a run that failed."""
+    return [None if (value := row[column]) is None else float(value) for row in rows]
 
 
 def _averaged(rows: list[tables.Row], select: Mapping[str, Any], where: str) -> list[tables.Row]:
@@ -218,12 +223,19 @@ def _averaged(rows: list[tables.Row], select: Mapping[str, Any], where: str) -> 
                 f"{len(members)} values of '{over}', got {len(group)} rows: add to 'where'"
             )
         row = dict(group[0])
-        row[column] = sum(_values(group, column)) / len(group)
+        row[column] = _mean(_values(group, column))
         if twin in row:  # None where not every one has a twin
             alone = any(member[twin] is None for member in group)
-            row[twin] = None if alone else sum(_values(group, twin)) / len(group)
+            row[twin] = None if alone else _mean(_values(group, twin))
         found.append(row)
     return found
+
+
+def _mean(values: Numbers) -> float | None:
+    """Return the mean; None if one says nothing, but NaN if one is of a run that failed."""
+    known = [value for value in values if value is not None]
+    total = sum(known) / len(values)
+    return total if math.isnan(total) or len(known) == len(values) else None
 
 
 def _require_independent(rows: Sequence[tables.Row], item: Mapping[str, Any], where: str) -> None:
@@ -261,7 +273,7 @@ def _rounding(
     text = f"one rounding of the starts changes a repeat by up to {tables.show(change)}"
     if len(states) > 1:
         return f"rounding decides: {text}, which changes the outcome"
-    known = [value for value in own if math.isfinite(value)]
+    known = outcomes.known_of(own)
     width = max(known, default=0.0) - min(known, default=0.0)
     wide = len(known) > 1 and change > width / 2
     if "one_run" in test and wide and states != {FAILS}:  # what always fails needs no range
@@ -269,9 +281,9 @@ def _rounding(
     return ""
 
 
-def _last(value: float) -> float:
+def _last(value: float | None) -> float:
     """Return a value for sorting; a repeat without a result is beyond all numbers."""
-    return math.inf if math.isnan(value) else value
+    return math.inf if value is None or math.isnan(value) else value
 
 
 def _check_values(rows: Sequence[tables.Row], column: str, flags: bool, where: str) -> None:

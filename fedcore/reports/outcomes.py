@@ -4,8 +4,10 @@ A test takes the values of all repeats and says that the printed item holds, tha
 these repeats cannot decide, and then how many would. What must turn an outcome stands in
 `fedcore.reports.counterfactuals`.
 
-A repeat without a result never helps: it counts as false under flags and limits, and where it could
-change a range or a mean, nothing holds.
+A repeat without a result never helps. NaN is a run that failed, or never got to where the item is
+measured: it is against a limit or an exact number, and where no run has a value, the item fails.
+None is a run that says nothing of the item, such as one too small for its fit: what holds in all
+others is undecided.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ MOST = 10_000  # largest number of repeats that is worth naming
 SLACK = 1 + 1e-9  # for rounding errors of a comparison with printed digits
 
 Values = Sequence[float | bool | None]
+Numbers = list[float | None]
 
 
 @dataclass(frozen=True)
@@ -66,8 +69,8 @@ def judge(
     test : mapping
         One of the tests of ``claims.schema.yaml``, such as ``{"one_run": "337"}``.
     values : sequence of float or bool or None
-        One per repeat, independent of one another; None and NaN stand for a repeat without a
-        result.
+        One per repeat, independent of one another. NaN stands for one that failed, and None for
+        one that says nothing of the item.
     spread : bool
         False for values that are computed and have no spread over repeats; one is enough then.
     failing : float
@@ -111,9 +114,14 @@ def joined(
     ]
 
 
-def numbers_of(values: Values) -> list[float]:
-    """Return values as numbers, NaN for a repeat without a result."""
-    return [math.nan if value is None else float(value) for value in values]
+def numbers_of(values: Values) -> Numbers:
+    """Return values as numbers, and None for a repeat that says nothing."""
+    return [None if value is None else float(value) for value in values]
+
+
+def known_of(values: Numbers) -> list[float]:
+    """Return the values of the repeats that have a result."""
+    return [value for value in values if value is not None and math.isfinite(value)]
 
 
 def margin_of(kind: str, given: Any) -> float:
@@ -123,10 +131,10 @@ def margin_of(kind: str, given: Any) -> float:
     return float(given["margin"] * (1.0 if given.get("absolute") else abs(float(given["of"]))))
 
 
-def _one_run(printed: str | float, values: list[float], spread: bool, failing: float) -> Outcome:
+def _one_run(printed: str | float, values: Numbers, spread: bool, failing: float) -> Outcome:
     """Printed number of one run: within the range of ours, widened by half of its last digit."""
     x, half = float(printed), _half_digit(printed)
-    known = [v for v in values if math.isfinite(v)]
+    known = known_of(values)
     n, gone = len(known), len(values) - len(known)
     if not known:
         return _none(values, f"a range around {printed}")
@@ -169,11 +177,11 @@ def _outlies(x: float, half: float, known: list[float], level: float) -> Callabl
     return outlies
 
 
-def _mean(given: Mapping[str, Any], values: list[float], spread: bool, failing: float) -> Outcome:
+def _mean(given: Mapping[str, Any], values: Numbers, spread: bool, failing: float) -> Outcome:
     """Printed mean, or exact value: two one-sided tests against a margin."""
     x, runs = float(given["of"]), given.get("runs")
     margin = max(margin_of("mean", given), _half_digit(given["of"])) * SLACK
-    known = np.array([v for v in values if math.isfinite(v)])
+    known = np.array(known_of(values))
     n, gone = len(known), len(values) - len(known)
     accepted = f"{given['of']} ± {tables.show(float(f'{margin:.6g}'))}"
     if not n:
@@ -207,20 +215,22 @@ def _mean(given: Mapping[str, Any], values: list[float], spread: bool, failing: 
     return replace(outcome, state=UNDECIDED, lack=f"the interval crosses the margin; {lack}")
 
 
-def _equals(printed: str | float, values: list[float], spread: bool, failing: float) -> Outcome:
+def _equals(printed: str | float, values: Numbers, spread: bool, failing: float) -> Outcome:
     """Count or exact number: every value is it, to the printed digits."""
     x, half = float(printed), _half_digit(printed)
-    right = [abs(v - x) <= half * SLACK for v in values]
-    share = f"{sum(right)} of {len(right)} equal"
-    return Outcome(HOLDS if all(right) else FAILS, _range(values), f"{printed} in every run", share)
+    right = [None if v is None else float(abs(v - x) <= half * SLACK) for v in values]
+    share = f"{right.count(1.0)} of {len(right)} equal"
+    outcome = Outcome(HOLDS, _range(values), f"{printed} in every run", share)
+    if 0.0 in right:  # so is NaN
+        return replace(outcome, state=FAILS)
+    return outcome if all(right) else replace(outcome, state=UNDECIDED, lack=_without(values))
 
 
-def _limit(sign: float) -> Callable[[Mapping[str, Any], list[float], bool, float], Outcome]:
-    def limited(
-        given: Mapping[str, Any], values: list[float], spread: bool, failing: float
-    ) -> Outcome:
+def _limit(sign: float) -> Callable[[Mapping[str, Any], Numbers, bool, float], Outcome]:
+    def limited(given: Mapping[str, Any], values: Numbers, spread: bool, failing: float) -> Outcome:
         limit, of = given["limit"], given.get("of", "every")
-        within = [float(sign * v <= sign * limit) for v in values]  # not so for NaN
+        # A run that failed, NaN, is not within.
+        within = [None if v is None else float(sign * v <= sign * limit) for v in values]
         flags = _flags(of, within, spread, failing)
         word = "at most" if sign > 0 else "at least"
         runs = "every run" if of == "every" else "most runs"
@@ -230,18 +240,19 @@ def _limit(sign: float) -> Callable[[Mapping[str, Any], list[float], bool, float
     return limited
 
 
-def _between(given: Sequence[float], values: list[float], spread: bool, failing: float) -> Outcome:
+def _between(given: Sequence[float], values: Numbers, spread: bool, failing: float) -> Outcome:
     """Every value lies in an interval."""
     low, high = given
-    flags = _flags("every", [float(low <= v <= high) for v in values], spread, failing)
+    within = [None if v is None else float(low <= v <= high) for v in values]
+    flags = _flags("every", within, spread, failing)
     accepted = f"between {tables.show(float(low))} and {tables.show(float(high))} in every run"
     return replace(flags, measured=_range(values), accepted=accepted)
 
 
-def _flags(of: str, values: list[float], spread: bool, failing: float) -> Outcome:
+def _flags(of: str, values: Numbers, spread: bool, failing: float) -> Outcome:
     """True in every run, or in most: more than half of all runs that could be drawn.
 
-    A NaN is a run that says nothing, such as one that ended too early. It decides neither way.
+    A run that says nothing decides neither way.
     """
     right, wrong, n = values.count(1.0), values.count(0.0), len(values)
     accepted = "true in every run" if of == "every" else "true in more than half of all runs"
@@ -266,7 +277,7 @@ def _flags(of: str, values: list[float], spread: bool, failing: float) -> Outcom
     return replace(outcome, state=UNDECIDED, lack=f"{share}{gone} may be chance; {lack}")
 
 
-_TESTS: dict[str, Callable[[Any, list[float], bool, float], Outcome]] = {
+_TESTS: dict[str, Callable[[Any, Numbers, bool, float], Outcome]] = {
     "one_run": _one_run,
     "mean": _mean,
     "equals": _equals,
@@ -277,13 +288,16 @@ _TESTS: dict[str, Callable[[Any, list[float], bool, float], Outcome]] = {
 }
 
 
-def _none(values: list[float], accepted: str) -> Outcome:
-    """Return the outcome where no repeat has a result."""
-    return Outcome(FAILS, _without(values), accepted, "")
+def _none(values: Numbers, accepted: str) -> Outcome:
+    """Return the outcome where no repeat has a result: it fails if one failed."""
+    said = _without(values)
+    if all(value is None for value in values):
+        return Outcome(UNDECIDED, said, accepted, "", said)
+    return Outcome(FAILS, said, accepted, "")
 
 
-def _without(values: list[float]) -> str:
-    gone = sum(not math.isfinite(v) for v in values)
+def _without(values: Numbers) -> str:
+    gone = len(values) - len(known_of(values))
     return f"{gone} of {len(values)} runs without a result"
 
 
@@ -295,9 +309,9 @@ def _more(decides: Callable[[int], bool], n: int) -> str:
     return f"about {m - n} more would decide" if m < MOST else "no number of runs would decide"
 
 
-def _range(values: list[float]) -> str:
+def _range(values: Numbers) -> str:
     """Return the median, and the ends if they differ."""
-    known = [v for v in values if not math.isnan(v)]
+    known = [v for v in values if v is not None and not math.isnan(v)]
     if not known:
         return "–"
     middle, low, high = (tables.show(float(f(known))) for f in (np.median, min, max))

@@ -46,11 +46,11 @@ from fedcore.reports.axes import (
 )  # fmt: skip
 from fedcore.reports.looks import COLOURS, CYCLE, look
 from fedcore.reports.results import Run
-from fedcore.reports.style import looks, style
+from fedcore.reports.style import looks, method_looks, style
 
 __all__ = [
-    "COLOURS", "CYCLE", "bytes_axis", "legend", "log10_axis", "look", "looks", "reference_line",
-    "style",
+    "COLOURS", "CYCLE", "bytes_axis", "legend", "log10_axis", "look", "looks", "method_looks",
+    "reference_line", "style",
 ]  # fmt: skip
 
 Item = TypeVar("Item")

@@ -78,6 +78,13 @@ class Run:
             {name: 1.0 if value == "reference" else value for name, value in given.items()}
         )
 
+    @property
+    def diverged(self) -> np.ndarray:
+        """Whether each repeat ended with something that is not finite, shape (repeats,)."""
+        if "diverged" not in self.history.columns:
+            return np.zeros(self.history.repeats, bool)
+        return self.last("diverged") > 0
+
     def __getitem__(self, column: str) -> np.ndarray:
         """Return a column of the history, shape (repeats, records)."""
         return self.history[column]
@@ -122,7 +129,7 @@ class Run:
             if value.shape not in ((), (repeats,)):
                 raise InputError(
                     f"column '{name}' of {self.experiment}/{self.algorithm}: shape {value.shape}, "
-                    f"give one value, or one for each of {repeats} repeats"
+                    f"give one value, or one for each repeat (this run has {repeats})"
                 )
             values[name] = np.broadcast_to(value, (repeats,)).tolist()
         return [

@@ -33,21 +33,27 @@ def reached(holds: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.where(holds.any(axis=1), here, np.nan)
 
 
-def flags(holds: np.ndarray | bool, *needed: np.ndarray | float) -> Any:
+def flags(
+    holds: np.ndarray | bool, *needed: np.ndarray | float, failed: np.ndarray | bool = False
+) -> Any:
     """Return whether comparisons hold, and None where a value that they need is missing.
 
     Parameters
     ----------
     holds : bool, or ndarray of shape (repeats,)
     *needed : float, or ndarray of shape (repeats,)
-        NaN where it is missing, as for a repeat that failed.
+        NaN where it is missing, as for a repeat of another method that failed.
+    failed : bool, or ndarray of shape (repeats,)
+        Where the method of which the comparison says something good has failed, so that it is
+        false, whatever is missing.
 
     Returns
     -------
     bool or None, or ndarray of shape (repeats,) of these
     """
     missing = np.isnan(np.array(needed)).any(axis=0)
-    return np.where(missing, np.array(None), holds)[()]  # of a single comparison a bool, no array
+    found = np.where(failed, np.array(False), np.where(missing, np.array(None), holds))
+    return found[()]  # of a single comparison a bool, no array
 
 
 def groups(rows: Rows, *by: str) -> Iterator[tuple[Row, Rows]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import matplotlib
 from cycler import cycler
 
-from fedcore.reports.looks import CYCLE, LINESTYLES
+from fedcore.reports.looks import CYCLE, DASHES, LINESTYLES, of_methods
 
 
 @contextlib.contextmanager
@@ -55,4 +55,12 @@ def looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     return {
         name: {"color": CYCLE[i % count], "linestyle": LINESTYLES[i // count % len(LINESTYLES)]}
         for i, name in enumerate(names)
+    }
+
+
+def method_looks(plan: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return ``color`` and ``linestyle`` of a plan's methods, as the pages of its run show them."""
+    return {
+        name: {"color": look["colour"], "linestyle": DASHES[look["dash"]]}
+        for name, look in of_methods(plan).items()
     }

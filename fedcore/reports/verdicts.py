@@ -215,11 +215,11 @@ def _decided(
 ) -> tuple[Reading, str]:
     """Return the reading that the verdict rests on, and the verdict; `first` is nearest the print.
 
-    Other readings count only where the first fails or could not be run. Where none agrees, a
-    failure of the others says nothing of a first one that was not run.
+    Other readings count only where the first fails, says nothing or could not be run. Where none
+    agrees, a failure of the others says nothing of a first one that was not run.
     """
-    by_state = {reading.outcome.state: reading for reading in reversed(made)}
-    if not first.obstacle and first.outcome.state == UNDECIDED:
+    by_state = {reading.outcome.state: reading for reading in reversed(made) if not reading.silent}
+    if not (first.obstacle or first.silent) and first.outcome.state == UNDECIDED:
         return first, "undecided"
     if HOLDS in by_state:
         holding = by_state[HOLDS]
@@ -227,14 +227,14 @@ def _decided(
             return holding, "reproduced"
         names = (*first.departures, *holding.departures)
         blamed = all(departures[name]["ground"] == "contradiction" for name in names)
-        if blamed and holding is not first and not first.obstacle:
+        if blamed and holding is not first and not (first.obstacle or first.silent):
             return holding, "contradicts itself"
         return holding, "holds with a departure"
     if first.obstacle:
         return first, "not run"
     if UNDECIDED in by_state:
         return by_state[UNDECIDED], "undecided"
-    return first, "deviates"
+    return first, "undecided" if first.silent else "deviates"
 
 
 def _because(item: Mapping[str, Any], reading: Reading) -> str:
@@ -269,7 +269,7 @@ def _filled(
     verdict: str,
     reason: str,
 ) -> Verdict:
-    known = [value for value in reading.values if not math.isnan(value)]
+    known = [x for x in reading.values if x is not None and not math.isnan(x)]
     outcome = reading.outcome
     return replace(
         start,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from fedcore.reports.counterfactuals import shifted, turned, with_power
@@ -59,7 +61,7 @@ def test_every_test_that_fails_is_turned_by_runs_as_printed(test, values):
     assert other.state == HOLDS or (other.state == UNDECIDED and len(values) < 5)
 
 
-@pytest.mark.parametrize("values", [[None] * 3, [True, True, False, True, True]])
+@pytest.mark.parametrize("values", [[math.nan] * 3, [True, True, False, True, True]])
 def test_what_fails_in_part_is_turned_too(values):
     test = {"holds": "every"} if True in values else {"one_run": "6"}
     assert state(test, values) == FAILS

@@ -225,7 +225,7 @@ def test_two_points_are_no_slope(tmp_path):
     params = {"local_steps": 8, "power": 0}
     folder.add("fig2", "power_gd", "synthetic", history=history, params=params)
     (row,) = report.slopes(folder.results())
-    assert row["draws"] == 2 and np.isnan(row["slope"]) and np.isnan(row["excess_slope"])
+    assert row["draws"] == 2 and row["slope"] is None and row["excess_slope"] is None
 
 
 def test_slopes_of_real_runs_come_near_the_prediction(folder, matrix_with):
@@ -311,6 +311,29 @@ def test_momentum_is_faster_if_it_arrives_sooner_or_else_ends_lower(tmp_path):
     for alpha in (0, 1):
         found = chosen(rows, claim=f"momentum-is-faster-alpha{alpha}")
         assert [row["holds"] for row in found] == [True, False, True, True, None]
+
+
+def test_a_descent_that_diverged_bears_out_nothing_that_is_said_of_it(tmp_path):
+    """In all repeats: a value that is missing would leave the sentence undecided."""
+    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
+    folder.problems["synthetic"] = {}
+    lost = {"objective": [[9.0, np.nan]], "diverged": [[0, 1]]}
+    for alpha in (0, 1):
+        for momentum in (False, True):
+            run = lost if momentum else {"objective": [[9.0, 1.0]], "diverged": [[0, 0]]}
+            history = made_up(**run, exact_objective=[[1.0, 1.0]], kappa=[[3.0, 3.0]])
+            params = {"power": alpha, "momentum": momentum, "local_steps": 1}
+            folder.add("fig3", "power_gd", "synthetic", f"{alpha}{momentum}", history=history,
+                       params=params)  # fmt: skip
+    results = folder.results("fig2", "kappa", "theorems")
+    ends = {(row["alpha"], row["momentum"]): row for row in report.final_errors(results)}
+    kept = {(row["alpha"], row["momentum"]): row for row in report.theorem_1(results)}
+    said = {row["claim"]: row["holds"] for row in report.claims(results)}
+    for alpha in (0, 1):
+        assert ends[alpha, True]["recovered"] is kept[alpha, True]["holds"] is False
+        assert ends[alpha, False]["recovered"] is kept[alpha, False]["holds"] is True
+        assert said[f"momentum-is-faster-alpha{alpha}"] is False
+    assert said["alpha0-descent-is-best"] is None  # plain descent did not diverge
 
 
 def test_claims_about_several_draws_and_the_condition_number(folder):

@@ -102,7 +102,7 @@ def test_a_method_that_diverged_is_not_the_best_and_helps_nobody(folder):
         folder.made(algorithm, 0.5, tuned=0.7 if algorithm == "fedprox" else None)
     (row,) = report.orderings(folder.results())
     assert row["best"] == "FedProx+FT" and row["behind"] == pytest.approx(20.0)
-    assert np.isnan(row["tuned_above"]) and row["fedavg_tuned_first"] is None
+    assert np.isnan(row["tuned_above"]) and row["fedavg_tuned_first"] is False
     assert row["fedrep_above"] == pytest.approx(10.0) and row["fedavg_above_scaffold"]
 
 

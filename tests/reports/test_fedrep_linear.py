@@ -259,7 +259,15 @@ def test_a_trial_that_no_number_of_samples_recovers_has_none(folder):
     folder.problems["need_n"] = {"params": {"n_features": 20}}
     folder.made("need", "need_n", "fedrep", representation_distance=[[1e-5], [0.3]], about=about)
     (row,) = report.need(folder.results())
-    assert np.isnan(row["m"]) and np.isnan(row["ratio"])
+    assert np.isnan(row["m"]) and row["ratio"] is None  # (11) asks for 37, and 3 are most here
+
+
+@pytest.mark.parametrize(
+    ("m", "by", "largest", "expected"),
+    [(4, 8, 20, 0.5), (np.nan, 8, 20, np.inf), (np.nan, 8, 4, None), (np.nan, 8, np.nan, None)],
+)
+def test_a_need_beyond_all_sizes_shows_what_the_largest_one_does(m, by, largest, expected):
+    assert theory.share(m, by, largest) == expected
 
 
 def test_the_growth_of_the_need_with_k(folder):

@@ -157,8 +157,12 @@ def test_computed_flags_need_no_repeats():
 
 
 @pytest.mark.parametrize(
-    ("values", "expected"), [([6, 6], HOLDS), ([6, 6.4], HOLDS), ([6, 7], FAILS), ([6, NAN], FAILS)]
-)
+    ("values", "expected"),
+    [
+        ([6, 6], HOLDS), ([6, 6.4], HOLDS), ([6, 7], FAILS), ([6, NAN], FAILS),
+        ([6, None], UNDECIDED), ([7, None], FAILS), ([NAN, None], FAILS),
+    ],
+)  # fmt: skip
 def test_an_exact_number_is_every_value(values, expected):
     assert state({"equals": "6"}, values) == expected
     found = judge({"equals": "6"}, values)
@@ -177,11 +181,43 @@ ALL = [
 @pytest.mark.parametrize("test", ALL, ids=lambda test: next(iter(test)))
 @pytest.mark.parametrize("spread", [True, False])
 def test_a_repeat_without_a_result_never_helps(test, spread):
-    assert state(test, [None, NAN], spread=spread) == FAILS
-    full, gap = [6.0] * 6, [6.0] * 5 + [None]
+    full = [6.0] * 6
     assert state(test, full, spread=spread) == HOLDS
-    if "one_run" not in test:  # whose print lies among the runs with a result
-        assert state(test, gap, spread=spread) != HOLDS
+    for gone in (None, NAN):
+        if "one_run" not in test:  # whose print lies among the runs with a result
+            assert state(test, [6.0] * 5 + [gone], spread=spread) != HOLDS
+
+
+@pytest.mark.parametrize("test", [*ALL, {"holds": "every"}, {"holds": "most"}], ids=str)
+@pytest.mark.parametrize("spread", [True, False])
+def test_runs_that_say_nothing_decide_nothing_but_runs_that_failed_fail(test, spread):
+    """Fits without enough points, or comparisons that could not be made, made an item fail."""
+    found = judge(test, [None] * 3, spread=spread)
+    assert (found.state, found.lack) == (UNDECIDED, "3 of 3 runs without a result")
+    if "holds" not in test:
+        assert state(test, [NAN] * 6, spread=spread) == FAILS
+        assert state(test, [NAN] * 5 + [None], spread=spread) == FAILS
+
+
+@pytest.mark.parametrize("test", ALL[2:], ids=lambda test: next(iter(test)))
+def test_what_holds_in_all_runs_that_say_something_is_undecided(test):
+    found = judge(test, [6.0] * 6 + [None] * 2)
+    assert (found.state, found.lack) == (UNDECIDED, "2 of 8 runs without a result")
+
+
+@pytest.mark.parametrize("test", [{"equals": "6"}, {"at_most": {"limit": 7}}, {"between": [5, 7]}])
+def test_what_fails_in_one_run_fails_beside_those_that_say_nothing(test):
+    assert state(test, [6.0, 8.0, None]) == FAILS
+    assert state(test, [6.0, NAN, None]) == FAILS
+
+
+def test_most_counts_runs_that_say_nothing_for_neither_side():
+    test = {"at_most": {"limit": 7, "of": "most"}}
+    assert state(test, [6.0] * 8 + [None]) == HOLDS
+    assert state(test, [6.0] * 5 + [None]) == UNDECIDED
+    assert state(test, [8.0] * 8 + [None]) == FAILS
+    assert state(test, [NAN] * 8 + [None]) == FAILS
+    assert state(test, [8.0] * 4 + [None] * 2) == UNDECIDED
 
 
 def test_a_flag_without_a_value_decides_neither_way():
@@ -189,7 +225,6 @@ def test_a_flag_without_a_value_decides_neither_way():
     assert state({"holds": "most"}, [True] * 5 + [None]) == UNDECIDED
     assert state({"holds": "most"}, [False] * 4 + [None] * 2) == UNDECIDED
     assert state({"holds": "most"}, [False] * 5) == FAILS
-    assert state({"holds": "most"}, [None] * 5) == FAILS  # as of numbers that no run has
     assert state({"holds": "every"}, [True] * 5 + [None]) == UNDECIDED
     assert state({"holds": "every"}, [True] * 5 + [None, False]) == FAILS
 

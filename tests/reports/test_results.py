@@ -112,6 +112,9 @@ def test_a_flag_is_none_where_a_value_that_it_needs_is_missing():
     assert rows.flags(few[0] < 2.0, few[0], math.inf) is True
     assert rows.flags(False, 3.0) is False
     assert rows.flags(True, 1.0, math.nan) is None
+    assert rows.flags(True, 1.0, math.nan, failed=True) is False
+    failed = np.array([True, False, False])
+    assert rows.flags(few < many, few, [np.nan] * 3, failed=failed).tolist() == [False, None, None]
 
 
 def test_a_row_of_a_run(results):
@@ -121,7 +124,9 @@ def test_a_row_of_a_run(results):
     assert row["end"] == 0.5 and type(row["end"]) is float and "repeat" not in row
     with pytest.raises(InputError, match=r"'end' of second/ssi: shape \(1,\), give one value for"):
         run.row(end=last("distance"))
-    with pytest.raises(InputError, match=r"shape \(3,\), give one value, or one for each of 1"):
+    with pytest.raises(
+        InputError, match=r"\(3,\), give one value, or one for each repeat \(this run has 1\)"
+    ):
         run.rows(end=np.zeros(3))
 
 

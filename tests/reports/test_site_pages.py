@@ -28,6 +28,16 @@ def test_what_a_small_run_compared_stands_before_what_it_did_not():
     assert [name for name, _ in full] == ["reproduced", "not run"]
 
 
+def test_the_sizes_of_draws_that_differ_are_those_that_were_drawn():
+    """A run at small size has fewer clients than the n that an item's words name."""
+    settings = [{"n_clients": n, "samples": m} for n in (100, 1000) for m in (5, 10)]
+    found = model._sizes({"n_clients": 100, "settings": settings})
+    assert found == "n_clients 100, 1000; samples 5, 10"
+    problem = {"n_clients": 20, "n_samples": 100, "n_features": 10}
+    for more in ({}, {"settings": [{}, {}]}):
+        assert model._sizes(problem | more) == "20 clients, 100 samples, 10 features"
+
+
 def test_beside_a_flag_stand_the_numbers_that_it_was_read_off(tmp_path):
     rows = [{"claim": "c", "repeat": i, "ratio": 1.5 + i, "holds": True} for i in range(2)]
     tables.write(rows, tmp_path / "claims.tsv")

@@ -160,6 +160,15 @@ def test_where_the_print_was_not_run_another_reading_can_hold_and_cannot_fail(ju
     assert "as the code (authors' code): 60, fails" in found.reason
 
 
+def test_where_the_print_says_nothing_another_reading_can_hold_and_cannot_fail(judge):
+    for number, verdict in ((6, "holds with a departure"), (60, "undecided"), (8, "undecided")):
+        table = [row | {"other": number + i / 10} for i, row in enumerate(rows(*[None] * 4))]
+        (found,) = judge(table, item(readings=[reading("other", "order")]))
+        assert found.verdict == verdict and found.count == 4
+        assert "4 of 4 runs without a result" in found.reason
+        assert found.missing == (4 if number == 60 else 0)
+
+
 def test_unchecked_items_say_why(judge):
     given = {k: v for k, v in ITEM.items() if k not in ("select", "test")}
     why = {"verdict": "not comparable", "because": "not comparable: another data set"}
@@ -169,7 +178,8 @@ def test_unchecked_items_say_why(judge):
 
 
 @pytest.mark.parametrize(
-    ("value", "verdict"), [(6, "passes"), (60, "fails"), (7, "undecided"), (None, "fails")]
+    ("value", "verdict"),
+    [(6, "passes"), (60, "fails"), (7, "undecided"), (math.nan, "fails"), (None, "undecided")],
 )
 def test_checks_of_this_software_have_verdicts_of_their_own(judge, value, verdict):
     check = item(kind="check", id="check")
@@ -178,6 +188,15 @@ def test_checks_of_this_software_have_verdicts_of_their_own(judge, value, verdic
     assert last.verdict == verdict
     found = judge(rows(*[value] * 4, status="surrogate"), item(), software=[check])
     assert [v.verdict for v in found] == ["surrogate data", verdict]
+
+
+def test_a_mean_of_an_empty_cell_says_nothing_and_one_of_a_failed_run_fails(judge):
+    claim = item(select={"table": "rounds", "column": "rounds", "averaged_over": "method"})
+    for gone, verdict in ((None, "undecided"), (math.nan, "deviates")):
+        table = rows(*[gone] * 4, method="a") + rows(*[6] * 4, method="b")
+        (found,) = judge(table, claim)
+        assert (found.verdict, found.count, found.missing) == (verdict, 4, 4)
+        assert "4 of 4 runs without a result" in f"{found.measured} {found.reason}"
 
 
 # ------------------------------------------------------ which rows

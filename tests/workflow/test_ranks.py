@@ -147,7 +147,7 @@ def test_a_run_that_does_not_ask_for_mpi_is_in_one_process():
 def test_without_mpiexec_a_sentence_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setattr(ranks.sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InputError, match="make mpi"):
+    with pytest.raises(InputError, match="pip install mpi4py mpich, or make mpi in fedcore's"):
         ranks._launcher()
     own = tmp_path / "mpiexec"
     own.touch(0o755)

@@ -191,6 +191,7 @@ def test_a_claim_shows_the_cells_it_is_judged_by(first_run, site):
         table, _, column = place.partition(".tsv, ")
         assert "cells" in page.ids and f"index.html#table-{table}" in page.links, verdict.id
         assert "figure-ends" in page.ids and "curves.html#of-first/easy" in page.links
+        assert "<dt>Run on</dt><dd>easy: 3 clients, 24 samples, 6 features</dd>" in page.text
         cells = page.text.partition('id="cells"')[2]
         assert f'<th scope="col">{column}</th></tr>' in cells
         for end in filter(None, (verdict.low, verdict.high)):

@@ -141,7 +141,7 @@ def lines(rows: Rows, axis: str) -> Iterator[Line]:
 def slopes(rows: Rows) -> Rows:
     """Return slopes of log error along every axis, repeat by repeat, and those of the theory.
 
-    The fit uses points with a median error below `dppower_laws.NOISY`; NaN with fewer than two.
+    The fit uses points with a median error below `dppower_laws.NOISY`; None with fewer than two.
     """
     found = []
     swept = [(axis, line) for axis in SWEEPS for line in lines(rows, axis)]
@@ -158,7 +158,7 @@ def slopes(rows: Rows) -> Rows:
                 "points": points,
                 "theory": line.exponent,
                 "repeat": repeat,
-                "slope": float(slope),
+                "slope": slope,
             }
             for repeat, slope in enumerate(exponents)
         ]
@@ -212,7 +212,10 @@ def trends(rows: Rows) -> Rows:
 
 
 def pairs(rows: Rows) -> Rows:
-    """Return the ratio of the errors of two methods, and it as a power of d, repeat by repeat."""
+    """Return the ratio of the errors of two methods, and it as a power of d, repeat by repeat.
+
+    Both are None in a repeat of which the better one has no run.
+    """
     samples, large = "samples", "samples_large_epsilon"
     compared = {  # the worse and the better, each with its experiment
         "noisy-power-composed": (
@@ -235,9 +238,10 @@ def pairs(rows: Rows) -> Rows:
             for row in chosen(rows, method=better, problem=problem, experiment=experiment)
         }
         for row in above:
-            ratio = row["error"] / below.get(row["repeat"], math.nan)
+            other = below.get(row["repeat"])
+            ratio = None if other is None else row["error"] / other
             named = {key: row[key] for key in ("problem", "status", "repeat", "d")}
-            exponent = math.log(ratio) / math.log(d)
+            exponent = None if ratio is None else math.log(ratio) / math.log(d)
             found.append({"pair": name, **named, "ratio": ratio, "exponent": exponent})
     return found
 

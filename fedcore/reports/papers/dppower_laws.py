@@ -6,7 +6,6 @@ by repeat.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -101,7 +100,7 @@ EXPERIMENTS = (*(law.experiment for law in LAWS.values()), "small_gap")  # not c
 
 def fitted(
     x: np.ndarray, errors: np.ndarray, over: np.ndarray | None = None
-) -> tuple[int, np.ndarray]:
+) -> tuple[int, list[float] | list[None]]:
     """Return the number of points with small errors, and slopes over them.
 
     Parameters
@@ -115,15 +114,16 @@ def fitted(
     -------
     points : int
         Those where every median is below `NOISY`.
-    slopes : ndarray of shape (repeats,)
-        Of log error, or of that of the ratio, against log x; NaN with fewer than two points.
+    slopes : list
+        Of every repeat, of log error, or of that of the ratio, against log x; None with fewer than
+        two points.
     """
     small, values = np.median(errors, axis=0) < NOISY, np.log(errors)
     if over is not None:
         small, values = small & (np.median(over, axis=0) < NOISY), values - np.log(over)
     if small.sum() < 2:
-        return int(small.sum()), np.full(len(errors), math.nan)
-    return int(small.sum()), np.polyfit(np.log(x[small]), values[:, small].T, 1)[0]
+        return int(small.sum()), [None] * len(errors)
+    return int(small.sum()), np.polyfit(np.log(x[small]), values[:, small].T, 1)[0].tolist()
 
 
 def laws(results: Results) -> Rows:
@@ -138,7 +138,7 @@ def laws(results: Results) -> Rows:
         points, slopes = fitted(rates, _errors(law, runs), over)
         found += [
             {"law": name, "status": runs[0].status, "points": points}
-            | {"repeat": repeat, "slope": float(slope)}
+            | {"repeat": repeat, "slope": slope}
             for repeat, slope in enumerate(slopes)
         ]
     return found

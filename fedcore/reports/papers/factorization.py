@@ -213,7 +213,7 @@ def slopes(results: Results) -> Rows:
     thousandth of its loss is excess. Theorem 1's rate (1 − κ⁻²)^T has the slope −T / ln 10 as
     κ⁻² → 0. The slowest direction of F shrinks by (1 − κ⁻²)^{2T}, so that −2T / ln 10 is
     ``predicted`` for ``excess_slope``, that of F above the exact solution. The slope of less than
-    three draws is NaN.
+    three draws is None.
     """
     rows = []
     for run in results.runs("fig2"):
@@ -222,7 +222,7 @@ def slopes(results: Results) -> Rows:
         for repeat, group in enumerate(np.array_split(np.arange(len(x)), max(1, len(x) // TEN))):
             part = group[linear[group]]
             slope, above = (
-                np.polyfit(x[part], np.log10(y[part]), 1)[0] if len(part) >= 3 else np.nan
+                np.polyfit(x[part], np.log10(y[part]), 1)[0] if len(part) >= 3 else None
                 for y in (loss, loss - exact)
             )
             rows.append(
@@ -256,13 +256,13 @@ def final_errors(results: Results) -> Rows:
 
 def _recovered(run: Run) -> np.ndarray:
     above = np.log10(run.last("objective") / run.last("exact_objective"))
-    return flags(above <= CLOSE, above)
+    return flags(above <= CLOSE, above, failed=run.diverged)
 
 
 def claims(results: Results) -> Rows:
     """Sentences that compare cells, repeat by repeat; the cells of a repeat share the sketch of V.
 
-    A repeat in which one of the cells failed has None.
+    A repeat in which one of the cells failed has None, or false if the sentence praises that cell.
     """
     rows = []
     for problem in results.problems("fig2"):
@@ -280,15 +280,15 @@ def claims(results: Results) -> Rows:
         fast0, fast1 = (run.last("objective") for run in fast)
         best0, best1 = np.fmin(final0, fast0), np.fmin(final1, fast1)
         ends = (exact0, exact1, final0, final1, fast0, fast1)
-        for claim, holds in (
-            ("alpha1-lowers-exact-loss", exact1 < exact0),
-            ("alpha1-descent-is-best", final1 < np.fmin(exact0, best0)),
-            ("alpha0-descent-is-best", best0 < best1),
-            ("alpha1-exact-is-best", exact1 < np.fmin(best0, best1)),
-            ("momentum-is-faster-alpha0", _faster(fast[0], plain[0])),
-            ("momentum-is-faster-alpha1", _faster(fast[1], plain[1])),
+        for claim, holds, failed in (
+            ("alpha1-lowers-exact-loss", exact1 < exact0, False),
+            ("alpha1-descent-is-best", final1 < np.fmin(exact0, best0), plain[1].diverged),
+            ("alpha0-descent-is-best", best0 < best1, plain[0].diverged & fast[0].diverged),
+            ("alpha1-exact-is-best", exact1 < np.fmin(best0, best1), False),
+            ("momentum-is-faster-alpha0", _faster(fast[0], plain[0]), fast[0].diverged),
+            ("momentum-is-faster-alpha1", _faster(fast[1], plain[1]), fast[1].diverged),
         ):
-            rows += plain[1].rows(claim=claim, holds=flags(holds, *ends))
+            rows += plain[1].rows(claim=claim, holds=flags(holds, *ends, failed=failed))
     single = {run.problem: run for run in results.runs("theorems") if run.params.power == 0}
     for problem in results.problems("kappa"):
         zero, one = (

@@ -118,7 +118,6 @@ def theorem_1(results: Results) -> Rows:
         slow, fast = (start * np.power(1 - kappa**-k, np.maximum(steps, 0)) for k in (2, 1))
         bound = 2 * fast if momentum else slow
         seen = (steps >= 0) & (bound >= 1e-9 * exact) & ~np.isnan(above)
-        needed = start[:, 0], run.last("objective")
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(seen, np.log10(above / bound), -np.inf)
         most = [int(k) for k in steps.max(axis=1)]
@@ -127,14 +126,20 @@ def theorem_1(results: Results) -> Rows:
             momentum=momentum,
             kappa=run.last("kappa"),
             worst=ratio.max(axis=1),
-            holds=flags((~seen | (above <= bound * SLACK)).all(axis=1), *needed),
-            holds_accelerated=flags((~seen | (above <= fast * SLACK)).all(axis=1), *needed),
+            holds=_kept(run, (~seen | (above <= bound * SLACK)).all(axis=1)),
+            holds_accelerated=_kept(run, (~seen | (above <= fast * SLACK)).all(axis=1)),
             holds_constant=[
                 momentum_holds(float(k), t, (k - 1) / (k + 1)) if momentum else None
                 for k, t in zip(kappa[:, 0], most, strict=True)
             ],
         )
     return rows
+
+
+def _kept(run: Run, below: np.ndarray) -> np.ndarray:
+    """Return whether each repeat's descent kept a bound; one that diverged did not."""
+    needed = run["objective"][:, 0], run.last("exact_objective"), run.last("objective")
+    return np.asarray(flags(below, *needed, failed=run.diverged))
 
 
 def momentum_holds(kappa: float, steps: int, beta: float) -> bool:

@@ -276,11 +276,13 @@ def least_errors(epsilon: float, delta: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _claims(run: Run, claim: str, ratio: np.ndarray, holds: np.ndarray) -> Rows:
-    """Return a row per repeat; ``holds`` is None in a repeat without a ratio."""
+    """Return a row per repeat; ``ratio`` and ``holds`` are None in one without a ratio, NaN."""
     named = {name: run.row()[name] for name in ("experiment", "problem", "status")}
     return [
-        named | {"claim": claim, "repeat": i, "ratio": float(value), "holds": right}
-        for i, (value, right) in enumerate(zip(ratio, flags(holds, ratio), strict=True))
+        named | {"claim": claim, "repeat": i, "ratio": value, "holds": right}
+        for i, (value, right) in enumerate(
+            zip(flags(ratio, ratio), flags(holds, ratio), strict=True)
+        )
     ]
 
 

@@ -154,7 +154,8 @@ def tuned_settings(results: Results) -> Rows:
         for named, mine in groups(chosen(table, method=method), "setting", "status", "repeat"):
             found = {r["variant"]: r["accuracy"] for r in mine}
             if {PLAIN, usual} <= found.keys():
-                better = flags(found[PLAIN] > found[usual], found[PLAIN], found[usual])
+                own, other = found[PLAIN], found[usual]
+                better = flags(own > other, own, other, failed=np.isnan(own))
                 rows.append(named | {"method": method, "better": better})
     return rows
 
@@ -186,9 +187,14 @@ def orderings(results: Results) -> Rows:
                 "mtl_behind": top - found["Fed-MTL"],
                 "best": best,
                 "tuned_above": float(np.min([x - average for x in (fine, *others)])),
-                "fedavg_tuned_first": flags(fine > max(others), fine, *others),
+                "fedavg_tuned_first": flags(
+                    fine > max(others), fine, *others, failed=np.isnan(fine)
+                ),
                 "fedavg_above_scaffold": flags(
-                    average > found["SCAFFOLD"], average, found["SCAFFOLD"]
+                    average > found["SCAFFOLD"],
+                    average,
+                    found["SCAFFOLD"],
+                    failed=np.isnan(average),
                 ),
                 "fedrep_above": found["FedRep"] - average,
                 "prox_above": found["FedProx"] - average,

@@ -28,6 +28,7 @@ from fedcore.reports.papers.fedrep_linear_theory import (
     heterogeneity,
     need_rank,
     newcomers,
+    share,
     smallest,
 )
 from fedcore.reports.report import Table
@@ -101,9 +102,10 @@ def new_clients(results: Results) -> Rows:
                 to_exact=to_exact,
                 to_local=error / alone.last(name),
             )
-            for row in found:
+            for row, failed in zip(found, run.diverged.tolist(), strict=True):
                 values = row["relative_error"], row["to_exact"]
-                row["accurate"] = flags(values[0] <= SMALL or values[1] <= NEAR, *values)
+                right = values[0] <= SMALL or values[1] <= NEAR
+                row["accurate"] = flags(right, *values, failed=failed)
             rows += found
     return rows
 
@@ -218,8 +220,8 @@ def samples(results: Results) -> Rows:
 def need(results: Results) -> Rows:
     """Smallest m from which on a trial recovers, beside what (11) asks for, a row per trial.
 
-    ``ratio`` divides m by k² (d/n + k log n), the bracket of (11) for κ = 1; m is missing if the
-    largest m that was tried is not enough.
+    ``ratio`` divides m by k² (d/n + k log n), the bracket of (11) for κ = 1, see `share`; m is
+    missing if the largest m that was tried is not enough.
     """
     rows = []
     for run in results.runs("need"):
@@ -237,7 +239,8 @@ def need(results: Results) -> Rows:
             # The unknowns of all heads and of B, divided by the number of clients.
             unknowns = RANK + RANK * (d - RANK) / n
             rows.append(
-                run.row(n=n, d=d, repeat=repeat, m=m, asked=float(asked), ratio=m / float(asked),
+                run.row(n=n, d=d, repeat=repeat, m=m, asked=float(asked),
+                        ratio=share(m, float(asked), max(size for size, _ in tried)),
                         unknowns=unknowns, alone=d, to_alone=m / d)
             )  # fmt: skip
     return rows

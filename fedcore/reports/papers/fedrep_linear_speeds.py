@@ -126,13 +126,14 @@ def panels(results: Results) -> Rows:
         for trial, mine in groups(panel, "repeat"):
             by_method = {row["method"]: row for row in mine}
             fedrep, gd10, gd = (float(by_method[method]["speed"]) for method in METHODS)
+            lost, lost10, _ = (bool(by_method[method]["diverged"]) for method in METHODS)
             rows.append(
                 named
                 | trial
                 | {"fedrep": fedrep, "gd10": gd10, "gd": gd}
                 | {
-                    "fedrep_fastest": flags(fedrep > max(gd10, gd), fedrep, gd10, gd),
-                    "more_steps_faster": flags(gd10 > gd, gd10, gd),
+                    "fedrep_fastest": flags(fedrep > max(gd10, gd), fedrep, gd10, gd, failed=lost),
+                    "more_steps_faster": flags(gd10 > gd, gd10, gd, failed=lost10),
                     "start": mine[0]["start"],
                     "floor": mine[0]["floor"],
                 }

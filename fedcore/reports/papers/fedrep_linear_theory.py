@@ -31,14 +31,25 @@ def smallest(tried: list[tuple[int, bool]]) -> float:
     return float(min(enough, default=math.nan))
 
 
+def share(m: float, by: float, largest: float) -> float | None:
+    """Return a smallest size over `by`.
+
+    A missing one is beyond the largest size that was tried: infinite if that is above `by`. Else it
+    may lie on either side of `by`, and it is None.
+    """
+    if not math.isnan(m):
+        return m / by
+    return math.inf if largest >= by else None
+
+
 def need_rank(results: Results) -> Rows:
     """Smallest m from which on a trial recovers, for several k; a row per trial.
 
-    ``growth`` is the factor on m from the smallest k to this one, and ``share`` divides it by that
-    of ``k² (d/n + k log n)``, the bracket of (11) for κ = 1. Trials of different k are paired by
-    their number alone. Both are infinite for a trial that no m recovers.
+    ``growth`` is the factor on m from the smallest k to this one, infinite for a trial that no m
+    recovers. ``share`` divides it by that of ``k² (d/n + k log n)``, the bracket of (11) for κ = 1,
+    see `share`. Trials of different k are paired by their number alone.
     """
-    found: list[tuple[Run, int, float, list[float]]] = []
+    found: list[tuple[Run, int, float, list[float], int]] = []
     for run in results.runs("need_rank"):
         tried: dict[int, list[bool]] = {}
         for setting, end in zip(run.data["settings"], run.last(DISTANCE), strict=False):
@@ -47,17 +58,17 @@ def need_rank(results: Results) -> Rows:
         k, n, d = run.params.n_components, run.data["n_clients"], run.data["n_features"]
         asked = k**2 * (d / n + k * math.log(n))
         needs = [smallest(list(zip(tried, trial, strict=True))) for trial in trials]
-        found.append((run, k, asked, needs))
+        found.append((run, k, asked, needs, max(tried)))
     rows: Rows = []
     if not found:
         return rows
-    _, least, base, firsts = min(found, key=lambda item: item[1])
-    for run, k, asked, needs in found:
+    _, least, base, firsts, _ = min(found, key=lambda item: item[1])
+    for run, k, asked, needs, largest in found:
         for repeat, (m, one) in enumerate(zip(needs, firsts, strict=True)):
-            growth = m / one if not math.isnan(m) else math.inf
             rows.append(
-                run.row(k=k, repeat=repeat, m=m, asked=asked, growth=growth,
-                        share=growth / (asked / base), larger=k > least)
+                run.row(k=k, repeat=repeat, m=m, asked=asked,
+                        growth=math.inf if math.isnan(m) else m / one,
+                        share=share(m / one, asked / base, largest / one), larger=k > least)
             )  # fmt: skip
     return rows
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,12 @@ import numpy as np
 
 from fedcore import algorithms
 from fedcore.errors import HistoryError
-from fedcore.reports.looks import CYCLE, look
+from fedcore.reports import looks
 from fedcore.reports.results import Results, Run
 from fedcore.reports.site.model import slug
 from fedcore.reports.work import privacy, products, sum_of_squares
 
 POINTS = 90  # of a curve, at most; denser at its start
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 AXES = {
     "rounds": "communication rounds",
     "up": "bytes sent up, all clients",
@@ -49,8 +47,9 @@ def groups(plan: Path) -> list[dict[str, Any]]:
             },
         )
         entry["runs"].append(_curves(results.plan["paper"], run))
+    methods = looks.of_methods(results.plan)
     for entry in found.values():
-        _tell_apart(entry["runs"])
+        _tell_apart(entry["runs"], methods)
         entry["varied"] = _varied(entry["runs"])
     experiments = results.plan["experiments"]
     return [
@@ -74,7 +73,6 @@ def _curves(paper: str, run: Run) -> dict[str, Any]:
     if "captured" in values and (squares := sum_of_squares(run)) is not None:
         values["unexplained"] = 1.0 - run["captured"] / squares
         units["unexplained"] = ["1", "share of the sum of squares outside of the subspace"]
-    paint = look(run.algorithm)
     name = run.algorithm + ("" if run.variant == "default" else f", {run.variant}")
     return {
         "algorithm": run.algorithm,
@@ -83,24 +81,17 @@ def _curves(paper: str, run: Run) -> dict[str, Any]:
         "params": {k: v for k, v in vars(run.params).items() if isinstance(v, int | float)},
         "cell": cell,
         "row": slug(f"{paper}/{cell}"),
-        "colour": paint["colour"],
         "x": {axis: _numbers(x[kept]) for axis, x in _axes(run).items()},
         "y": {measure: _spread(found[:, kept]) for measure, found in values.items()},
         "units": units,
     }
 
 
-def _tell_apart(runs: list[dict[str, Any]]) -> None:
-    """Give runs of one colour dashes, and the variants of a single algorithm colours, too."""
-    single = len({run["algorithm"] for run in runs}) == 1
-    first = CYCLE.index(runs[0]["colour"]) if runs[0]["colour"] in CYCLE else 0
-    of_colour: Counter[str] = Counter()
-    for i, run in enumerate(runs):
-        if single:
-            run["colour"] = CYCLE[(first + i) % len(CYCLE)]
-        earlier = of_colour[run["colour"]]
-        run["dash"] = DASHES[(earlier + (i if single else 0)) % len(DASHES)]
-        of_colour[run["colour"]] += 1
+def _tell_apart(runs: list[dict[str, Any]], methods: Mapping[str, Mapping[str, str]]) -> None:
+    """Give runs a colour and a dash: those of the plan's methods, or else apart in this plot."""
+    here = looks.told_apart([run["algorithm"] for run in runs])
+    for run, own in zip(runs, here, strict=True):
+        run.update(methods.get(run["name"], own))
 
 
 def _varied(runs: list[dict[str, Any]]) -> dict[str, list[float]]:

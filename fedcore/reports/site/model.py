@@ -21,6 +21,7 @@ from fedcore.experiments.expectation import measured
 from fedcore.reports import origins, tables, verdict_pages
 from fedcore.reports.site import links
 from fedcore.reports.site.cells import Judged, Tables
+from fedcore.reports.terminal import sizes
 from fedcore.reports.verdicts import SOFTWARE, VERDICTS, Verdict
 
 
@@ -261,6 +262,23 @@ class Paper:
         found = Tables(self._results / "tables" / self.name)
         return {one.id: found.judging(one, self.item(one)) for one in self.verdicts}
 
+    def ran_on(self, verdict: Verdict) -> list[str]:
+        """Return the problems of the rows that a verdict rests on, with their sizes.
+
+        A run at small size judges an item of the paper's n on fewer clients; the item's words name
+        the paper's.
+        """
+        judged = self.judged_by(verdict)
+        if judged is None or not (judged.experiments or judged.problems):
+            return []
+        found = [
+            f"{job.label}: {_sizes(job.about['problem'])}"
+            for job in self.jobs
+            if (not judged.experiments or job.experiment in judged.experiments)
+            and (not judged.problems or job.problem in judged.problems)
+        ]
+        return list(dict.fromkeys(found))
+
     def departures(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Return the departures of all readings of an item, with their grounds and passages."""
         names = [n for reading in (item, *item["readings"]) for n in reading["departures"]]
@@ -273,6 +291,14 @@ class Paper:
             for name, caption in named.items()
         ]
         return [one for one in found if one.file.is_file()]
+
+
+def _sizes(problem: Mapping[str, Any]) -> str:
+    """Return the sizes of a history's problem; of draws that differ, the values of what differs."""
+    settings = problem.get("settings") or [{}]  # of draws that are alike, nothing each
+    values = {name: dict.fromkeys(setting[name] for setting in settings) for name in settings[0]}
+    different = [f"{name} {', '.join(map(str, found))}" for name, found in values.items()]
+    return "; ".join(different) or sizes(problem)
 
 
 def slug(text: str) -> str:

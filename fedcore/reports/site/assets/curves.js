@@ -3,6 +3,7 @@
 // Draws window.CURVES, the runs of one paper; see fedcore/reports/site/curves.py.
 const form = document.getElementById("choices");
 const plot = document.getElementById("plot");
+const list = document.getElementById("run");
 const groups = window.CURVES;
 
 const rgba = (hex, alpha) =>
@@ -64,22 +65,33 @@ const draw = (event) => {
   const there = Object.keys(window.AXES).filter((axis) => group.runs.some((run) => run.x[axis]));
   fill(form.axis, there.map((axis) => [axis, window.AXES[axis]]));
   if (!event || event.target === form.group) form.axis.value = there.find((axis) => spread(group, axis)) ?? there[0];
+  const drawn = traces(group, form.measure.value, form.axis.value, shown);
   Plotly.react(
     plot,
-    traces(group, form.measure.value, form.axis.value, shown),
+    drawn,
     layout(plot, group, [window.AXES[form.axis.value], form.logx.checked], [form.measure.value, form.logy.checked]),
     SETTINGS,
   );
+  const curves = drawn.filter((trace) => trace.meta).map((trace) => [trace.meta.cell, trace.name]);
+  fill(list, [["", "choose one here, or click it"], ...curves]);
+  tell();
 };
 
-// Where a run comes from: its file, the command that makes it alone, and its parameters.
-const tell = ({ cell, row }) => {
+// Where the chosen run comes from: its file, the command that makes it alone, and its parameters.
+const tell = () => {
+  const said = document.getElementById("origin");
+  const run = groups[form.group.value].runs.find(({ cell }) => cell === list.value);
+  if (!run) {
+    said.replaceChildren();
+    return;
+  }
+  const { cell, row } = run;
   const link = document.createElement("a");
   link.href = `runs.html#${row}`;
   link.textContent = cell;
   const code = document.createElement("code");
   code.textContent = `${window.ORIGIN.command} -- ${window.ORIGIN.histories}/${cell}.h5`;
-  document.getElementById("origin").replaceChildren(link, ": parameters and provenance. It is made alone by ", code);
+  said.replaceChildren(link, ": parameters and provenance. It is made alone by ", code);
 };
 
 fill(form.group, groups.map((group, i) => [String(i), `${group.experiment}: ${group.label}`]));
@@ -98,4 +110,10 @@ form.value.addEventListener("input", draw);
 form.addEventListener("submit", (event) => event.preventDefault());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
 draw();
-plot.on("plotly_click", (event) => event.points[0].data.meta && tell(event.points[0].data.meta));
+list.addEventListener("change", tell);
+plot.on("plotly_click", (event) => {
+  const { meta } = event.points[0].data;
+  if (!meta) return;
+  list.value = meta.cell;
+  tell();
+});
