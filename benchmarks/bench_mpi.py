@@ -6,6 +6,8 @@ first of two problems a round is work (products with `--size` MB of clients), in
 messages (clients of 3 kB). Beside the time that has passed stand the CPU seconds of the rank that
 used most: about what a round would take if no other job had the cores. The exit status is 1 if two
 results differ in a byte. Without mpi4py there is nothing to time. See README.md.
+
+`--kept FILE --plot FIGURE` times nothing and draws what an earlier run printed.
 """
 
 # ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
@@ -18,6 +20,7 @@ for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
     os.environ[f"{_library}_THREADS"] = "1"
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -113,11 +116,24 @@ def called(ranks: int | str, path: str, kind: Kind) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def draw(path: str, found: dict[str, dict[Any, dict[str, float]]]) -> None:
-    """Draw the seconds of a round against ranks."""
+def printed(text: str) -> dict[str, dict[Any, dict[str, float]]]:
+    """Return what `main` printed, in seconds: kind of round, way, wall or cpu."""
+    found: dict[str, dict[Any, dict[str, float]]] = {}
+    for line in text.splitlines():
+        if head := re.match(r"a round that is (\w+), in ms", line):
+            ways = found.setdefault(head[1], {})
+        elif row := re.match(r" +(no MPI|\d+) rank\(s\): wall +([\d.]+) .*; cpu +([\d.]+) ", line):
+            way = ALONE if row[1] == ALONE else int(row[1])
+            ways[way] = {"wall": float(row[2]) / 1e3, "cpu": float(row[3]) / 1e3}
+    return found
+
+
+def draw(path: str, found: dict[str, dict[Any, dict[str, float]]], source: str = "") -> None:
+    """Draw the seconds of a round against ranks; the file says from where they are."""
     from matplotlib.figure import Figure
 
-    from fedcore.reports.style import COLOURS, style
+    from fedcore.reports.looks import COLOURS
+    from fedcore.reports.style import style
 
     with style():
         figure = Figure(figsize=(7.2, 3.0), layout="constrained")
@@ -133,7 +149,7 @@ def draw(path: str, found: dict[str, dict[Any, dict[str, float]]]) -> None:
             axes.set(xticks=ranks, xlabel="ranks", title=f"a round that is {name}", ylim=(0, None))
         figure.axes[0].set_ylabel("milliseconds")
         figure.axes[0].legend(loc="lower left")
-        figure.savefig(path)
+        figure.savefig(path, metadata={"Source": source} if source else None)
 
 
 @click.command()
@@ -141,15 +157,22 @@ def draw(path: str, found: dict[str, dict[Any, dict[str, float]]]) -> None:
 @click.option("--size", type=click.IntRange(min=1), default=256, show_default=True, help="MB.")
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--plot", type=click.Path(dir_okay=False), help="Draw this figure.")
+@click.option("--kept", type=click.Path(exists=True, dir_okay=False), help="Draw its numbers.")
 @click.option("--path", hidden=True)
 @click.option("--kind", hidden=True)
 def main(
-    counts: tuple[int, ...], size: int, repeats: int, plot: str | None, path: str | None,
-    kind: str | None,
+    counts: tuple[int, ...], size: int, repeats: int, plot: str | None, kept: str | None,
+    path: str | None, kind: str | None,
 ) -> None:  # fmt: skip
     """Time a round of SSI over ranks."""
     if path is not None and kind is not None:
         be_rank(path, Kind(*json.loads(kind)))
+        return
+    if kept is not None:
+        if plot is None:
+            raise click.UsageError("--kept draws what a run printed: name the figure with --plot")
+        text = Path(kept).read_text(encoding="utf-8")
+        draw(plot, printed(text), source=text.splitlines()[1])
         return
     if find_spec("mpi4py") is None:
         print("nothing is timed, as mpi4py is not installed: make mpi")

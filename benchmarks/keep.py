@@ -26,6 +26,7 @@ OPTIONS = {  # of benchmarks that are not kept with their defaults
     "bench_out_of_core": ["--size", "20000", "--limit", "2000"],
     "bench_workflow": ["--papers", "fedpower"],
 }
+DRAWN = {"bench_mpi": "docs/mpi_scaling.png"}  # figures of what is kept
 ASKED = {"bench_out_of_core"}  # kept when it is named: it takes 20 GB, on disk and in memory
 
 
@@ -50,7 +51,11 @@ def keep(name: str, at: str) -> None:
     KEPT.mkdir(exist_ok=True)
     output = "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
     text = f"{' '.join([f'{name}.py', *options])}\n{said}\n\n{output}\n"
-    (KEPT / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
+    file = KEPT / f"{name}.txt"
+    file.write_text(text, encoding="utf-8", newline="\n")
+    if name in DRAWN:
+        drawing = [*command[:2], "--kept", str(file), "--plot", str(FOLDER.parent / DRAWN[name])]
+        subprocess.run(drawing, check=True)
 
 
 def marks(name: str) -> tuple[str, str]:

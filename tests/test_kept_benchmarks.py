@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
+DRAW = ("bench_mpi.py", "--kept benchmarks/kept/bench_mpi.txt", "--plot docs/mpi_scaling.png")
 
 
 @pytest.fixture
@@ -31,6 +37,41 @@ def test_readme_shows_every_kept_output_as_it_is_and_says_where_it_was_measured(
         assert first.split()[0] == f"{name}.py"
         assert re.fullmatch(r"\d{4}-\d\d-\d\d, commit [0-9a-f]{7,}(-dirty)?", when), name
         assert re.search(r", \d+ threads.*, load ", machine), name
+
+
+def test_the_figure_of_ranks_shows_the_kept_numbers(tmp_path):
+    """It was once older than they were, and what drew it had lost an import."""
+    kept = FOLDER / "kept/bench_mpi.txt"
+    drawn = tmp_path / "drawn.png"
+    command = [sys.executable, FOLDER / "bench_mpi.py", "--kept", kept, "--plot", drawn]
+    subprocess.run(command, check=True)
+    docs = FOLDER.parent / "docs"
+    here = docs / "mpi_scaling.png"
+    said = kept.read_text(encoding="utf-8").splitlines()
+    for file in (drawn, here):
+        with Image.open(file) as picture:
+            assert picture.info["Source"] == said[1], f"python benchmarks/{' '.join(DRAW)}"
+    pixels = [np.asarray(Image.open(file).convert("L"), float) for file in (drawn, here)]
+    assert pixels[0].shape == pixels[1].shape
+    assert np.abs(pixels[0] - pixels[1]).mean() < 1.0  # another version draws letters anew
+    assert " ".join(DRAW) in (docs / "site/gallery.py").read_text(encoding="utf-8").replace(
+        '"\n        "', ""
+    )
+
+
+def test_what_a_run_over_ranks_printed_is_read(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    module = importlib.import_module("bench_mpi")
+    text = (FOLDER / "kept/bench_mpi.txt").read_text(encoding="utf-8")
+    found = module.printed(text)
+    assert list(found) == ["work", "messages"]
+    for ways in found.values():
+        assert list(ways) == [module.ALONE, 1, 2]
+    rows = [line for line in text.splitlines() if "rank(s)" in line]
+    read = [way for ways in found.values() for way in ways.values()]
+    for row, seconds in zip(rows, read, strict=True):
+        for what, value in seconds.items():
+            assert f"{what} {1e3 * value:7.2f} [" in row
 
 
 def test_an_edited_part_is_noticed(keep):
