@@ -94,7 +94,7 @@ class Learner:
         if place in self._there:
             return self._there[place][1]
         x = self.body.inputs(data.X.astype(self._dtype, copy=False)).to(self._device)
-        batch = Batch(x, torch.tensor(data.y).long().to(self._device))
+        batch = Batch(x, torch.tensor(np.ascontiguousarray(data.y)).long().to(self._device))
         if self._device.type != "cpu":
             self._there[place] = data, batch  # with the arrays, so that no others come there
         return batch
