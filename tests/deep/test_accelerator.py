@@ -221,3 +221,21 @@ def test_samples_lie_there_once(monkeypatch):
     shared = Clients([clients[0]] * 2, labels=[clients.labels[0], clients.labels[0].copy()])
     one, two = (learner.samples(shared.labelled(i)) for i in range(2))
     assert one.y is not two.y
+
+
+@pytest.mark.parametrize("augment", [False, True])
+def test_every_batch_of_a_network_with_dropout_has_a_seed_of_its_own(augment):
+    """Of the head, too; two clients draw other ones."""
+    rng = np.random.default_rng(0)
+    pictures = Clients([rng.standard_normal((8, 3072))], labels=[np.arange(8.0)])
+    learner = Learner(Params(model="cifar100_cnn", batch=4, augment=augment), pictures)
+    data, body = pictures.labelled(0), learner.split(learner.start(0))[0]
+    seeds = []
+    for client in range(2):
+        rng = np.random.default_rng(client)
+        batches = learner.batches(learner.samples(data), rng, 2)
+        seeds += [b.noise for b in [*batches, *learner.head_batches(body, data, rng, 2)]]
+    assert len(set(seeds)) == 16 and None not in seeds
+    small = Learner(Params(**PARAMS), images())
+    plain = small.batches(small.samples(images().labelled(0)), rng, 1)
+    assert {b.noise for b in plain} == {None}
