@@ -55,20 +55,28 @@ def together(
     end = stacked([client.start for client in clients])
     fixed = [stacked(vectors) for vectors in zip(*(c.fixed for c in clients), strict=True)]
     step = torch.zeros_like(end)
+    there: dict[tuple[int, ...], Tensor] = {}  # rows on the device, where each copy is a wait
     for t in range(max(len(client.batches) for client in clients)):
         for members in _alike(clients, t):
             batch = of_several([clients[i].batches[t] for i in members])
-            rows = slice(None) if len(members) == len(clients) else torch.tensor(members)
+            if len(members) == len(clients):
+                step.mul_(momentum).add_(gradient(end, batch, *fixed))
+                end.sub_(step, alpha=rate)
+                continue
+            if members not in there:
+                there[members] = torch.tensor(members, device=device)
+            rows = there[members]
             found = gradient(end[rows], batch, *(vectors[rows] for vectors in fixed))
-            step[rows] = step[rows].mul(momentum).add_(found)
-            end[rows] = end[rows].sub(step[rows], alpha=rate)
+            moved = step[rows].mul_(momentum).add_(found)
+            step[rows] = moved
+            end[rows] = end[rows].sub_(moved, alpha=rate)
     return [w.copy() for w in end.cpu().numpy()]
 
 
-def _alike(clients: Sequence[Descent], t: int) -> list[list[int]]:
+def _alike(clients: Sequence[Descent], t: int) -> list[tuple[int, ...]]:
     """Return the clients that make step t, by the size of their batch."""
     sizes: dict[int, list[int]] = {}
     for i, client in enumerate(clients):
         if t < len(client.batches):
             sizes.setdefault(len(client.batches[t].y), []).append(i)
-    return list(sizes.values())
+    return [tuple(members) for members in sizes.values()]

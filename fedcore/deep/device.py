@@ -47,7 +47,11 @@ def chosen() -> Device:
             f"{VARIABLE} = {name!r}: PyTorch {torch.__version__} has no such device here "
             f"({reason}); take cpu, together, or one that it has, such as cuda or mps"
         ) from error
-    # As on a core: single precision is not cut to 10 bits, and the same seed gives the same bytes.
+    if where.type == "cpu":
+        return CPU
+    # As on a core: single precision is not cut to 10 bits, and the same seed is to give the same
+    # bytes, for which PyTorch asks these of cuDNN and cuBLAS; no such machine has shown it yet.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
     return Device(where, together=True)

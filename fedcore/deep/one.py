@@ -20,15 +20,22 @@ Noise: TypeAlias = torch.Generator | None  # of dropout, while training
 
 
 def dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
-    """Drop numbers by `noise`, which is drawn on a core: the same on every device."""
-    if noise is None:
-        return x
-    kept = torch.rand(x.shape, generator=noise, dtype=x.dtype) >= layer.share
+    """Drop numbers by `noise`."""
+    return x if noise is None else scaled(layer, x, kept(layer, x, noise))
+
+
+def kept(layer: kinds.Dropout, x: Tensor, noise: torch.Generator) -> Tensor:
+    """Draw what dropout keeps of `x`, on a core: the same on every device."""
+    return torch.rand(x.shape, generator=noise, dtype=x.dtype) >= layer.share
+
+
+def scaled(layer: kinds.Dropout, x: Tensor, kept: Tensor) -> Tensor:
+    """Return what is kept of `x`, scaled up."""
     return x * kept.to(x.device) / (1 - layer.share)
 
 
 def _convolved(x: Tensor, kernels: Tensor, constant: Tensor) -> Tensor:
-    """Convolve with channels on the last axis in memory, which is faster on CPUs and GPUs."""
+    """Convolve with channels on the last axis in memory, which is faster on a core."""
     x = x.contiguous(memory_format=torch.channels_last)
     return F.conv2d(x, kernels.permute(0, 3, 1, 2), constant)
 
@@ -36,7 +43,8 @@ def _convolved(x: Tensor, kernels: Tensor, constant: Tensor) -> Tensor:
 def last_output(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tensor:
     """Return the last output of a long short-term memory."""
     nothing = x.new_zeros(1, len(x), layer.width)
-    options = {"has_biases": True, "num_layers": 1, "dropout": 0.0, "train": False}
+    # cuDNN gives gradients only of what was computed for training; elsewhere it changes nothing.
+    options = {"has_biases": True, "num_layers": 1, "dropout": 0.0, "train": True}
     return torch.lstm(x, (nothing, nothing), own, **options, bidirectional=False, batch_first=True)[
         1
     ][0]

@@ -44,8 +44,8 @@ def _convolved(x: Tensor, kernels: Tensor, constant: Tensor) -> Tensor:
 def _dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
     if noise is None:
         return x
-    pairs = zip(x, noise, strict=True)
-    return torch.stack([one.dropped(layer, own, generator) for own, generator in pairs])
+    kept = [one.kept(layer, own, generator) for own, generator in zip(x, noise, strict=True)]
+    return one.scaled(layer, x, torch.stack(kept))  # in one copy to the device
 
 
 def _last_outputs(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tensor:

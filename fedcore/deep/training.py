@@ -19,6 +19,7 @@ from fedcore.federation.execution import AnyStep, side_by_side
 from fedcore.problems.clients import Clients, Labelled
 
 Adapt = Callable[[Labelled, np.ndarray], np.ndarray]
+Place = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class Learner:
@@ -43,8 +44,8 @@ class Learner:
     Raises
     ------
     InputError
-        For a client with fewer samples than a batch, or with a label that is no class, and for
-        augmentation of what is no image.
+        For a client with fewer samples than a batch, or with a label that is no class, for
+        augmentation of what is no image, and for samples that the accelerator cannot hold.
     """
 
     def __init__(self, params: Params, clients: Clients) -> None:
@@ -53,8 +54,10 @@ class Learner:
         shape = models.sample_shape(params.model, clients.n_features)
         self._params, self._n_features = params, clients.n_features
         self._device, self._together = device.chosen()
-        self._there: dict[int, tuple[np.ndarray, Batch]] = {}  # samples that lie on the accelerator
+        self._there: dict[Place, tuple[Labelled, Batch]] = {}  # samples that lie on the accelerator
         self._dtype = np.result_type(*clients.dtypes)
+        if self._device.type == "mps" and self._dtype == np.float64:
+            raise InputError("mps computes in single precision, and these samples are float64")
         self.sizes = models.sizes(params.model, clients.n_features)
         if params.augment and len(shape) != 3:
             raise InputError(f"augment moves and mirrors images, and {params.model} takes none")
@@ -87,13 +90,13 @@ class Learner:
 
     def samples(self, data: Labelled) -> Batch:
         """Return all samples of a client as one batch, where the network computes."""
-        address = data.X.ctypes.data
-        if address in self._there:
-            return self._there[address][1]
+        place = _place(data.X), _place(data.y)
+        if place in self._there:
+            return self._there[place][1]
         x = self.body.inputs(data.X.astype(self._dtype, copy=False)).to(self._device)
-        batch = Batch(x, torch.tensor(data.y).long().to(self._device))
+        batch = Batch(x, torch.tensor(np.ascontiguousarray(data.y)).long().to(self._device))
         if self._device.type != "cpu":
-            self._there[address] = data.X, batch  # with the array, whose address stays its own
+            self._there[place] = data, batch  # with the arrays, so that no others come there
         return batch
 
     def head_batches(
@@ -144,9 +147,15 @@ class Learner:
 
     def _descend(self, gradient: Gradient, several: Sequence[Descent]) -> list[np.ndarray]:
         rate, momentum = self._params.rate, self._params.momentum
-        if len(several) > 1:
-            return descent.together(gradient, several, rate, momentum, self._device)
-        return [descent.alone(gradient, several[0], rate, momentum, self._device)]
+        try:
+            if len(several) > 1:
+                return descent.together(gradient, several, rate, momentum, self._device)
+            return [descent.alone(gradient, several[0], rate, momentum, self._device)]
+        except torch.OutOfMemoryError as error:
+            raise InputError(
+                f"{self._device} has too little memory for {len(several)} clients that advance "
+                "together: take a smaller batch or participation, or FEDCORE_DEVICE=cpu"
+            ) from error
 
     def proximal(self, strength: float) -> Gradient:
         """Return the gradient of ``f(w) + strength/2 ‖w − anchor‖²``, f the loss on a batch.
@@ -185,6 +194,11 @@ class Learner:
             return self.personal(w, [adapt(clients.labelled(i), w) for i in everyone])
 
         return Adapted(w, make)
+
+
+def _place(array: np.ndarray) -> tuple[int, ...]:
+    """Return where an array lies in memory, and how: clients' samples may overlap."""
+    return array.ctypes.data, *array.shape, *array.strides
 
 
 def _require_classes(y: np.ndarray, classes: int, who: str, model: str) -> None:

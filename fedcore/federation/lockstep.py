@@ -19,7 +19,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -109,7 +109,8 @@ class _Lockstep:
     """Scheduler of the runs, and of what they wait for."""
 
     def __init__(self, runs: int) -> None:
-        self._change = threading.Condition()
+        self._change = threading.Lock()
+        self._turns = [threading.Condition(self._change) for _ in range(runs)]
         self._turn: int | None = 0
         self._ready = set(range(runs))
         self._waiting: dict[int, _Request] = {}
@@ -131,15 +132,16 @@ class _Lockstep:
             except _Abandoned:
                 pass
             except BaseException as error:
-                self._error = error
+                self._error = self._error or error
             with self._change:
                 self._ready.discard(me)
-                if self._error is not None:  # wake waiting runs, so that they end
-                    self._ready.update(self._waiting)
-                    self._waiting.clear()
                 self._pass_on(me)
 
-        threads = [threading.Thread(target=live, args=(i,), daemon=True) for i in range(len(calls))]
+        # Each in a copy of the context, so that what NumPy ignores here it ignores there.
+        threads = [
+            threading.Thread(target=copy_context().run, args=(live, i), daemon=True)
+            for i in range(len(calls))
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -162,16 +164,23 @@ class _Lockstep:
         return time.thread_time() + self._moved[me]
 
     def _wait(self, me: int) -> None:
-        self._change.wait_for(lambda: self._turn == me)
+        self._turns[me].wait_for(lambda: self._turn == me)
         if self._error is not None:
             raise _Abandoned
 
     def _pass_on(self, me: int) -> None:
         """Give the turn to a run that can go on; if all wait, serve some first."""
-        if self._waiting and not self._ready:
-            self._serve(me)
+        if self._waiting and not self._ready and self._error is None:
+            try:
+                self._serve(me)
+            except BaseException as error:  # not of the run that happens to serve
+                self._error = error
+        if self._error is not None:  # let waiting runs go on, so that they end
+            self._ready.update(self._waiting)
+            self._waiting.clear()
         self._turn = min(self._ready, default=None)
-        self._change.notify_all()
+        if self._turn is not None:
+            self._turns[self._turn].notify()
 
     def _serve(self, me: int) -> None:
         began = time.thread_time()
