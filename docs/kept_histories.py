@@ -58,6 +58,8 @@ def outdated(history: History, cell: Cell | None, *, other_code: bool = False) -
     same = about["seed"]["master"] == cell.seed and history.repeats == cell.repeats
     if not same or about["params"] != cell.params or not {*cell.metrics} <= history.columns.keys():
         return "the configuration has changed"
+    if about.get("newcomers", {}).get("epochs") != (cell.newcomers or {}).get("epochs"):
+        return "the newcomers have changed"
     return ""
 
 
@@ -89,13 +91,18 @@ def restore(kept: Path, configfile: Path, cores: int, *, other_code: bool = Fals
         f"--cores={cores}",
         f"--configfile={configfile}",
     ]
-    used = sorted({f"{problems}/{cell.paper}/{cell.problem}.h5" for cell in cells.values()})
+    files = {
+        name: [f"{problems}/{cell.paper}/{problem}.h5" for problem in cell.problems]
+        for name, cell in cells.items()
+    }
+    used = sorted({path for paths in files.values() for path in paths})
     subprocess.run([*snakemake, "--quiet", "all", "--", *used], check=True)
     sums = {path: checksum(storage.load_draws(path)) for path in used}
     restored = []
-    for name, cell in cells.items():
-        history = History.load(kept / f"{name}.h5")
-        if sums[f"{problems}/{cell.paper}/{cell.problem}.h5"] != history.about["problem"]["sha256"]:
+    for name in cells:
+        about = History.load(kept / f"{name}.h5").about
+        parts = [about[key] for key in ("problem", "newcomers") if key in about]
+        if [sums[path] for path in files[name]] != [part["sha256"] for part in parts]:
             print(f"{name}: the data are others")
             continue
         for kind, source in _files(kept, name):

@@ -12,6 +12,7 @@ the server's draws          the run's: that of           `SERVER`
 a client's draws            the run's                    `CLIENT`, the client's id
 who answers late in an      the run's                    `LATE`, the number of uploads before it
 upload
+newcomers' draws            the run's                    4; then `CLIENT`, the newcomer's number
 privacy noise               entropy of the operating     none
                             system, for each client
 privacy noise in a          the run's                    `NOISE`, four words of a hash of

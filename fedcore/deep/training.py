@@ -71,7 +71,7 @@ class Learner:
                     f"client {i} has {samples} samples, fewer than batch = {params.batch}: take a "
                     "smaller batch or leave the client out"
                 )
-            _require_classes(clients.labelled(i).y, model.classes, f"client {i}", params.model)
+            require_classes(clients.labelled(i).y, model.classes, f"client {i}", params.model)
 
     def start(self, seed: int) -> np.ndarray:
         """Return the first parameters, the same for server and clients that know the seed."""
@@ -201,7 +201,14 @@ def _place(array: np.ndarray) -> tuple[int, ...]:
     return array.ctypes.data, *array.shape, *array.strides
 
 
-def _require_classes(y: np.ndarray, classes: int, who: str, model: str) -> None:
+def require_classes(y: np.ndarray, classes: int, who: str, model: str) -> None:
+    """Refuse labels that are no classes of a model.
+
+    Raises
+    ------
+    InputError
+        Whose sentence begins with `who`.
+    """
     wrong = (y < 0) | (y >= classes) | (y != np.floor(y))
     if wrong.any():
         row = int(np.argmax(wrong))

@@ -27,6 +27,7 @@ from fedcore.experiments import provenance, tuning, twins
 from fedcore.experiments.checkpoint import Checkpoint
 from fedcore.experiments.stopping import Stop
 from fedcore.federation import lockstep
+from fedcore.federation.ledger import Shape
 from fedcore.history import History, save_seconds
 from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
@@ -49,6 +50,8 @@ AUDITS = {
     "late_leakage": "fedcore.audits.late_leakage",
 }
 
+NEWCOMERS = "fedcore.deep.newcomers"  # imported where a cell has some, because it needs PyTorch
+
 
 def run_cell(
     cell: Mapping[str, Any],
@@ -57,10 +60,12 @@ def run_cell(
     seconds_file: str | os.PathLike[str] | None = None,
     *,
     checkpoints: str | os.PathLike[str] | None = None,
+    newcomers_file: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> History:
     """Run a cell on the problem in a file, as `run_repeats`; write its history and return it.
 
+    `newcomers_file` is that of the problem of its newcomers, if it has some.
     CPU seconds go to a file of their own, so that the same run gives the same history.
     `checkpoints` is the path, without an ending, of files from which a killed run goes on; they are
     removed at its end.
@@ -72,7 +77,8 @@ def run_cell(
         text = json.dumps([dict(cell), options.get("code", ""), *data, *where], sort_keys=True)
         key = hashlib.sha256(text.encode()).hexdigest()
         kept = [Checkpoint(f"{checkpoints}.{i}.h5", key) for i in range(cell["repeats"])]
-    history = run_repeats(cell, draws, checkpoints=kept, **options)
+    newcomers = None if newcomers_file is None else storage.load(newcomers_file)
+    history = run_repeats(cell, draws, checkpoints=kept, newcomers=newcomers, **options)
     if seconds_file is not None:
         save_seconds(history, seconds_file)
     history.save(history_file)
@@ -91,6 +97,7 @@ def run_repeats(
     checkpoints: Sequence[Checkpoint] = (),
     center: bool = False,
     seen: Callable[[Mapping[str, float]], Any] | None = None,
+    newcomers: Problem | None = None,
 ) -> History:
     """Run all repeats of a cell.
 
@@ -99,7 +106,7 @@ def run_repeats(
     cell : mapping
         ``paper``, ``experiment``, ``algorithm``, ``name``, ``problem``, ``params``, ``repeats``,
         ``metrics``, ``measured``, ``iterates``, ``stop``, ``audit``, ``weaken``, ``tune``,
-        ``together``, ``twin`` and ``seed``; see `fedcore.experiments.plan.Cell`.
+        ``together``, ``twin``, ``newcomers`` and ``seed``; see `fedcore.experiments.plan.Cell`.
     draws : sequence of Problem
         The draws of its problem, mostly one; repeat i runs on draw i modulo their number.
     code : str
@@ -117,6 +124,8 @@ def run_repeats(
     seen : callable, optional
         Called with every recorded row, for instance to count rounds. In a private run the row has
         released columns only.
+    newcomers : Problem, optional
+        The problem that ``newcomers`` of the cell names.
 
     Returns
     -------
@@ -141,6 +150,7 @@ def run_repeats(
     audit = audit_module(cell["audit"]) if cell.get("audit") else None
     twinned = cell.get("twin", "none") != "none"
     pairs = [twins.Pair() for _ in range(cell["repeats"])] if twinned else []
+    guests = _newcomers(cell, algorithm, params, problem, newcomers)
 
     def stop() -> Callable[[Mapping[str, float]], bool] | None:
         rule = Stop(cell["stop"]) if cell.get("stop") else None
@@ -157,7 +167,10 @@ def run_repeats(
         if audit:
             own = draws[repeat % len(draws)]
             recorder.add(cell["audit"], audit.column(own, transcript, recorder))
-        return recorder, {key: value for key, value in output.items() if key != "U"}
+        final = {key: value for key, value in output.items() if key != "U"}
+        if guests:
+            final[guests.NAME] = guests.accuracies(output, repeat_seed(cell, repeat))
+        return recorder, final
 
     def twin(repeat: int) -> tuple[Recorder, dict[str, Any]]:
         return attempt(
@@ -173,6 +186,7 @@ def run_repeats(
         **({"tuning": tuned} if tuned else {}),
         **({"twin": cell["twin"]} if twinned else {}),
         **({"centred": True} if center else {}),
+        **({"newcomers": guests.about} if guests else {}),
         "problem": {
             "name": problem.name,
             "status": problem.status,
@@ -217,7 +231,7 @@ def run_repeats(
             del about["problem"]["sha256"]
         if tuned:
             tuned["note"] = tuning.UNPAID
-    return History.from_runs(
+    history = History.from_runs(
         recorders,
         outputs,
         metrics=measure,
@@ -226,6 +240,27 @@ def run_repeats(
         counts=counts,
         twins=[recorder for recorder, _ in others],
     )
+    history.units |= {guests.NAME: guests.TEXT} if guests else {}
+    return history
+
+
+def _newcomers(
+    cell: Mapping[str, Any],
+    algorithm: algorithms.Algorithm,
+    params: Mapping[str, Any],
+    problem: Problem,
+    newcomers: Problem | None,
+) -> Any:
+    """Return the `fedcore.deep.newcomers.Newcomers` of a cell, checked; None if it has none."""
+    if not cell.get("newcomers"):
+        return None
+    if newcomers is None:
+        raise ConfigError(f"this cell needs the file of its newcomers, {cell['newcomers']}")
+    settings = algorithm.params(_resolve(params, problem))
+    shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
+    cost, epochs = algorithm.communication(settings, shape), cell["newcomers"]["epochs"]
+    made = importlib.import_module(NEWCOMERS).Newcomers
+    return made(settings, cost, problem.n_features, newcomers, epochs)
 
 
 def _refused(

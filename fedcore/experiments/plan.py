@@ -23,7 +23,7 @@ from fedcore.config.short_forms import merge, require_written_out, written_out
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import build, ranks
-from fedcore.experiments.cell import AUDITS, REFERENCES
+from fedcore.experiments.cell import AUDITS, NEWCOMERS, REFERENCES
 from fedcore.experiments.combinations import combinations
 from fedcore.experiments.fingerprint import fingerprint
 from fedcore.experiments.ranks import ONE_PROCESS, Ranks
@@ -60,6 +60,7 @@ class Cell:
     tags: dict[str, Any] = field(default_factory=dict)
     mem_mb: int | None = None
     ranks: Ranks = ONE_PROCESS
+    newcomers: dict[str, Any] | None = None
 
     @property
     def path(self) -> str:
@@ -78,7 +79,14 @@ class Cell:
         algorithm = algorithms.REGISTRY.module_name(self.algorithm)
         audit = [AUDITS[self.audit]] if self.audit else []
         over_mpi = ["fedcore.experiments.ranks"] if self.ranks.number else []
-        return ["fedcore.experiments.cell", algorithm, *functions, *audit, *over_mpi]
+        newcomers = [NEWCOMERS] if self.newcomers else []
+        cell = "fedcore.experiments.cell"
+        return [cell, algorithm, *functions, *audit, *over_mpi, *newcomers]
+
+    @property
+    def problems(self) -> list[str]:
+        """Names of the problems whose files it reads: its own, and that of its newcomers."""
+        return [self.problem, *([self.newcomers["problem"]] if self.newcomers else [])]
 
     @property
     def _measured(self) -> list[Metric]:
@@ -98,7 +106,7 @@ class Cell:
 
         How it runs over MPI is apart from it, see `fedcore.experiments.ranks`.
         """
-        unused = ("tags", "mem_mb", "ranks")
+        unused = ("tags", "mem_mb", "ranks", *(() if self.newcomers else ("newcomers",)))
         return {name: value for name, value in asdict(self).items() if name not in unused}
 
 
@@ -152,7 +160,7 @@ class Plan:
         return {
             path: cell
             for path, cell in cells.items()
-            if f"{cell.paper}/{cell.problem}" not in self.unavailable
+            if not {f"{cell.paper}/{name}" for name in cell.problems} & self.unavailable.keys()
             and cell.experiment not in self.left_out_of(cell.paper)
         }
 
@@ -242,6 +250,8 @@ class Plan:
         settings = self.papers[paper]
         for experiment, spec in settings["experiments"].items():
             where = f"{self.files[paper].paper}, experiment {experiment}"
+            if guests := spec.get("newcomers"):
+                _check_newcomers(guests["problem"], settings["problems"], where)
             for i, run in enumerate(spec["runs"]):
                 if not run.get("problems", spec.get("problems")):
                     raise ConfigError(f"{where}: runs.{i} has no problems")
@@ -281,6 +291,7 @@ class Plan:
                             _twin(run.get("twin", spec["twin"]), problem),
                             measured=spec.get("measured", {}), tags=tags,
                             mem_mb=run.get("mem_mb"), ranks=ranks.asked(run, spec, where),
+                            newcomers=spec.get("newcomers"),
                         )  # fmt: skip
                         _check_cell(cell, where)
                         yield cell
@@ -402,6 +413,13 @@ def _check_problem(spec: Mapping[str, Any], where: str) -> None:
         raise ConfigError(f"{where}: {error}") from error
 
 
+def _check_newcomers(name: str, problems: Mapping[str, Any], where: str) -> None:
+    """Refuse newcomers of an unknown problem, or of one without held-out samples."""
+    require_known(name, problems, f"{where}: newcomers of the unknown problem")
+    if "held_out" not in problems[name]:
+        raise ConfigError(f"{where}: newcomers are measured on held-out samples: give {name} some")
+
+
 def _label(spec: Mapping[str, Any], where: str) -> str:
     """Fill the problem's parameters into its label, so that the label fits every size."""
     values = {**spec.get("options", {}), **spec.get("params", {})}
@@ -424,6 +442,8 @@ def _check_cell(cell: Cell, where: str) -> None:
         for changes in combinations(cell.tune["over"]) if cell.tune else [{}]:
             if algorithm.private(algorithm.params({**values, **changes})):
                 require_released(cell.stop, released_columns(algorithm.released))
+        if cell.newcomers and "model" not in algorithm.task.fields:
+            raise ConfigError(f"{cell.algorithm} learns no network: it has nothing for newcomers")
         if cell.twin != "none" and not algorithm.task.twins:
             raise ConfigError(f"{cell.algorithm} learns no subspace: it has no twin")
         for name in [*cell.metrics, *([cell.tune["by"]] if cell.tune else [])]:

@@ -67,6 +67,8 @@ def asked(run: Mapping[str, Any], spec: Mapping[str, Any], where: str) -> Ranks:
         raise ConfigError(f"{where}: 'engine: mpi' needs 'ranks', their number")
     if spec.get("together"):
         raise ConfigError(f"{where}: 'together' is for one process: take it or 'engine: mpi' out")
+    if spec.get("newcomers"):
+        raise ConfigError(f"{where}: 'newcomers' are for one process: take 'engine: mpi' out")
     return Ranks(run["ranks"], run.get("order", "chain"))
 
 

@@ -133,7 +133,8 @@ def fork_in_jobs():
 
 def problem_of(wildcards):
     fork_in_jobs()
-    return f"{CLIENTS}/{wildcards.paper}/{cell_of(wildcards).problem}.h5"
+    """The file of a cell's problem, and that of its newcomers if it has some."""
+    return [f"{CLIENTS}/{wildcards.paper}/{name}.h5" for name in cell_of(wildcards).problems]
 
 
 def raw_files(wildcards):
@@ -245,6 +246,7 @@ def beside(wildcards):
     return {
         "benchmark": f"{RESULTS}/benchmarks/{path}.tsv",
         "checkpoints": f"{RESULTS}/checkpoints/{path}",
+        **{"newcomers_file": file for file in problem_of(wildcards)[1:]},
     }
 
 
@@ -338,7 +340,7 @@ def products(paper):
         return files
     cells = PLAN.cells_of(paper)
     return [
-        *sorted({f"{CLIENTS}/{paper}/{cell.problem}.h5" for cell in cells}),
+        *sorted({f"{CLIENTS}/{paper}/{name}.h5" for cell in cells for name in cell.problems}),
         *(f"{RESULTS}/histories/{cell.path}.h5" for cell in cells),
         *([f"{RESULTS}/notebooks/{paper}.ipynb"] if paper in WITH_NOTEBOOK else []),
         *(file for kind in drawn(paper, PLAN.papers[paper]).values() for file in kind),

@@ -1,0 +1,181 @@
+"""Newcomers: clients that come after the training, and train a head of their own on its body.
+
+Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.2 and Figure 6. Every newcomer gets
+one network and trains its head alone, epoch after epoch; the representation stays as it is. An
+epoch is a round in which all newcomers take part (Appendix A.2), so that momentum begins anew.
+
+The paper does not say which network of a method a newcomer gets. Here it is
+
+- the server's, where the server holds a whole one (``parameters`` of what the method returns);
+- the body that clients share, with the mean of their heads (``body`` and ``heads``);
+- the mean of the clients' networks, where each has one of its own (``models``).
+
+A method whose clients send nothing has no network for a newcomer. What a newcomer receives is not
+in the ledger of the run, which has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedcore import deep
+from fedcore.deep.models import MODELS
+from fedcore.deep.settings import Params
+from fedcore.deep.training import require_classes
+from fedcore.errors import InputError
+from fedcore.federation.federation import Federation
+from fedcore.federation.ledger import Cost
+from fedcore.iterates import Iterate
+from fedcore.metrics.classification import test_accuracies
+from fedcore.problems.clients import Labelled
+from fedcore.problems.problem import Problem
+from fedcore.seeds import child
+
+KEY = 4  # of the newcomers' random streams, below the seed of the run; see `fedcore.seeds`
+
+
+def network(output: Mapping[str, Any]) -> np.ndarray:
+    """Return the network that newcomers get, from what a method returns; see the module's text.
+
+    Raises
+    ------
+    InputError
+        When the method returns none of these.
+    """
+    if "parameters" in output:
+        return np.asarray(output["parameters"])
+    if {"body", "heads"} <= output.keys():
+        return np.concatenate([output["body"], _mean(output["heads"])])
+    if "models" in output:
+        return _mean(output["models"])
+    raise InputError(
+        "newcomers need a network, and this method returns no parameters, no body with heads and "
+        "no models"
+    )
+
+
+def _mean(vectors: Sequence[np.ndarray]) -> np.ndarray:
+    return np.asarray(reduce(np.add, vectors) / len(vectors))
+
+
+class Newcomers:
+    """The newcomers of a run, checked before it begins.
+
+    Parameters
+    ----------
+    settings : Params
+        Hyper-parameters of the run; newcomers train with its batches, rate and momentum.
+    cost : Cost
+        Of the run.
+    n_features : int
+        Of the samples on which the run trains.
+    problem : Problem
+        The newcomers' samples, with held-out ones.
+    epochs : int
+        Passes of each newcomer over its samples.
+
+    Attributes
+    ----------
+    NAME : str
+        Of `accuracies` in the history, with a leading axis of repeats.
+    TEXT : (str, str)
+        Their units and description.
+    about : dict
+        What the history says of them.
+
+    Raises
+    ------
+    InputError
+        When clients of the run send nothing, or the newcomers' samples do not fit its network or
+        its batches, or none are held out.
+    """
+
+    NAME: ClassVar[str] = "newcomer_accuracy"
+    TEXT: ClassVar[tuple[str, str]] = (
+        "share of samples",
+        "accuracy of newcomers on held-out samples, before and after each epoch on their heads",
+    )
+
+    def __init__(
+        self, settings: Params, cost: Cost, n_features: int, problem: Problem, epochs: int
+    ) -> None:
+        name = f"problem {problem.name}"
+        if not cost.scalars_up:
+            raise InputError(
+                "newcomers get a network that the clients have trained together, and here no "
+                "client sends anything: leave this method out"
+            )
+        if problem.held_out is None or problem.held_out.labels is None:
+            raise InputError(f"{name} has no held-out samples for newcomers: give it 'held_out'")
+        if problem.n_features != n_features:
+            raise InputError(
+                f"{name}: newcomers have {problem.n_features} features, and the network is trained "
+                f"on {n_features}"
+            )
+        self._settings, self._problem, self._epochs = settings, problem, epochs
+        try:
+            deep.learner(settings, self._federation(np.random.SeedSequence(0)))
+        except InputError as error:
+            raise InputError(f"{name}, newcomers: {error}") from error
+        classes = MODELS[settings.model].classes
+        for i, y in enumerate(problem.held_out.labels):
+            who = f"{name}: newcomer {i}, held out,"
+            require_classes(y, classes, who, settings.model)
+        self.about = {
+            "problem": problem.name,
+            "epochs": epochs,
+            "status": problem.status,
+            "note": problem.note,
+            "sha256": problem.checksum,
+            "n_clients": len(problem.clients),
+            "n_samples": problem.n_samples,
+        }
+
+    def accuracies(self, output: Mapping[str, Any], seed: np.random.SeedSequence) -> np.ndarray:
+        """Return every newcomer's accuracy before the first epoch and after each.
+
+        Parameters
+        ----------
+        output : mapping
+            What the method returns.
+        seed : SeedSequence
+            Of the run. The newcomers' batches depend on nothing else, and so are the same for all
+            methods.
+
+        Returns
+        -------
+        ndarray of shape (epochs + 1, newcomers)
+            NaN for parameters that are not finite.
+        """
+        federation = self._federation(child(seed, KEY))
+        learner = deep.learner(self._settings, federation)
+
+        def first(data: Labelled, state: Any, w: np.ndarray) -> None:
+            state.head = learner.split(w)[1]
+
+        @learner.step
+        def tune(data: Labelled, state: Any, w: np.ndarray) -> None:
+            batches = learner.head_batches(learner.split(w)[0], data, state.rng, 1)
+            state.head = learner.descend(state.head, learner.head.gradient, batches)
+
+        w = network(output)
+        body, _ = learner.split(w)
+        federation.broadcast(w)
+        federation.local(first)
+        found = []
+        for epoch in range(self._epochs + 1):
+            if epoch:
+                federation.local(tune)
+            heads = federation.client_state("head")
+            networks = learner.networks(w, body, heads)
+            accuracies = test_accuracies(Iterate(classifiers=networks), self._problem)
+            finite = np.isfinite(body).all() & [bool(np.isfinite(head).all()) for head in heads]
+            found.append(np.where(finite, accuracies, np.nan))
+        return np.array(found)
+
+    def _federation(self, seed: np.random.SeedSequence) -> Federation:
+        return Federation(self._problem.clients, seed, labelled=True, check=False)
