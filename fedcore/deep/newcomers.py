@@ -171,7 +171,7 @@ class Newcomers:
             if epoch:
                 federation.local(tune)
             heads = federation.client_state("head")
-            networks = learner.networks(w, body, heads)
+            networks: Any = learner.networks(w, body, heads)
             accuracies = test_accuracies(Iterate(classifiers=networks), self._problem)
             finite = np.isfinite(body).all() & [bool(np.isfinite(head).all()) for head in heads]
             found.append(np.where(finite, accuracies, np.nan))

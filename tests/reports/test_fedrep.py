@@ -10,8 +10,10 @@ from reports.folder import Folder
 
 from fedcore.config import claims as claims_files
 from fedcore.history import History
+from fedcore.reports import tables
 from fedcore.reports.papers import fedrep as report
 from fedcore.reports.rows import chosen
+from fedcore.reports.verdicts import judge
 
 ROUNDS, CLIENTS = 12, 2
 PARAMS = {"model": "tiny_mlp", "rounds": ROUNDS, "participation": 0.5}
@@ -46,7 +48,18 @@ class Made(Folder):
                  tags={"setting": setting, "seed": seed} | (tags or {}))  # fmt: skip
 
     def results(self):
-        return super().results("table1", "code", "fig5")
+        return super().results("table1", "code", "fig5", "fig6")
+
+    def newcomers(self, last, *, tags=None, problem="f", status="rebuilt"):
+        """Add runs of Figure 6: newcomers' accuracies, 0.1 at first and then those of `last`."""
+        tags = {"setting": problem, "seed": 1} | (tags or {})
+        self.problems.setdefault(problem, {})
+        for algorithm, value in last.items():
+            each = np.array([[[0.1, 0.1], [value - 0.05, value + 0.05]]])
+            columns = {"iteration": np.array([[0]]), "diverged": np.array([[0.0]])}
+            about = {"problem": {"n_clients": CLIENTS, "status": status}}
+            history = History(columns, final={report.NEWCOMERS: each}, about=about)
+            self.add("fig6", algorithm, problem, history=history, repeats=1, tags=tags)
 
 
 @pytest.fixture
@@ -168,6 +181,58 @@ def test_monotone(folder, errors, rise):
     (row,) = report.monotone(folder.results())
     assert row["rise"] == pytest.approx(rise)
     assert row["worse"] is (errors[2] < 0.55)  # at ten epochs of the head
+
+
+SEVEN = dict(zip(report.FIGURE6, (0.9, 0.8, 0.7, 0.85, 0.5, 0.5, 0.5), strict=True))
+STAND_IN = {"stands_for": "letters"}
+
+
+def test_newcomers_by_epochs_and_how_far_fedrep_is_above(folder):
+    folder.newcomers(SEVEN, tags=STAND_IN)
+    rows = report.newcomers(folder.results())
+    assert len(rows) == 2 * 7 and {row["status"] for row in rows} == {"surrogate"}
+    (first, last) = chosen(rows, method="LG-Fed")
+    assert (first["epoch"], last["epoch"]) == (0, 1)
+    assert last["accuracy"] == pytest.approx(85.0) and last["deviation"] == pytest.approx(5.0)
+    (order,) = report.newcomer_orders(folder.results())
+    assert order["fedrep_above"] == pytest.approx(5.0)
+    assert order["fedavg_above"] == pytest.approx(-10.0)
+    assert order["status"] == "surrogate" and order["epochs"] == 1
+    shown = report.by_epochs(rows)
+    assert len(shown) == 7 and shown[0]["after 0"] == pytest.approx(10.0)
+
+
+def test_letters_take_the_place_of_their_stand_in(folder):
+    folder.newcomers(SEVEN, tags=STAND_IN)
+    folder.newcomers(SEVEN | {"fedrep": 0.95}, problem="letters", status="official")
+    (order,) = report.newcomer_orders(folder.results())
+    assert (order["problem"], order["status"]) == ("letters", "official")
+    assert order["fedrep_above"] == pytest.approx(10.0)
+
+
+def test_newcomers_of_methods_that_diverged_or_are_missing(folder):
+    folder.newcomers(SEVEN | {"lg_fedavg": np.nan})
+    (order,) = report.newcomer_orders(folder.results())
+    assert order["fedrep_above"] == pytest.approx(10.0)
+    folder.newcomers({"fedrep": np.nan}, problem="other")
+    assert len(report.newcomer_orders(folder.results())) == 1
+
+
+@pytest.mark.parametrize("stand_in", [True, False])
+def test_the_line_of_figure_6_gets_no_verdict_on_a_stand_in(folder, tmp_path, stand_in):
+    setting = "fashion-150-3" if stand_in else "femnist-150-3"
+    tags = {"setting": setting} | (STAND_IN if stand_in else {})
+    folder.newcomers(SEVEN, tags=tags, status="rebuilt")
+    rows = report.newcomer_orders(folder.results())
+    rows = [row | {"repeat": i} for i in range(6) for row in rows]
+    tables.write(rows, tmp_path / "made" / "fedrep" / "newcomer_orders.tsv", caption="")
+    claims = claims_files.read(report.CLAIMS)
+    claims["claims"] = [c for c in claims["claims"] if c["id"] == "fig6-fedrep-better"]
+    claims["software"] = []
+    (verdict,) = judge("fedrep", claims, tmp_path / "made", unavailable={}, surrogate=False)
+    expected = "surrogate data" if stand_in else "holds with a departure"
+    assert verdict.verdict == expected and verdict.measured == "5"
+    assert ("clothes of Fashion-MNIST" in verdict.protocol) is stand_in
 
 
 def test_communication_counts_participants_and_not_the_fine_tuning(folder):

@@ -38,6 +38,8 @@ TUNED = "+FT"
 # As printed, Per-FedAvg has no fine-tuned row.
 TABLE1 = {*METHODS.values(), *(METHODS[name] + TUNED for name in ("fedavg", "fedprox", "scaffold"))}
 CLAIMS = Path("config/claims/fedrep.yaml")
+FIGURE6 = ("fedrep", "fedavg", "per_fedavg", "lg_fedavg", "apfl", "l2gd", "fedprox")
+NEWCOMERS = "newcomer_accuracy"  # in histories, see `fedcore.deep.newcomers`
 
 
 def trained(run: Run) -> np.ndarray:
@@ -240,6 +242,56 @@ def monotone(results: Results) -> Rows:
     return rows
 
 
+def newcomers(results: Results) -> Rows:
+    """Figure 6: accuracy of newcomers in percent, a row per method, number of epochs and seed.
+
+    ``deviation`` is that of the newcomers. Data that stand in for the letters, which the tag
+    ``stands_for`` says, are surrogate; where letters have been run, they are left out.
+    """
+    runs = [run for run in results.runs("fig6") if NEWCOMERS in run.history.final]
+    letters = [run for run in runs if not run.tags.get("stands_for")]
+    return [
+        row(
+            run,
+            status="surrogate" if run.tags.get("stands_for") else run.status,
+            method=METHODS[run.algorithm],
+            epoch=epoch,
+            accuracy=float(each.mean()),
+            deviation=float(each.std()),
+        )
+        for run in letters or runs
+        for epoch, each in enumerate(100 * run.history.final[NEWCOMERS][0])
+    ]
+
+
+def by_epochs(rows: Rows) -> Rows:
+    """Return the accuracies of `newcomers` with a column for each number of epochs."""
+    return [
+        named | {f"after {r['epoch']}": r["accuracy"] for r in mine}
+        for named, mine in groups(rows, "setting", "status", "method", "repeat")
+    ]
+
+
+def newcomer_orders(results: Results) -> Rows:
+    """Figure 6: how far FedRep and FedAvg are above the best other method, a row per seed.
+
+    In percentage points, after the last epoch. A method that diverged is not the best.
+    """
+    rows: Rows = []
+    for named, mine in groups(newcomers(results), "problem", "setting", "status", "repeat"):
+        last = max(r["epoch"] for r in mine)
+        found = {r["method"]: r["accuracy"] for r in chosen(mine, epoch=last)}
+        if len(found) < len(FIGURE6):
+            continue  # methods are still missing
+        above = {
+            f"{algorithm}_above": found[METHODS[algorithm]]
+            - np.fmax.reduce([found[METHODS[other]] for other in FIGURE6 if other != algorithm])
+            for algorithm in ("fedrep", "fedavg")
+        }
+        rows.append(named | {"epochs": last} | above)
+    return rows
+
+
 def clients(results: Results) -> Rows:
     """Accuracy of the single clients in percent, a row per method and seed.
 
@@ -296,6 +348,8 @@ TABLES = {
     "orderings": Table(orderings),
     "epochs": Table(epochs, by_group("error", "method", "epochs")),
     "monotone": Table(monotone),
+    "newcomers": Table(newcomers, by_epochs),
+    "newcomer_orders": Table(newcomer_orders),
     "clients": Table(
         clients, by_group(("mean", "deviation", "tenth", "gaining"), "setting", "method", "variant")
     ),
