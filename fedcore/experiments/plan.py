@@ -474,12 +474,14 @@ def _without_package(plan: Plan) -> dict[str, str]:
     found: dict[str, str] = {}
     for paper in plan.papers:
         for cell in plan.all_cells_of(paper):
-            task, name = algorithms.get(cell.algorithm).task, f"{paper}/{cell.problem}"
+            task = algorithms.get(cell.algorithm).task
             missing = [package for package in task.packages if find_spec(package) is None]
-            if missing and name not in plan.unavailable | found:
+            names = {f"{paper}/{name}" for name in cell.problems} - (plan.unavailable | found).keys()
+            if missing and names:
                 own = ", or make deep in fedcore's checkout" if missing[0] == "torch" else ""
                 get = f"pip install {missing[0]}{own}"
-                found[name] = f"{cell.algorithm} needs the package {missing[0]}: {get}"
+                reason = f"{cell.algorithm} needs the package {missing[0]}: {get}"
+                found |= dict.fromkeys(sorted(names), reason)
     return found
 
 
