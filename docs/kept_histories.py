@@ -4,8 +4,9 @@
 without the arrays that no table reads, and beside them the jobs' times. ``restore``, which is what
 `make restore` runs, makes the problems of the kept histories and copies back those that the
 checkout's own code and configuration would make again; Snakemake then runs only what is missing. So
-a paper of many hours can be run in parts, on several machines. With ``--other-code`` histories that
-other code has made come back, too; each says in ``about["code"]`` by which.
+a paper of many hours can be run in parts, on several machines. With ``--other-code``, which is
+`make restore OTHER_CODE=1`, histories that other code has made come back, too; each says in
+``about["code"]`` by which.
 """
 
 from __future__ import annotations

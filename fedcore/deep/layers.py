@@ -1,8 +1,7 @@
 """Layers of networks: their parameters and the shapes of what they take and give.
 
 A layer gives its ``parameters`` for inputs of a shape, and the shape of its ``output``; shapes are
-those of one sample. `fedcore.deep.one` and
-`fedcore.deep.several` compute with them.
+those of one sample. `fedcore.deep.one` and `fedcore.deep.several` compute with them.
 """
 
 from __future__ import annotations

@@ -74,7 +74,9 @@ def run_cell(
     if checkpoints is not None:
         data = checksum(draws), draws[0].stragglers
         where = provenance.device(algorithms.get(cell["algorithm"]).task.packages)
-        text = json.dumps([dict(cell), options.get("code", ""), *data, *where], sort_keys=True)
+        text = json.dumps(
+            [dict(cell), options.get("code", ""), *data, *where.values()], sort_keys=True
+        )
         key = hashlib.sha256(text.encode()).hexdigest()
         kept = [Checkpoint(f"{checkpoints}.{i}.h5", key) for i in range(cell["repeats"])]
     newcomers = None if newcomers_file is None else storage.load(newcomers_file)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Collection, Iterable, Iterator
@@ -304,6 +305,8 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
         layout = figure.get_layout_engine()
         if layout is not None:
             layout.execute(figure)
+            if _wrap_what_is_cut(figure):
+                layout.execute(figure)
         figure.set_layout_engine("none")
     png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in ("png", "pdf"))
     figure.set_dpi(DPI)
@@ -316,6 +319,20 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
             FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
     _show(png.read_bytes())
     return [path for path in (png, pdf) if path.suffix[1:] in _KINDS.get()]
+
+
+def _wrap_what_is_cut(figure: Figure) -> bool:
+    """Wrap titles that would pass the figure's right edge; return whether there was one."""
+    found = False
+    for ax in figure.axes:
+        text, box = ax.get_title(loc="left"), ax._left_title.get_window_extent()  # type: ignore[attr-defined]
+        if text and box.x1 > figure.bbox.x1:
+            longest = max(map(len, text.splitlines()))
+            room = max(int(longest * (figure.bbox.x1 - box.x0) / box.width), 10)
+            whole = re.sub(r"\[[^]]*]", lambda mark: mark[0].replace(" ", "\u00a0"), text)
+            ax.set_title("\n".join(textwrap.wrap(whole, room)).replace("\u00a0", " "))
+            found = True
+    return found
 
 
 def _end(figure: Figure, path: str | os.PathLike[str] | None) -> None:

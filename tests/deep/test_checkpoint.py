@@ -134,3 +134,23 @@ def test_a_damaged_checkpoint_is_passed_over(files, monkeypatch, capsys):
     assert "is damaged" in capsys.readouterr().err
     assert found == made(files, cell("ditto"), "y")
     assert History.load(files / "x.h5").repeats == 2
+
+
+def test_a_run_does_not_go_on_from_what_another_device_has_made(files, monkeypatch, capsys):
+    """Devices differ by rounding: the history would be of neither."""
+    spec = cell("fedavg")
+    monkeypatch.setenv("FEDCORE_DEVICE", "together")
+    with monkeypatch.context() as dying:
+        killed_after(dying, 3)
+        with pytest.raises(Killed):
+            made(files, spec, "x")
+    for device, says in (("cpu:0", "is of another run"), ("together", "Goes on after round")):
+        (kept,) = (files / "checkpoints").glob("*.0.h5")
+        before = kept.read_bytes()
+        monkeypatch.setenv("FEDCORE_DEVICE", device)
+        with monkeypatch.context() as dying:
+            killed_after(dying, 1)
+            with pytest.raises(Killed):
+                made(files, spec, "x")
+        assert says in "".join(capsys.readouterr())
+        kept.write_bytes(before)

@@ -228,6 +228,22 @@ def test_a_long_title_is_wrapped_and_its_mark_whole():
     assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
 
 
+def test_a_title_that_passes_the_edge_beside_long_ticks_and_keys_is_wrapped(tmp_path, monkeypatch):
+    def drawn():
+        looks = {"size": (4.2, 3.0), "log": "", "keys": "outside"}
+        for ax, _ in plotting.panels(tmp_path / "figure", ["one"], **looks):
+            ax.plot([0, 1], [0, 1], label="a long name of a curve")
+            ax.set_yticks([0, 1], ["a long name", "another long name"])
+            plotting.title(ax, "CIFAR-10, n = 100, S = 2", made_with("rebuilt"))
+        return ax.get_title(loc="left"), ax._left_title.get_window_extent().x1, ax.figure.bbox.x1
+
+    text, right, edge = drawn()
+    assert text == "CIFAR-10, n = 100, S = 2\n[rebuilt data]" and right <= edge
+    monkeypatch.setattr(plotting, "_wrap_what_is_cut", lambda figure: False)
+    text, right, edge = drawn()
+    assert "\n" not in text and right > edge
+
+
 def test_axes(ax):
     plotting.log10_axis(ax)
     plotting.curve(ax, [0, 5e5, 1e6], [[1.0, 1e-5, 1e-12]], label="a")
