@@ -476,7 +476,9 @@ def _without_package(plan: Plan) -> dict[str, str]:
         for cell in plan.all_cells_of(paper):
             task = algorithms.get(cell.algorithm).task
             missing = [package for package in task.packages if find_spec(package) is None]
-            names = {f"{paper}/{name}" for name in cell.problems} - (plan.unavailable | found).keys()
+            names = {f"{paper}/{name}" for name in cell.problems} - (
+                plan.unavailable | found
+            ).keys()
             if missing and names:
                 own = ", or make deep in fedcore's checkout" if missing[0] == "torch" else ""
                 get = f"pip install {missing[0]}{own}"

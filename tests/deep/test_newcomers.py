@@ -8,10 +8,11 @@ import pytest
 pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 
 from fedcore import algorithms
+from fedcore.datasets import partition
 from fedcore.deep.newcomers import KEY, Newcomers, network
 from fedcore.errors import ConfigError, InputError
 from fedcore.experiments.cell import run_cell, run_repeats
-from fedcore.experiments.plan import Cell, _check_cell
+from fedcore.experiments.plan import Cell, _check_cell, _check_newcomers, load_plan
 from fedcore.federation.ledger import Cost
 from fedcore.history import History
 from fedcore.problems import storage
@@ -207,3 +208,43 @@ def test_only_a_cell_with_newcomers_says_so_and_depends_on_their_code():
     assert plain.problems == ["x"] and cell("fedavg").problems == ["train", "guests"]
     assert "fedcore.deep.newcomers" not in plain.modules
     assert "fedcore.deep.newcomers" in cell("fedavg").modules
+
+
+def plan(experiment=None, **config):
+    changes = {"experiments": {"fig6": experiment}} if experiment else {}
+    given = {"papers": ["fedrep"], "surrogates": True, "overrides": {"fedrep": changes}}
+    return load_plan(given | config, check_claims=False)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "sentence"),
+    [
+        ({"newcomers": {"problem": "digit"}}, "newcomers of the unknown problem 'digit'.*digits"),
+        ({"newcomers": {"epochs": 0}}, "fig6.newcomers.epochs"),
+        ({"runs": [{"algorithm": "fedavg", "engine": "mpi", "ranks": 2}]}, "are for one process"),
+    ],
+)
+def test_a_plan_with_wrong_newcomers_is_refused(experiment, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        plan(experiment).cells  # noqa: B018
+
+
+def test_newcomers_of_the_plan_are_held_out_from_and_can_be_had():
+    with pytest.raises(ConfigError, match="measured on held-out samples: give cifar10_100_2_1 som"):
+        problems = plan().papers["fedrep"]["problems"]
+        del problems["cifar10_100_2_1"]["held_out"]
+        _check_newcomers("cifar10_100_2_1", problems, "here")
+    assert [c.name for c in plan().cells.values() if c.newcomers]
+    left_out = plan(leave_out={"fedrep": ["digits"]})
+    assert not [c.name for c in left_out.cells.values() if c.newcomers]
+
+
+def test_the_declared_stand_in_has_the_sizes_of_the_paper_but_for_the_tests():
+    specs = plan().papers["fedrep"]["problems"]
+    labels = np.repeat(np.arange(10), [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949])
+    rng = np.random.default_rng(0)
+    parts = partition.split(specs["digits"]["partition"], len(labels), labels, rng)
+    assert len(parts) == 100 and len(np.unique(np.concatenate(parts))) == 100 * 540
+    assert {len(np.unique(labels[part])) for part in parts} == {5}
+    kept, apart = partition.held_out(parts[0], specs["digits"]["held_out"], rng)
+    assert (len(kept), len(apart)) == (500, 40)
