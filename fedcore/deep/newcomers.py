@@ -6,7 +6,8 @@ epoch is a round in which all newcomers take part (Appendix A.2), so that moment
 
 The paper does not say which network of a method a newcomer gets. Here it is
 
-- the server's, where the server holds a whole one (``parameters`` of what the method returns);
+- the server's, where the server holds a whole one (``parameters`` of what the method returns); that
+  of APFL is FedAvg's, if both have the same seed and hyper-parameters;
 - the body that clients share, with the mean of their heads (``body`` and ``heads``);
 - the mean of the clients' networks, where each has one of its own (``models``).
 

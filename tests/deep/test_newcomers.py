@@ -147,6 +147,15 @@ def test_every_method_of_figure_6_and_the_same_seed_gives_the_same_bytes(tmp_pat
         assert history.about["newcomers"]["sha256"] == problem("guests", 1, (8, 20, 5, 9)).checksum
 
 
+def test_a_newcomer_gets_from_apfl_what_it_gets_from_fedavg():
+    train, guests = problem("train", 0), problem("guests", 1)
+    names = ("fedavg", "apfl", "fedrep")
+    found = [run_repeats(cell(name).spec(), [train], newcomers=guests).final for name in names]
+    same, apfl, other = (final["newcomer_accuracy"] for final in found)
+    np.testing.assert_array_equal(same, apfl)
+    assert not np.array_equal(same, other)
+
+
 def test_newcomers_change_nothing_else_of_a_run():
     train, guests = problem("train", 0), problem("guests", 1)
     with_them = run_repeats(cell("fedrep").spec(), [train], newcomers=guests)
