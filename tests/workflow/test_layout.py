@@ -154,7 +154,7 @@ def test_quick_covers_the_full_configuration(plans, paper):
     for path, cell in small.items():
         assert cell.metrics == cells[path].metrics
         assert cell.repeats <= cells[path].repeats
-    used = {cell.problem for cell in cells.values()}
+    used = {name for cell in cells.values() for name in cell.problems}
     assert used == set(full["problems"])
 
 
