@@ -9,6 +9,7 @@ than client by client. Results of two devices differ by rounding; histories name
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -29,14 +30,21 @@ CPU = Device(torch.device("cpu"), together=False)
 
 
 def chosen() -> Device:
-    """Return what the environment asks for.
+    """Return what this process's environment asks for.
+
+    It is asked for anew where it is needed, and kept in no object: a client in another process has
+    a device of its own.
 
     Raises
     ------
     FedcoreError
         For a device that PyTorch does not know, or cannot reach here.
     """
-    name = os.environ.get(VARIABLE) or "cpu"
+    return _named(os.environ.get(VARIABLE) or "cpu")
+
+
+@cache
+def _named(name: str) -> Device:
     if name in ("cpu", "together"):
         return Device(CPU.where, name == "together")
     try:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedcore.deep.device import chosen
 from fedcore.deep.networks import Network
 
 Vectors = np.ndarray | Sequence[np.ndarray]  # one for all clients, or one each
@@ -73,8 +74,9 @@ class Adapted:
 
 def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
     """Return the outputs of a network for any number of samples, in the precision of `w`."""
-    vector = torch.tensor(w, device=network.device)
-    rows = ROWS if network.device.type == "cpu" else ROWS_OF_ACCELERATOR
+    device = chosen().where
+    vector = torch.tensor(w, device=device)
+    rows = ROWS if device.type == "cpu" else ROWS_OF_ACCELERATOR
     return torch.cat([network.apply(vector, piece.to(vector)) for piece in x.split(rows)])
 
 

@@ -16,7 +16,6 @@ from torch import Tensor as Tensor
 from fedcore.deep import layers as kinds
 from fedcore.deep import one, several
 from fedcore.deep.batches import Batch
-from fedcore.deep.device import CPU
 from fedcore.deep.layers import Layer, Size
 
 
@@ -30,8 +29,6 @@ class Network:
         Shape of a sample.
     decay : float
         Multiple of the weights, the constants left out, that is added to gradients.
-    device : torch.device
-        Where it computes.
 
     Attributes
     ----------
@@ -43,15 +40,8 @@ class Network:
         Whether training needs random numbers.
     """
 
-    def __init__(
-        self,
-        layers: tuple[Layer, ...],
-        shape: Size,
-        decay: float = 0.0,
-        device: torch.device = CPU.where,
-    ) -> None:
+    def __init__(self, layers: tuple[Layer, ...], shape: Size, decay: float = 0.0) -> None:
         self._layers, self._sample, self._shapes, self._decay = layers, shape, [], decay
-        self.device = device
         for layer in layers:
             self._shapes.append([p.shape for p in layer.parameters(shape)])
             shape = layer.output(shape)

@@ -19,7 +19,11 @@ from fedcore.federation.execution import AnyStep, side_by_side
 from fedcore.problems.clients import Clients, Labelled
 
 Adapt = Callable[[Labelled, np.ndarray], np.ndarray]
-Place = tuple[tuple[int, ...], tuple[int, ...]]
+Place = tuple[tuple[int, ...], tuple[int, ...], np.dtype]
+
+# Samples that lie on the accelerator, of the run that goes on in this process. They are no part of
+# a learner, which crosses to clients in other processes.
+_THERE: dict[Place, tuple[Labelled, Batch]] = {}
 
 
 class Learner:
@@ -53,18 +57,17 @@ class Learner:
         model = models.MODELS[params.model]
         shape = models.sample_shape(params.model, clients.n_features)
         self._params, self._n_features = params, clients.n_features
-        self._device, self._together = device.chosen()
-        self._there: dict[Place, tuple[Labelled, Batch]] = {}  # samples that lie on the accelerator
+        _THERE.clear()
         self._dtype = np.result_type(*clients.dtypes)
-        if self._device.type == "mps" and self._dtype == np.float64:
+        if device.chosen().where.type == "mps" and self._dtype == np.float64:
             raise InputError("mps computes in single precision, and these samples are float64")
         self.sizes = models.sizes(params.model, clients.n_features)
         if params.augment and len(shape) != 3:
             raise InputError(f"augment moves and mirrors images, and {params.model} takes none")
         decay = params.weight_decay
-        self.body = Network(model.body, shape, decay, self._device)
-        self.head = Network(model.head, self.body.output, decay, self._device)
-        self.whole = Network(model.body + model.head, shape, decay, self._device)
+        self.body = Network(model.body, shape, decay)
+        self.head = Network(model.head, self.body.output, decay)
+        self.whole = Network(model.body + model.head, shape, decay)
         for i, (samples, _) in enumerate(clients.shapes):
             if params.batch is not None and samples < params.batch:
                 raise InputError(
@@ -86,17 +89,17 @@ class Learner:
 
         The step itself is that of one client. It meets the others in `descend`.
         """
-        return side_by_side(step) if self._together else step
+        return side_by_side(step) if device.chosen().together else step
 
     def samples(self, data: Labelled) -> Batch:
         """Return all samples of a client as one batch, where the network computes."""
-        place = _place(data.X), _place(data.y)
-        if place in self._there:
-            return self._there[place][1]
-        x = self.body.inputs(data.X.astype(self._dtype, copy=False)).to(self._device)
-        batch = Batch(x, torch.tensor(np.ascontiguousarray(data.y)).long().to(self._device))
-        if self._device.type != "cpu":
-            self._there[place] = data, batch  # with the arrays, so that no others come there
+        place, where = (_place(data.X), _place(data.y), self._dtype), device.chosen().where
+        if place in _THERE:
+            return _THERE[place][1]
+        x = self.body.inputs(data.X.astype(self._dtype, copy=False)).to(where)
+        batch = Batch(x, torch.tensor(np.ascontiguousarray(data.y)).long().to(where))
+        if where.type != "cpu":
+            _THERE[place] = data, batch  # with the arrays, so that no others come there
         return batch
 
     def head_batches(
@@ -118,7 +121,7 @@ class Learner:
         """Return the batches of some epochs, each in a new random order of the samples."""
         found, step = [], self._params.batch or len(samples.y)
         for _ in range(epochs):
-            order = torch.from_numpy(rng.permutation(len(samples.y))).to(self._device)
+            order = torch.from_numpy(rng.permutation(len(samples.y))).to(samples.x.device)
             x = samples.x[order]
             x = augmented(x, rng) if self._params.augment else x
             parts = x.split(step), samples.y[order].split(step)
@@ -147,13 +150,14 @@ class Learner:
 
     def _descend(self, gradient: Gradient, several: Sequence[Descent]) -> list[np.ndarray]:
         rate, momentum = self._params.rate, self._params.momentum
+        where = device.chosen().where
         try:
             if len(several) > 1:
-                return descent.together(gradient, several, rate, momentum, self._device)
-            return [descent.alone(gradient, several[0], rate, momentum, self._device)]
+                return descent.together(gradient, several, rate, momentum, where)
+            return [descent.alone(gradient, several[0], rate, momentum, where)]
         except torch.OutOfMemoryError as error:
             raise InputError(
-                f"{self._device} has too little memory for {len(several)} clients that advance "
+                f"{where} has too little memory for {len(several)} clients that advance "
                 "together: take a smaller batch or participation, or FEDCORE_DEVICE=cpu"
             ) from error
 
@@ -166,7 +170,7 @@ class Learner:
 
     def tensor(self, w: np.ndarray) -> Tensor:
         """Return a copy as a tensor, where the network computes."""
-        return torch.tensor(w, device=self._device)
+        return torch.tensor(w, device=device.chosen().where)
 
     @staticmethod
     def join(*parts: Tensor) -> Tensor:
