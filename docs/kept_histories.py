@@ -27,6 +27,7 @@ from fedcore.problems import storage
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "histories"
+READ = ("newcomer_accuracy",)  # what tables read of what a run ends with
 BESIDE = ("seconds", "benchmarks")  # tables of times, in folders of results/ and of docs/histories/
 
 
@@ -37,7 +38,8 @@ def keep(results: Path, kept: Path, papers: Iterable[str]) -> list[Path]:
         for source in sorted((results / "histories" / paper).glob("*/*/*.h5")):
             cell = source.relative_to(results / "histories").with_suffix("")
             history = History.load(source)
-            history.final, history.iterates = {}, {}
+            history.final = {k: v for k, v in history.final.items() if k in READ}
+            history.iterates = {}
             target = kept / f"{cell}.h5"
             target.parent.mkdir(parents=True, exist_ok=True)
             history.save(target)

@@ -257,3 +257,18 @@ def test_the_declared_stand_in_has_the_sizes_of_the_paper_but_for_the_tests():
     assert {len(np.unique(labels[part])) for part in parts} == {5}
     kept, apart = partition.held_out(parts[0], specs["digits"]["held_out"], rng)
     assert (len(kept), len(apart)) == (500, 40)
+
+
+def test_kept_histories_keep_the_newcomers_accuracies(tmp_path, docs_script):
+    """Tables read them; what else a run ends with is left out."""
+    storage.save(problem("train", 0), tmp_path / "train.h5")
+    storage.save(problem("guests", 1), tmp_path / "guests.h5")
+    results, kept = tmp_path / "results", tmp_path / "kept"
+    path = results / "histories" / "p" / "e" / "fedavg" / "x.h5"
+    path.parent.mkdir(parents=True)
+    run_cell(cell("fedavg").spec(), tmp_path / "train.h5", path,
+             newcomers_file=tmp_path / "guests.h5")  # fmt: skip
+    (copy,) = docs_script("kept_histories").keep(results, kept, ["p"])
+    before, after = History.load(path).final, History.load(copy).final
+    assert set(after) == {"newcomer_accuracy"} < set(before)
+    np.testing.assert_array_equal(after["newcomer_accuracy"], before["newcomer_accuracy"])
