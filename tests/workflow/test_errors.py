@@ -55,7 +55,7 @@ CONFIGURATION = {
     "key of an experiment": (
         PAPER, "repeats: 3", "repeat: 3",
         f"{PAPER}, experiments.second: unknown key 'repeat': did you mean 'repeats'? known: "
-        "audit, because, iterates, measured, metrics, params, problems, quick, repeats, "
+        "audit, because, iterates, measured, metrics, newcomers, params, problems, quick, repeats, "
         "reproduces, runs, stop, together, twin",
     ),
     "key of an item": (
