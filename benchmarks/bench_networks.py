@@ -20,11 +20,10 @@ for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
 
 import sys
 from collections.abc import Callable
-from statistics import median
 
 import click
 import numpy as np
-from timing import interleaved
+from timing import seconds
 
 try:
     import torch
@@ -140,11 +139,8 @@ def main(samples: int, repeats: int, device: str, clients: int | None) -> None:
     data = Clients(images, labels=labels)
     clock = "cpu" if where.type == "cpu" else "wall"
 
-    def seconds(run: Callable[[], object], times: int = 5) -> float:
-        return median(getattr(interleaved({"run": run}, times)["run"], clock))
-
     square = torch.randn(4000, 4000, device=where) if clock == "wall" else torch.randn(1000, 1000)
-    rate = 2 * len(square) ** 3 / seconds(lambda: (square @ square)[0, 0].item())
+    rate = 2 * len(square) ** 3 / seconds(lambda: (square @ square)[0, 0].item(), clock=clock)
     click.echo(f"rate of a square product in single precision: {rate / 1e9:.3g} GFlop/s")
     what = "a client round" if n == 1 else f"a round of {n} clients ({device})"
     click.echo(f"{what:32}{'ours s':>9}{'plain s':>9}{'ratio':>7}{'limit s':>9}{'share':>7}")
@@ -157,7 +153,7 @@ def main(samples: int, repeats: int, device: str, clients: int | None) -> None:
         mine, theirs = ours(data, name, **more), plain(data, head_epochs, at_once, where)
         apart = float(np.abs(mine() - theirs()).max())
         good = good and apart < FAR
-        a, b = (seconds(run, repeats) for run in (mine, theirs))
+        a, b = (seconds(run, repeats, clock) for run in (mine, theirs))
         limit = passes * FORWARD * samples * n / rate
         click.echo(f"{title:32}{a:9.3f}{b:9.3f}{b / a:7.2f}{limit:9.3f}{limit / a:7.0%}")
         click.echo(

@@ -8,9 +8,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 
-def seconds(call: Callable[[], Any], repeats: int = 5) -> float:
-    """Median CPU seconds of a call, after one that is not counted."""
-    return median(interleaved({"call": call}, repeats)["call"].cpu)
+def seconds(call: Callable[[], Any], repeats: int = 5, clock: str = "cpu") -> float:
+    """Median CPU seconds of a call, or ``wall`` ones, after one that is not counted."""
+    return median(getattr(interleaved({"call": call}, repeats)["call"], clock))
 
 
 class Times(NamedTuple):

@@ -53,21 +53,18 @@ def turned(
     """
     ((kind, given),) = test.items()
     numbers = numbers_of(values)
-
-    def each(change: Callable[[float], float]) -> Numbers:
-        return [None if x is None else change(x) for x in numbers]
-
     if state == FAILS:
         perfect = [_perfect(kind, given)] * len(numbers)
         return [("every run as printed", judge(test, perfect, spread=spread))]
     if kind == "holds":
-        flipped = each(lambda x: 1.0 - x)
+        flipped = _each(numbers, lambda x: 1.0 - x)
         return [("every run turned round", judge(test, flipped, spread=spread))]
     if kind in ("at_most", "at_least"):
-        worse = each(lambda x: x * FURTHER if (x > 0) == (kind == "at_most") else x / FURTHER)
+        at_most = kind == "at_most"
+        worse = _each(numbers, lambda x: x * FURTHER if (x > 0) == at_most else x / FURTHER)
         return [("values three times worse", judge(test, worse, spread=spread))]
     if kind == "between":
-        shifts = [(text, test, each(change)) for text, change in _moved(given)]
+        shifts = [(text, test, _each(numbers, change)) for text, change in _moved(given)]
     else:
         shifts = [
             (f"{_text(x)} printed", _with(test, x), numbers)
@@ -96,8 +93,7 @@ def scaled(
     test: Mapping[str, Any], values: Values, factor: float, *, spread: bool = True
 ) -> Outcome:
     """Return the outcome with values times a factor."""
-    scaled = [None if x is None else x * factor for x in numbers_of(values)]
-    return judge(test, scaled, spread=spread)
+    return judge(test, _each(numbers_of(values), partial(mul, factor)), spread=spread)
 
 
 def with_power(
@@ -135,6 +131,11 @@ def _perfect(kind: str, given: Any) -> float:
     if kind in ("at_most", "at_least"):
         return float(given["limit"])
     return 1.0 if kind == "holds" else float(given["of"] if kind == "mean" else given)
+
+
+def _each(numbers: Numbers, change: Callable[[float], float]) -> Numbers:
+    """Return changed numbers; of a repeat that says nothing, nothing."""
+    return [None if x is None else change(x) for x in numbers]
 
 
 def _with(test: Mapping[str, Any], number: str | float) -> dict[str, Any]:
