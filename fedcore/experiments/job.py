@@ -95,7 +95,7 @@ def _logged(path: str, terminal: TextIO) -> Iterator[None]:
 
 
 def _full(error: OSError) -> str:
-    words = os.strerror(error.errno or 0)  # HDF5's own have many lines
+    words = os.strerror(error.errno or 0)
     where = f", {error.filename}" if error.filename else ""
     return f"no space is left on the disk ({words}{where}): make room, and run again"
 

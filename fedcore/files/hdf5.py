@@ -55,10 +55,21 @@ def create(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     Yields
     ------
     h5py.File
+
+    Raises
+    ------
+    OSError
+        When the system cannot write the file, as on a full disk (`errno` is then ENOSPC).
     """
     with atomic.replace(path) as temporary:
-        with h5py.File(temporary, "w", userblock_size=HEAD) as file:
-            yield file
+        with open(temporary, "x+b", buffering=0) as raw:
+            written = _Written(raw)
+            try:
+                with h5py.File(written, "w", userblock_size=HEAD) as file:
+                    yield file
+            finally:
+                if written.error is not None:
+                    raise written.error
         with open(temporary, "r+b") as raw:
             size = raw.seek(0, os.SEEK_END)
             if large := size > LARGE:
@@ -66,6 +77,53 @@ def create(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
             seal = _seal(raw, size if large else None)
             raw.seek(0)
             raw.write(seal)
+
+
+class _Written(io.RawIOBase):
+    """A new file as HDF5 sees it: it takes every byte, also when the disk is full.
+
+    HDF5 cannot give up a file that it failed to write: it tries again when Python frees the last
+    object of the file, and brings the process down.
+
+    Attributes
+    ----------
+    error : OSError or None
+        What went wrong; nothing is written from then on.
+    """
+
+    def __init__(self, raw: io.FileIO) -> None:
+        self._raw = raw
+        self.error: OSError | None = None
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Go to a byte, counted from the start, from here or from the end."""
+        return self._raw.seek(offset, whence)
+
+    def write(self, content: Any, /) -> int:
+        """Write all bytes."""
+        rest = memoryview(content).cast("B")
+        size = len(rest)
+        try:
+            while rest and self.error is None:
+                rest = rest[self._raw.write(rest) :]
+        except OSError as error:
+            self.error = error
+        return size
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """Make the file as long as this."""
+        try:
+            return self._raw.truncate(size) if self.error is None else 0
+        except OSError as error:
+            self.error = error
+            return 0
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer; bytes that could not be written are read as zeros."""
+        wanted = memoryview(buffer).cast("B")
+        found = self._raw.readinto(wanted) or 0
+        wanted[found:] = bytes(len(wanted) - found)
+        return len(wanted)
 
 
 class Opened(h5py.File):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import subprocess
@@ -35,6 +36,34 @@ def file(tmp_path):
     with hdf5.create(path) as opened:
         fill(opened)
     return path
+
+
+@pytest.mark.parametrize("content", ["numbers", "many groups"])
+def test_a_file_that_the_system_does_not_take_leaves_nothing(tmp_path, content):
+    resource = pytest.importorskip("resource")  # not on Windows
+    path, made = tmp_path / "file.h5", {"numbers": 3, "many groups": 200}[content]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def create():
+        with hdf5.create(path) as file:
+            for number in range(made):
+                file.create_dataset(f"{number}/data", data=np.full(3000 // made, float(number)))
+                file.attrs[f"about {number}"] = "a" * (6000 // made)
+
+    create()
+    size, whole = path.stat().st_size, path.read_bytes()
+    path.unlink()
+    for limit in range(0, size, max(size // 60, 1)):  # HDF5 writes in parts: any of them may fail
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+        try:
+            with pytest.raises(OSError) as caught:
+                create()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert caught.value.errno == errno.EFBIG
+        assert not list(tmp_path.iterdir())
+    create()
+    assert path.read_bytes() == whole
 
 
 @pytest.fixture
