@@ -29,6 +29,7 @@ from fedcore.reports.papers.faps_claims import (
     orderings,
 )
 from fedcore.reports.papers.faps_claims import growth as growth
+from fedcore.reports.papers.faps_theory import theorem_8
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run
 from fedcore.reports.rows import Rows, chosen, groups, reached
@@ -330,5 +331,6 @@ TABLES = {
     "largest": Table(lambda results: largest(orderings(counts(results)))),
     "linear": Table(linear, by_group(("straight", "rate"), "problem", "algorithm", "variant")),
     "harder": Table(lambda results: harder(counts(results))),
+    "theorem_8": Table(theorem_8),
     "amplification": Table(amplification, without("reading")),
 }
