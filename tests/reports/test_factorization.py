@@ -537,10 +537,41 @@ def test_remarks_count_the_steps_until_nothing_changes(tmp_path):
         objective=[[9, 4, 2, 2, 2], [9, 2 + 1e-8, 2 + 1e-9, 2 - 1e-9, 2]],
         exact_objective=np.ones((2, 5)),
         kappa=np.full((2, 5), 3.0),
+        **dict.fromkeys(("client_rank", "client_zeros", "client_size"), np.full((2, 5), np.nan)),
     )
     folder.add("remarks", "power_gd", "gap", "orthonormal", history=history)
     rows = report.remarks(folder.results())
     assert [(r["steps"], r["loss_over_exact"], r["kappa"]) for r in rows] == [(2, 2, 3), (2, 2, 3)]
+    assert [(r["rank_share"], r["zeros"], r["size_share"]) for r in rows] == [(None,) * 3] * 2
+
+
+def test_remarks_measure_u_against_that_without_a_penalty(tmp_path):
+    """By hand: with an orthonormal V every penalty ends at its proximal map of U without one."""
+    rng = np.random.default_rng(3)
+    clients = [rng.standard_normal((n, 8)) for n in (15, 20)]
+    measures = ["objective", "exact_objective", "kappa"]
+    measures += ["client_rank", "client_zeros", "client_size"]
+    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, measures)
+    folder.add_problem("gap", clients)
+    fixed = {"power": 1, "orthonormalise": True, "local_steps": 3}
+    for variant, own in {
+        "none": {},
+        "l1": {"penalty": "l1", "strength": 1.5},
+        "l2": {"strength": 0.5},
+        "nuclear": {"penalty": "nuclear", "strength": 4.5},
+    }.items():
+        ended = folder.add("remarks", "power_prox", "gap", variant, params=fixed | own)
+    rows = {(r["variant"], r["repeat"]): r for r in report.remarks(folder.results())}
+    assert rows["none", 0]["size_share"] == 1
+    assert rows["l2", 1]["size_share"] == pytest.approx(1 / 1.5)
+    for repeat, V in enumerate(ended.final["V"]):  # the same V for all
+        plain = [S @ V for S in clients]
+        zeros = np.vstack([np.abs(U) <= 1.5 for U in plain])
+        assert rows["l1", repeat]["zeros"] == pytest.approx(zeros.mean())
+        ranks = [np.sum(np.linalg.svd(U)[1] > 4.5) for U in plain]
+        assert 0 < sum(ranks) < 2 * RANK
+        assert rows["nuclear", repeat]["rank_share"] == pytest.approx(np.mean(ranks) / RANK)
+        assert (rows["none", repeat]["zeros"], rows["none", repeat]["rank_share"]) == (0, 1)
 
 
 # --- what lies below ----------------------------------------------------------------------------

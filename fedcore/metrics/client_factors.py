@@ -1,0 +1,71 @@
+"""Metrics of the factor U of S ≈ U Vᵀ, which the clients keep.
+
+Every client looks at its own Uᵢ and answers with a number. The metrics are NaN for an algorithm
+that does not hold U as matrices, such as one that knows its error in closed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fedcore.iterates import ExplicitFactors, Iterate
+from fedcore.metrics import Metric
+from fedcore.problems.problem import Problem
+
+
+def client_rank(iterate: Iterate, problem: Problem) -> float:
+    """Return the mean rank of the Uᵢ, counted as `numpy.linalg.matrix_rank` does."""
+    ranks = _answers(iterate, rank_of)
+    return float(np.mean(ranks)) if ranks else np.nan
+
+
+def client_zeros(iterate: Iterate, problem: Problem) -> float:
+    """Return the share of the entries of all Uᵢ that are exactly zero."""
+    counts = _answers(iterate, zeros_of)
+    zeros, entries = np.sum(counts, axis=0) if counts else (np.nan, np.nan)
+    return float(zeros / entries)
+
+
+def client_size(iterate: Iterate, problem: Problem) -> float:
+    """Return ``‖U‖_F``, U the stacked Uᵢ."""
+    squares = _answers(iterate, square_of)
+    return float(np.sqrt(np.sum(squares))) if squares else np.nan
+
+
+def rank_of(data: np.ndarray, state: Any, message: None) -> int:
+    """Client step: the rank of Uᵢ."""
+    return int(np.linalg.matrix_rank(state.U))
+
+
+def zeros_of(data: np.ndarray, state: Any, message: None) -> tuple[int, int]:
+    """Client step: how many entries of Uᵢ are zero, and how many there are."""
+    return int(np.sum(state.U == 0)), state.U.size
+
+
+def square_of(data: np.ndarray, state: Any, message: None) -> float:
+    """Client step ``‖Uᵢ‖²_F``."""
+    return float(np.linalg.norm(state.U) ** 2)
+
+
+def _answers(iterate: Iterate, step: Callable[..., Any]) -> Sequence[Any]:
+    """The clients' answers; none where they have no Uᵢ to look at."""
+    factors = iterate.factors
+    return factors.look(step, None) if isinstance(factors, ExplicitFactors) else ()
+
+
+METRICS = (
+    Metric(
+        "client_rank", "1", "mean over the clients of the rank of U_i", client_rank, finite=False
+    ),
+    Metric(
+        "client_zeros",
+        "1",
+        "share of zeros among the entries of all U_i",
+        client_zeros,
+        finite=False,
+    ),
+    Metric("client_size", "data units", "‖U‖_F, U the stacked U_i", client_size, finite=False),
+)
