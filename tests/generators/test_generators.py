@@ -177,3 +177,13 @@ def test_a_check_draws_nothing_and_forgives_memory(monkeypatch):
     generators.check("white", {"size": 2})
     with pytest.raises(InputError, match="white needs the parameter 'size'"):
         generators.check("white", {})
+
+
+def test_clients_with_features_of_their_own_share_none():
+    params = {"n_clients": 3, "samples": 400, "own": 2}
+    clients = generators.generate("own_features", np.random.default_rng(5), params)
+    for i, client in enumerate(clients):
+        assert client.shape == (400, 6)
+        used = np.flatnonzero(client.any(axis=0))
+        assert used.tolist() == [2 * i, 2 * i + 1]
+        assert client[:, used].std() == pytest.approx(1, abs=0.15)
