@@ -122,12 +122,14 @@ def total(notes: Run) -> tables.Row:
 
 
 def runs(run: Run) -> list[tables.Row]:
-    """Return a row per paper: when it was run, where, and how long its cells took."""
-    return [
-        {"paper": paper, "date": notes["date"], "commit": notes["commit"], **total(notes),
-         **notes["machine"]}
-        for paper, notes in run.items()
-    ]  # fmt: skip
+    """Return a row per run that judged: when and where it was, and how long its cells took."""
+    rows: list[tables.Row] = []
+    for paper, last in run.items():
+        for part in [last, *last.get("earlier", [])]:
+            named = paper if part is last else f"{paper}, {len(part['items'])} items of before"
+            rows.append({"paper": named, "date": part["date"], "commit": part["commit"]})
+            rows[-1] |= total(part) | part["machine"]
+    return rows
 
 
 def _checked(kind: str, printed: list[Verdict]) -> tables.Row:
