@@ -7,7 +7,8 @@ on its loss fᵢ of body φ and head hᵢ at once:
     (φᵢ, hᵢ) ← SGD(fᵢ, from (φ, hᵢ)),    φ ← mean φᵢ.
 
 Heads stay with the clients. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is
-not weighted and the head is the last layer.
+not weighted and the head is the last layer. In their code heads are averaged as well, and a client
+begins with their mean when it is first chosen: ``first_head``.
 """
 
 from __future__ import annotations
@@ -17,17 +18,18 @@ from typing import Any
 import numpy as np
 
 from fedcore import deep
-from fedcore.deep import models, rounds
-from fedcore.deep.settings import Params as Params
+from fedcore.deep import rounds
+from fedcore.deep.settings import Personal
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
 
 PAPER = "fedrep"
 TASK = "classifiers"
+Params = Personal
 
 
-def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
+def run(federation: Federation, params: Personal, rng: np.random.Generator, record: Any) -> dict:
     """Run FedPer; see the module's text.
 
     Returns
@@ -37,18 +39,16 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     learner = deep.learner(params, federation)
 
-    @learner.step
-    def update(data: Labelled, state: Any, body: np.ndarray) -> np.ndarray:
-        batches = learner.batches(learner.samples(data), state.rng, params.epochs)
-        w = np.concatenate([body, state.own])
-        body, head = learner.split(learner.descend(w, learner.whole.gradient, batches))
-        state.own = head.copy()  # a view would keep the body, too
-        return body
+    def train(
+        data: Labelled, rng: np.random.Generator, body: np.ndarray, head: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        batches = learner.batches(learner.samples(data), rng, params.epochs)
+        w = np.concatenate([body, head])
+        return learner.split(learner.descend(w, learner.whole.gradient, batches))
 
-    return rounds.average_bodies(federation, learner, params, rng, record, update)
+    return rounds.average_bodies(federation, learner, params, rng, record, train)
 
 
-def communication(params: Params, shape: Shape) -> Cost:
+def communication(params: Personal, shape: Shape) -> Cost:
     """Return the cost: φ down and φᵢ up in every round, and the seed of the first network."""
-    size = models.sizes(params.model, shape.n_features).body
-    return rounds.cost_of_bodies(params, shape, size)
+    return rounds.cost_of_bodies(params, shape)

@@ -7,7 +7,9 @@ epochs on its head, with the representation φ fixed, and then τ_φ epochs on �
     hᵢ ← SGD(fᵢ(·, φ), from hᵢ),    φᵢ ← SGD(fᵢ(hᵢ, ·), from φ),    φ ← mean φᵢ.
 
 Heads stay with the clients; the head is the last layer. τ_h is ``head_epochs`` and τ_φ is
-``epochs``. For linear regression see `fedcore.algorithms.fedrep_linear`.
+``epochs``. In the authors' code heads are averaged as well, and a client begins with their mean
+when it is first chosen: ``first_head``. For linear regression see
+`fedcore.algorithms.fedrep_linear`.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcore import deep
-from fedcore.deep import models, rounds, settings
+from fedcore.deep import rounds, settings
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
@@ -33,7 +35,7 @@ TASK = "classifiers"
 
 
 @dataclass(frozen=True)
-class Params(settings.Params):
+class Params(settings.Personal):
     """Parameters of `fedcore.deep.settings`, and this.
 
     Attributes
@@ -58,17 +60,17 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def gradient(phi: Tensor, batch: Batch, head: Tensor) -> Tensor:
         return learner.whole.gradient(learner.join(phi, head), batch)[..., : learner.sizes.body]
 
-    @learner.step
-    def update(data: Labelled, state: Any, body: np.ndarray) -> np.ndarray:
-        batches = learner.head_batches(body, data, state.rng, params.head_epochs)
-        state.own = learner.descend(state.own, learner.head.gradient, batches)
-        batches = learner.batches(learner.samples(data), state.rng, params.epochs)
-        return learner.descend(body, gradient, batches, state.own)
+    def train(
+        data: Labelled, rng: np.random.Generator, body: np.ndarray, head: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        batches = learner.head_batches(body, data, rng, params.head_epochs)
+        head = learner.descend(head, learner.head.gradient, batches)
+        batches = learner.batches(learner.samples(data), rng, params.epochs)
+        return learner.descend(body, gradient, batches, head), head
 
-    return rounds.average_bodies(federation, learner, params, rng, record, update)
+    return rounds.average_bodies(federation, learner, params, rng, record, train)
 
 
 def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost: φ down and φᵢ up in every round, and the seed of the first network."""
-    size = models.sizes(params.model, shape.n_features).body
-    return rounds.cost_of_bodies(params, shape, size)
+    return rounds.cost_of_bodies(params, shape)

@@ -77,11 +77,17 @@ def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
     device = chosen().where
     vector = torch.tensor(w, device=device)
     rows = ROWS if device.type == "cpu" else ROWS_OF_ACCELERATOR
+    rows -= rows % network.block
     return torch.cat([network.apply(vector, piece.to(vector)) for piece in x.split(rows)])
 
 
 def _outputs(network: Network, vectors: Vectors, inputs: list[Tensor]) -> list[Tensor]:
-    """Return every client's outputs; one network for all takes all clients' samples together."""
+    """Return every client's outputs.
+
+    One network for all takes all clients' samples together, unless it mixes samples.
+    """
+    if isinstance(vectors, np.ndarray) and network.block > 1:
+        vectors = [vectors] * len(inputs)
     if isinstance(vectors, np.ndarray):
         sizes = [len(x) for x in inputs]
         return list(in_pieces(network, vectors, torch.cat(inputs)).split(sizes))

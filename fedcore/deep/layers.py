@@ -92,6 +92,23 @@ class Pool(Layer):
 
 
 @dataclass(frozen=True)
+class Reshaped(Layer):
+    """Sequences whose numbers are read in another order, across the samples of a block.
+
+    A block is `block` samples that follow one another, or what is left of a batch. Its numbers, in
+    the order of an array (words, samples, numbers of a word), are those of an array (numbers of a
+    word, samples, words). So the next layer takes a step for every number of a word, and its inputs
+    are of several words and samples.
+    """
+
+    block: int
+
+    def output(self, shape: Size) -> Size:
+        """Return the length of a word's vector as that of the sequence."""
+        return shape[::-1]
+
+
+@dataclass(frozen=True)
 class Lstm(Layer):
     """The last output, `width` numbers, of a long short-term memory over a sequence of vectors."""
 

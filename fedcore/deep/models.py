@@ -3,11 +3,11 @@
 ``cifar10_cnn``, ``cifar100_cnn``, ``femnist_mlp`` and ``sent140_lstm`` are those of Collins,
 Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, with the widths and the dropout of the
 authors' code; ``femnist_mlp3`` is the network of that code, which has three hidden layers where the
-paper prints two, and a softmax before that of the loss; ``tiny_mlp`` is for tests and examples.
-Every head is the last fully connected layer (of `cifar100_cnn` and `sent140_lstm` with the dropout
-before it), so that the body's output is the representation. The outputs are scores; their
-cross-entropy is the loss. In the authors' code the LSTM runs over a sequence that is reshaped
-across the samples of a batch; not so here.
+paper prints two, and a softmax before that of the loss; ``sent140_reshaped`` is the LSTM of that
+code, which reads the words of four tweets as if they lay in memory in another order; ``tiny_mlp``
+is for tests and examples. Every head is the last fully connected layer (of `cifar100_cnn` and the
+LSTMs with the dropout before it), so that the body's output is the representation. The outputs are
+scores; their cross-entropy is the loss.
 """
 
 from __future__ import annotations
@@ -18,7 +18,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcore.deep.layers import Convolution, Dense, Dropout, Layer, Lstm, Pool, Relu, Size, Softmax
+from fedcore.deep.layers import (
+    Convolution,
+    Dense,
+    Dropout,
+    Layer,
+    Lstm,
+    Pool,
+    Relu,
+    Reshaped,
+    Size,
+    Softmax,
+)
 from fedcore.errors import InputError
 
 
@@ -62,17 +73,15 @@ def _mlp(*widths: int) -> tuple[Layer, ...]:
     return sum(((Dense(width), Relu()) for width in widths), ())
 
 
+WORDS = (-1, 300)  # words × GloVe's vector of a word
+_LSTM = (Lstm(128), Dense(10), Relu())
 MODELS = {
     "cifar10_cnn": Model((3, 32, 32), _cnn(64, 120, 64), (Dense(10),), lower=6),
     "cifar100_cnn": Model((3, 32, 32), _cnn(128, 256, 128), (Dropout(0.6), Dense(100)), lower=6),
     "femnist_mlp": Model((-1,), _mlp(256, 64), (Dense(10),), lower=4),
     "femnist_mlp3": Model((-1,), _mlp(512, 256, 64), (Dense(10), Softmax()), lower=6),
-    "sent140_lstm": Model(
-        (-1, 300),  # words × GloVe's vector of a word
-        (Lstm(128), Dense(10), Relu()),
-        (Dropout(0.5), Dense(2)),
-        lower=1,
-    ),
+    "sent140_lstm": Model(WORDS, _LSTM, (Dropout(0.5), Dense(2)), lower=1),
+    "sent140_reshaped": Model(WORDS, (Reshaped(4), *_LSTM), (Dropout(0.5), Dense(2)), lower=2),
     "tiny_mlp": Model((-1,), (Dense(4), Relu()), (Dense(3),), lower=2),
 }
 

@@ -38,6 +38,8 @@ class Network:
         Shape of the output.
     random : bool
         Whether training needs random numbers.
+    block : int
+        Samples of which an output depends on all; 1 but in a network with `Reshaped`.
     """
 
     def __init__(self, layers: tuple[Layer, ...], shape: Size, decay: float = 0.0) -> None:
@@ -50,6 +52,7 @@ class Network:
         self.size = sum(self._sizes)
         self._linear = [type(layer) for layer in layers] == [kinds.Dense]
         self.random = any(isinstance(layer, kinds.Dropout) for layer in layers)
+        self.block = max((l.block for l in layers if isinstance(l, kinds.Reshaped)), default=1)
 
     def inputs(self, X: np.ndarray) -> Tensor:
         """Return samples, one per row, in the shape that the network takes; no one may write."""

@@ -50,6 +50,13 @@ def last_output(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tenso
     ][0]
 
 
+def reshaped(layer: kinds.Reshaped, x: Tensor, noise: Any) -> Tensor:
+    """Read sequences (m, words, numbers) as (m, numbers, words), block by block."""
+    lines = x.shape[:0:-1]  # numbers, words
+    blocks = (block.transpose(0, 1) for block in x.split(layer.block))
+    return torch.cat([b.reshape(lines[0], -1, lines[1]).transpose(0, 1) for b in blocks])
+
+
 # ``(layer, inputs, noise, *tensors) -> outputs``
 Compute = dict[type[Layer], Callable[..., Tensor]]
 COMPUTE: Compute = {
@@ -59,6 +66,7 @@ COMPUTE: Compute = {
     kinds.Lstm: last_output,
     kinds.Pool: lambda layer, x, noise: F.max_pool2d(x, 2),
     kinds.Relu: lambda layer, x, noise: F.relu(x),
+    kinds.Reshaped: reshaped,
     kinds.Softmax: lambda layer, x, noise: F.softmax(x, dim=1),
 }
 

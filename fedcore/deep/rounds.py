@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcore.deep.settings import Params, Tuned
+from fedcore.deep.models import Sizes, sizes
+from fedcore.deep.settings import Params, Personal, Tuned
 from fedcore.federation.execution import Step
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
@@ -20,6 +21,11 @@ from fedcore.problems.clients import Labelled
 
 if TYPE_CHECKING:
     from fedcore.deep.training import Learner
+
+# ``(data, rng, body, head) -> body, head``: the training of one client in a round
+Train = Callable[
+    [Labelled, np.random.Generator, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
+]
 
 FINE_TUNED = {"fine_tuned": ("epochs", "epochs in which every client has trained its head alone")}
 NOTHING = np.empty(0)  # what the server holds when it holds no parameters
@@ -175,25 +181,50 @@ def fine_tune(
 def average_bodies(
     federation: Federation,
     learner: Learner,
-    params: Params,
+    params: Personal,
     rng: np.random.Generator,
     record: Any,
-    update: Step,
+    train: Train,
 ) -> dict[str, Any]:
     """Make the rounds of `average` on the body of all clients' networks.
 
-    The heads stay with the clients, in ``state.own``. A client that no round has chosen yet has
-    the first head.
+    The heads stay with the clients, in ``state.own``. Where ``first_head`` is "averaged", heads
+    take part in the mean as well, and a client that has not trained yet, as ``state.trained`` says,
+    has their mean for its head.
     """
+    shared = shared_size(params, learner.sizes)
+    begins_with_own = shared == learner.sizes.body
+
+    def untrained(data: Labelled, state: Any, message: Any) -> None:
+        state.trained = np.array(begins_with_own)
+
+    @learner.step
+    def update(data: Labelled, state: Any, held: np.ndarray) -> np.ndarray:
+        body, head = learner.split(held)
+        body, head = train(data, state.rng, body, state.own if state.trained else head)
+        state.own = head.copy()  # a view would keep the body, too
+        state.trained = np.array(True)
+        return np.concatenate([body, head])[:shared]
+
+    def heads(held: np.ndarray) -> list[np.ndarray]:
+        own = zip(*map(federation.client_state, ("own", "trained")), strict=True)
+        return [head if trained else learner.split(held)[1] for head, trained in own]
+
+    def networks(held: np.ndarray) -> Any:
+        return learner.networks(held, learner.split(held)[0], heads(held))
+
     w = begin(federation, learner, rng, lambda w: learner.split(w)[1])
-
-    def networks(body: np.ndarray) -> Any:
-        return learner.networks(body, body, federation.client_state("own"))
-
-    body = average(federation, params, rng, record, update, learner.split(w)[0], networks)
-    return {"body": body, "heads": np.array(federation.client_state("own"))}
+    federation.local(untrained)
+    held = average(federation, params, rng, record, update, w[:shared], networks)
+    return {"body": learner.split(held)[0], "heads": np.array(heads(held))}
 
 
-def cost_of_bodies(params: Params, shape: Shape, size: int) -> Cost:
-    """Cost of `average_bodies` of bodies with `size` parameters."""
+def shared_size(params: Personal, sizes: Sizes) -> int:
+    """Return how many parameters `average_bodies` averages: those of the body, or all."""
+    return {"initial": sizes.body, "averaged": sizes.whole}[params.first_head]
+
+
+def cost_of_bodies(params: Personal, shape: Shape) -> Cost:
+    """Cost of `average_bodies`: what is averaged, in each round, and the seed of all networks."""
+    size = shared_size(params, sizes(params.model, shape.n_features))
     return params.cost(shape, up=size, down=size, once=1)

@@ -82,3 +82,17 @@ class Tuned(Params):
     """
 
     fine_tune: CountOrZero = 0
+
+
+@dataclass(frozen=True)
+class Personal(Params):
+    """Parameters of `Params`, and of heads that stay with the clients.
+
+    Attributes
+    ----------
+    first_head : {"initial", "averaged"}
+        Head of a client until its first training, which begins there: that of the first network, or
+        the mean of the heads from the last round, whose participants then send them with the body.
+    """
+
+    first_head: Annotated[str, one_of(("initial", "averaged"))] = "initial"

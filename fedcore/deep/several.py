@@ -63,6 +63,9 @@ COMPUTE: one.Compute = {
     kinds.Lstm: _last_outputs,
     kinds.Pool: lambda layer, x, noise: _apart(F.max_pool2d(_beside(x), 2), len(x)),
     kinds.Relu: lambda layer, x, noise: F.relu(x),
+    kinds.Reshaped: lambda layer, x, noise: torch.stack(
+        [one.reshaped(layer, own, None) for own in x]
+    ),
     kinds.Softmax: lambda layer, x, noise: F.softmax(x, dim=-1),
 }
 

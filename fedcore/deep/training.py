@@ -108,10 +108,10 @@ class Learner:
         """Return the batches of some epochs as the body represents them, for training the head.
 
         The body's output does not change while only the head is trained, so that one pass serves
-        all epochs, unless images are augmented.
+        all epochs, unless images are augmented, or the output depends on the other samples.
         """
         samples = self.samples(data)
-        if not self._params.augment:
+        if not self._params.augment and self.body.block == 1:
             features = in_pieces(self.body, body, samples.x)
             return self.batches(Batch(features, samples.y), rng, epochs)
         batches = self.batches(samples, rng, epochs)

@@ -98,7 +98,7 @@ def head_only(gradient: np.ndarray) -> np.ndarray:
 def plain_fedrep(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
     """FedRep, and FedPer for parameters without ``head_epochs``."""
     w = first_network(draws)
-    found = [w] * len(clients)
+    found, trained = [w] * len(clients), set()
     for _ in range(params.rounds):
         body, members = found[0][:BODY], chosen(draws, params, len(clients))
         for i in members:
@@ -111,8 +111,12 @@ def plain_fedrep(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray
                 rows = batches(draws.clients[i], len(clients[i]), params, epochs)
                 v = descend(v, lambda v, rows, f=f, part=part: part(f(v, rows)), rows, params)
             found[i] = v
-        body = np.mean([found[i][:BODY] for i in members], axis=0)
-        found = [np.concatenate([body, v[BODY:]]) for v in found]
+        trained |= set(members) if params.first_head == "averaged" else set(range(len(clients)))
+        mean = np.mean([found[i] for i in members], axis=0)
+        found = [
+            np.concatenate([mean[:BODY], v[BODY:]]) if i in trained else mean
+            for i, v in enumerate(found)
+        ]
     return found
 
 
@@ -266,14 +270,18 @@ PARAMS = {"model": "tiny_mlp", "rounds": 3, "batch": 5, "rate": 0.2, "participat
 ALL_OF_THEM = {"participation": 1, "epochs": 2}
 WHOLE = {"batch": None, "momentum": 0.0, "rounds": 2}
 NONE = {"rounds": 0}
+AVERAGED = {"first_head": "averaged", "participation": 0.25}
 CASES = {
     "apfl": case(plain_apfl, ({}, ALL_OF_THEM | {"mixture": 0.7}, WHOLE, NONE)),
     "ditto": case(plain_ditto, ({}, ALL_OF_THEM | {"strength": 0.1}, WHOLE, NONE)),
     "fed_mtl": case(plain_fed_mtl, ({}, ALL_OF_THEM | {"strength": 0.3}, WHOLE, NONE)),
     "fedavg": case(plain_averaging, ({}, ALL_OF_THEM, WHOLE, NONE, {"fine_tune": 2})),
-    "fedper": case(plain_fedrep, ({}, ALL_OF_THEM, WHOLE, NONE)),
+    "fedper": case(plain_fedrep, ({}, ALL_OF_THEM, WHOLE, NONE, AVERAGED)),
     "fedprox": case(plain_averaging, ({}, ALL_OF_THEM | {"strength": 1.0}, {"fine_tune": 2})),
-    "fedrep": case(plain_fedrep, ({}, ALL_OF_THEM | {"head_epochs": 3}, WHOLE, {"head_epochs": 0})),
+    "fedrep": case(
+        plain_fedrep,
+        ({}, ALL_OF_THEM | {"head_epochs": 3}, WHOLE, {"head_epochs": 0}, AVERAGED),
+    ),
     "l2gd": case(
         plain_l2gd,
         (

@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra de
 from fedcore.deep import descent, device, one, several  # noqa: E402
 from fedcore.deep.batches import Batch, of_several  # noqa: E402
 from fedcore.deep.descent import Descent  # noqa: E402
-from fedcore.deep.layers import Convolution, Dense, Lstm, Pool, Relu, Softmax  # noqa: E402
+from fedcore.deep.layers import Convolution, Dense, Lstm, Pool, Relu, Reshaped, Softmax  # noqa: E402
 from fedcore.deep.models import MODELS, sample_shape, start  # noqa: E402
 from fedcore.deep.networks import Network  # noqa: E402
 from fedcore.deep.settings import Params  # noqa: E402
@@ -127,11 +127,13 @@ def test_single_precision_is_not_cut_on_a_device(cut, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "layer", [Convolution(4, 3), Pool(), Dense(5), Lstm(4), Softmax(), Relu()], ids=str
+    "layer",
+    [Convolution(4, 3), Pool(), Dense(5), Lstm(4), Softmax(), Relu(), Reshaped(3)],
+    ids=str,
 )
 def test_every_layer_computes_each_client_by_itself(layer):
     """By itself, too: a convolution that mixes clients up might be put right by what follows."""
-    shape = (5, 6) if isinstance(layer, Lstm) else (2, 6, 6)
+    shape = (5, 6) if isinstance(layer, Lstm | Reshaped) else (2, 6, 6)
     shape = (7,) if isinstance(layer, Dense | Softmax) else shape
     rng = np.random.default_rng(0)
     x = torch.tensor(rng.standard_normal((3, 4, *shape)))

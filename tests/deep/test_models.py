@@ -19,6 +19,7 @@ PRINTED = {
     "femnist_mlp": (784, 784 * 256 + 256 + 256 * 64 + 64 + 650, 650),
     "femnist_mlp3": (784, 550_346, 650),
     "sent140_lstm": (7500, 4 * 128 * (300 + 128 + 2) + 1290 + 22, 22),
+    "sent140_reshaped": (7500, 4 * 128 * (25 + 128 + 2) + 1290 + 22, 22),
     "tiny_mlp": (9, 55, 15),
 }
 FEATURES = {name: features for name, (features, *_) in PRINTED.items()}
@@ -46,6 +47,7 @@ def test_lg_fedavg_keeps_the_convolutions_or_all_but_the_output_or_the_lstm():
     assert lower["cifar100_cnn"] == 64 * 76 + 128 * 1601
     assert lower["femnist_mlp"] == models.sizes("femnist_mlp", 784).body
     assert lower["sent140_lstm"] == 4 * 128 * (300 + 128 + 2)
+    assert lower["sent140_reshaped"] == 4 * 128 * (25 + 128 + 2)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,19 @@ def as_modules(torch, name):
         def forward(self, x):
             return self.lstm(x)[0][:, -1]
 
+    class Reshaped(Last):
+        """As in models/Nets.py of the authors: words, tweets, numbers, viewed otherwise."""
+
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(25, 128)
+
+        def forward(self, x):
+            return self.lstm(x.transpose(0, 1).contiguous().view(300, len(x), 25))[0][-1]
+
+    def lstm(last):
+        return nn.Sequential(last, nn.Linear(128, 10), nn.ReLU(), nn.Dropout(0.5), nn.Linear(10, 2))
+
     def cnn(maps, one, two, *end):
         return nn.Sequential(
             nn.Conv2d(3, 64, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(64, maps, 5), nn.ReLU(),
@@ -92,9 +107,8 @@ def as_modules(torch, name):
         "cifar100_cnn": lambda: cnn(128, 256, 128, nn.Dropout(0.6), nn.Linear(128, 100)),
         "femnist_mlp": lambda: mlp(784, 256, 64, 10),
         "femnist_mlp3": lambda: nn.Sequential(mlp(784, 512, 256, 64, 10), nn.Softmax(dim=1)),
-        "sent140_lstm": lambda: nn.Sequential(
-            Last(), nn.Linear(128, 10), nn.ReLU(), nn.Dropout(0.5), nn.Linear(10, 2)
-        ),
+        "sent140_lstm": lambda: lstm(Last()),
+        "sent140_reshaped": lambda: lstm(Reshaped()),
         "tiny_mlp": lambda: mlp(9, 4, 3),
     }[name]().double()
 

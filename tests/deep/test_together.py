@@ -24,7 +24,13 @@ from fedcore.deep.settings import Params  # noqa: E402
 from fedcore.deep.training import Learner  # noqa: E402
 
 EVEN, UNEVEN = (10, 10, 10, 10), (7, 12, 5, 12)
-FEATURES = {"sent140_lstm": 25 * 300, "femnist_mlp": 784, "femnist_mlp3": 784, "tiny_mlp": 6}
+FEATURES = {
+    "femnist_mlp": 784,
+    "femnist_mlp3": 784,
+    "sent140_lstm": 25 * 300,
+    "sent140_reshaped": 25 * 300,
+    "tiny_mlp": 6,
+}
 
 
 @pytest.fixture
