@@ -79,6 +79,19 @@ def test_without_pytorch_the_paper_says_how_to_get_it(monkeypatch):
     assert plan.cells_of("fedrep") and not plan.unavailable
 
 
+def test_the_quick_run_covers_the_readings_of_the_authors_code():
+    pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
+    plan = load_plan({"papers": ["fedrep"], "surrogates": True, "quick": True})
+    cells = [cell for cell in plan.cells_of("fedrep") if cell.experiment == "code"]
+    found = {(cell.algorithm, cell.params["model"]) for cell in cells}
+    models = ("cifar10_cnn", "femnist_mlp3", "sent140_reshaped")
+    methods = ("fedavg", "fedper", "fedrep")
+    assert found >= {(method, model) for method in methods for model in models}
+    averaged = [cell for cell in cells if cell.params.get("first_head") == "averaged"]
+    assert {cell.algorithm for cell in averaged} == {"fedper", "fedrep"} and len(averaged) == 6
+    assert {cell.params["weight_decay"] for cell in cells if cell.name.endswith("code")} == {1e-4}
+
+
 def test_a_network_runs_again_when_its_training_changes_and_a_subspace_does_not():
     assert "fedcore.deep.training" in closure(["fedcore.algorithms.fedrep"])
     other = closure(["fedcore.experiments.cell", "fedcore.algorithms.fedrep_linear"])
