@@ -1,4 +1,4 @@
-"""What a job asks of a cluster: memory and minutes by its last run, and whether to share a job.
+"""What a job asks of a cluster: memory and minutes by its last run, a GPU, and a shared job or not.
 
 A cell that takes seconds is not worth a job of its own: a queue needs longer to start it.
 """
@@ -6,6 +6,7 @@ A cell that takes seconds is not worth a job of its own: a queue needs longer to
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 # MB beside the job: on a cluster Snakemake takes 200, and so does the process of which jobs fork.
@@ -44,6 +45,15 @@ def memory(
 def minutes(last: Last, otherwise: int, *, attempt: int = 1) -> int:
     """Return the minutes to ask for: of the last run with a margin, or else `otherwise`."""
     return attempt * (math.ceil(2 + SLOWER * last[0] / 60) if last else otherwise)
+
+
+def accelerators(packages: Iterable[str], environment: Mapping[str, str]) -> int:
+    """Return how many GPUs a cell asks for, by what its task imports: 1 for networks on a GPU.
+
+    `fedcore.deep.device` says what FEDCORE_DEVICE may be.
+    """
+    device = environment.get("FEDCORE_DEVICE") or "cpu"
+    return int("torch" in packages and device.partition(":")[0] not in ("cpu", "together"))
 
 
 def is_short(last: Last, *, quick: bool) -> bool:

@@ -27,6 +27,23 @@ def test_memory(last, attempt, remote, asked):
 
 
 @pytest.mark.parametrize(
+    ("packages", "device", "asked"),
+    [
+        (("torch",), "cuda", 1),
+        (("torch",), "cuda:1", 1),
+        (("torch",), "together", 0),
+        (("torch",), "cpu:0", 0),
+        (("torch",), "", 0),
+        (("torch",), None, 0),
+        ((), "cuda", 0),
+    ],
+)
+def test_a_gpu_is_asked_for_where_networks_are_trained_on_it(packages, device, asked):
+    environment = {} if device is None else {"FEDCORE_DEVICE": device}
+    assert needs.accelerators(packages, environment) == asked
+
+
+@pytest.mark.parametrize(
     ("last", "asked"), [((10.0, 400.0), 3000), ((10.0, 2988.0), 3750), (None, 3000)]
 )
 def test_a_cell_that_failed_asks_for_no_less_than_is_declared(last, asked):

@@ -89,6 +89,28 @@ def test_cells_that_took_seconds_share_a_job_with_others_on_their_problem(done):
     assert {len(group) for group in shared(done, "--group-components", "short=1")[0]} == {1}
 
 
+@pytest.mark.parametrize(("device", "asked"), [("cuda:1", "1"), ("together", None)])
+def test_networks_ask_for_a_gpu_where_they_are_trained_on_one(fresh, device, asked):
+    """By the key that Snakemake's plugin turns into ``--gpus``; no other job does."""
+    pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
+    options, _ = without_plugin(fresh, "slurm")
+    config = ["--configfile", "config/quick.yaml", "--config", "papers=[fedrep,fedrep_linear]"]
+    dry = subprocess.run(
+        [sys.executable, "-m", "snakemake", "-n", "--cores", "1", *options, *config],
+        cwd=fresh.root, env=fresh.environment | {"FEDCORE_DEVICE": device}, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert dry.returncode == 0, dry.stdout
+    found = {"fedrep": set(), "others": set()}
+    for block in re.split(r"^\[.*?\] ?|\n\n", dry.stdout, flags=re.MULTILINE):
+        if (resources := re.search(r"^ *resources: (.*)", block, re.MULTILINE)) is None:
+            continue
+        network = "output: results/quick/histories/fedrep/" in block
+        gpu = re.search(r"\bgpu=(\d+)", resources[1])
+        found["fedrep" if network else "others"].add(gpu and gpu[1])
+    assert found == {"fedrep": {asked}, "others": {None}}
+
+
 @pytest.mark.fault(
     "cluster",
     "a job of a killed run that a cluster starts after the next run",

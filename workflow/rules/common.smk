@@ -230,6 +230,12 @@ def on_a_cluster():
     return bool(DEFAULTS) and DEFAULTS.get("turn") is not None
 
 
+def gpu_of(algorithm):
+    """`gpu=1` where FEDCORE_DEVICE asks for one, in the words of Snakemake and its plugin for SLURM."""
+    asked = needs.accelerators(algorithms.get(algorithm).task.packages, os.environ)
+    return {"gpu": asked} if asked else {}
+
+
 def cores_of(wildcards):
     """Ranks share this machine; a cluster gives each rank, a task, a core of its own."""
     return 1 if on_a_cluster() else cell_of(wildcards).ranks.number

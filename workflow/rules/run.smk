@@ -25,6 +25,7 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
             None if workflow.remote_exec else group_of
         localrule: workflow.remote_exec
         resources:
+            **gpu_of(algorithm),
             # Some algorithms keep every client's Gram matrix beside its data.
             mem_mb=lambda wildcards, input, attempt: memory(
                 last_of(wildcards),
