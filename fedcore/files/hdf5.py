@@ -125,6 +125,10 @@ class _Written(io.RawIOBase):
         wanted[found:] = bytes(len(wanted) - found)
         return len(wanted)
 
+    # Found here, not in a base class: after an interrupted write HDF5 calls it before Python raises
+    # the interrupt, and Python then clears what is to be raised when it has to search further.
+    flush = io.RawIOBase.flush
+
 
 class Opened(h5py.File):
     """A file open for reading.

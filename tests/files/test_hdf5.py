@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import itertools
 import os
 import subprocess
 import sys
@@ -64,6 +65,23 @@ def test_a_file_that_the_system_does_not_take_leaves_nothing(tmp_path, content):
         assert not list(tmp_path.iterdir())
     create()
     assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("at", [0, 30, 60, 90])
+def test_a_signal_in_any_write_ends_the_writing_as_what_it_is(tmp_path, monkeypatch, at):
+    """HDF5 goes on to its next call before Python raises, which must not be another error."""
+    count, write = itertools.count(), hdf5._Written.write
+
+    def interrupted(written, content):
+        if next(count) == at:
+            raise KeyboardInterrupt("SIGTERM")
+        return write(written, content)
+
+    monkeypatch.setattr(hdf5._Written, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"), hdf5.create(tmp_path / "f.h5") as file:
+        for number in range(20):
+            file.create_dataset(f"{number}/data", data=np.arange(500.0))
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture
