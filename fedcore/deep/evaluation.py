@@ -77,7 +77,7 @@ def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
     device = chosen().where
     vector = torch.tensor(w, device=device)
     rows = ROWS if device.type == "cpu" else ROWS_OF_ACCELERATOR
-    rows -= rows % network.block
+    rows = max(rows - rows % network.block, network.block)
     return torch.cat([network.apply(vector, piece.to(vector)) for piece in x.split(rows)])
 
 

@@ -103,6 +103,13 @@ def test_no_block_is_cut_and_none_has_samples_of_two_clients(reshaping):
     assert not torch.allclose(straight, torch.tensor(scores[1]))  # the neighbours matter
 
 
+def test_a_block_may_have_more_samples_than_are_computed_at_once():
+    network = Network((Reshaped(ROWS + 5),), (2, 3))
+    x = torch.arange(6.0 * (ROWS + 9)).reshape(-1, 2, 3)
+    found = in_pieces(network, np.empty(0, np.float32), x)
+    assert torch.equal(found, one.reshaped(Reshaped(ROWS + 5), x, None))
+
+
 def test_the_head_is_trained_on_what_the_body_makes_of_each_batch(reshaping):
     learner, clients, _ = reshaping
     body, data = learner.split(learner.start(1))[0], clients.labelled(0)
