@@ -22,6 +22,15 @@ def client_rank(iterate: Iterate, problem: Problem) -> float:
     return float(np.mean(ranks)) if ranks else np.nan
 
 
+def stacked_rank(iterate: Iterate, problem: Problem) -> float:
+    """Return the rank of the stacked U, by its Gram matrix: to 1e−7 of its largest singular value.
+
+    The sum of the clients' Gram matrices is that of the stacked U.
+    """
+    grams = _answers(iterate, gram_of)
+    return float(np.linalg.matrix_rank(sum(grams), hermitian=True)) if grams else np.nan
+
+
 def client_zeros(iterate: Iterate, problem: Problem) -> float:
     """Return the share of the entries of all Uᵢ that are exactly zero."""
     counts = _answers(iterate, zeros_of)
@@ -38,6 +47,11 @@ def client_size(iterate: Iterate, problem: Problem) -> float:
 def rank_of(data: np.ndarray, state: Any, message: None) -> int:
     """Client step: the rank of Uᵢ."""
     return int(np.linalg.matrix_rank(state.U))
+
+
+def gram_of(data: np.ndarray, state: Any, message: None) -> np.ndarray:
+    """Client step ``UᵢᵀUᵢ``, shape (r, r)."""
+    return np.asarray(state.U.T @ state.U)
 
 
 def zeros_of(data: np.ndarray, state: Any, message: None) -> tuple[int, int]:
@@ -60,6 +74,7 @@ METRICS = (
     Metric(
         "client_rank", "1", "mean over the clients of the rank of U_i", client_rank, finite=False
     ),
+    Metric("stacked_rank", "1", "rank of U, the stacked U_i", stacked_rank, finite=False),
     Metric(
         "client_zeros",
         "1",

@@ -11,7 +11,7 @@ import fedcore
 from fedcore.iterates import ExactFactors, ExplicitFactors, Iterate
 from fedcore.metrics import get
 
-NAMES = ("client_rank", "client_zeros", "client_size")
+NAMES = ("client_rank", "client_zeros", "client_size", "stacked_rank")
 
 
 def measured(*matrices):
@@ -27,17 +27,22 @@ def measured(*matrices):
 
 def test_by_hand():
     """Ranks 2 and 1, three zeros of ten entries, and 16 + 14 = 30."""
-    rank, zeros, size = measured([[0, 2], [2, 2], [2, 0]], [[1, 2], [0, 3]])
+    rank, zeros, size, _ = measured([[0, 2], [2, 2], [2, 0]], [[1, 2], [0, 3]])
     assert (rank, zeros) == (2, 0.3)
     assert size == pytest.approx(np.sqrt(30))
-    rank, zeros, _ = measured([[1, 2], [2, 4], [3, 6]], [[1, 0], [0, 1]])
-    assert (rank, zeros) == (1.5, 0.2)
-    assert measured(np.zeros((3, 2))) == [0, 1, 0]
+    rank, zeros, _, stacked = measured([[1, 2], [2, 4], [3, 6]], [[1, 0], [0, 1]])
+    assert (rank, zeros, stacked) == (1.5, 0.2, 2)
+    assert measured(np.zeros((3, 2))) == [0, 1, 0, 0]
+
+
+def test_clients_of_low_rank_may_have_a_u_of_full_rank():
+    rank, _, _, stacked = measured([[1, 0, 0]], [[0, 2, 0]], [[0, 3, 0], [0, 6, 0]])
+    assert (rank, stacked) == (1, 2)
 
 
 def test_rounding_is_no_rank():
     left, right = (np.random.default_rng(i).standard_normal((n, 2)) for i, n in enumerate((40, 5)))
-    assert measured(left @ right.T)[0] == 2
+    assert measured(left @ right.T)[::3] == [2, 2]
 
 
 def test_without_matrices_there_is_nothing_to_measure():
@@ -56,6 +61,7 @@ def test_a_run_measures_its_own_u_without_an_exchange(clients):
     last = {name: found.history[name][-1] for name in NAMES}
     assert last["client_zeros"] == np.mean(U == 0)
     assert last["client_size"] == pytest.approx(np.linalg.norm(U))
+    assert last["stacked_rank"] == np.linalg.matrix_rank(U)
     assert last["client_rank"] == np.mean([np.linalg.matrix_rank(u) for u in found.output["U"]])
 
 

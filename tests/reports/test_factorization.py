@@ -530,6 +530,9 @@ def test_a_bound_that_is_exceeded_too_often_does_not_hold(tmp_path):
     assert line["median_kappa_squared"] == pytest.approx(1e18)
 
 
+OF_U = ("client_rank", "stacked_rank", "client_zeros", "client_size")
+
+
 def test_remarks_count_the_steps_until_nothing_changes(tmp_path):
     folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
     folder.problems["gap"] = {}
@@ -537,7 +540,7 @@ def test_remarks_count_the_steps_until_nothing_changes(tmp_path):
         objective=[[9, 4, 2, 2, 2], [9, 2 + 1e-8, 2 + 1e-9, 2 - 1e-9, 2]],
         exact_objective=np.ones((2, 5)),
         kappa=np.full((2, 5), 3.0),
-        **dict.fromkeys(("client_rank", "client_zeros", "client_size"), np.full((2, 5), np.nan)),
+        **dict.fromkeys(OF_U, np.full((2, 5), np.nan)),
     )
     folder.add("remarks", "power_gd", "gap", "orthonormal", history=history)
     rows = report.remarks(folder.results())
@@ -549,8 +552,7 @@ def test_remarks_measure_u_against_that_without_a_penalty(tmp_path):
     """By hand: with an orthonormal V every penalty ends at its proximal map of U without one."""
     rng = np.random.default_rng(3)
     clients = [rng.standard_normal((n, 8)) for n in (15, 20)]
-    measures = ["objective", "exact_objective", "kappa"]
-    measures += ["client_rank", "client_zeros", "client_size"]
+    measures = ["objective", "exact_objective", "kappa", *OF_U]
     folder = Folder(tmp_path, "factorization", {"n_components": RANK}, measures)
     folder.add_problem("gap", clients)
     fixed = {"power": 1, "orthonormalise": True, "local_steps": 3}
@@ -571,6 +573,7 @@ def test_remarks_measure_u_against_that_without_a_penalty(tmp_path):
         ranks = [np.sum(np.linalg.svd(U)[1] > 4.5) for U in plain]
         assert 0 < sum(ranks) < 2 * RANK
         assert rows["nuclear", repeat]["rank_share"] == pytest.approx(np.mean(ranks) / RANK)
+        assert max(ranks) / RANK <= rows["nuclear", repeat]["stacked_share"] <= 1
         assert (rows["none", repeat]["zeros"], rows["none", repeat]["rank_share"]) == (0, 1)
 
 

@@ -356,8 +356,8 @@ def remarks(results: Results) -> Rows:
     """Remarks 3 and 4: steps to within 1e−9 of the last loss, and its ratio to the exact loss.
 
     Of the U at the end, if it is known, ``rank_share`` is the mean rank of the clients' Uᵢ over the
-    number of columns, ``zeros`` the share of zeros, and ``size_share`` ‖U‖_F over that without a
-    penalty from the same start.
+    number of columns, ``stacked_share`` that of the stacked U, ``zeros`` the share of zeros, and
+    ``size_share`` ‖U‖_F over that without a penalty from the same start.
     """
     rows = []
     plain = {run.problem: run.last("client_size") for run in results.runs("remarks") if _free(run)}
@@ -369,6 +369,7 @@ def remarks(results: Results) -> Rows:
             steps=np.argmax(settled, axis=1),
             loss_over_exact=loss / run.last("exact_objective"),
             rank_share=_known(run.last("client_rank") / run.params.n_components),
+            stacked_share=_known(run.last("stacked_rank") / run.params.n_components),
             zeros=_known(run.last("client_zeros")),
             size_share=_known(run.last("client_size") / plain.get(run.problem, np.nan)),
         )
@@ -420,7 +421,7 @@ TABLES = {
     "remarks": Table(
         remarks,
         by_group(
-            ("steps", "rank_share", "zeros", "size_share"),
+            ("steps", "rank_share", "stacked_share", "zeros", "size_share"),
             "problem",
             "status",
             "algorithm",
