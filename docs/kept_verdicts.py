@@ -21,7 +21,7 @@ from fedcore.errors import DataError
 from fedcore.experiments.expectation import measured
 from fedcore.reports import tables, verdict_pages
 from fedcore.reports.machine import commit, machine
-from fedcore.reports.measurements import NO_RIVAL
+from fedcore.reports.measurements import NO_RIVAL, NO_ROW
 from fedcore.reports.verdicts import Verdict
 
 ROOT = Path(__file__).parents[1]
@@ -80,7 +80,8 @@ def with_earlier(
     """Put earlier verdicts in the place of those that are not made; return their ids, too.
 
     Not made are verdicts of what is "not run", of what has no counterfactual in this run, and on
-    fewer runs of the same reading, as where some of several problems are left out.
+    fewer runs of the same reading, as where some of several problems are left out. Of two that are
+    "not run" the one that tells more readings stays.
 
     Parameters
     ----------
@@ -89,10 +90,13 @@ def with_earlier(
     could : collection of str
         Ids of the items that a run of the whole paper judges, and judges as the run before did.
     """
-    judged = {(v.id, v.printed): v for v in before if v.verdict != "not run" and v.id in could}
+    judged = {(v.id, v.printed): v for v in before if v.id in could}
 
     def chosen(v: Verdict) -> Verdict:
         earlier = judged.get((v.id, v.printed), v)
+        if earlier.verdict == "not run":
+            less = v.reason.count(NO_ROW) > earlier.reason.count(NO_ROW) > 0
+            return earlier if v.verdict == "not run" and less else v
         lacks = v.verdict == "not run" or (v.verdict == "undecided" and NO_RIVAL in v.reason)
         fewer = v.protocol == earlier.protocol and v.count < earlier.count
         return earlier if lacks or fewer else v

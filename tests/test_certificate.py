@@ -292,6 +292,19 @@ def test_items_that_a_run_leaves_out_keep_their_verdicts(certificate, results, t
     assert json.loads((kept / "run.json").read_text())["mf"]["earlier"] == []
 
 
+def test_readings_that_a_run_leaves_out_stay(certificate, results, tmp_path):
+    kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
+    item = replace(made("a", "not run"), measured="")
+    one, none, other = (
+        f"no row in t.tsv; another way: {x}" for x in ("70", "no row in t.tsv", "71")
+    )
+    for reason, stays in [(one, one), (none, one), (other, other), ("not built", "not built")]:
+        verdict_pages.write([replace(item, reason=reason)], file)
+        certificate.collect(results, kept, PAPERS)
+        (found,) = verdict_pages.read(kept / "mf.tsv")
+        assert found.reason == stays
+
+
 def test_a_run_without_verdicts_or_a_damaged_table_leaves_what_is_kept(
     certificate, results, tmp_path
 ):
