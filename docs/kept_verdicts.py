@@ -21,7 +21,7 @@ from fedcore.errors import DataError
 from fedcore.experiments.expectation import measured
 from fedcore.reports import tables, verdict_pages
 from fedcore.reports.machine import commit, machine
-from fedcore.reports.measurements import NO_RIVAL, NO_ROW
+from fedcore.reports.measurements import NO_RIVAL
 from fedcore.reports.verdicts import Verdict
 
 ROOT = Path(__file__).parents[1]
@@ -81,7 +81,7 @@ def with_earlier(
 
     Not made are verdicts of what is "not run", of what has no counterfactual in this run, and on
     fewer runs of the same reading, as where some of several problems are left out. Of two that are
-    "not run" the one that tells more readings stays.
+    "not run" the earlier stays if it says the same and, of other readings, more.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def with_earlier(
     def chosen(v: Verdict) -> Verdict:
         earlier = judged.get((v.id, v.printed), v)
         if earlier.verdict == "not run":
-            less = v.reason.count(NO_ROW) > earlier.reason.count(NO_ROW) > 0
-            return earlier if v.verdict == "not run" and less else v
+            less = v.verdict == "not run" and earlier.reason.startswith(v.reason)
+            return earlier if less else v
         lacks = v.verdict == "not run" or (v.verdict == "undecided" and NO_RIVAL in v.reason)
         fewer = v.protocol == earlier.protocol and v.count < earlier.count
         return earlier if lacks or fewer else v

@@ -18,7 +18,6 @@ from fedcore.reports.rows import groups
 
 NOTHING = Outcome(UNDECIDED, "", "", "")
 NO_RIVAL = "its counterfactual could not be run"
-NO_ROW = "no row in"
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class Measurements:
         rows = matching(table, where)
         if not rows:
             values = ", ".join(f"{k} = {_listed(v)}" for k, v in where.items())
-            raise _Obstacle(f"{NO_ROW} {path}" + (f" with {values}" if values else ""))
+            raise _Obstacle(f"no row in {path}" + (f" with {values}" if values else ""))
         for name, wanted in where.items():
             for one in wanted if isinstance(wanted, list) else []:
                 if not any(_same(row[name], one) for row in rows):
