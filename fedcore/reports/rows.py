@@ -96,3 +96,8 @@ def series(rows: Rows, x: str, y: str, **values: Any) -> tuple[np.ndarray, np.nd
     found = {key[x]: [row[y] for row in group] for key, group in groups(chosen(rows, **values), x)}
     points = sorted(found)
     return np.array(points), np.array([found[point] for point in points]).T
+
+
+def known(values: np.ndarray) -> np.ndarray:
+    """Return the values, None for NaN: nothing was measured, and nothing failed."""
+    return np.where(np.isnan(values), np.array(None), values)

@@ -23,7 +23,7 @@ from fedcore.reports.papers.factorization_theory import (
 )
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run, last
-from fedcore.reports.rows import Rows, chosen, flags, reached
+from fedcore.reports.rows import Rows, chosen, flags, known, reached
 from fedcore.reports.summaries import by_group, without
 
 CLOSE = 0.01  # log10 of the loss over the exact loss that a figure over ten decades does not show
@@ -368,10 +368,10 @@ def remarks(results: Results) -> Rows:
             kappa=last("kappa"),
             steps=np.argmax(settled, axis=1),
             loss_over_exact=loss / run.last("exact_objective"),
-            rank_share=_known(run.last("client_rank") / run.params.n_components),
-            stacked_share=_known(run.last("stacked_rank") / run.params.n_components),
-            zeros=_known(run.last("client_zeros")),
-            size_share=_known(run.last("client_size") / plain.get(run.problem, np.nan)),
+            rank_share=known(run.last("client_rank") / run.params.n_components),
+            stacked_share=known(run.last("stacked_rank") / run.params.n_components),
+            zeros=known(run.last("client_zeros")),
+            size_share=known(run.last("client_size") / plain.get(run.problem, np.nan)),
         )
     return rows
 
@@ -379,11 +379,6 @@ def remarks(results: Results) -> Rows:
 def _free(run: Run) -> bool:
     """Whether a run holds its U and has no penalty."""
     return run.algorithm == "power_prox" and run.params.strength == 0
-
-
-def _known(values: np.ndarray) -> np.ndarray:
-    """Return the values, None for NaN: nothing was measured, and nothing failed."""
-    return np.where(np.isnan(values), np.array(None), values)
 
 
 def floors(history: History) -> dict[str, float]:

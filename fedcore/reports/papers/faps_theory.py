@@ -12,7 +12,7 @@ import numpy as np
 
 from fedcore.linalg import outside
 from fedcore.reports.results import Results, Run
-from fedcore.reports.rows import Rows
+from fedcore.reports.rows import Rows, known
 
 C1 = 0.4  # c₁ of (13); a test holds the runs to it, with c₁' = 1
 
@@ -36,12 +36,12 @@ def _columns(run: Run) -> dict[str, np.ndarray]:
     least = np.minimum.accumulate((top[:, None] * residual) ** 2 + distances**2, axis=1)
     asked = least * np.arange(1, residual.shape[1] + 1)
     largest, beta = asked.max(axis=1), run.last("penalty") / run.data["n_clients"]
-    known = constant(run.data["n_clients"], beta, top)
+    allowed = constant(run.data["n_clients"], beta, top)
     return {
         "residual": run.last("kkt_residual"),
         "largest": largest,
         "fallen": asked[:, -1] / largest,
-        "share": np.where(np.isnan(known), np.array(None), largest / known),
+        "share": known(largest / allowed),
     }
 
 
