@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import types
@@ -208,6 +209,20 @@ def test_a_broken_generator_is_named_and_hides_no_other(tmp_path, installed, mon
     assert done.returncode == 0 and "low_rank: " in done.stdout
     assert "'wrong'" in done.stderr and "'empty'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_command_that_a_fault_ends_says_which_one_and_where():
+    code = """
+import os, signal
+from fedcore.cli import main
+@main.command()
+def reads():
+    os.kill(os.getpid(), signal.SIGBUS)
+main(["reads"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGBUS
+    assert "Bus error" in done.stderr and "in reads" in done.stderr
 
 
 def test_datasets(tmp_path, monkeypatch):

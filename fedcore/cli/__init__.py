@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import faulthandler
 import os
 import sys
 import warnings
@@ -33,13 +34,20 @@ from fedcore.cli import (
 )
 from fedcore.errors import FedcoreError
 
+_STANDARD_ERROR = 2  # the stream itself may be replaced, and have no number
+
 
 class Sentences(click.Group):
     """Group whose commands report a user's error in one sentence, without a traceback."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the program; of the ranks of an MPI program the first alone prints."""
+        """Run the program; of the ranks of an MPI program the first alone prints.
+
+        A signal of a fault, such as SIGBUS, ends it with its name and where Python was.
+        """
         engines.mute_other_ranks()
+        if not faulthandler.is_enabled():
+            faulthandler.enable(_STANDARD_ERROR)
         return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -222,6 +222,8 @@ def run_repeats(
         if not simulate:  # it may be a private method, see below
             del about["problem"]["sha256"]
         return _refused(cell, measure, about | {"refused": str(error)}, counts)
+    for used in [*draws, *([newcomers] if newcomers else [])]:
+        used.require_unwritten()
     recorders, outputs = zip(*runs, strict=True)
     if twinned:
         counts[twins.DISTANCE] = twins.COLUMN

@@ -105,6 +105,11 @@ def run(
     if code:
         if code == -signal.SIGKILL:
             why = "somebody or, where memory is short, the system has killed it"
+        elif code == -signal.SIGBUS:
+            why = (
+                "a file that it had mapped, such as its large problem in data/clients, was cut off "
+                f"or overwritten in place, or a disk failed; {log} says where"
+            )
         else:
             why = f"{log} says why"
         ended = f"status {code}" if code > 0 else f"signal {-code}"

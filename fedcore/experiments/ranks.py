@@ -7,6 +7,7 @@ client. It has no checkpoints, and its seconds are those of the first rank.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import shutil
@@ -153,6 +154,7 @@ def _run(team: Team) -> None:
 
 def main() -> int:
     """Be one rank; return the exit status."""
+    faulthandler.enable()  # SIGBUS and the like are named in the job's log
     try:
         mpi.lead(_run)
     except FedcoreError as error:

@@ -19,6 +19,7 @@ import hashlib
 import io
 import math
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -46,6 +47,10 @@ class BrokenSeal(OSError):
 
 class Foreign(BrokenSeal):
     """The file was not written by `create`, as far as one can tell; it may be a user's own."""
+
+
+class Overwritten(BrokenSeal):
+    """The file was written to, or cut off, after it was opened; it may be whole again."""
 
 
 @contextlib.contextmanager
@@ -191,6 +196,11 @@ def told(
         raise
     except FileNotFoundError as error:
         raise failure(f"{path} does not exist; {first} first") from error
+    except Overwritten as error:
+        raise failure(
+            f"{path} was overwritten in place while it was read: run again, and give such a file "
+            "new content by renaming another one to it (mv)"
+        ) from error
     except Foreign as error:
         raise failure(f"{path} is not a whole {kind} file of fedcore ({error})") from error
     except BrokenSeal as error:
@@ -292,18 +302,29 @@ class Pieces:
     """
 
     def __init__(self, raw: io.BufferedReader, size: int) -> None:
+        self._file = os.dup(raw.fileno())  # outlives `raw`
+        weakref.finalize(self, os.close, self._file)
+        self._opened = os.fstat(self._file)
         raw.seek(size)
         self.raw, self.size, self._table = raw, size, raw.read()
         if len(self._table) != -(-size // PIECE) * _SUM:
             raise BrokenSeal(DIFFERS)
 
+    def written(self) -> bool:
+        """Return whether the file has been written to since; one that takes its name is another."""
+        return os.fstat(self._file).st_mtime_ns != self._opened.st_mtime_ns
+
     def require(self, number: int, piece: Any) -> None:
         """Raise `BrokenSeal` unless these bytes are those of the piece of this number."""
         if _sum(number, piece) != self._table[number * _SUM : (number + 1) * _SUM]:
+            if self.written():
+                raise Overwritten("it was overwritten while it was read")
             raise BrokenSeal(f"the checksum of bytes from {number * PIECE} on differs")
 
     def require_range(self, content: memoryview, start: int, stop: int) -> None:
-        """Raise `BrokenSeal` unless the pieces with these bytes of the content are whole."""
+        """Raise `BrokenSeal` unless the pieces with these bytes of a map are whole."""
+        if os.fstat(self._file).st_size < self._opened.st_size:  # SIGBUS behind the file's end
+            raise Overwritten("it was cut off while it was read")
         for number in range(start // PIECE, -(-stop // PIECE)):
             first = number * PIECE
             self.require(number, content[first : min(first + PIECE, self.size)])

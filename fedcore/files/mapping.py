@@ -32,7 +32,9 @@ class Mapped(Sequence[np.ndarray]):
     Notes
     -----
     Do not change the file in place while it is mapped; fedcore replaces files, which leaves a map
-    as it was.
+    as it was. `require_unwritten` notices new bytes under arrays that are in use. Where the file
+    is cut off there, SIGBUS ends the process as soon as it computes with them: no code of Python
+    can run then, and `fedcore.experiments.forking` says what it means.
     """
 
     def __init__(
@@ -69,11 +71,28 @@ class Mapped(Sequence[np.ndarray]):
             found = self._found[i] = self._array(*self._places[i])
         return found
 
-    def _array(self, offset: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        stop = offset + int(np.prod(shape)) * dtype.itemsize
+    def require_unwritten(self) -> None:
+        """Check all arrays again if the file has been written to since it was opened.
+
+        Raises
+        ------
+        FedcoreError
+            When one has other bytes now, so that a result may come from either.
+        """
         with self._told():
-            self._pieces.require_range(self._map, offset, stop)
-            found = np.frombuffer(self._map[offset:stop], dtype).reshape(shape)
+            if self._pieces.written():
+                for offset, shape, dtype in self._places:
+                    if offset is not None:
+                        self._checked(offset, shape, dtype)
+
+    def _checked(self, offset: int, shape: tuple[int, ...], dtype: np.dtype) -> memoryview:
+        stop = offset + int(np.prod(shape)) * dtype.itemsize
+        self._pieces.require_range(self._map, offset, stop)
+        return self._map[offset:stop]
+
+    def _array(self, offset: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        with self._told():
+            found = np.frombuffer(self._checked(offset, shape, dtype), dtype).reshape(shape)
         # BLAS would copy such an array at every product.
         return found if found.flags.aligned else found.copy()
 

@@ -117,6 +117,12 @@ class Clients(Sequence[Any]):
         """Keep all matrices in memory, where each would be made when it is read."""
         self._matrices = self[:]
 
+    def require_unwritten(self) -> None:
+        """Refuse, with a `FedcoreError`, matrices whose file has changed in place under its map."""
+        check = getattr(self._matrices, "require_unwritten", None)  # that of a `Mapped`
+        if check is not None:
+            check()
+
     def labelled(self, i: int) -> Labelled:
         """Return the samples of client `i` with their labels."""
         assert self.labels is not None

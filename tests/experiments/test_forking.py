@@ -17,6 +17,9 @@ from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.experiments import forking
 from fedcore.experiments.forking import JobError
+from fedcore.files import hdf5
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
 from fedcore.reports import tables
 
 
@@ -93,6 +96,31 @@ def test_a_job_that_fails_is_an_error_that_names_its_log(folder, how, ended, sai
     assert said in (folder / "log").read_text()
     assert not (folder / "job.tsv").exists()
     forking.run(writes, "out", log="log")  # the next one does not notice
+
+
+def cuts(path, *, used):
+    clients = storage.load(path).clients
+    if used:
+        clients[0].sum()
+    os.truncate(path, 512)
+    clients[0].sum()
+
+
+@pytest.mark.fault(
+    "damaged",
+    "the large file of a problem overwritten or cut off in place while it is read",
+    told="… was overwritten in place while it was read: …",
+)
+@pytest.mark.parametrize("used", [True, False], ids=["while in use", "before it is read"])
+def test_a_large_file_that_is_cut_off_in_place_is_named_as_the_reason(folder, monkeypatch, used):
+    """Python cannot catch SIGBUS, by which the system ends who reads a map behind its file."""
+    monkeypatch.setattr(hdf5, "LARGE", 1000)
+    storage.save(Problem("own", [np.ones((300, 100))]), "large.h5")
+    ended = f"signal {signal.SIGBUS:d}: a file that it had mapped" if used else "status 1: "
+    said = "Bus error" if used else "Error: large.h5 was overwritten in place while it was read: "
+    with pytest.raises(JobError, match=f"^the job ended with {ended}"):
+        forking.run(cuts, "large.h5", used=used, log="log")
+    assert said in (folder / "log").read_text()
 
 
 @pytest.mark.parametrize("how", ["broken", "refused"])

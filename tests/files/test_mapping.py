@@ -13,6 +13,7 @@ import pytest
 from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.errors import DataError
+from fedcore.experiments.cell import run_repeats
 from fedcore.files import hdf5
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
@@ -136,6 +137,45 @@ def test_runs_on_maps_and_on_arrays_give_the_same_bytes(problem, path, name, par
         columns = {key: column.tobytes() for key, column in recorder.columns().items()}
         found.append((columns, {k: np.asarray(v).tobytes() for k, v in output.items()}))
     assert found[0] == found[1]
+
+
+CELL = {
+    "paper": "own", "experiment": "run", "algorithm": "local_linear", "name": "own",
+    "problem": "own", "params": {"n_components": 2}, "repeats": 1, "metrics": ["training_loss"],
+    "iterates": "last", "seed": 0,
+}  # fmt: skip
+
+
+@pytest.fixture
+def opened(path):
+    """A problem whose file is older than anything that a test does to it."""
+    os.utime(path, (1e9, 1e9))
+    return storage.load(path)
+
+
+@pytest.mark.fault(
+    "damaged",
+    "the large file of a problem overwritten or cut off in place while it is read",
+    told="… was overwritten in place while it was read: …",
+)
+@pytest.mark.parametrize("read", [True, False], ids=["after it was read", "before"])
+def test_nothing_is_kept_that_was_computed_from_a_file_overwritten_in_place(opened, path, read):
+    if read:  # and checked, so that only the end of the run can notice
+        list(map(list, sides(opened)))
+    with open(path, "r+b") as raw:
+        raw.seek(list(spans(path))[-1][-1][0])  # the last client
+        raw.write(bytes(8))
+    with pytest.raises(DataError, match=r"large\.h5 was overwritten in place .*: run again"):
+        run_repeats(CELL, [opened])
+
+
+def test_a_new_time_or_another_file_of_that_name_is_no_fault(problem, opened, path):
+    list(map(list, sides(opened)))
+    os.utime(path)
+    path.rename(path.with_name("other.h5"))
+    path.write_bytes(b"another file")
+    ours, theirs = (run_repeats(CELL, [own])["training_loss"] for own in (opened, problem))
+    np.testing.assert_array_equal(ours, theirs)
 
 
 LIMITED = """

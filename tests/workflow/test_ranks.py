@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -74,6 +75,17 @@ def test_a_cell_over_mpi_has_a_rule_of_its_own(checkout):
     assert rules == {CELL: "ranks_ssi", CELL.replace("far", "near"): "run_ssi"}
     over = dry.text.partition("rule ranks_ssi:")[2].partition("\nrule ")[0]
     assert "tasks=3" in over and "mpi=mpiexec" in over and "threads: 3" in over
+
+
+def test_a_rank_that_a_fault_ends_says_which_one():
+    code = """
+import os, signal
+from fedcore.experiments import ranks
+ranks.mpi.lead = lambda run: os.kill(os.getpid(), signal.SIGBUS)
+ranks.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGBUS and "Bus error" in done.stderr
 
 
 @pytest.mark.skipif(find_spec(PLUGIN) is None, reason="needs the plugin for SLURM: make cluster")
