@@ -91,8 +91,13 @@ def test_cells_that_took_seconds_share_a_job_with_others_on_their_problem(done):
 
 @pytest.mark.parametrize(("device", "asked"), [("cuda:1", "1"), ("together", None)])
 def test_networks_ask_for_a_gpu_where_they_are_trained_on_one(fresh, device, asked):
-    """By the key that Snakemake's plugin turns into ``--gpus``; no other job does."""
+    """By the key that Snakemake's plugin turns into ``--gpus``; no other job does.
+
+    One method runs over MPI, by a rule of its own.
+    """
     pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
+    over_mpi = "      - {algorithm: local_only, engine: mpi, ranks: 2}\n"
+    fresh.edit("config/papers/fedrep.yaml", "      - algorithm: local_only\n", over_mpi)
     options, _ = without_plugin(fresh, "slurm")
     config = ["--configfile", "config/quick.yaml", "--config", "papers=[fedrep,fedrep_linear]"]
     dry = subprocess.run(
@@ -101,6 +106,7 @@ def test_networks_ask_for_a_gpu_where_they_are_trained_on_one(fresh, device, ask
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert dry.returncode == 0, dry.stdout
+    assert "rule ranks_local_only:" in dry.stdout and "rule run_fedrep:" in dry.stdout
     found = {"fedrep": set(), "others": set()}
     for block in re.split(r"^\[.*?\] ?|\n\n", dry.stdout, flags=re.MULTILINE):
         if (resources := re.search(r"^ *resources: (.*)", block, re.MULTILINE)) is None:

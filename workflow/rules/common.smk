@@ -230,12 +230,6 @@ def on_a_cluster():
     return bool(DEFAULTS) and DEFAULTS.get("turn") is not None
 
 
-def gpu_of(algorithm):
-    """`gpu=1` where FEDCORE_DEVICE asks for one, in the words of Snakemake and its plugin for SLURM."""
-    asked = needs.accelerators(algorithms.get(algorithm).task.packages, os.environ)
-    return {"gpu": asked} if asked else {}
-
-
 def cores_of(wildcards):
     """Ranks share this machine; a cluster gives each rank, a task, a core of its own."""
     return 1 if on_a_cluster() else cell_of(wildcards).ranks.number
@@ -298,6 +292,20 @@ def memory_as_measured(step, declared=2000):
 def minutes_of(wildcards, attempt):
     otherwise = 5 if PLAN.config["quick"] else MINUTES
     return needs.minutes(last_of(wildcards), otherwise, attempt=attempt)
+
+
+def memory_of(wildcards, input, attempt):
+    """Each rank is a process, and some algorithms keep every client's Gram matrix beside its data."""
+    cell = cell_of(wildcards)
+    declared = cell.mem_mb or 1000 * max(1, cell.ranks.number) + round(2.5 * input.size_mb)
+    return memory(last_of(wildcards), declared, attempt, ended_badly(wildcards))
+
+
+def asked_by(algorithm):
+    """What a cell asks for, in one process or over ranks, in the words of Snakemake and its plugin
+    for SLURM: `gpu=1` is there only where FEDCORE_DEVICE names one."""
+    gpu = needs.accelerators(algorithms.get(algorithm).task.packages, os.environ)
+    return {**({"gpu": gpu} if gpu else {}), "mem_mb": memory_of, "runtime": minutes_of}
 
 
 def group_of(wildcards):

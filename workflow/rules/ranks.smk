@@ -21,14 +21,7 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values() if cell.ranks
         resources:
             tasks=lambda wildcards: cell_of(wildcards).ranks.number,
             mpi="mpiexec",
-            mem_mb=lambda wildcards, input, attempt: memory(
-                last_of(wildcards),
-                cell_of(wildcards).mem_mb
-                or 1000 * cell_of(wildcards).ranks.number + round(2.5 * input.size_mb),
-                attempt,
-                ended_badly(wildcards),
-            ),
-            runtime=minutes_of,
+            **asked_by(algorithm),
         params:
             cell=lambda wildcards: cell_of(wildcards).spec(),
             code=lambda wildcards: cell_of(wildcards).code,

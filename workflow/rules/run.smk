@@ -25,15 +25,7 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
             None if workflow.remote_exec else group_of
         localrule: workflow.remote_exec
         resources:
-            **gpu_of(algorithm),
-            # Some algorithms keep every client's Gram matrix beside its data.
-            mem_mb=lambda wildcards, input, attempt: memory(
-                last_of(wildcards),
-                cell_of(wildcards).mem_mb or 1000 + round(2.5 * input.size_mb),
-                attempt,
-                ended_badly(wildcards),
-            ),
-            runtime=minutes_of,
+            **asked_by(algorithm),
         params:
             cell=lambda wildcards: cell_of(wildcards).spec(),
             code=lambda wildcards: cell_of(wildcards).code,
