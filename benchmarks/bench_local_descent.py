@@ -42,6 +42,7 @@ from fedcore.federation.federation import Federation
 from fedcore.linalg import range_basis
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
+from fedcore.words import counted
 
 TOLERANCE = 1e-6
 
@@ -325,7 +326,9 @@ def main(
     n, d = problem.n_samples, problem.n_features
     status = problem.status if clients_file else "stand-in"
     click.echo(f"{problem.name} ({status}), {n} x {d}, {len(problem.clients)} clients, r = {rank}")
-    click.echo(f"α = {power}, {draws} draw(s) of Φ; one BLAS thread, medians of {repeats} repeats")
+    click.echo(
+        f"α = {power}, {counted(draws, 'draw')} of Φ; one BLAS thread, medians of {repeats} repeats"
+    )
     click.echo(f"Python {platform.python_version()}, numpy {np.__version__}\n")
     click.echo("\n".join(table(samples, steps, taken, loaded=clients_file is not None)))
     click.echo(

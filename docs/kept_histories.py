@@ -24,6 +24,7 @@ from fedcore.experiments.cell import checksum
 from fedcore.experiments.plan import Cell, load_plan
 from fedcore.history import History
 from fedcore.problems import storage
+from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "histories"
@@ -142,12 +143,13 @@ def main() -> None:
     try:
         if chosen.verb == "keep":
             results = Path(load_plan(read_yaml(chosen.configfile)).config["paths"]["results"])
-            print(f"{len(keep(results, chosen.kept, chosen.papers))} histories kept")
+            kept = keep(results, chosen.kept, chosen.papers)
+            print(f"{counted(len(kept), 'history', 'histories')} kept")
         else:
             restored = restore(
                 chosen.kept, chosen.configfile, chosen.cores, other_code=chosen.other_code
             )
-            print(f"{len(restored)} histories restored")
+            print(f"{counted(len(restored), 'history', 'histories')} restored")
     except FedcoreError as error:
         raise SystemExit(str(error)) from None
     except subprocess.CalledProcessError:

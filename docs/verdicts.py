@@ -25,6 +25,7 @@ from fedcore.errors import DataError
 from fedcore.reports import tables, verdict_pages
 from fedcore.reports.rows import Rows
 from fedcore.reports.verdicts import SOFTWARE, VERDICTS, Verdict
+from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "verdicts"
@@ -77,9 +78,9 @@ def page(paper: str, verdicts: list[Verdict], run: Run) -> str:
         "## What was checked\n",
         tables.markdown(kinds) if kinds else "The paper's items are not listed yet.\n",
         "## What was left out, and why\n",
-        counted(left_out, verdict="verdict", reason="why") if left_out else "Nothing.\n",
+        tallied(left_out, verdict="verdict", reason="why") if left_out else "Nothing.\n",
         "## How it was run\n",
-        counted([v for v in printed if v.protocol], protocol="protocol"),
+        tallied([v for v in printed if v.protocol], protocol="protocol"),
         "## Data\n",
         tables.markdown([{"problem": name, **data} for name, data in data_of(notes).items()]),
     ]
@@ -104,8 +105,9 @@ def earlier(part: Run) -> str:
     """Return what a page says of an earlier run whose verdicts on some items were kept."""
     items, cost = ", ".join(f"`{item}`" for item in part["items"]), total(part)
     said = (
-        f"Run of {part['date']}, commit {part['commit']}, {cost['cells']} cells, "
-        f"{cost['seconds']} seconds. The last run left these items out: {items}."
+        f"Run of {part['date']}, commit {part['commit']}, {counted(cost['cells'], 'cell')}, "
+        f"{counted(cost['seconds'], 'second')}. The last run left "
+        f"{'this item' if len(part['items']) == 1 else 'these items'} out: {items}."
     )
     said = textwrap.fill(said, 100, break_on_hyphens=False, break_long_words=False)
     return f"## Earlier run\n\n{said}\n\n" + listed(part["versions"] | part["machine"])
@@ -126,7 +128,8 @@ def runs(run: Run) -> list[tables.Row]:
     rows: list[tables.Row] = []
     for paper, last in run.items():
         for part in [last, *last.get("earlier", [])]:
-            named = paper if part is last else f"{paper}, {len(part['items'])} items of before"
+            items = counted(len(part.get("items", [])), "item")
+            named = paper if part is last else f"{paper}, {items} of before"
             rows.append({"paper": named, "date": part["date"], "commit": part["commit"]})
             rows[-1] |= total(part) | part["machine"]
     return rows
@@ -139,7 +142,7 @@ def _checked(kind: str, printed: list[Verdict]) -> tables.Row:
     return {"kind": kind, "printed items": len(mine), **{name: found[name] for name in there}}
 
 
-def counted(verdicts: list[Verdict], **columns: str) -> str:
+def tallied(verdicts: list[Verdict], **columns: str) -> str:
     """Return a table of the values of fields, each with the number of its verdicts."""
     found = Counter(tuple(getattr(v, field) for field in columns) for v in verdicts)
     rows = [
@@ -187,7 +190,8 @@ def section(kept: Path, findings: Path) -> str:
     parts = [with_labels(tables.markdown(verdict_pages.counts(found)), labels), meanings(found)]
     told = table_of_findings(found, read_yaml(findings))
     gone = [
-        f"No verdicts are kept of `{row['paper']}`: {row['printed items']} printed items, "
+        f"No verdicts are kept of `{row['paper']}`: "
+        f"{counted(row['printed items'], 'printed item')}, "
         f"{row['with a check']} with a check.\n"
         for row in inventory()
         if row["paper"] not in run

@@ -275,11 +275,11 @@ def test_items_that_a_run_leaves_out_keep_their_verdicts(certificate, results, t
     notes = json.loads((kept / "run.json").read_text())["mf"]
     assert [part["items"] for part in notes["earlier"]] == [["c"], ["a"]]
     page = certificate.pages(kept)["verdicts/mf.md"]
-    assert "The last run left these items out: `c`." in " ".join(page.split())
+    assert "The last run left this item out: `c`." in " ".join(page.split())
     listed = certificate.pages(kept)["verdicts.md"].split("## The runs")[1]
     assert re.findall(r"^\| (mf.*?) \|", listed, re.MULTILINE) == [
         "mf",
-        *["mf, 1 items of before"] * 2,
+        *["mf, 1 item of before"] * 2,
     ]
     certificate.collect(results, kept, PAPERS | {"mf": {"a": "a rule"}})
     found = verdict_pages.read(kept / "mf.tsv")

@@ -126,7 +126,7 @@ WRONG_CASES = {
     "random": ({"random": False}, SUM, "another seed gives another result"),
     "split": ({"depends_on_split": False}, WEIGHTED, "the result with the rows split into"),
     "oracle": ({"oracle": "plain"}, WEIGHTED, "V Vᵀ: differs by"),
-    "floor": ({"floor": "few"}, SUM, "½‖S − U Vᵀ‖² with 1 clients, and the floor: differs by"),
+    "floor": ({"floor": "few"}, SUM, "½‖S − U Vᵀ‖² with 1 client, and the floor: differs by"),
 }
 PLAIN = """
 

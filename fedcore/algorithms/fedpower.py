@@ -44,6 +44,7 @@ from fedcore.parts.params import Parameters
 from fedcore.privacy.accounting import Calibration, Epsilon
 from fedcore.privacy.mechanisms import derived
 from fedcore.validation import Count, CountOrZero, Share, one_of
+from fedcore.words import counted
 
 PAPER = "fedpower"
 SPARSE = True
@@ -113,7 +114,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     m, K = federation.shape.n_clients, params.participants
     if K is not None and K > m and not params.replacement:
-        raise InputError(f"{K} participants cannot be drawn from {m} clients without replacement")
+        there = counted(m, "client")
+        raise InputError(f"{K} participants cannot be drawn from {there} without replacement")
     product, single = products(federation, params)
     k = params.target or params.n_components
     Z = starting_basis(federation, params, rng)

@@ -18,6 +18,7 @@ from fedcore.cli import blas, options
 from fedcore.cli.lookup import unloadable
 from fedcore.cli.output import as_json, emit
 from fedcore.errors import FedcoreError, InputError
+from fedcore.words import counted
 
 DISTRIBUTION = "fedcore-repro"  # `fedcore` on the package index is another project
 Line = tuple[str, str, str]  # "ok", "note" or "broken"; what; what is said of it
@@ -81,7 +82,7 @@ def _threads() -> Iterator[Line]:
     said = [f"{name}={os.environ[name]}" for name in blas.VARIABLES if os.environ.get(name)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     told = ", ".join(said) or "run and compare take one unless --blas-threads or OMP_NUM_THREADS"
-    yield "ok", "BLAS threads", f"{told}; {cores} cores"
+    yield "ok", "BLAS threads", f"{told}; {counted(cores, 'core')}"
 
 
 def _extras() -> Iterator[Line]:

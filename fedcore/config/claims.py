@@ -17,6 +17,7 @@ from fedcore.config.schemas import check
 from fedcore.config.short_forms import merge
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import ConfigError, nearest, require_known
+from fedcore.words import counted
 
 # Keys of a claim; in a row of `each` they replace those of the claim.
 KEYS = (
@@ -111,8 +112,8 @@ def _cells(tables: Mapping[str, Any], where: str) -> dict[str, dict[str, str]]:
         for row, values in table["rows"].items():
             if len(values) != len(columns):
                 raise ConfigError(
-                    f"{where}, tables.{name}.rows.{row}: {len(values)} cells under "
-                    f"{len(columns)} columns"
+                    f"{where}, tables.{name}.rows.{row}: {counted(len(values), 'cell')} under "
+                    f"{counted(len(columns), 'column')}"
                 )
             for column, printed in zip(columns, values, strict=True):
                 if printed is not None:

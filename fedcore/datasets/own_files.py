@@ -25,6 +25,7 @@ import scipy.sparse
 from fedcore import sparse
 from fedcore.datasets.formats import libsvm
 from fedcore.errors import DataError, FedcoreError, InputError, nearest
+from fedcore.words import counted
 
 SEPARATORS = ",;\t"
 MISSING = {"na", "n/a", "nan", "null", "none", "inf", "-inf", "infinity", "-infinity"}
@@ -202,7 +203,8 @@ def _rows(path: str, separator: str) -> Iterator[tuple[int, list[str]]]:
 def _require_width(path: str, number: int, row: list[str], names: list[str]) -> None:
     if len(row) != len(names):
         raise DataError(
-            f"{path}, line {number}: {len(row)} cells, and the first line has {len(names)}"
+            f"{path}, line {number}: {counted(len(row), 'cell')}, and the first line has "
+            f"{len(names)}"
         )
 
 

@@ -25,6 +25,7 @@ from fedcore.validation import (
     checked,
     real,
 )
+from fedcore.words import counted
 
 Parts = list[np.ndarray]
 _TRIES = 1000
@@ -125,7 +126,8 @@ def shards(
     pool: Parts = []
     for number, members in enumerate(classes):
         if len(members) < total // len(classes):
-            raise InputError(f"class {number} has {len(members)} samples, fewer than its shards")
+            has = counted(len(members), "sample")
+            raise InputError(f"class {number} has {has}, fewer than its shards")
         pool += np.array_split(rng.permutation(members), total // len(classes))
     return _checked([np.concatenate([pool[shard] for shard in hand]) for hand in deal])
 
@@ -168,8 +170,8 @@ def dirichlet(
         if len(dealt[smallest]) >= min_size:
             return _checked(dealt)
     raise InputError(
-        f"client {smallest} of {clients} would get {len(dealt[smallest])} samples, fewer than "
-        f"{min_size}, in {_TRIES} draws: raise alpha or take fewer clients"
+        f"client {smallest} of {clients} would get {counted(len(dealt[smallest]), 'sample')}, "
+        f"fewer than {min_size}, in {_TRIES} draws: raise alpha or take fewer clients"
     )
 
 
@@ -274,7 +276,8 @@ def held_out(
     number = max(1, round(share * len(part)))
     if number == len(part):
         raise InputError(
-            f"a client with {len(part)} samples cannot hold out {share:g} of them and keep one"
+            f"a client with {counted(len(part), 'sample')} cannot hold out {share:g} of them "
+            "and keep one"
         )
     order = rng.permutation(part)
     return np.sort(order[number:]), np.sort(order[:number])

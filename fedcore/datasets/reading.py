@@ -16,6 +16,7 @@ from fedcore.datasets.loaded import Loaded
 from fedcore.datasets.presence import missing
 from fedcore.datasets.registry import find
 from fedcore.errors import ConfigError, DataError, InputError
+from fedcore.words import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,7 @@ def _arrange(
     samples = options.get("samples", len(loaded.x))
     if samples < len(loaded.x):
         parts = [None if part is None else part[:samples] for part in parts]
-        notes.append(f"{samples} rows kept")
+        notes.append(f"{counted(samples, 'row')} kept")
     text = "; ".join(part.rstrip(".") for part in notes) + "."
     x, y, owners = parts
     return Dataset(name, np.ascontiguousarray(x), y, status, text, checksum, owners)
@@ -189,5 +190,6 @@ def load(
     loaded, checksum = variants.read(entry, source, split, chosen, raw)
     samples = chosen.get("samples", 0)
     if samples > len(loaded.x):
-        raise InputError(f"data set '{name}' has {len(loaded.x)} rows, fewer than {samples}")
+        has = counted(len(loaded.x), "row")
+        raise InputError(f"data set '{name}' has {has}, fewer than {samples}")
     return _arrange(name, loaded, source["status"], source["note"], checksum, chosen)

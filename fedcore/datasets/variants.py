@@ -13,6 +13,7 @@ from fedcore.datasets.loaded import Loaded
 from fedcore.datasets.verification import exists, verify
 from fedcore.errors import ConfigError, DataError, InputError, require_known
 from fedcore.validation import check_annotated, whole
+from fedcore.words import counted
 
 # ``module:function``, imported when used: a problem's fingerprint covers its own loader only.
 LOADERS = {
@@ -185,7 +186,7 @@ def read(
     loaded = reader(raw, source["splits"][split], entry["n_features"], **taken)
     if loaded.x.shape[1] != entry["n_features"]:
         raise DataError(
-            f"{raw} has {loaded.x.shape[1]} features in its files and "
+            f"{raw} has {counted(loaded.x.shape[1], 'feature')} in its files and "
             f"{entry['n_features']} in the registry"
         )
     total = hashlib.sha256()

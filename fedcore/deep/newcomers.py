@@ -35,6 +35,7 @@ from fedcore.metrics.classification import test_accuracies
 from fedcore.problems.clients import Labelled
 from fedcore.problems.problem import Problem
 from fedcore.seeds import child
+from fedcore.words import counted
 
 KEY = 4  # of the newcomers' random streams, below the seed of the run; see `fedcore.seeds`
 
@@ -114,8 +115,8 @@ class Newcomers:
             raise InputError(f"{name} has no held-out samples for newcomers: give it 'held_out'")
         if problem.n_features != n_features:
             raise InputError(
-                f"{name}: newcomers have {problem.n_features} features, and the network is trained "
-                f"on {n_features}"
+                f"{name}: newcomers have {counted(problem.n_features, 'feature')}, and the network "
+                f"is trained on {n_features}"
             )
         self._settings, self._problem, self._epochs = settings, problem, epochs
         try:

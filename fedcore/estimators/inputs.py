@@ -15,6 +15,7 @@ from fedcore.problems.distinct import require_distinct, require_distinct_each
 from fedcore.problems.names import column_names
 from fedcore.progress import wanted
 from fedcore.seeds import root_of
+from fedcore.words import counted
 
 # Entries that `params` of an estimator does not have, and what stands for them.
 TAKEN = {
@@ -88,7 +89,8 @@ def _grouped(matrix: Any, groups: Any) -> Given:
     values = np.asarray(groups)
     if values.shape != (matrix.shape[0],):
         raise InputError(
-            f"groups has shape {values.shape}, and the matrix has {matrix.shape[0]} rows: give one "
+            f"groups has shape {values.shape}, and the matrix has "
+            f"{counted(matrix.shape[0], 'row')}: give one "
             "group per row"
         )
     try:
@@ -163,7 +165,7 @@ def one_matrix(
         require_names(columns, list(names), "x", "the fitted estimator")
     if isinstance(x, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in x):
         raise InputError(
-            f"x is a list of {len(x)} matrices and {method} takes one: write "
+            f"x is a list of {counted(len(x), 'matrix', 'matrices')} and {method} takes one: write "
             f"[model.{each or f'{method}(c) for c in clients'}]"
         )
     try:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from fedcore.words import counted
+
 
 def summary(pca: Any) -> str:
     """Describe a fitted `FederatedPCA` in a few lines."""
     r, d = pca.components_.shape
     share = float(pca.explained_variance_ratio_.sum())
     return (
-        f"{r} {'component' if r == 1 else 'components'} of {d} features hold {share:.4g} of the "
+        f"{counted(r, 'component')} of {counted(d, 'feature')} hold {share:.4g} of the "
         f"variance\ndistance to the exact subspace: {error(pca.error_bound_, pca.error_estimate_)}"
         f"\n{pca.ledger_}"
     )

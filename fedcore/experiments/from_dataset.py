@@ -16,6 +16,7 @@ from fedcore.privacy.bounded_rows import clip_rows
 from fedcore.problems.clients import Clients, check_client, check_labels
 from fedcore.problems.made import Made
 from fedcore.problems.problem import Problem
+from fedcore.words import counted
 
 # Partitions that deal two sets with the same labels alike, from the same state of the generator.
 PAIRED = ("identity", "label", "shards", "shuffled")
@@ -43,7 +44,8 @@ def make(
     first = spec.get("first", len(data.x))
     if first > len(data.x):
         raise ConfigError(
-            f"problem {name} asks for the first {first} samples, but {data.name} has {len(data.x)}"
+            f"problem {name} asks for the first {counted(first, 'sample')}, but {data.name} "
+            f"has {len(data.x)}"
         )
     rows = _rows(name, spec, data.x[:first])
     labels, owners = (None if a is None else a[:first] for a in (data.y, data.owners))

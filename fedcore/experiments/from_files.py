@@ -15,6 +15,7 @@ from fedcore.problems.clients import Clients, check_clients, check_labels
 from fedcore.problems.naming import named
 from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key
+from fedcore.words import counted
 
 NAME = "files"  # names the random stream of the held-out samples
 
@@ -103,8 +104,7 @@ def make(
             known = [together[part] for part in parts]
     if single:
         matrices = [x.astype(np.float32) for x in matrices]
-    several = "s" if len(tables[0].names) > 1 else ""
-    note = f"{len(tables[0].names)} column{several}: {_list(tables[0].names)}"
+    note = f"{counted(len(tables[0].names), 'column')}: {_list(tables[0].names)}"
     with named(called):
         clients, apart_of = _clients(matrices, known, held_out, seed)
         problem = Problem(_named(paths, by), clients, "own", note, held_out=apart_of)

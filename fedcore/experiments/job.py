@@ -21,6 +21,7 @@ from typing import IO, TextIO
 
 from fedcore.errors import FedcoreError, SupersededError
 from fedcore.files import atomic
+from fedcore.words import counted
 
 DAY = 86400.0  # seconds
 # Signals that by default end a process silently. Here they raise an exception, so that temporary
@@ -182,5 +183,5 @@ def remove_left_overs(folder: Path, made: Iterable[Path], shared: Iterable[Path]
     except OSError:  # a job runs, or the folder cannot be locked or written
         return
     if found:
-        files = f"{len(found)} temporary file{'s' * (len(found) > 1)} ({size / 1e6:.1f} MB)"
+        files = f"{counted(len(found), 'temporary file')} ({size / 1e6:.1f} MB)"
         print(f"Removed {files} of killed runs.", file=sys.stderr)

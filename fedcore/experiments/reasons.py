@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from fedcore import words
 from fedcore.errors import DataError, HistoryError
 from fedcore.experiments.fingerprint import parts
 from fedcore.experiments.plan import Cell
@@ -68,8 +69,8 @@ def counted(cells: Iterable[Cell], results: Path, most: int = 5) -> str:
                 found.update(["the history cannot be read"])
     if not found:
         return ""
-    named = [f"{why} ({count} cell{'s' * (count > 1)})" for why, count in found.most_common(most)]
-    others = f"; and {len(found) - most} more reasons" if len(found) > most else ""
+    named = [f"{why} ({words.counted(count, 'cell')})" for why, count in found.most_common(most)]
+    others = f"; and {words.counted(len(found) - most, 'more reason')}" if len(found) > most else ""
     return f"Run again because {'; '.join(named)}{others}."
 
 

@@ -10,6 +10,8 @@ import time
 from collections.abc import Sequence
 from functools import cache
 
+from fedcore.words import counted
+
 EVERY = 20  # seconds between two looks at the jobs, the first of them; Snakemake's plugin waits
 LONGEST = 180  # seconds at most, after a while in which no job has ended
 PATIENCE = 120.0  # seconds for which cancelled jobs may take to leave
@@ -90,7 +92,7 @@ def cancel_jobs_of(runs: Sequence[str]) -> str:
     while (left := _jobs_of(runs)) and time.monotonic() < until:
         time.sleep(0.5)
     said = (
-        f"The killed run had left {len(jobs)} job{'s' * (len(jobs) > 1)} in the queue "
+        f"The killed run had left {counted(len(jobs), 'job')} in the queue "
         f"({running} running): cancelled."
     )
     return f"{said} Still there: {' '.join(left)}." if left else said

@@ -25,6 +25,7 @@ from fedcore.experiments.combinations import combinations
 from fedcore.iterates import Iterate
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
+from fedcore.words import counted
 
 UNPAID = "tuned on exact measures: not paid for"
 
@@ -62,7 +63,7 @@ def tune(
     if first and 1 < len(draws) < first + repeats:
         raise ConfigError(
             f"{cell['name']}: tune takes the repeats {first} to {first + repeats - 1}, and the "
-            f"problem has {len(draws)} draws: give it {first + repeats}"
+            f"problem has {counted(len(draws), 'draw')}: give it {first + repeats}"
         )
     settings, values, diverged = combinations(over), [], []
     for changes in settings:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.errors import InputError
+from fedcore.words import counted
 
 
 def narrow(message: Any) -> Any:
@@ -67,7 +68,8 @@ def added(replies: Sequence[Any], positions: Sequence[int]) -> Any:
     if isinstance(replies, np.ndarray):  # from a stacked step
         if len(replies) != len(positions):
             raise InputError(
-                f"a stacked step replied with {len(replies)} rows for {len(positions)} clients"
+                f"a stacked step replied with {counted(len(replies), 'row')} for "
+                f"{counted(len(positions), 'client')}"
             )
         return _addend(replies, positions[0]).sum(axis=0)
     first, *others = (_addend(reply, i) for i, reply in zip(positions, replies, strict=True))

@@ -47,6 +47,7 @@ from fedcore.privacy.noise import Source, Weakened
 from fedcore.problems.clients import Clients, check_clients
 from fedcore.seeds import SERVER, child, root_of
 from fedcore.validation import require_at_least
+from fedcore.words import counted
 
 
 class Federation:
@@ -122,7 +123,9 @@ class Federation:
         data = checked if isinstance(checked, Clients) else Clients(checked)
         ids = list(range(len(data))) if ids is None else list(ids)
         if len(ids) != len(data) or len(set(ids)) != len(ids):
-            raise InputError(f"{len(data)} clients need as many distinct ids; got {ids}")
+            raise InputError(
+                f"one distinct id is needed for each of {counted(len(data), 'client')}; got {ids}"
+            )
         require_at_least(1, threads=threads)
         watched = None if transcript is None else transcript.clients
         if watched is not None and not set(watched) <= set(range(len(data))):

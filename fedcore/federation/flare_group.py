@@ -17,6 +17,7 @@ from fedcore.federation.flare_messages import Answer, Join, Joined
 from fedcore.problems.clients import Clients
 from fedcore.steps.naming import name_step
 from fedcore.steps.values import decode, encode
+from fedcore.words import counted
 
 PLAIN = ("fedcore",)  # packages whose classes an answer may name
 
@@ -99,8 +100,8 @@ class Group:
                 )
         if not one.columns and one.n_features != width:
             raise InputError(
-                f"{name} has {one.n_features} features, {self.names[0]} has {width}: give all "
-                "members the same columns"
+                f"{name} has {counted(one.n_features, 'feature')}, {self.names[0]} has {width}: "
+                "give all members the same columns"
             )
 
     def exchange(self, messages: Mapping[int, Any]) -> dict[int, Answer]:

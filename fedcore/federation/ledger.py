@@ -15,6 +15,7 @@ import numpy as np
 
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.privacy.words import guarantee
+from fedcore.words import counted
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,9 @@ class Ledger:
 
     def __str__(self) -> str:
         """The totals in words, and in a private run what is guaranteed."""
-        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
-        traffic = f"{rounds}, {self.bytes_up:,} bytes up, {self.bytes_down:,} down"
+        traffic = (
+            f"{counted(self.rounds, 'round')}, {self.bytes_up:,} bytes up, {self.bytes_down:,} down"
+        )
         return traffic if self.privacy is None else f"{traffic}\n{guarantee(self.privacy)}"
 
     def __add__(self, other: Ledger) -> Ledger:

@@ -19,6 +19,7 @@ from fedcore.federation.transport import Setup
 from fedcore.problems.clients import Clients
 from fedcore.steps.naming import find_step, name_step
 from fedcore.steps.values import decode, encode
+from fedcore.words import counted
 
 
 class Team:
@@ -123,8 +124,8 @@ class Team:
             if self._idle:
                 return [min(rank, count) for rank in range(ranks + 1)]
             raise InputError(
-                f"there are {ranks} ranks and only {count} clients: start at most as many ranks as "
-                f"clients (mpiexec -n {count})"
+                f"there are {ranks} ranks and only {counted(count, 'client')}: start at most as "
+                f"many ranks as clients (mpiexec -n {count})"
             )
         ends, edges = np.cumsum([rows for rows, _ in clients.shapes]), [0]
         for rank in range(1, ranks):

@@ -22,6 +22,7 @@ from fedcore.errors import InputError
 from fedcore.linalg import gram_matrix, orth
 from fedcore.problems.problem import Reference
 from fedcore.validation import Count, Counts, checked, one_of, real
+from fedcore.words import counted
 
 ROWS = 1024  # per block of the product
 # Cholesky QR leaves ‖VᵀV − I‖ of about κ(Y)² eps. κ(Y) is near (1 + √(n/m)) / (1 − √(n/m)), 6 at
@@ -76,7 +77,9 @@ def generate(
     m = sum(parts)
     sigma = singular_values(n_features, kind=kind, xi=xi, condition=condition)
     if m < n_features:
-        raise InputError(f"{m} samples cannot have {n_features} singular values")
+        raise InputError(
+            f"{counted(m, 'sample')} cannot have {counted(n_features, 'singular value')}"
+        )
     U = orth(rng.uniform(-1.0, 1.0, (n_features, n_features)))
     clients = [rng.uniform(-1.0, 1.0, (size, n_features)) for size in parts]
     weighted = sigma[:, None] * U.T

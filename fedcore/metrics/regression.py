@@ -21,6 +21,7 @@ from fedcore.metrics import Metric, intermediate
 from fedcore.problems.clients import Labelled
 from fedcore.problems.problem import Problem
 from fedcore.problems.regression import Truth, least_squares, predict
+from fedcore.words import counted
 
 NEW_SAMPLES = (1, 2, 3, 5, 10, 15, 20, 30, 40)  # samples of a new client in Figure 4
 
@@ -90,7 +91,8 @@ def new_client_error(samples: int) -> Callable[[Iterate, Problem], float]:
         if truth.new_features.shape[1] < samples or not len(truth.new_heads):
             raise InputError(
                 f"new_client_error_{samples}: problem {problem.name} has "
-                f"{len(truth.new_heads)} new clients with {truth.new_features.shape[1]} samples"
+                f"{counted(len(truth.new_heads), 'new client')} with "
+                f"{counted(truth.new_features.shape[1], 'sample')}"
             )
         features = iterate.shared if iterate.features is None else iterate.features
         X, y = truth.new_features[:, :samples], truth.new_labels[:, :samples]

@@ -30,6 +30,7 @@ from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import haar, orth, top_eigenvectors
 from fedcore.problems.clients import Labelled
 from fedcore.problems.regression import model_gradient, predict
+from fedcore.words import counted
 
 METHODS = ("moments", "pgd", "random")
 
@@ -111,8 +112,8 @@ def _projected_descent(federation: Federation, params: Any) -> np.ndarray:
     n, k = federation.shape.n_clients, params.n_components
     if n < k:
         raise InputError(
-            f"init: pgd finds {k} directions in one row from each client and needs at least {k} "
-            f"clients, got {n}; take moments or random"
+            f"init: pgd finds {counted(k, 'direction')} in one row from each client and needs "
+            f"at least {counted(k, 'client')}, got {n}; take moments or random"
         )
     for t in range(params.init_rounds):
         rows = np.asarray(federation.gather(step if t else first_step))

@@ -16,6 +16,7 @@ from fedcore.problems.names import column_names
 from fedcore.problems.names import feature_names as feature_names
 from fedcore.problems.names import require_names as require_names
 from fedcore.sparse import SparseRows
+from fedcore.words import counted
 
 Matrices = Sequence[Any] | np.ndarray  # one ndarray or SparseRows per client
 
@@ -317,7 +318,8 @@ def _require_same_form(checked: Sequence[Any]) -> None:
 def require_width(matrix: Any, i: int, n_features: int) -> None:
     """Require that client `i` has as many features as client 0."""
     if matrix.shape[1] != n_features:
-        raise InputError(f"client {i} has {matrix.shape[1]} features, client 0 has {n_features}")
+        own = counted(matrix.shape[1], "feature")
+        raise InputError(f"client {i} has {own}, client 0 has {n_features}")
 
 
 def _require_present(client: Any, who: str) -> None:
@@ -405,7 +407,8 @@ def check_labels(labels: Sequence[np.ndarray], clients: Sequence[np.ndarray]) ->
     labels = _one_per_client(labels, "labels", "vector")
     if len(labels) != len(clients):
         raise InputError(
-            f"{len(clients)} clients need as many vectors of labels; got {len(labels)}"
+            f"one vector of labels is needed for each of {counted(len(clients), 'client')}; got "
+            f"{len(labels)}"
         )
     checked = []
     for i, (given, client) in enumerate(zip(labels, clients, strict=True)):
@@ -415,7 +418,7 @@ def check_labels(labels: Sequence[np.ndarray], clients: Sequence[np.ndarray]) ->
             raise InputError(f"the labels of client {i} are not a vector: {error}") from error
         if y.shape != (len(client),):
             raise InputError(
-                f"client {i} has {len(client)} samples and labels of shape {y.shape}; "
+                f"client {i} has {counted(len(client), 'sample')} and labels of shape {y.shape}; "
                 "give it one label per sample"
             )
         if y.dtype.kind not in "biuf":
@@ -438,8 +441,8 @@ def require_alike(held_out: Clients, clients: Clients) -> None:
         raise InputError(f"held-out samples of {len(held_out)} clients do not fit {len(clients)}")
     if held_out.n_features != clients.n_features:
         raise InputError(
-            f"held-out samples have {held_out.n_features} features, the clients' own have "
-            f"{clients.n_features}"
+            f"held-out samples have {counted(held_out.n_features, 'feature')}, the clients' "
+            f"own have {clients.n_features}"
         )
     if held_out.labels is None or clients.labels is None:
         raise InputError("held-out samples measure a classifier: give labels to them and the rest")

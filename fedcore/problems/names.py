@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fedcore.errors import InputError
+from fedcore.words import counted
 
 
 def column_names(client: Any) -> list[Any] | None:
@@ -51,7 +52,7 @@ def require_names(
         )
     at = next((j for j, (a, b) in enumerate(zip(own, wanted, strict=False)) if a != b), len(own))
     if at >= min(len(own), len(wanted)):
-        raise InputError(f"{who} has {len(own)} columns, {whose} has {len(wanted)}")
+        raise InputError(f"{who} has {counted(len(own), 'column')}, {whose} has {len(wanted)}")
     same = sorted(map(str, own)) == sorted(map(str, wanted))
     raise InputError(
         f"column {at} of {who} is {own[at]!r} and of {whose} {wanted[at]!r}: "

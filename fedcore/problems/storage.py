@@ -18,6 +18,7 @@ from fedcore.problems.clients import Clients, Matrices, Reduction, check_each
 from fedcore.problems.problem import Problem, Reference, add_to, reference_of
 from fedcore.problems.regression import Truth
 from fedcore.sparse import refuse
+from fedcore.words import counted
 
 SCHEMA = 1
 
@@ -192,13 +193,13 @@ def _require_fit(problem: Problem) -> None:
     d = clients.shapes[0][-1]
     for i, (shape, dtype) in enumerate(zip(clients.shapes, clients.dtypes, strict=True)):
         if len(shape) != 2 or shape[1] != d or dtype.kind not in "biuf":
-            raise ValueError(f"client {i} is no matrix of {d} columns of real numbers")
+            raise ValueError(f"client {i} is no matrix of {counted(d, 'column')} of real numbers")
     if clients.gram is not None and clients.gram.shape != (d, d):
-        raise ValueError(f"the Gram matrix is not that of {d} columns")
+        raise ValueError(f"the Gram matrix is not that of {counted(d, 'column')}")
     if problem.truth is None and problem.held_out is None:
         values, vectors = problem.reference
         if values.ndim != 1 or vectors.shape != (d, len(values)):
-            raise ValueError(f"the reference is not that of {d} columns")
+            raise ValueError(f"the reference is not that of {counted(d, 'column')}")
 
 
 def _matrices(group: h5py.Group, name: str = "clients") -> Matrices:

@@ -15,6 +15,7 @@ from fedcore.problems import STATUSES
 from fedcore.reports import counterfactuals, outcomes, summaries, tables
 from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED, Numbers, Outcome
 from fedcore.reports.rows import groups
+from fedcore.words import counted
 
 NOTHING = Outcome(UNDECIDED, "", "", "")
 NO_RIVAL = "its counterfactual could not be run"
@@ -220,7 +221,8 @@ def _averaged(rows: list[tables.Row], select: Mapping[str, Any], where: str) -> 
         if len(group) != len(members) or {row[over] for row in group} != set(members):
             raise ConfigError(
                 f"{where}, repeat {key['repeat']}: averaged_over needs one row for each of "
-                f"{len(members)} values of '{over}', got {len(group)} rows: add to 'where'"
+                f"{counted(len(members), 'value')} of '{over}', got "
+                f"{counted(len(group), 'row')}: add to 'where'"
             )
         row = dict(group[0])
         row[column] = _mean(_values(group, column))

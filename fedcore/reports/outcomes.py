@@ -21,6 +21,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are used: half a second of every start
 
 from fedcore.reports import tables
+from fedcore.words import counted
 
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 LEVEL = 0.05  # of every test
@@ -139,7 +140,7 @@ def _one_run(printed: str | float, values: Numbers, spread: bool, failing: float
     if not known:
         return _none(values, f"a range around {printed}")
     ends = f"{tables.show(min(known))} to {tables.show(max(known))}"
-    accepted = f"within the range of {n} run{'s' if n > 1 else ''}, {ends}"
+    accepted = f"within the range of {counted(n, 'run')}, {ends}"
     place = f"{sum(v < x for v in known)} of {len(values)} below"
     outcome = Outcome(HOLDS, tables.show(float(np.median(known))), accepted, place)
     if min(known) - half * SLACK <= x <= max(known) + half * SLACK:
@@ -202,7 +203,7 @@ def _mean(given: Mapping[str, Any], values: Numbers, spread: bool, failing: floa
     ends = tables.show(mean - width(n)), tables.show(mean + width(n))
     place = f"90 % interval {ends[0]} to {ends[1]}"
     if runs:
-        place += f", with the spread of the {runs} printed run{'s' if runs > 1 else ''}"
+        place += f", with the spread of the {counted(runs, 'printed run')}"
     outcome = Outcome(HOLDS, f"{tables.show(mean)} (mean)", accepted, place)
     away = abs(mean - x)
     if away - width(n, failing) > margin:
@@ -298,7 +299,7 @@ def _none(values: Numbers, accepted: str) -> Outcome:
 
 def _without(values: Numbers) -> str:
     gone = len(values) - len(known_of(values))
-    return f"{gone} of {len(values)} runs without a result"
+    return f"{gone} of {counted(len(values), 'run')} without a result"
 
 
 def _more(decides: Callable[[int], bool], n: int) -> str:

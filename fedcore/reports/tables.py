@@ -19,6 +19,7 @@ import numpy as np
 
 from fedcore.errors import DataError, InputError
 from fedcore.files import atomic, checksums
+from fedcore.words import counted
 
 Value = str | int | float | bool | None
 Row = dict[str, Value]
@@ -104,7 +105,8 @@ def read(path: str | os.PathLike[str]) -> list[Row]:
     for number, cells in enumerate(lines[1:], start=2):
         if len(cells) != len(columns):
             raise DataError(
-                f"table {path}, line {number}: {len(cells)} cells under {len(columns)} columns"
+                f"table {path}, line {number}: {counted(len(cells), 'cell')} under "
+                f"{counted(len(columns), 'column')}"
             )
         try:
             rows.append(dict(zip(columns, map(parse, cells), strict=True)))

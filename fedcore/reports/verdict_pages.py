@@ -12,6 +12,7 @@ from typing import Any
 from fedcore.errors import DataError
 from fedcore.reports import tables
 from fedcore.reports.verdicts import CHECKS, SMALL, SOFTWARE, VERDICTS, Verdict
+from fedcore.words import counted
 
 # From the worst to the best; `worse` compares by it.
 RANK = (
@@ -109,8 +110,7 @@ def summary(verdicts: Iterable[Verdict]) -> str:
     for paper, names in _by_paper(printed).items():
         found = [(name, names.count(name)) for name in VERDICTS if name in names]
         counts = ", ".join(f"{count} {_counted(name, count)}" for name, count in found)
-        plural = "s" if len(names) > 1 else ""
-        lines.append(f"{paper}: {counts} (of {len(names)} printed item{plural})")
+        lines.append(f"{paper}: {counts} (of {counted(len(names), 'printed item')})")
     states = [v.verdict for v in everything if v.section == SOFTWARE]
     if states:
         kinds = (*CHECKS.values(), "not run")

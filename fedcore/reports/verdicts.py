@@ -22,6 +22,7 @@ from typing import Any
 
 from fedcore.reports.measurements import Measurements, Reading
 from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED
+from fedcore.words import counted
 
 # Meaning of each verdict, as README says it; what could be compared stands first.
 VERDICTS = {
@@ -255,9 +256,8 @@ def _protocol(reading: Reading, departures: Mapping[str, Mapping[str, Any]]) -> 
         departure = departures[name]
         ground = departure["ground"]
         if ground == "fitted":
-            ground = (
-                f"fitted: one of {departure['tried']} readings tried on {departure['searched']}"
-            )
+            tried = counted(departure["tried"], "reading")
+            ground = f"fitted: one of {tried} tried on {departure['searched']}"
         words.append(f"{departure['what']} ({ground})")
     return "; ".join(words) or "as printed"
 

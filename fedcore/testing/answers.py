@@ -28,6 +28,7 @@ from fedcore.testing.cases import Case, Draws, rounded_data, rounded_once_more
 from fedcore.testing.report import Skipped
 from fedcore.testing.samples import RANK, cut, sparse_clients, starting_basis
 from fedcore.testing.subject import Found, Subject
+from fedcore.words import counted
 
 
 @check
@@ -207,4 +208,6 @@ def reaches_the_floor(subject: Subject) -> None:
             ("½‖S − U Vᵀ‖²", 0.5 * np.linalg.norm(S - U @ V.T) ** 2),
             ("the last recorded objective", found.columns["objective"][-1]),
         ):
-            require_close(value, floor, 1e-9, f"{what} with {len(parts)} clients, and the floor")
+            require_close(
+                value, floor, 1e-9, f"{what} with {counted(len(parts), 'client')}, and the floor"
+            )

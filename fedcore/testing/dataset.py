@@ -19,6 +19,7 @@ from fedcore.problems import STATUSES
 from fedcore.problems.clients import check_clients
 from fedcore.testing.asserting import require
 from fedcore.testing.report import Report, Skipped, examine
+from fedcore.words import counted
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def takes_fewer_samples(subject: Subject) -> None:
         raise
     if len(few.x) == len(subject.data.x) > 2:
         raise Skipped("it ignores the option 'samples'")
-    require(len(few.x) == 2, f"with samples = 2 it has {len(few.x)} rows")
+    require(len(few.x) == 2, f"with samples = 2 it has {counted(len(few.x), 'row')}")
 
 
 def splits_among_clients(subject: Subject) -> None:

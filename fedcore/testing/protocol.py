@@ -23,6 +23,7 @@ from fedcore.testing.asserting import (
 from fedcore.testing.captures import steps_seen, watched
 from fedcore.testing.samples import RANK
 from fedcore.testing.subject import Found, Subject, shape_of
+from fedcore.words import counted
 
 
 @check
@@ -46,8 +47,8 @@ def _compare_cut(subject: Subject, whole: Found, cut: Found, last: int) -> None:
     for name, values in cut.columns.items():
         require(
             np.array_equal(values, whole.columns[name][:records]),
-            f"{name} has {len(values)} records, not the {records} until the end, or other values: "
-            "use `for k in record.rounds(…)`",
+            f"{name} has {counted(len(values), 'record')}, not the {records} until the end, or "
+            "other values: use `for k in record.rounds(…)`",
         )
     ledger = {name: cut.columns[name][-1] for name in cut.ledger.snapshot()}
     require(cut.ledger.snapshot() == ledger, "messages were sent after the last record")

@@ -169,7 +169,7 @@ def refused(function, *args, **more):
     [
         ("  - {id: table4-ssi-error,", "  - {id: other, kind: cell, source: s, quantity: q, "
          "printed: x,", "the printed cell table4-ssi-error has no claim"),
-        ('["55", null]', '["55"]', "tables.table4.rows.faps: 1 cells under 2 columns"),
+        ('["55", null]', '["55"]', "tables.table4.rows.faps: 1 cell under 2 columns"),
         ("{id: table4-ssi-error,", '{id: table4-ssi-error, printed: "2",',
          "c.yaml, table4-ssi-error: the printed is '1.80e-06', as a cell of a table"),
         ("{id: table4-ssi-error,", "{id: table4-ssi-error, kind: number,",

@@ -150,7 +150,7 @@ def test_inverse_transform_takes_scores(data):
     ("change", "says"),
     [
         (lambda y: None, "requires y to be passed, but the target y is None: give the labels of e"),
-        (lambda y: y[:2], "3 clients need as many vectors of labels; got 2"),
+        (lambda y: y[:2], "one vector of labels is needed for each of 3 clients; got 2"),
         (lambda y: [y[0], y[1][:5], y[2]], "client 1 has 20 samples and labels of shape (5,)"),
         (lambda y: [v[:, None] for v in y], "client 0 has 20 samples and labels of shape (20, 1)"),
         (lambda y: [y[0], None, y[2]], "client 1 has 20 samples and labels of shape ()"),

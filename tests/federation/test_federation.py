@@ -200,7 +200,7 @@ def test_a_sum_of_nobody_and_too_few_stacked_rows_are_refused():
     federation = Federation([np.ones((2, 3))] * 3)
     with pytest.raises(InputError, match="at least one client"):
         federation.sum(rows, of=[])
-    with pytest.raises(InputError, match="1 rows for 3 clients"):
+    with pytest.raises(InputError, match="1 row for 3 clients"):
         federation.sum(stacked(lambda data, state, message: np.ones((1, 1))))
 
 
@@ -321,7 +321,7 @@ def test_an_error_in_a_client_step_comes_out_with_threads_and_without():
 
 @pytest.mark.parametrize("ids", [[0, 0], [0], [0, 1, 2]])
 def test_ids_must_be_distinct_and_as_many_as_clients(ids):
-    with pytest.raises(InputError, match="2 clients need as many distinct ids"):
+    with pytest.raises(InputError, match="one distinct id is needed for each of 2 clients"):
         Federation(blocks(1, 1), ids=ids)
 
 

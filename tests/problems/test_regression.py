@@ -367,7 +367,7 @@ def test_samples_that_run_out_are_refused():
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        ([np.zeros(3)], "4 clients need as many"),
+        ([np.zeros(3)], "one vector of labels is needed for each of 4 clients"),
         ([np.zeros(3), np.zeros(16), np.zeros(8), np.zeros(12)], "client 1 has 17 samples"),
         ([np.zeros(3), np.full(17, np.nan), np.zeros(8), np.zeros(12)], "client 1 have nan at row"),
         ([np.array(["a"] * 3), np.zeros(17), np.zeros(8), np.zeros(12)], "not numeric"),

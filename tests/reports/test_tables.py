@@ -79,7 +79,7 @@ def test_numbers_are_shown_to_four_digits(value, text):
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"a\tb\n1\n", "line 2: 1 cells under 2 columns"),
+        (b"a\tb\n1\n", "line 2: 1 cell under 2 columns"),
         (b"a\tb\n1\t2\n3\t4\t5\n", "line 3: 3 cells under 2 columns"),
         (b"a\tb\n1\t2", "cut off"),
         (b"", "cut off"),

@@ -18,6 +18,7 @@ from fedcore.datasets import bounded
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import DataError
 from fedcore.validation import checked, one_of
+from fedcore.words import counted
 
 PIXELS = 3072
 _LABELS = {"coarse": 0, "fine": 1}
@@ -107,7 +108,8 @@ def records(blocks: Mapping[str, bytes], n_labels: int, column: int) -> Loaded:
     size = n_labels + PIXELS
     for origin, block in blocks.items():
         if not block or len(block) % size:
-            raise DataError(f"{origin} holds {len(block)} bytes, not a multiple of {size}")
+            found = counted(len(block), "byte")
+            raise DataError(f"{origin} holds {found}, not a multiple of {size}")
     table = np.concatenate([np.frombuffer(b, np.uint8).reshape(-1, size) for b in blocks.values()])
     return Loaded(np.ascontiguousarray(table[:, n_labels:]), table[:, column].astype(np.int64))
 

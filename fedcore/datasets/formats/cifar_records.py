@@ -14,6 +14,7 @@ from fedcore.datasets.formats.cifar import PIXELS, records
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import DataError
 from fedcore.validation import checked, one_of
+from fedcore.words import counted
 
 _KEPT = {"keep": True, "drop": False}
 Kept = Annotated[str, one_of(_KEPT)]
@@ -68,6 +69,6 @@ def read(
     except (OSError, ValueError, IndexError) as error:
         raise DataError(f"{listed} does not fit its records: {error}") from error
     if _KEPT[approximated]:
-        return Loaded(x, y, f"{len(rows)} approximated images kept")
+        return Loaded(x, y, f"{counted(len(rows), 'approximated image')} kept")
     x, y = np.delete(x, rows, axis=0), np.delete(y, rows)
-    return Loaded(x, y, f"{len(rows)} approximated images dropped")
+    return Loaded(x, y, f"{counted(len(rows), 'approximated image')} dropped")

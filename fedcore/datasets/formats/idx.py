@@ -12,6 +12,7 @@ import numpy as np
 from fedcore.datasets import bounded
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import DataError
+from fedcore.words import counted
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
@@ -50,7 +51,7 @@ def decode(content: bytes, path: Path | str) -> np.ndarray:
     if content[3] > _DIMENSIONS:
         raise DataError(f"{path} has {content[3]} dimensions, more than {_DIMENSIONS}")
     if len(content) < start:
-        raise DataError(f"{path} ends inside its header, after {len(content)} bytes")
+        raise DataError(f"{path} ends inside its header, after {counted(len(content), 'byte')}")
     shape = tuple(int(size) for size in np.frombuffer(content[4:start], ">u4"))
     wanted = start + math.prod(shape) * dtype.itemsize
     if len(content) != wanted:

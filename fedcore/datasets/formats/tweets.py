@@ -16,6 +16,7 @@ from fedcore.datasets import archive
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import DataError
 from fedcore.validation import Count, CountOrZero
+from fedcore.words import counted
 
 SENTIMENT = {"0": 0, "4": 1}  # what the column of polarities says
 _TOKEN = re.compile(r"[\w']+|[.,!?;]")
@@ -96,7 +97,8 @@ def _rows(text: str, where: str) -> Any:
     """Yield sentiment, user and text of the tweets; neutral ones are left out."""
     for line, row in enumerate(csv.reader(io.StringIO(text)), start=1):
         if len(row) != _COLUMNS:
-            raise DataError(f"{where}, line {line}: {len(row)} columns where {_COLUMNS} should be")
+            found = counted(len(row), "column")
+            raise DataError(f"{where}, line {line}: {found} where {_COLUMNS} should be")
         if row[0] in SENTIMENT:
             yield SENTIMENT[row[0]], row[4], row[5]
 

@@ -18,6 +18,7 @@ from fedcore.reports.results import Results, Run, last
 from fedcore.reports.rows import Row, Rows, chosen, groups, reached
 from fedcore.reports.summaries import by_group, statistic
 from fedcore.reports.work import PLAIN, privacy, products, sum_of_squares
+from fedcore.words import counted
 
 BUDGETS = (1, 5, 20)  # rounds
 TARGET = 0.01  # an error that counts as solved
@@ -304,8 +305,8 @@ def _within(table: Rows, rounds: int, topic: str) -> Iterator[Sentence]:
         for name, won in wins
     ]
     text = (
-        f"After {rounds} round{'s' * (rounds > 1)} the least error of {_count(plain)} problems is "
-        f"that of {', and then of '.join(said)}."
+        f"After {counted(rounds, 'round')} the least error of {counted(_count(plain), 'problem')} "
+        f"is that of {', and then of '.join(said)}."
     )
     yield topic, text, _cells(table, *(name for name, _ in wins))
 
@@ -325,7 +326,7 @@ def _private(table: Rows) -> Iterator[Sentence]:
         of_best = [error for (name, _), error in found.items() if name == best]
         text = (
             f"With {key['privacy']}, some method has an error below {FOUND:g} on {len(near)} of "
-            f"{_count(mine)} problems"
+            f"{counted(_count(mine), 'problem')}"
         )
         if near:
             text += (
@@ -349,8 +350,8 @@ def _cheap(table: Rows) -> Iterator[Sentence]:
     someone = {row["problem"] for row in plain if np.isfinite(row["steps_to_target"])}
     text = (
         f"Within {BUDGETS[-1]} rounds some method reaches an error of {TARGET:g} on "
-        f"{len(someone)} of {_count(plain)} problems; {best} does on {reached}, and needs the "
-        f"fewest products with the data on {won}."
+        f"{len(someone)} of {counted(_count(plain), 'problem')}; {best} does on {reached}, and "
+        f"needs the fewest products with the data on {won}."
     )
     yield "Cheap clients", text, _cells(table, best)
 
