@@ -125,9 +125,10 @@ class _Written(io.RawIOBase):
 
     def readinto(self, buffer: Any, /) -> int:
         """Fill a buffer; bytes that could not be written are read as zeros."""
-        wanted = memoryview(buffer).cast("B")
-        found = self._raw.readinto(wanted) or 0
-        wanted[found:] = bytes(len(wanted) - found)
+        wanted, filled = memoryview(buffer).cast("B"), 0
+        while found := self._raw.readinto(wanted[filled:]):  # a call gives less than 2 GiB
+            filled += found
+        wanted[filled:] = bytes(len(wanted) - filled)
         return len(wanted)
 
     # Found here, not in a base class: after an interrupted write HDF5 calls it before Python raises

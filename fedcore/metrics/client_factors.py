@@ -23,12 +23,12 @@ def client_rank(iterate: Iterate, problem: Problem) -> float:
 
 
 def stacked_rank(iterate: Iterate, problem: Problem) -> float:
-    """Return the rank of the stacked U, by its Gram matrix: to 1e−7 of its largest singular value.
+    """Return the rank of the stacked U, by its Gram matrix, the sum of those of the Uᵢ.
 
-    The sum of the clients' Gram matrices is that of the stacked U.
+    Singular values count down to the root of the rounding, in double precision 1e−7 of the largest.
     """
     grams = _answers(iterate, gram_of)
-    return float(np.linalg.matrix_rank(sum(grams), hermitian=True)) if grams else np.nan
+    return _rank(sum(grams), hermitian=True) if grams else np.nan
 
 
 def client_zeros(iterate: Iterate, problem: Problem) -> float:
@@ -44,9 +44,15 @@ def client_size(iterate: Iterate, problem: Problem) -> float:
     return float(np.sqrt(np.sum(squares))) if squares else np.nan
 
 
-def rank_of(data: np.ndarray, state: Any, message: None) -> int:
+def _rank(matrix: np.ndarray, hermitian: bool = False) -> float:
+    """Return the rank of a matrix, NaN if it is not finite, of which NumPy makes an error or 0."""
+    finite = np.isfinite(matrix).all()
+    return float(np.linalg.matrix_rank(matrix, hermitian=hermitian)) if finite else np.nan
+
+
+def rank_of(data: np.ndarray, state: Any, message: None) -> float:
     """Client step: the rank of Uᵢ."""
-    return int(np.linalg.matrix_rank(state.U))
+    return _rank(state.U)
 
 
 def gram_of(data: np.ndarray, state: Any, message: None) -> np.ndarray:

@@ -98,6 +98,11 @@ def series(rows: Rows, x: str, y: str, **values: Any) -> tuple[np.ndarray, np.nd
     return np.array(points), np.array([found[point] for point in points]).T
 
 
-def known(values: np.ndarray) -> np.ndarray:
-    """Return the values, None for NaN: nothing was measured, and nothing failed."""
-    return np.where(np.isnan(values), np.array(None), values)
+def known(values: np.ndarray, failed: np.ndarray) -> np.ndarray:
+    """Return the values, with None for NaN where nothing failed: there, nothing was measured.
+
+    Parameters
+    ----------
+    values, failed : ndarray of shape (repeats,)
+    """
+    return np.where(np.isnan(values) & ~failed, np.array(None), values)

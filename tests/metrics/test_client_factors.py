@@ -40,6 +40,13 @@ def test_clients_of_low_rank_may_have_a_u_of_full_rank():
     assert (rank, stacked) == (1, 2)
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_what_is_not_finite_has_no_rank(wrong):
+    """A run that diverges ends with a record that says so, and not in the middle of an SVD."""
+    rank, _, _, stacked = measured([[1, wrong]], [[1, 2], [0, 1]])
+    assert np.isnan([rank, stacked]).all()
+
+
 def test_rounding_is_no_rank():
     left, right = (np.random.default_rng(i).standard_normal((n, 2)) for i, n in enumerate((40, 5)))
     assert measured(left @ right.T)[::3] == [2, 2]

@@ -548,6 +548,23 @@ def test_remarks_count_the_steps_until_nothing_changes(tmp_path):
     assert [(r["rank_share"], r["zeros"], r["size_share"]) for r in rows] == [(None,) * 3] * 2
 
 
+def test_a_repeat_that_failed_is_no_repeat_without_a_measure(tmp_path):
+    """Its NaN counts against what is said of U; those of a method that holds no U say nothing."""
+    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
+    folder.problems["gap"] = {}
+    lost = [[4.0, np.nan], [4.0, 2.0]]
+    history = made_up(
+        objective=lost, exact_objective=np.ones((2, 2)), kappa=np.ones((2, 2)),
+        diverged=[[0, 1], [0, 0]], **dict.fromkeys(OF_U, np.array(lost)),
+    )  # fmt: skip
+    folder.add("remarks", "power_prox", "gap", "l1", params={"strength": 1.0}, history=history)
+    failed, whole = report.remarks(folder.results())
+    assert np.isnan(failed["steps"]) and whole["steps"] == 1
+    for name in ("rank_share", "stacked_share", "zeros"):
+        assert np.isnan(failed[name]) and whole[name] > 0
+    assert whole["size_share"] is None  # without the run that it is compared with
+
+
 def test_remarks_measure_u_against_that_without_a_penalty(tmp_path):
     """By hand: with an orthonormal V every penalty ends at its proximal map of U without one."""
     rng = np.random.default_rng(3)

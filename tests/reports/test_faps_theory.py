@@ -203,3 +203,11 @@ def test_n_times_the_least_by_hand(folder):
     run.history.iterates["shared"][:] = run.history.iterates["shared"][:, :1]
     (row,) = run.rows(**theory._columns(run))
     assert (row["largest"], row["fallen"], row["residual"]) == (16, 4 / 16, 0.25)
+
+
+@pytest.mark.parametrize(("variant", "share"), [("assumption", np.nan), ("small-penalty", None)])
+def test_a_run_that_failed_has_a_share_only_where_the_assumption_holds(folder, variant, share):
+    (run,) = folder.run(clients_of(1), variant, 2).runs("theorem8")
+    run.history.columns["kkt_residual"] = np.array([[1.0, 0.5, np.nan]])
+    (row,) = run.rows(**theory._columns(run))
+    assert row["share"] == pytest.approx(share, nan_ok=True) if share else row["share"] is None

@@ -364,14 +364,17 @@ def remarks(results: Results) -> Rows:
     for run in results.runs("remarks"):
         loss = run.last("objective")
         settled = np.abs(run["objective"] - loss[:, None]) <= 1e-9 * loss[:, None]
+        of_u = {
+            "rank_share": run.last("client_rank") / run.params.n_components,
+            "stacked_share": run.last("stacked_rank") / run.params.n_components,
+            "zeros": run.last("client_zeros"),
+            "size_share": run.last("client_size") / plain.get(run.problem, np.nan),
+        }
         rows += run.rows(
             kappa=last("kappa"),
-            steps=np.argmax(settled, axis=1),
+            steps=reached(settled, np.indices(settled.shape)[1]),
             loss_over_exact=loss / run.last("exact_objective"),
-            rank_share=known(run.last("client_rank") / run.params.n_components),
-            stacked_share=known(run.last("stacked_rank") / run.params.n_components),
-            zeros=known(run.last("client_zeros")),
-            size_share=known(run.last("client_size") / plain.get(run.problem, np.nan)),
+            **{name: known(share, run.diverged) for name, share in of_u.items()},
         )
     return rows
 

@@ -41,7 +41,7 @@ def _columns(run: Run) -> dict[str, np.ndarray]:
         "residual": run.last("kkt_residual"),
         "largest": largest,
         "fallen": asked[:, -1] / largest,
-        "share": known(largest / allowed),
+        "share": known(largest / allowed, failed=~np.isnan(allowed)),
     }
 
 
