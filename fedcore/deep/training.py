@@ -73,8 +73,7 @@ class Learner:
             if params.batch is not None and samples < params.batch:
                 raise InputError(
                     f"client {i} has {counted(samples, 'sample')}, fewer than batch = "
-                    f"{params.batch}: take a "
-                    "smaller batch or leave the client out"
+                    f"{params.batch}: take a smaller batch or leave the client out"
                 )
             require_classes(clients.labelled(i).y, model.classes, f"client {i}", params.model)
 
