@@ -190,7 +190,8 @@ def main(args: list[str]) -> int:
         return int(status)
     recorder, keep = Recorder(), "--keep" in args
     args = [arg for arg in args if arg != "--keep"]
-    chosen = [] if any(arg in args for arg in files()) else files()
+    named = {str(Path(arg.partition("::")[0]).resolve()) for arg in args}
+    chosen = [] if named & set(files()) else files()
     status = pytest.main(["-m", NAME, *args, *chosen], plugins=[recorder])
     if status in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         found = rows(recorder.outcomes)

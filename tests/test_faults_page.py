@@ -71,6 +71,18 @@ def test_what_the_page_says_is_asserted_in_the_test(marks):
     assert lacking == []
 
 
+def test_files_that_are_named_are_the_only_ones_that_run(script, monkeypatch):
+    """Also by a path below the folder where one is, or with a test's name."""
+    asked = []
+    monkeypatch.setattr(pytest, "main", lambda args, plugins: asked.append(args) or 2)
+    monkeypatch.chdir(ROOT)
+    for name in ("tests/files/test_hdf5.py", f"{ROOT}/tests/files/test_hdf5.py::test_x"):
+        script.main([name])
+        assert asked.pop() == ["-m", "fault", name]
+    script.main([])
+    assert len(asked.pop()) > 20
+
+
 def test_lines_are_counted(script):
     mark = {"kind": "disk", "fault": "full", "told": "no space", "times": 1}
     outcomes = [(mark, "passed"), (mark | {"times": 3}, "passed"), (mark, "failed")]
