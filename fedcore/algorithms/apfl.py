@@ -9,6 +9,8 @@ in each step with one batch for both networks:
 wᵢ from the server's w, which becomes the mean of the wᵢ. Client i uses α vᵢ + (1 − α) w, here with
 the newest w. With α = 0 the w are those of FedAvg, and clients use them. (The authors' code of
 Collins et al., ICML 2021, mixes α vᵢ + α wᵢ.)
+
+:look: green, long-dashed
 """
 
 from __future__ import annotations

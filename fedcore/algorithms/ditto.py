@@ -7,6 +7,8 @@ Li, Hu, Beirami & Smith, *Ditto: fair and robust federated learning through pers
     fᵢ(v) + λ/2 ‖v − w‖²    from its own vᵢ, with the w that came down.
 
 Client i uses vᵢ. Both descents take the same batches. With λ = 0 the vᵢ are those of Local Only.
+
+:look: purple, long-dashed
 """
 
 from __future__ import annotations

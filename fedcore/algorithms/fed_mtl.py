@@ -11,6 +11,8 @@ with the other networks as they were. For this a client needs their mean w̄ alo
 sends; its own part of the mean moves with it. λ is not printed; in that code it is 10⁻⁷ for a
 network of 10⁵ to 10⁶ parameters. (There Ω is squared entry by entry, not as a matrix, and the
 server sends W.)
+
+:look: orange, dotted
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ E epochs of stochastic gradient descent on its own loss fᵢ:
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is not weighted and the descent
 has momentum. With ``fine_tune`` it is their FedAvg+FT: after the last round, every client trains
 the head of w for so many epochs, which gives one more record.
+
+:look: vermillion, dotted
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ on its loss fᵢ of body φ and head hᵢ at once:
 Heads stay with the clients. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is
 not weighted and the head is the last layer. In their code heads are averaged as well, and a client
 begins with their mean when it is first chosen: ``first_head``.
+
+:look: orange, long-dashed
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ and the server takes the mean. Without the penalty, μ = 0, it is FedAvg. As in 
 Mokhtari & Shakkottai (ICML 2021), clients are drawn uniformly and the descent has momentum (in the
 authors' code the penalty's gradient enters the momentum a second time; not so here). ``fine_tune``
 gives FedProx+FT, as for `fedcore.algorithms.fedavg`.
+
+:look: green, dotted
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ Heads stay with the clients; the head is the last layer. τ_h is ``head_epochs``
 ``epochs``. In the authors' code heads are averaged as well, and a client begins with their mean
 when it is first chosen: ``first_head``. For linear regression see
 `fedcore.algorithms.fedrep_linear`.
+
+:look: blue, dotted
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ the rate of local rounds is α / (n (1 − p)). Here the number of local rounds 
 (1 − p) T to the nearest integer, at rounds drawn at random; so the cost is known before. Rounds of
 averaging in a row leave the mean as it is if all take part, and Algorithm 1 then sends nothing
 again; here every one of them sends the xᵢ and the mean.
+
+:look: grey, dashed
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ every round a share r of the clients makes E epochs on lower layers lᵢ and upp
 Which layers are the lower ones the network says (``lower`` of `fedcore.deep.models`), after
 Appendix A.2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021). As there, the networks begin at
 random, not with the result of FedAvg.
+
+:look: sky, long-dashed
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ The baseline of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Table 1. A 
 rounds in which it would take part in a federated method, so that r = 1 gives it T rounds of E
 epochs. All clients begin with the same network, as in the authors' code: they draw it from one
 seed, the only number that is sent.
+
+:look: black, solid
 """
 
 from __future__ import annotations

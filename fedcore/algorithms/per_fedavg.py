@@ -11,6 +11,8 @@ As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, D is ei
 batch, also in the place of the algorithm's third set D″; δ is not printed. Client i uses w − α ∇fᵢ
 of all its samples. ``fine_tune`` lets clients at last train the head of w, as for
 `fedcore.algorithms.fedavg`.
+
+:look: sky, dotted
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ large as K η mean gradients, so that the error of cᵢ − c as a difference of
 by −β/(1 − β) when client i takes part: it vanishes with β = 0, changes its sign alone with their
 β = 1/2, and grows without bound above. (Their code also clips gradients to norm 10; not so here.)
 ``fine_tune`` gives SCAFFOLD+FT, as for `fedcore.algorithms.fedavg`.
+
+:look: purple, dotted
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
@@ -15,7 +16,8 @@ from matplotlib.ticker import (
     EngFormatter,
     LogFormatterSciNotation,
     LogLocator,
-    NullFormatter,
+    MaxNLocator,
+    StrMethodFormatter,
 )
 
 from fedcore.errors import InputError, require_known
@@ -23,43 +25,90 @@ from fedcore.recorder import NOT_RELEASED
 from fedcore.reports.looks import COLOURS
 
 EMPTY = "Nothing of this panel was run."
+BETWEEN = (1.9, 1.9)  # decades: on a shorter axis, 2 and 5 have labels beside the powers of ten
+NEAR_ONE, SHORT = (1e-3, 1e4), 1e3  # axes from … to …, and over at most …, have plain numbers
+
+BYTES_LABEL = 50.0  # points from one label of an axis of bytes to the next, at least
+
+
+class Labels(LogFormatterSciNotation):
+    """Labels of a logarithmic axis: powers of ten, and plain numbers on a short axis near 1.
+
+    With a unit, all are numbers of it, such as 20 kB.
+    """
+
+    def __init__(self, unit: str = "", minor_thresholds: Any = None) -> None:
+        super().__init__(10.0, minor_thresholds=minor_thresholds)
+        self.of_unit = EngFormatter(unit=unit) if unit else None
+
+    def __call__(self, x: float, pos: Any = None) -> str:
+        """Return the label of a tick, empty where it has none."""
+        power = str(super().__call__(x, pos))
+        if power and self.of_unit:
+            return str(self.of_unit(x))
+        low, high = sorted(self.axis.get_view_interval())  # type: ignore[union-attr]
+        plain = NEAR_ONE[0] <= low and high <= NEAR_ONE[1] and high <= SHORT * low
+        return f"{x:g}" if power and plain else power
 
 
 def reference_line(
-    ax: Axes, y: float, label: str, *, colour: str = COLOURS["black"], below: bool = False
+    ax: Axes,
+    y: float,
+    label: str,
+    *,
+    colour: str = COLOURS["black"],
+    below: bool = False,
+    end: Literal["left", "right"] = "left",
 ) -> None:
-    """Draw a horizontal dashed line at `y` with its name on it, at the left end.
+    """Draw a horizontal dashed line at `y` with its name on it, at this end.
 
     With `below`, the name stands under the line and the axes reach further down: for a floor, above
     which the curves end.
     """
     ax.axhline(y, color=colour, linestyle=(0, (4, 3)), linewidth=1.0, zorder=2.5)
     ax.annotate(
-        label, (0.01, y), (0, -3 if below else 2),
+        label, (0.01 if end == "left" else 0.99, y), (0, -3 if below else 2),
         xycoords=("axes fraction", "data"), textcoords="offset points",
-        fontsize=8, color=colour, va="top" if below else "bottom", ha="left", zorder=4,
+        fontsize=8, color=colour, va="top" if below else "bottom", ha=end, zorder=4,
         path_effects=[withStroke(linewidth=2.5, foreground="white")],  # over curves, too
     )  # fmt: skip
     if below:
         ax.margins(y=0.12)
 
 
-def log10_axis(ax: Axes, which: Literal["x", "y"] = "y") -> None:
+def log10_axis(ax: Axes, which: Literal["x", "y"] = "y", unit: str = "") -> None:
     """Make an axis logarithmic, with labels at powers of ten, and between them if they are few."""
     require_known(which, ("x", "y"), "no axis", InputError)
     ax.set(**{f"{which}scale": "log"})
     axis = ax.yaxis if which == "y" else ax.xaxis
     axis.set_major_locator(LogLocator(10.0, numticks=8))
+    axis.set_major_formatter(Labels(unit))
     axis.set_minor_locator(LogLocator(10.0, subs=(2.0, 5.0)))
-    axis.set_minor_formatter(LogFormatterSciNotation(10.0, minor_thresholds=(1.9, 1.9)))
-    axis.set_tick_params(which="minor", length=0)
+    axis.set_minor_formatter(Labels(unit, minor_thresholds=BETWEEN))
+    # Marks that are not seen, as long as the others, keep their labels in one line with theirs.
+    size, pad = rcParams["xtick.major.size"], rcParams["xtick.major.pad"]
+    axis.set_tick_params(which="minor", length=size, width=0, pad=pad)
 
 
-def bytes_axis(ax: Axes, label: str = "sent up, all clients together") -> None:
-    """Label the x-axis, whose values are bytes, in B, kB, MB, … (powers of 1000)."""
-    ax.xaxis.set_major_formatter(EngFormatter(unit="B"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set_xlabel(label)
+def bytes_axis(
+    ax: Axes, label: str = "sent up, all clients together", which: Literal["x", "y"] = "x"
+) -> None:
+    """Label an axis, whose values are bytes, in B, kB, MB, … (powers of 1000)."""
+    axis = ax.yaxis if which == "y" else ax.xaxis
+    if axis.get_scale() == "log":
+        log10_axis(ax, which, "B")
+    else:
+        box = ax.bbox.transformed(ax.figure.dpi_scale_trans.inverted())
+        room = 72.0 * (box.height if which == "y" else box.width) / BYTES_LABEL
+        axis.set_major_locator(MaxNLocator(max(int(room), 2), steps=[1, 2, 4, 5, 10]))
+        axis.set_major_formatter(EngFormatter(unit="B"))
+    axis.set_label_text(label)
+
+
+def rounds_axis(ax: Axes, label: str = "communication round") -> None:
+    """Make the x-axis one of rounds that begin at 0: linear up to 1, and logarithmic from there."""
+    ax.set(xscale="symlog", xlim=(0, None), xlabel=label)
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
 def legend(ax: Axes, *others: Axes, outside: bool = True) -> None:

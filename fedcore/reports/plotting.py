@@ -44,14 +44,15 @@ from fedcore.reports.axes import (
     log10_axis,
     mark_unreleased,
     reference_line,
+    rounds_axis,
 )  # fmt: skip
 from fedcore.reports.looks import COLOURS, CYCLE, look
 from fedcore.reports.results import Run
-from fedcore.reports.style import looks, method_looks, style
+from fedcore.reports.style import algorithm_looks, looks, method_looks, style
 
 __all__ = [
-    "COLOURS", "CYCLE", "bytes_axis", "legend", "log10_axis", "look", "looks", "method_looks",
-    "reference_line", "style",
+    "COLOURS", "CYCLE", "algorithm_looks", "bytes_axis", "legend", "log10_axis", "look", "looks",
+    "method_looks", "reference_line", "rounds_axis", "style",
 ]  # fmt: skip
 
 Item = TypeVar("Item")
@@ -113,7 +114,7 @@ def panels(
     shown = list(items)
     if not shown:
         with style():
-            figure = Figure(figsize=size)
+            figure = Figure(figsize=(size[0], 0.6))  # a line of words, and no empty page
             figure.text(0.5, 0.5, NOTHING, ha="center", va="center")
             _end(figure, path)
         return

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import matplotlib
 from cycler import cycler
 
-from fedcore.reports.looks import CYCLE, DASHES, LINESTYLES, of_methods
+from fedcore.reports.looks import CYCLE, DASHES, LINESTYLES, of_methods, told_apart
 
 
 @contextlib.contextmanager
@@ -35,7 +35,8 @@ def style() -> Iterator[None]:
                 "grid.alpha": 0.3,
                 "grid.linewidth": 0.6,
                 "legend.fontsize": 9,
-                "legend.frameon": False,
+                "legend.edgecolor": "none",
+                "legend.framealpha": 0.75,  # over curves it stays legible
                 "lines.linewidth": 1.8,
                 "pdf.fonttype": 42,
                 "svg.hashsalt": "fedcore",
@@ -55,6 +56,19 @@ def looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     return {
         name: {"color": CYCLE[i % count], "linestyle": LINESTYLES[i // count % len(LINESTYLES)]}
         for i, name in enumerate(names)
+    }
+
+
+def algorithm_looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return ``colour`` and ``linestyle`` of algorithms that all figures of a notebook show.
+
+    Colours are those of the algorithms, and those of one colour differ in their lines, as in the
+    interactive plots.
+    """
+    algorithms = list(names)
+    return {
+        name: {"colour": look["colour"], "linestyle": DASHES[look["dash"]]}
+        for name, look in zip(algorithms, told_apart(algorithms), strict=True)
     }
 
 

@@ -15,6 +15,7 @@ from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.history import History
 from fedcore.reports import looks, plotting
+from fedcore.reports.papers import fedrep
 
 
 @pytest.fixture
@@ -255,6 +256,81 @@ def test_axes(ax):
         plotting.log10_axis(ax, "z")
 
 
+def labels(ax, which):
+    """Return what stands beside the ticks that are seen, by value."""
+    ax.figure.draw_without_rendering()
+    axis = ax.yaxis if which == "y" else ax.xaxis
+    low, high = axis.get_view_interval()
+    found = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+    seen = [tick for tick in found if low <= tick.get_loc() <= high and tick.label1.get_text()]
+    return {tick.get_loc(): tick.label1 for tick in seen}
+
+
+@pytest.mark.parametrize(
+    ("ends", "shown"),
+    [
+        ((7, 60), {10: "10", 20: "20", 50: "50"}),
+        ((0.05, 0.6), {0.05: "0.05", 0.1: "0.1", 0.2: "0.2", 0.5: "0.5"}),
+        ((10.5, 18.5), {12: "12", 14: "14", 16: "16", 18: "18"}),
+        ((1e-8, 1), {10.0**n: rf"$\mathdefault{{10^{{{n}}}}}$" for n in range(-8, 1, 2)}),
+        ((2e5, 9e5), {n: rf"$\mathdefault{{{n / 1e5:g}\times10^{{5}}}}$" for n in (2e5, 5e5)}),
+    ],
+)
+@pytest.mark.parametrize("which", "xy")
+def test_a_short_logarithmic_axis_has_plain_numbers(ax, which, ends, shown):
+    plotting.log10_axis(ax, which)
+    getattr(ax, f"set_{which}lim")(*ends)
+    found = {value: label.get_text() for value, label in labels(ax, which).items()}
+    found = {float(f"{value:.6g}"): text for value, text in found.items()}
+    assert {value: found.get(value) for value in shown} == shown
+    if ends[1] < 1e4:
+        assert len(found) <= 9
+
+
+@pytest.mark.parametrize(("which", "edge"), [("x", "y1"), ("y", "x1")])
+def test_labels_between_powers_stand_in_one_line_with_them(ax, which, edge):
+    plotting.log10_axis(ax, which)
+    getattr(ax, f"set_{which}lim")(7, 60)
+    edges = [getattr(label.get_window_extent(), edge) for label in labels(ax, which).values()]
+    assert len(edges) == 3 and np.ptp(edges) < 1
+
+
+def test_bytes_have_units_on_every_axis_and_do_not_run_into_each_other():
+    for ax, _ in plotting.panels(None, [0], size=(3.0, 3.0), log="y"):
+        plotting.curve(ax, [5e4, 9.4e5], [2e5, 7e5], label="a")
+        plotting.bytes_axis(ax)
+        plotting.bytes_axis(ax, "up", "y")
+    assert {text.get_text() for text in labels(ax, "y").values()} == {"200 kB", "500 kB"}
+    assert ax.get_ylabel() == "up"
+    boxes = [label.get_window_extent() for _, label in sorted(labels(ax, "x").items())]
+    assert len(boxes) > 1 and all(a.x1 + 4 < b.x0 for a, b in pairwise(boxes))
+
+
+def test_rounds_begin_at_zero_and_are_whole_numbers(ax):
+    ax.plot([0, 1, 10, 2000], [1, 1, 1, 1])
+    plotting.rounds_axis(ax)
+    texts = [label.get_text() for _, label in sorted(labels(ax, "x").items())]
+    assert texts == ["0", "1", "10", "100", "1,000"] and ax.get_xlabel() == "communication round"
+
+
+@pytest.mark.parametrize("end", ["left", "right"])
+def test_the_name_of_a_line_stands_at_either_end_and_inside(ax, end):
+    plotting.curve(ax, [0, 1], [1.0, 3.0], label="a")
+    plotting.reference_line(ax, 2.0, "a name", end=end)
+    ax.figure.draw_without_rendering()
+    name, whole = ax.texts[0].get_window_extent(), ax.get_window_extent()
+    assert whole.x0 < name.x0 and name.x1 < whole.x1
+    assert (name.x0 - whole.x0 < whole.x1 - name.x1) == (end == "left")
+
+
+def test_a_legend_over_curves_is_legible(ax):
+    plotting.curve(ax, [0, 1], [5.0, 1.0], label="a")
+    plotting.legend(ax, outside=False)
+    frame = ax.get_legend().get_frame()
+    assert ax.get_legend().get_frame_on() and 0.5 < frame.get_alpha() < 1
+    assert frame.get_facecolor()[:3] == (1.0, 1.0, 1.0)
+
+
 def test_reference_line(ax):
     plotting.reference_line(ax, 2.0, "centralised")
     assert told(ax) == ["centralised"]
@@ -324,6 +400,20 @@ def test_looks_are_stable_and_distinct():
     assert all(one != other for one, other in combinations(found, 2))
 
 
+def test_methods_of_one_name_have_one_colour_in_both_papers_that_have_them():
+    for networks, linear in (("fedrep", "fedrep_linear"), ("local_only", "local_linear")):
+        assert plotting.look(networks)["colour"] == plotting.look(linear)["colour"]
+
+
+def test_all_networks_are_told_apart_as_on_the_interactive_pages():
+    found = plotting.algorithm_looks(fedrep.METHODS)
+    assert list(found) == list(fedrep.METHODS) and len(found) == 12
+    assert all(one != other for one, other in combinations(found.values(), 2))
+    for name, look in zip(found, looks.told_apart(list(fedrep.METHODS)), strict=True):
+        assert found[name] == {"colour": look["colour"], "linestyle": looks.DASHES[look["dash"]]}
+        assert look["colour"] == plotting.look(name)["colour"] and looks.told(name)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -383,6 +473,8 @@ def test_a_figure_of_which_nothing_was_run_says_so(tmp_path, monkeypatch):
     ((figure, path),) = saved
     assert path == tmp_path / "p" and not figure.axes
     assert [text.get_text() for text in figure.texts] == ["Nothing of this figure was run."]
+    figure.draw_without_rendering()
+    assert figure.get_figheight() < 1 and figure.texts[0].get_window_extent().x0 > 0
 
 
 def test_a_legend_beside_the_panels_names_the_curves_of_all(tmp_path):
