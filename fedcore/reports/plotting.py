@@ -304,7 +304,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
     mark_unreleased(figure)
     with style():  # the layout is the slowest part: it is computed once for both files
         layout = figure.get_layout_engine()
-        if layout is not None:
+        if layout is not None and figure.axes:
             layout.execute(figure)
             if _wrap_what_is_cut(figure):
                 layout.execute(figure)
@@ -323,13 +323,16 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
 
 
 def _wrap_what_is_cut(figure: Figure) -> bool:
-    """Wrap titles that would pass the figure's right edge; return whether there was one."""
+    """Wrap titles that would pass the figure's right edge or another title; return whether any."""
+    boxes = [(ax, ax._left_title.get_window_extent()) for ax in figure.axes]  # type: ignore[attr-defined]
     found = False
-    for ax in figure.axes:
-        text, box = ax.get_title(loc="left"), ax._left_title.get_window_extent()  # type: ignore[attr-defined]
-        if text and box.x1 > figure.bbox.x1:
+    for ax, box in boxes:
+        text = ax.get_title(loc="left")
+        right = [o.x0 for _, o in boxes if o.x0 > box.x0 and o.y0 < box.y1 and box.y0 < o.y1]
+        edge = min([figure.bbox.x1, *right])
+        if text and box.x1 > edge:
             longest = max(map(len, text.splitlines()))
-            room = max(int(longest * (figure.bbox.x1 - box.x0) / box.width), 10)
+            room = max(int(longest * (edge - box.x0) / box.width), 10)
             whole = re.sub(r"\[[^]]*]", lambda mark: mark[0].replace(" ", "\u00a0"), text)
             ax.set_title("\n".join(textwrap.wrap(whole, room)).replace("\u00a0", " "))
             found = True

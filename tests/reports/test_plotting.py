@@ -245,6 +245,19 @@ def test_a_title_that_passes_the_edge_beside_long_ticks_and_keys_is_wrapped(tmp_
     assert "\n" not in text and right > edge
 
 
+def test_a_title_does_not_run_into_that_of_the_next_panel(tmp_path):
+    looks = {"size": (4.2, 3.0), "log": "", "keys": "outside", "sharey": True}
+    axes = []
+    for ax, _ in plotting.panels(tmp_path / "figure", ["one", "two"], **looks):
+        ax.plot([0, 1], [0, 1], label="a long name of a curve")
+        ax.set_yticks([0, 1], ["a long name", "another long name"])
+        plotting.title(ax, "CIFAR-10, n = 100, S = 2", made_with("rebuilt"))
+        axes.append(ax)
+    left, right = (ax._left_title.get_window_extent() for ax in axes)
+    assert left.x1 < right.x0
+    assert axes[0].get_title(loc="left") == "CIFAR-10, n = 100, S = 2\n[rebuilt data]"
+
+
 def test_axes(ax):
     plotting.log10_axis(ax)
     plotting.curve(ax, [0, 5e5, 1e6], [[1.0, 1e-5, 1e-12]], label="a")
