@@ -2,7 +2,8 @@
 
 A clone has no results, and its gallery shows these pictures. Of each paper they are those of the
 run at the papers' size if it drew any, and else of the quick run; ``run.json`` says which, and the
-commit at which they were kept. Of a paper that neither run drew, the earlier pictures stay.
+commit at which they were kept. Of a paper that neither run drew, the earlier pictures stay, and
+those of the papers' size stay where there is a quick run alone.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def collect(root: Path = ROOT, kept: Path = KEPT) -> dict[str, dict[str, str]]:
     notes, named = read_notes(kept), figures(root)
     now = {"commit": commit(ROOT), "date": datetime.now(UTC).date().isoformat()}
     for paper, settings in named.items():
-        for run in RUNS:
+        whole = notes.get(paper, {}).get("run") == RUNS[0]
+        for run in RUNS[:1] if whole else RUNS:
             plan = root / run / "plans" / f"{paper}.json"
             shown = model.Paper(root / run, paper, root).figures if plan.is_file() else []
             if shown:

@@ -263,6 +263,24 @@ def test_what_is_kept_is_small_and_of_the_better_run(docs_script, script, bare):
         assert np.abs(np.array(small.convert("RGB"))[20, 400] - [204, 31, 5]).max() <= 8
 
 
+def test_a_quick_run_alone_does_not_replace_pictures_of_the_papers_size(docs_script, bare):
+    kept_figures, image = docs_script("kept_figures"), pytest.importorskip("PIL.Image")
+    kept, plan = (
+        bare / "docs/gallery",
+        {"title": "faps", "figures": {"images": "x"}, "judged": False},
+    )
+    for run, hue in (("results", (204, 31, 5)), ("results/quick", (5, 31, 204))):
+        for part in ("plans", "figures/faps"):
+            (bare / run / part).mkdir(parents=True, exist_ok=True)
+        (bare / run / "plans/faps.json").write_text(json.dumps(plan), encoding="utf-8")
+        image.new("RGB", (90, 90), hue).save(bare / run / "figures/faps/images.png")
+    notes = kept_figures.collect(bare, kept)
+    (bare / "results/plans/faps.json").unlink()
+    assert kept_figures.collect(bare, kept) == notes and notes["faps"]["run"] == "results"
+    with image.open(kept / "faps/images.png") as shown:
+        assert shown.convert("RGB").getpixel((40, 40))[0] > 150
+
+
 def test_without_results_the_gallery_says_so_and_shows_what_is_kept(script, bare):
     page = gallery_of(script, bare)
     assert "built beside no results" in page and "](factorization-fig3.png)" in page
