@@ -456,7 +456,8 @@ def judged(tmp_path):
 
 
 def test_verdicts(judged, tmp_path):
-    assert "verdicts.tsv" in refused("verdicts", judged)
+    assert f"there are no verdicts in {judged}" in refused("verdicts", judged)
+    assert "there are no verdicts in gone" in refused("verdicts", "gone")
     result = call("verdicts", judged, "--combine")
     assert result.exit_code == 0, result.output
     assert "faps    table1  207" in result.output
@@ -498,6 +499,24 @@ def test_everything_about_one_verdict(judged, name):
     assert "did you mean 'faps/table" in refused("verdicts", judged, "--show", "faps/table")
 
 
+@pytest.mark.parametrize("mistake", ["tabel1", "faps/tabel1", "fap/table1"])
+def test_an_item_is_found_again_by_its_id_alone(judged, mistake):
+    call("verdicts", judged, "--combine")
+    message = refused("verdicts", judged, "--show", mistake)
+    assert f"there is no item '{mistake}': did you mean 'faps/table1'?" in message
+    assert len(message) < 160 and "did you mean" not in refused("verdicts", judged, "--show", "q")
+
+
+def test_verdicts_that_a_checkout_keeps_are_read_without_a_run(judged):
+    found = call("verdicts", f"{judged}/verdicts", "--show", "fig3")
+    assert found.exit_code == 0 and "fedrep/fig3: iterations" in found.output
+
+
+def test_why_says_where_it_is_to_be_called(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "call fedcore why where the workflow lies" in refused("why", "run.h5")
+
+
 def test_verdicts_that_became_worse_have_status_1(judged, tmp_path, monkeypatch):
     call("verdicts", judged, "--combine")
     verdict_pages.write([made(name="table2"), made(name="old")], tmp_path / "kept" / "faps.tsv")
@@ -516,7 +535,8 @@ def test_verdicts_that_became_worse_have_status_1(judged, tmp_path, monkeypatch)
     assert same.exit_code == 0 and "3 printed items" in same.output
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "no verdicts in" in refused("verdicts", judged, "--strict", str(empty))
+    for nothing in (empty, tmp_path / "gone"):
+        assert "no verdicts in" in refused("verdicts", judged, "--strict", str(nothing))
 
 
 def test_verdicts_finds_those_of_the_quick_run(tmp_path, monkeypatch):

@@ -198,6 +198,8 @@ def test_labels_of_numbers_and_of_classes(tables, tmp_path):
         ("age,dose,iron\n1,2,3\n4,,6\n", "line 3, column 'dose': the cell is empty"),
         ("age,dose,iron\n1,2,3\n4,n/a,6\n", "line 3, column 'dose': 'n/a' is no finite number"),
         ("age,dose,iron\n1,2,3\n\n4,nan,6\n", "line 4, column 'dose': 'nan' is no finite number"),
+        ("age,dose\n1,NaN\n", "'NaN' is no finite number: fill it in, or leave the column out"),
+        ("age,dose\n1,inf\n", "'inf' is no finite number: fill it in, or leave the column out"),
         ("age,dose,iron\n1,2,3\n4,5\n", "line 3: 2 cells, and the first line has 3"),
         ("age,dose\n1,5,2,5\n3,5,4,1\n", "line 2: 4 cells, and the first line has 2"),
         ("age,dose\n1,5\n3,5,4\n", "line 3: 3 cells, and the first line has 2"),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,13 +54,14 @@ def verdicts(
     """Print what came out of each item that a paper prints, from the results in FOLDER.
 
     FOLDER is by default results (from make reproduce), or else results/quick (from make
-    quickstart).
+    quickstart). A checkout keeps the verdicts of earlier runs in docs/verdicts.
 
     \b
     Examples:
       fedcore verdicts --paper faps --verdict deviates
       fedcore verdicts --show faps/table4-ssi-iterations
       fedcore verdicts --verdict deviates --json
+      fedcore verdicts docs/verdicts --paper fedpower
       fedcore verdicts --strict
     """
     from fedcore.errors import require_known
@@ -68,7 +70,10 @@ def verdicts(
 
     folder = _results() if folder is None else folder
     table = Path(folder) / "verdicts.tsv"
-    found = pages.combine(table.with_suffix(""), table) if combine else pages.read(table)
+    if combine:
+        found = pages.combine(table.with_suffix(""), table)
+    else:  # a run writes one table, and a checkout keeps one of each paper
+        found = pages.read_all(table if table.is_file() or not Path(folder).is_dir() else folder)
     if strict is not None and (worse := pages.worse(found, pages.read_all(strict))):
         emit(worse, lambda: "\n".join(worse), as_json)
         raise DataError(f"verdicts worse than in {strict}: {len(worse)}")
@@ -80,7 +85,7 @@ def verdicts(
         names = {f"{v.paper}/{v.id}": v for v in found}
         fitting = [v for name, v in names.items() if shown in (name, v.id)]
         if not fitting:
-            require_known(shown, names, "there is no item", InputError)
+            raise InputError(_no_item(shown, found))
         emit(_listed(fitting), lambda: "\n\n".join(map(pages.shown, fitting)), as_json)
         return
     rows = [("paper", "item", "printed", "measured", "verdict")]
@@ -108,8 +113,10 @@ def why(file: str, configfile: str | None, as_json: bool) -> None:
     from fedcore.experiments.plan import load_plan
     from fedcore.experiments.reasons import reasons
 
-    quick = Path("config/quick.yaml")
-    settings = read_yaml(Path("config/config.yaml"))
+    quick, main = Path("config/quick.yaml"), Path("config/config.yaml")
+    if not main.is_file():
+        raise InputError(f"there is no {main} here: call fedcore why where the workflow lies")
+    settings = read_yaml(main)
     if configfile is None and quick.is_file():
         folder = read_yaml(quick)["paths"]["results"]
         configfile = str(quick) if Path(file).is_relative_to(folder) else None
@@ -129,6 +136,17 @@ def why(file: str, configfile: str | None, as_json: bool) -> None:
 
 def _listed(found: Iterable[Verdict]) -> list[dict[str, Any]]:
     return [dataclasses.asdict(verdict) for verdict in found]
+
+
+def _no_item(shown: str, found: Iterable[Verdict]) -> str:
+    """Say that there is no such item, and which is nearest by its id, with its paper or without."""
+    names = {v.id: f"{v.paper}/{v.id}" for v in found}
+    names |= {name: name for name in names.values()}
+    close = [names[name] for name in difflib.get_close_matches(shown, names, n=1)]
+    hint = "".join(f"did you mean '{name}'? " for name in close)
+    return (
+        f"there is no item '{shown}': {hint}fedcore verdicts --paper PAPER lists those of a paper"
+    )
 
 
 def _short(text: str, width: int = 40) -> str:

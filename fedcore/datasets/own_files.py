@@ -266,7 +266,7 @@ def _wrong(cell: str, name: str) -> str:
     if not cell.strip():
         return f"the cell is empty: fill it in, or {without}"
     what = f"'{cell}' is no finite number"
-    if _is_number(cell.replace(",", "")):
+    if not _is_number(cell) and _is_number(cell.replace(",", "")):
         return f"{what}: write decimals with a point, and thousands without a comma"
     if len(cell.split()) > 1 and all(map(_is_number, cell.split())):
         return f"{what}: separate columns by commas, semicolons or tabs"

@@ -150,7 +150,7 @@ def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
         As `read`, and when a folder has no table.
     """
     files = files_in(Path(path)) if Path(path).is_dir() else [Path(path)]
-    if not files:
+    if not any(file.is_file() for file in files):
         raise DataError(_none_in(path))
     return [verdict for file in files for verdict in read(file)]
 
