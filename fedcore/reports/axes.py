@@ -98,17 +98,25 @@ def bytes_axis(
     if axis.get_scale() == "log":
         log10_axis(ax, which, "B")
     else:
+        axis.set_major_formatter(EngFormatter(unit="B"))
+    if axis.get_scale() == "linear":
         box = ax.bbox.transformed(ax.figure.dpi_scale_trans.inverted())
         room = 72.0 * (box.height if which == "y" else box.width) / BYTES_LABEL
         axis.set_major_locator(MaxNLocator(max(int(room), 2), steps=[1, 2, 4, 5, 10]))
-        axis.set_major_formatter(EngFormatter(unit="B"))
     axis.set_label_text(label)
 
 
 def rounds_axis(ax: Axes, label: str = "communication round") -> None:
     """Make the x-axis one of rounds that begin at 0: linear up to 1, and logarithmic from there."""
-    ax.set(xscale="symlog", xlim=(0, None), xlabel=label)
-    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    from_zero(ax, 1.0)
+    ax.set_xlabel(label)
+
+
+def from_zero(ax: Axes, first: float) -> None:
+    """Make the x-axis linear from 0 to `first`, and logarithmic from there, with plain numbers."""
+    ax.set_xscale("symlog", linthresh=first)
+    ax.set_xlim(left=0)
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
 
 
 def legend(ax: Axes, *others: Axes, outside: bool = True) -> None:

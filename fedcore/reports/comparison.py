@@ -216,8 +216,7 @@ def _stretch(ax: Axes, histories: Mapping[str, History], axis: str) -> None:
     ends = [float(values.max()) for values in held if values.max() > 0]
     if len(ends) > 1 and max(ends) > UNEVEN * min(ends):
         first = min(float(values[values > 0].min()) for values in held if values.max() > 0)
-        ax.set_xscale("symlog", linthresh=first)
-        ax.set_xlim(left=0)
+        plotting.from_zero(ax, first)
 
 
 def _first(histories: Mapping[str, History]) -> History:

@@ -40,6 +40,7 @@ from fedcore.reports import origins
 from fedcore.reports.axes import (
     bytes_axis,
     finish,
+    from_zero,
     legend,
     log10_axis,
     mark_unreleased,
@@ -51,8 +52,8 @@ from fedcore.reports.results import Run
 from fedcore.reports.style import algorithm_looks, looks, method_looks, style
 
 __all__ = [
-    "COLOURS", "CYCLE", "algorithm_looks", "bytes_axis", "legend", "log10_axis", "look", "looks",
-    "method_looks", "reference_line", "rounds_axis", "style",
+    "COLOURS", "CYCLE", "algorithm_looks", "bytes_axis", "from_zero", "legend", "log10_axis",
+    "look", "looks", "method_looks", "reference_line", "rounds_axis", "style",
 ]  # fmt: skip
 
 Item = TypeVar("Item")

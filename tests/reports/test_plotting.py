@@ -326,6 +326,17 @@ def test_rounds_begin_at_zero_and_are_whole_numbers(ax):
     assert texts == ["0", "1", "10", "100", "1,000"] and ax.get_xlabel() == "communication round"
 
 
+def test_bytes_from_zero_keep_the_ticks_of_their_scale():
+    for ax, _ in plotting.panels(None, [0], size=(3.5, 3.0)):
+        plotting.curve(ax, [0, 160, 480, 11800], [1.0, 0.5, 0.2, 0.1], label="a")
+        plotting.from_zero(ax, 160.0)
+        plotting.bytes_axis(ax)
+    found = [label for _, label in sorted(labels(ax, "x").items())]
+    assert [label.get_text() for label in found] == ["0 B", "100 B", "1 kB", "10 kB"]
+    boxes = [label.get_window_extent() for label in found]
+    assert all(a.x1 < b.x0 for a, b in pairwise(boxes))
+
+
 @pytest.mark.parametrize("end", ["left", "right"])
 def test_the_name_of_a_line_stands_at_either_end_and_inside(ax, end):
     plotting.curve(ax, [0, 1], [1.0, 3.0], label="a")
