@@ -140,14 +140,15 @@ def draw(path: str, found: dict[str, dict[Any, dict[str, float]]], source: str =
         for axes, (name, ways) in zip(figure.subplots(1, 2), found.items(), strict=True):
             ranks = [way for way in ways if way != ALONE]
             wall, cpu = (1e3 * np.array([ways[r][k] for r in ranks]) for k in ("wall", "cpu"))
-            axes.plot(ranks, wall, "o-", color=COLOURS["blue"], label="passed")
+            axes.plot(ranks, wall, "o-", color=COLOURS["blue"], label="by the clock")
             axes.plot(ranks, cpu, "s-", color=COLOURS["green"], label="CPU, busiest rank")
             axes.plot(ranks, cpu[0] / np.array(ranks), ":", color=COLOURS["grey"],
                       label="CPU, shared out ideally")  # fmt: skip
             axes.axhline(1e3 * ways[ALONE]["cpu"], color=COLOURS["vermillion"], ls="--",
                          label="CPU, one process, no MPI")  # fmt: skip
             axes.set(xticks=ranks, xlabel="ranks", title=f"a round that is {name}", ylim=(0, None))
-        figure.axes[0].set_ylabel("milliseconds")
+        for axes in figure.axes:
+            axes.set_ylabel("milliseconds a round")
         figure.axes[0].legend(loc="lower left")
         figure.savefig(path, metadata={"Source": source} if source else None)
 
