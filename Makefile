@@ -161,6 +161,11 @@ $(PY):
 
 $(READY): $(PY) pyproject.toml requirements.lock
 	@set -e; \
+	if [ -L "$(VENV)" ]; then \
+	  echo "$(VENV) is a link: this would change an environment that others use." >&2; \
+	  echo "Remove the link, or name an environment of this checkout's own: make VENV=.venv-own" >&2; \
+	  exit 1; \
+	fi; \
 	if $(UV) --version >/dev/null 2>&1; then \
 	  $(UV) pip install --python "$(PY)" --compile-bytecode --require-hashes -r requirements.lock; \
 	  $(UV) pip install --python "$(PY)" --quiet --no-deps --no-build-isolation --editable .; \

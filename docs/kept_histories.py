@@ -100,6 +100,9 @@ def restore(kept: Path, configfile: Path, cores: int, *, other_code: bool = Fals
         for name, cell in cells.items()
     }
     used = sorted({path for paths in files.values() for path in paths})
+    print(
+        f"{len(cells)} histories fit; their data are made first, in {len(used)} files", flush=True
+    )
     subprocess.run([*snakemake, "--quiet", "all", "--", *used], check=True)
     sums = {path: checksum(storage.load_draws(path)) for path in used}
     restored = []

@@ -92,6 +92,32 @@ def test_the_commands_leave_nothing_that_git_would_ask_about():
         assert any(fnmatch(f"/{file}", pattern) for pattern in ignored), file
 
 
+@pytest.mark.skipif(not shutil.which("git"), reason="needs git")
+@pytest.mark.parametrize("name", [".venv", ".venv-docs"])
+def test_an_environment_that_is_a_link_is_not_committed(tmp_path, name):
+    """`git add -A` once took such a link, and a merge then replaced the environment it named."""
+    shutil.copy(Path(__file__).parents[1] / ".gitignore", tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / name).symlink_to(tmp_path / "elsewhere")
+    subprocess.run(["git", "init", "-q", "."], cwd=tmp_path, check=True)
+    asked = ["git", "check-ignore", name]
+    assert subprocess.run(asked, cwd=tmp_path, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+def test_make_does_not_change_an_environment_behind_a_link(tmp_path):
+    others = tmp_path / "others" / "bin"
+    others.mkdir(parents=True)
+    (others / "python").touch()
+    (tmp_path / "env").symlink_to(others.parent)
+    done = subprocess.run(
+        ["make", "-s", "env", f"VENV={tmp_path / 'env'}"], cwd=Path(__file__).parents[1],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode != 0 and "is a link" in done.stderr
+    assert [path.name for path in others.iterdir()] == ["python"]
+
+
 @pytest.mark.skipif(not shutil.which("make") or not shutil.which("nproc"), reason="needs both")
 def test_cores_are_counted_whatever_openmp_is_told():
     def cores(**told):

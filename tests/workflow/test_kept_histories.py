@@ -30,6 +30,7 @@ def kept_only(checkout):
 def restored(checkout, *options):
     found = checkout.python(SCRIPT, *WORDS, "restore", *options)
     assert found.returncode == 0, found.stderr
+    assert "To run: " not in found.stderr and "Run again" not in found.stderr  # nothing does
     return found.stdout
 
 

@@ -165,12 +165,13 @@ def cells_to_run(dag):
 
 def say_what_it_takes(cells, planned):
     """Print how many cells will run, why again, and for how long, by the times of earlier runs."""
-    if again := reasons.counted(planned, Path(RESULTS)):
+    again = reasons.counted(planned, Path(RESULTS))
+    if again and not workflow.touch:
         print(again, file=sys.stderr)
     with contextlib.suppress(OSError):  # a full disk: the jobs say it
         reasons.keep(planned, Path(RESULTS))
     found = expectation.expected(cells, Path(RESULTS, "benchmarks"), USUAL)
-    if found.unknown < found.cells:
+    if found.unknown < found.cells and not workflow.touch:
         print(expectation.sentence(found, workflow.cores or 1), file=sys.stderr)
 
 
