@@ -16,6 +16,18 @@ def test_a_range_stands_once():
         assert shown(verdict).count("[1.2, 1.9]") == count
 
 
+def test_two_parts_of_one_paper_are_one_paper():
+    template = build.environment().get_template("index.html.j2")
+    parts = [("first", "A & B, 2024"), ("second", "A & B, 2024"), ("third", "C, 2025")]
+    papers = [
+        SimpleNamespace(judged=True, citation=citation, name=name, title=name, counts=[])
+        for name, citation in parts
+    ]
+    names = {"papers": papers, "counts": [], "meanings": {}, "bar": str, "mark": str}
+    shown = "".join(template.blocks["main"](template.new_context(names)))
+    assert "statement of 2 papers has a verdict" in shown and shown.count("<section") == 3
+
+
 def test_words_between_backticks_are_code_and_the_rest_is_escaped():
     assert notebooks.with_code("that of `a_b` < 1") == "that of <code>a_b</code> &lt; 1"
 
