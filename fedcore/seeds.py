@@ -27,7 +27,8 @@ another order
 A repeat's seed does not depend on the algorithm, so that competing methods share data and starts.
 It depends on names: a renamed paper, experiment or problem draws other numbers. Draws that are
 fixed for all runs have a constant seed where they are made: stand-ins for data sets, the rows
-beside an audit's canary, the pattern of a twin, the starts of Lanczos iterations.
+beside an audit's canary, the pattern of a twin, the starts of Lanczos iterations, the data of runs
+whose operations are counted.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import numpy as np
 
 from fedcore.algorithms.yd2021 import READINGS, iterations_of_theory
 from fedcore.history import History
+from fedcore.reports.papers.factorization_operations import operations
 from fedcore.reports.papers.factorization_theory import (
     TEN,
     bounds,
@@ -404,6 +405,10 @@ TABLES = {
     ),
     "fewer": Table(fewer, SHOWN),
     "ledger": Table(ledger, without(*TAGS)),
+    "operations": Table(
+        operations,
+        by_group(("ratio", "multiply_adds", "at_the_clients"), "method", "side", "part"),
+    ),
     "theory_counts": Table(theory_counts, SHOWN),
     "exact_errors": Table(exact_errors, without(*TAGS, "algorithm")),
     "figure_2": Table(figure_2, SHOWN),

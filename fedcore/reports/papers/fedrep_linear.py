@@ -24,6 +24,7 @@ from fedcore.reports.papers.fedrep_linear_speeds import (
 from fedcore.reports.papers.fedrep_linear_theory import (
     RECOVERED,
     SMALL,
+    head_operations,
     head_steps,
     heterogeneity,
     need_rank,
@@ -332,6 +333,7 @@ TABLES = {
     "need_rank": Table(need_rank, by_group(("m", "share"), "k", "asked")),
     "newcomers": Table(newcomers, by_group(("samples", "over_k"), "k", "variant")),
     "head_steps": Table(head_steps, by_group(("steps", "steady"), "problem")),
+    "head_operations": Table(head_operations, by_group(("share", "growth"), "part")),
     "heterogeneity": Table(heterogeneity, by_group(("heads", "errors"), "variant")),
     "communication": Table(
         communication, by_group("up_per_round", "experiment", "problem", "method")

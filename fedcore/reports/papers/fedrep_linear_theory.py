@@ -10,6 +10,8 @@ import math
 import numpy as np
 
 from fedcore.metrics.regression import NEW_SAMPLES
+from fedcore.problems.regression import least_squares
+from fedcore.reports.operations import SERVER, Count
 from fedcore.reports.papers.fedrep_linear_speeds import DISTANCE
 from fedcore.reports.results import Results, Run
 from fedcore.reports.rows import Rows, first
@@ -17,6 +19,9 @@ from fedcore.reports.rows import Rows, first
 RECOVERED = 1e-4  # distance at which the representation counts as recovered
 SMALL = 0.05  # share of the zero model's error
 SOLVED = 1e-10  # share of the first excess of the loss at which a head counts as found
+# Sizes m, k and d for which operations of a head are counted; the first is the smallest.
+HEADS = [(4, 2, 4), *((8 * k, k, 8 * k) for k in (2, 4, 8, 16, 32)), (32, 32, 32), (512, 2, 8),
+         (512, 16, 32), (64, 4, 256), (64, 4, 1024)]  # fmt: skip
 
 
 def smallest(tried: list[tuple[int, bool]]) -> float:
@@ -114,6 +119,31 @@ def head_steps(results: Results) -> Rows:
                     left=values[end] / values[0],
                     steady=float(parts[1] / parts[0]),
                 )
+            )
+    return rows
+
+
+def head_operations(results: Results) -> Rows:
+    """Operations of an exact head by `fedcore.reports.operations`, a row per size.
+
+    ``part`` is "whole" for all that a client does with its samples and the B that it gets, and
+    "given features" for what it does after the product X B. ``growth`` is the number of operations
+    over ``m k² + k³``, over the same at the smallest size.
+    """
+    rows: Rows = []
+    rng = np.random.default_rng(0)
+    for part, of_product in (("whole", 1.0), ("given features", 0.0)):
+        shares: list[float] = []
+        for m, k, d in HEADS:
+            product, solution = Count(), Count()
+            A = product.array(rng.standard_normal((m, d))) @ rng.standard_normal((d, k))
+            least_squares(solution.array(A), rng.standard_normal(m))
+            found = solution.of(SERVER) + of_product * product.of(SERVER)
+            shares.append(found / (m * k**2 + k**3))
+            rows.append(
+                {"part": part, "status": "synthetic", "repeat": len(shares) - 1}
+                | {"m": m, "k": k, "d": d, "counted": found, "share": shares[-1]}
+                | {"growth": shares[-1] / shares[0]}
             )
     return rows
 
