@@ -13,6 +13,8 @@ from fedcore.reports.rows import Rows
 def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[Run, Run]]:
     """Return the runs with the canary and without, by algorithm and variant.
 
+    Without the one or the other, whose problem was left out, there is no audit.
+
     Raises
     ------
     DataError
@@ -30,7 +32,8 @@ def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[Run,
                 f"{canary.NEIGHBOUR[relation]} = true"
             )
         found.setdefault((run.algorithm, run.variant), {})[not changes] = run
-    return {key: (worlds[True], worlds[False]) for key, worlds in found.items()}
+    both = {key: worlds for key, worlds in found.items() if len(worlds) == 2}
+    return {key: (worlds[True], worlds[False]) for key, worlds in both.items()}
 
 
 def bounds(results: Results, *experiments: str) -> Rows:

@@ -138,7 +138,7 @@ def _harder(results: Results, experiment: str) -> Rows:
     """Return errors of an experiment beside those of `MAIN`.
 
     The partition is the same one; the starts differ. ``refused`` says of a method that it cannot go
-    on without a client.
+    on without a client. What has no run in `MAIN`, which may be left out, has no row.
     """
     if experiment not in results.plan["experiments"]:
         return []
@@ -151,10 +151,12 @@ def _harder(results: Results, experiment: str) -> Rows:
         experiment, error=last("subspace_distance"),
         refused=lambda run: "refused" in run.history.about,
     )  # fmt: skip
-    for row in found:
-        before = of_all[tuple(row[name] for name in names)]
-        row |= {"privacy": before["privacy"], "error_of_all": before["error"]}
-    return found
+    pairs = [(row, of_all.get(tuple(row[name] for name in names))) for row in found]
+    return [
+        row | {"privacy": before["privacy"], "error_of_all": before["error"]}
+        for row, before in pairs
+        if before is not None
+    ]
 
 
 def by_method(rows: Rows) -> Rows:
@@ -213,7 +215,7 @@ def leaks(results: Results) -> Rows:
 
     0 when it is known; 1, which the guess of zero has, when both attacks fail. One attack reads all
     rounds, the other leaves out the first three, in which LocalPower makes several local steps.
-    Another attack may know more.
+    Another attack may know more. A method that one of them was not tried on has no row.
     """
     if LEAKAGE not in results.plan["experiments"]:
         return []
@@ -226,6 +228,7 @@ def leaks(results: Results) -> Rows:
         LEAKAGE, privacy=privacy, rounds=last("round"), leakage=last("leakage"),
         error=last("subspace_distance"),
     )  # fmt: skip
+    rows = [row for row in rows if (row["method"], row["repeat"]) in late]
     for row in rows:
         other = late[row["method"], row["repeat"]]
         row["leakage"] = float(np.nanmin([row["leakage"], other, 1.0]))

@@ -130,7 +130,7 @@ def lines(rows: Rows, axis: str) -> Iterator[Line]:
         row | {"x": float(row[column] if column else rate(*(row[name] for name in rated)))}
         for row in rows
         if row["experiment"] in experiments
-        and (tag is None or row[tag])
+        and (tag is None or row.get(tag))
         and (axis != "Υ" or row["kind"] == "sign")
     ]
     for key, group in groups(swept, "method", "kind"):
@@ -252,7 +252,7 @@ def crossover(table: Rows, rows: Rows) -> Rows:
     It is interpolated in logarithms from the ratios at ε = 1 along the sweep over d, and
     extrapolated if all ratios are on one side of 1.
     """
-    swept = {row["problem"]: row for row in rows if row["over_d"]}
+    swept = {row["problem"]: row for row in rows if row.get("over_d")}
     methods = ("adaptive_power", "adaptive_power-tuned", "adaptive_power-paper")
     found = []
     for name, kind in product(methods, ("gaussian", "sign")):

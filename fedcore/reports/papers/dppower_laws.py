@@ -132,6 +132,8 @@ def laws(results: Results) -> Rows:
     for name, law in LAWS.items():
         own, other = ({"variant": name} for name in law.variants) if law.variants else ({}, {})
         runs = list(results.runs(law.experiment, algorithm=law.algorithm, **own))
+        if not runs:
+            continue  # the experiment was left out
         rates = np.array([law.rate(run, _model(results, run)) for run in runs])
         divisors = results.runs(law.experiment, algorithm=law.over, **other) if law.over else ()
         over = _errors(law, divisors) if law.over else None

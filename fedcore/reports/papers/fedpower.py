@@ -184,13 +184,13 @@ def decay_claims(results: Results) -> Rows:
 def machine_claims(results: Results) -> Rows:
     """Return "more machines give a smaller distance", at equal n/m and at equal n."""
     ends = {run.problem: run for run in results.runs("machines")}
-    if not ends:
-        return []
-    few = ends["model1_five"].last("projection_distance")
-    rows = []
+    few, rows = ends.get("model1_five"), []
     for claim, problem in (("more-machines", "model1"), ("more-machines-same-rows", "model1_25k")):
-        ratio = ends[problem].last("projection_distance") / few
-        rows += _claims(ends[problem], claim, ratio, ratio < 1.0)
+        many = ends.get(problem)
+        if few is None or many is None:
+            continue  # a run may leave one out
+        ratio = many.last("projection_distance") / few.last("projection_distance")
+        rows += _claims(many, claim, ratio, ratio < 1.0)
     return rows
 
 
@@ -200,6 +200,7 @@ def few_machine_claims(results: Results) -> Rows:
     The gain is the distance with p = 1 over that with p = 4, after the last communication of p = 4.
     ``ratio`` is the smallest ratio of gains from some machines to the next larger number of them.
     """
+    rows: Rows = []
     gains: dict[str, np.ndarray] = {}
     for problem in results.problems("few_machines"):
         one, four = (
@@ -210,16 +211,15 @@ def few_machine_claims(results: Results) -> Rows:
             )
         )
         gains[problem] = one[:, four.shape[1] - 1] / four[:, -1]
-    if not gains:
-        return []
-    (run, *_) = results.runs("few_machines", problem="model1")
-    rows = []
     for claim, problems in (
         ("fewer-machines-gain", ("model1_5x400k", "model1", "model1_80x25k")),
         ("fewer-machines-gain-same-size", ("model1_five", "model1")),
     ):
+        if not gains.keys() >= set(problems):
+            continue  # a run may leave some out
         steps = [gains[few] / gains[many] for few, many in pairwise(problems)]
         ratio = np.min(steps, axis=0)
+        (run, *_) = results.runs("few_machines", problem="model1")
         rows += _claims(run, claim, ratio, ratio > 1.0)
     return rows
 
@@ -232,7 +232,7 @@ def similarity_claims(results: Results) -> Rows:
             results.runs("similarity", variant=alignment),
             key=lambda run: -int(run.data["n_samples"]),
         )
-        if found:
+        if len(found) > 1:
             rho = [run.last("misalignment") for run in found]
             step = np.min([large / small for small, large in pairwise(rho)], axis=0)
             rows += _claims(found[0], f"larger-eta-{alignment}", step, step > 1.0)

@@ -110,7 +110,7 @@ def misalignments(results: Results) -> Rows:
 
     ``share_opt`` is ρ over the second value of (3.6), and ``share_lemma_14`` over √2 of it.
     ``share_none`` is ρ over (3.7) at the κ of M, and ``share_unrelated`` √2, the ρ of orthogonal
-    bases, over the same.
+    bases, over the same. They are None where the experiment that measures η was left out.
     """
     plain = {
         (run.problem, run.params.local_steps): run.last("bytes_up")
@@ -122,18 +122,21 @@ def misalignments(results: Results) -> Rows:
     for run in results.runs("alignment"):
         rho, p = run.last("misalignment"), run.params.local_steps
         with_opt, without = theorem_8(
-            _eigenvalues(run), run.params.n_components, eta[run.problem], p
+            _eigenvalues(run), run.params.n_components, eta.get(run.problem, math.nan), p
         )
+        shares = {
+            "share_opt": rho / with_opt,
+            "share_lemma_14": rho / (math.sqrt(2.0) * with_opt),
+            "share_none": rho / without,
+            "share_unrelated": math.sqrt(2.0) / without,
+        }
         rows += run.rows(
             alignment=run.params.alignment,
             p=p,
             misalignment=rho,
             largest=run["misalignment"].max(axis=1),
             distance=run.last("projection_distance"),
-            share_opt=rho / with_opt,
-            share_lemma_14=rho / (math.sqrt(2.0) * with_opt),
-            share_none=rho / without,
-            share_unrelated=math.sqrt(2.0) / without,
+            **{name: share if run.problem in eta else None for name, share in shares.items()},
             sent_over_plain=run.last("bytes_up") / plain[run.problem, p],
         )
     return rows
@@ -160,11 +163,12 @@ def bounds(results: Results) -> Rows:
     """Return distances over the bounds of Theorems 1, 7 and 9 with constant 1; a row per repeat.
 
     Of ``share_start`` the distance is that of the start. ρ is 0 in I₁ and I₂. For Theorem 1, where
-    ``d exp(−t σ_(k+1)/σ_k)`` is ϵ after t steps, ``share`` is the largest of the run.
+    ``d exp(−t σ_(k+1)/σ_k)`` is ϵ after t steps, ``share`` is the largest of the run. There is no
+    row of a bound whose η was not measured, in an experiment that was left out.
     """
     eta = {row["problem"]: row["eta"] for row in dissimilarities(results)}
     rows = []
-    for run in results.runs("fig3"):
+    for run in (run for run in results.runs("fig3") if run.problem in eta):
         bound = theorems_7_and_9(run, eta[run.problem])
         name = "theorem9" if run.params.participants else "theorem7"
         curve = run["projection_distance"]

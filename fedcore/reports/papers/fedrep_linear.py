@@ -56,10 +56,9 @@ def errors(results: Results) -> Rows:
         "fitted_test_error",
         "fitted_noisy_test_error",
     )
-    rows = []
-    for run in results.runs(*TRAINING):
-        (best,) = results.runs("fig1", algorithm="fedrep_linear", problem=run.problem)
-        (one,) = results.runs("fig1", algorithm="fedsgd_linear", problem=run.problem)
+    rows, found = [], {(run.problem, run.algorithm): run for run in results.runs(*TRAINING)}
+    for run in found.values():
+        best, one = (found.get((run.problem, f"{name}_linear")) for name in ("fedrep", "fedsgd"))
         power = 0.5 * (head_sigma(run) ** 2).sum(axis=1)
         error, fitted = run.last("population_error"), run.last("fitted_error")
         rows += run.rows(
@@ -68,10 +67,10 @@ def errors(results: Results) -> Rows:
             **{name: run.last(name) for name in measures},
             relative_error=error / power,  # 1 for the zero model
             fitted_relative_error=fitted / power,
-            to_fedrep=error / best.last("population_error"),
-            to_fedsgd=error / one.last("population_error"),
+            to_fedrep=_over(error, best, "population_error"),
+            to_fedsgd=_over(error, one, "population_error"),
             to_single_model=error / run.last("single_model_error"),
-            fitted_to_fedrep=fitted / best.last("fitted_error"),
+            fitted_to_fedrep=_over(fitted, best, "fitted_error"),
             diverged=run.last("diverged") > 0,
         )
     return rows
@@ -85,9 +84,9 @@ def new_clients(results: Results) -> Rows:
     samples are nearly dependent decide it, with B* itself, too. A model is therefore ``accurate``
     if its error is small, or not far above the one with B*; see `SMALL` and `NEAR`.
     """
-    rows = []
+    rows, local = [], {run.problem: run for run in results.runs("local")}
     for run in results.runs(*TRAINING):
-        (alone,) = results.runs("local", problem=run.problem)
+        alone = local.get(run.problem)
         for samples in NEW_SAMPLES:
             name = f"new_client_error_{samples}"
             error, nothing = run.last(name), np.full(run.history.repeats, np.nan)
@@ -101,7 +100,7 @@ def new_clients(results: Results) -> Rows:
                 error=error,
                 relative_error=relative,
                 to_exact=to_exact,
-                to_local=error / alone.last(name),
+                to_local=_over(error, alone, name),
             )
             for row, failed in zip(found, run.diverged.tolist(), strict=True):
                 values = row["relative_error"], row["to_exact"]
@@ -109,6 +108,11 @@ def new_clients(results: Results) -> Rows:
                 row["accurate"] = flags(right, *values, failed=failed)
             rows += found
     return rows
+
+
+def _over(values: np.ndarray, other: Run | None, column: str) -> np.ndarray:
+    """Return values over another run's last ones, (repeats,); None where that was left out."""
+    return np.full(len(values), None) if other is None else values / other.last(column)
 
 
 def functions(results: Results) -> Rows:
