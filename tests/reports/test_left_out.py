@@ -1,0 +1,85 @@
+"""Tables, notebook and verdicts of a paper are made, whatever its configuration leaves out.
+
+All experiments are, so that this needs no results. With those of `make quickstart` and
+FEDCORE_TEST_QUICK=1 in the environment, every experiment and every problem is left out by itself,
+and all experiments but one, which takes minutes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import pytest
+from matplotlib.image import imread
+
+from fedcore.config.papers import own
+from fedcore.experiments.plan import Plan, load_plan
+from fedcore.reports import plotting, steps, verdict_pages
+
+PAPERS = list(own())
+QUICK = Path("results/quick").resolve()
+LINE = 0.6 * plotting.DPI  # height of a figure of nothing, in pixels
+
+
+def planned(paper: str, *names: str) -> Plan:
+    left_out = {paper: list(names)}
+    config = {"papers": [paper], "leave_out": left_out, "quick": True, "surrogates": True}
+    return load_plan(config)
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Make everything of a paper as the workflow does, after its cells; return the folder."""
+
+    def make(paper: str, plan: Plan) -> Path:
+        described, file = plan.describe(paper), tmp_path / "plans" / f"{paper}.json"
+        file.parent.mkdir()
+        steps.plan(described, str(file))
+        steps.tables(str(file))
+        figures = [f"{tmp_path}/figures/{paper}/{name}.png" for name in described["figures"]]
+        executed = str(tmp_path / "notebooks" / f"{paper}.ipynb")
+        steps.notebook(f"notebooks/{paper}.ipynb", executed, plan=str(file), figures=figures)
+        if paper in plan.judged:
+            options = {"unavailable": plan.unavailable, "surrogate": True, "small": True}
+            to = str(tmp_path / "verdicts" / f"{paper}.tsv")
+            steps.verdict(paper, plan.claims_of(paper), str(tmp_path / "tables"), to, **options)
+        return tmp_path
+
+    yield make
+    matplotlib.use("agg")
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_paper_of_which_nothing_is_run_is_made_and_its_figures_say_so(paper, make):
+    plan = planned(paper, *planned(paper).papers[paper]["experiments"])
+    folder = make(paper, plan)
+    names = plan.papers[paper]["figures"]
+    drawn = {name: len(imread(folder / "figures" / paper / f"{name}.png")) for name in names}
+    assert drawn == dict.fromkeys(names, LINE)
+    if paper in plan.judged:
+        # What needs no run, such as a formula, has a table in any case.
+        found = verdict_pages.read(folder / "verdicts" / f"{paper}.tsv")
+        assert {"not run"} <= {verdict.verdict for verdict in found}
+
+
+def cases() -> Iterator[Any]:
+    """Yield papers, each with names to leave out; only where results were asked for."""
+    for paper in PAPERS if "FEDCORE_TEST_QUICK" in os.environ else ():
+        settings = planned(paper).papers[paper]
+        experiments = list(settings["experiments"])
+        for name in (*experiments, *settings["problems"]):
+            yield pytest.param(paper, [name], id=f"{paper}-without-{name}")
+        for kept in experiments:
+            others = [name for name in experiments if name != kept]
+            yield pytest.param(paper, others, id=f"{paper}-{kept}-alone")
+
+
+@pytest.mark.parametrize(("paper", "left_out"), list(cases()))
+def test_a_paper_is_made_without_any_part_of_it(paper, left_out, make, tmp_path):
+    for part in ("histories", "seconds"):
+        (tmp_path / part).symlink_to(QUICK / part)
+    make(paper, planned(paper, *left_out))
