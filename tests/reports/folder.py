@@ -11,6 +11,18 @@ from fedcore.problems.problem import Problem
 from fedcore.reports.results import Results
 
 
+def without(results, *names):
+    """Return results of the same histories, where these experiments and problems were left out."""
+    cells = {
+        path: cell
+        for path, cell in results.plan["cells"].items()
+        if not {cell["experiment"], cell["problem"]} & set(names)
+    }
+    file = results.tables.parents[1] / "plans" / "without.json"
+    file.write_text(json.dumps(results.plan | {"cells": cells}))
+    return Results(file)
+
+
 class Folder:
     """A folder of a paper's results, to which cells are added; `results` writes the plan.
 

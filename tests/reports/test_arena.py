@@ -211,3 +211,33 @@ def test_what_the_server_learns_is_said_of_the_method_that_shows_most():
     ((_, text, cells),) = arena._seen(leaked[2:])
     assert text.endswith("against none.") and cells == "leakage/b/*-b"
     assert list(arena._seen([])) == []
+
+
+class Tables:
+    """Results of tables that are made up, by experiment; what was left out has no row."""
+
+    def __init__(self, leaks=(), **tables):
+        self.made, self.leaks = tables, leaks
+        self.plan = {"experiments": ["contest", "lost", "stragglers", "leakage", "late_leakage"]}
+
+    def table(self, experiment, **columns):
+        return [dict(row) for row in self.made.get(experiment, ())]
+
+    def runs(self, experiment):
+        for method, errors in self.leaks:
+            yield SimpleNamespace(tags={"method": method}, last=lambda column, e=errors: e)
+
+
+def test_what_has_no_run_with_all_clients_is_not_compared():
+    named = {"data": "a", "partition": "even", "repeat": 0, "privacy": "none"}
+    ssi, other = ({"method": name, "error": 0.5, **named} for name in ("ssi", "other"))
+    assert arena.lost(Tables(lost=[ssi, other])) == []
+    (row,) = arena.stragglers(Tables(stragglers=[ssi, other], contest=[ssi | {"error": 0.1}]))
+    assert (row["method"], row["error"], row["error_of_all"]) == ("ssi", 0.5, 0.1)
+
+
+def test_no_attack_fails_that_was_not_made():
+    rows = [{"method": name, "repeat": 0, "leakage": 2.0} for name in ("ssi", "local_power")]
+    assert arena.leaks(Tables(leakage=rows)) == []
+    (row,) = arena.leaks(Tables(leakage=rows, leaks=[("local_power", [0.25])]))
+    assert (row["method"], row["leakage"]) == ("local_power", 0.25)

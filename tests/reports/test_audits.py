@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reports.folder import Folder
+from reports.folder import Folder, without
 
 from fedcore.errors import DataError
 from fedcore.history import History
@@ -34,6 +34,11 @@ def test_a_row_holds_the_audit_and_its_twin(tmp_path):
     assert (row["method"], row["variant"], row["noise_left"]) == ("fedpower", "tight", 0.5)
     assert (row["claimed"], row["accounted"], row["runs"]) == (0.5, 0.4, 5000)
     assert 0.0 < row["lower_bound"] < 0.5 < row["weakened_bound"]
+
+
+@pytest.mark.parametrize("problem", ["canary", "other"])
+def test_one_of_two_neighbours_is_no_audit(tmp_path, problem):
+    assert audits.bounds(without(results(tmp_path), problem), "audit") == []
 
 
 def test_other_mechanisms_get_the_bound_that_holds_for_any(tmp_path):

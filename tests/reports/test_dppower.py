@@ -266,3 +266,11 @@ def test_every_method_with_a_theory_runs():
 
 def test_pairs_of_an_experiment_that_was_left_out_are_none():
     assert report.pairs([]) == []
+
+
+def test_nothing_is_swept_where_all_problems_of_a_sweep_were_left_out():
+    """Then no row has the column that says which rows belong to it."""
+    rows = [row("gauss20_n5", name, 0.1) for name in ("analyze_gauss", "adaptive_power")]
+    rows = [{k: v for k, v in r.items() if not k.startswith("over_")} for r in rows]
+    assert report.crossover(report.ratios(rows), rows) == []
+    assert {found["axis"] for found in report.slopes(rows)} == {"n"}

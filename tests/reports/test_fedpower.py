@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from reports.folder import Folder
+from reports.folder import Folder, without
 from scipy import stats
 
 from fedcore.history import History
@@ -215,7 +215,11 @@ def test_misalignments_and_decays_have_a_row_per_repeat(folder, unit_clients):
             params={"epsilon": None, "alignment": alignment, "schedule": "constant",
                     "local_steps": 3},
         )  # fmt: skip
-    rows = report.misalignments(folder.results())
+    results = folder.results()
+    rows = report.misalignments(results)
+    alone = report.misalignments(without(results, "dissimilarity"))
+    assert [row["misalignment"] for row in alone] == [row["misalignment"] for row in rows]
+    assert all(row["share_opt"] is row["share_unrelated"] is None for row in alone)
     assert [(row["alignment"], row["p"], row["repeat"]) for row in rows] == [
         ("none", 3, 0), ("none", 3, 1), ("procrustes", 3, 0), ("procrustes", 3, 1),
     ]  # fmt: skip
@@ -249,7 +253,9 @@ def test_bounds_of_theorems_7_and_9(folder, unit_clients):
     curve.reference["singular_values"] = np.sqrt(np.array([3, 2, 1, 0, 0, 0, 0, 0.0]))
     curve.about = {"problem": {"n_samples": 1, "n_features": 8}}
     folder.add("decay", "fedpower", "model1", "constant-1", history=curve, params=constant)
-    rows = theory.bounds(folder.results())
+    results = folder.results()
+    rows = theory.bounds(results)
+    assert theory.bounds(without(results, "dissimilarity")) == rows[4:]  # Theorem 1 needs no η
     assert [row["bound"] for row in rows] == ["theorem7"] * 2 + ["theorem9"] * 2 + ["theorem1"] * 2
     S = np.vstack(unit_clients)
     eigenvalues = np.linalg.eigvalsh(S.T @ S / 300)[::-1]
@@ -378,6 +384,10 @@ def test_claims_about_machines_rows_and_draws(folder):
     }
     for (experiment, name), flags in expected.items():
         assert claim(results, name, experiment)[1] == flags, name
+    few, many = (without(results, name) for name in ("model1_five", "model1_25k"))
+    assert report.machine_claims(few) == []
+    assert {row["claim"] for row in report.machine_claims(many)} == {"more-machines"}
+    assert report.similarity_claims(without(results, "rows4000", "rows1000")) == []
 
 
 def test_the_gain_of_a_larger_p_falls_with_machines_or_not(folder):
@@ -395,6 +405,9 @@ def test_the_gain_of_a_larger_p_falls_with_machines_or_not(folder):
     assert ratios == pytest.approx([2, 1]) and flags[0] is True
     ratios, flags = claim(results, "fewer-machines-gain-same-size", "few_machines")
     assert ratios == pytest.approx([1, 2]) and flags[1] is True
+    found = report.few_machine_claims(without(results, "model1_80x25k"))
+    assert {row["claim"] for row in found} == {"fewer-machines-gain-same-size"}
+    assert report.few_machine_claims(without(results, "model1")) == []
 
 
 def test_without_noise_algorithm_2_is_local_power(folder):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reports.folder import Folder
+from reports.folder import Folder, without
 
 from fedcore.config import claims as claims_files
 from fedcore.experiments import build
@@ -418,6 +418,15 @@ def test_errors_are_compared_trial_by_trial(tiny):
     )
     few, many = (columns(new, "error", samples=m, method="local")[0] for m in (2, 40))
     assert few.shape == many.shape == (2,) and (few > many).all()  # 2 of 10 coefficients, and all
+
+
+def test_errors_are_compared_with_no_method_that_was_left_out(tiny):
+    alone, methods = without(tiny, "fig1"), without(tiny, "local")
+    ratios = ("to_fedrep", "fitted_to_fedrep", "to_fedsgd")
+    assert [row["error"] for row in report.new_clients(alone)]
+    assert all(row[name] is None for row in report.errors(alone) for name in ratios)
+    assert all(row["to_local"] is None for row in report.new_clients(methods))
+    assert [row["to_fedrep"] for row in report.errors(methods)[:2]] == [1, 1]
 
 
 def test_numbers_that_cross_are_those_of_the_algorithms(tiny):
