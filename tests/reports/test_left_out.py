@@ -2,7 +2,7 @@
 
 All experiments are, so that this needs no results. With those of `make quickstart` and
 FEDCORE_TEST_QUICK=1 in the environment, every experiment and every problem is left out by itself,
-and all experiments but one, which takes minutes.
+and all experiments but one, which takes a quarter of an hour.
 """
 
 from __future__ import annotations
