@@ -56,9 +56,9 @@ def errors(results: Results) -> Rows:
         "fitted_test_error",
         "fitted_noisy_test_error",
     )
-    rows, found = [], {(run.problem, run.algorithm): run for run in results.runs(*TRAINING)}
-    for run in found.values():
-        best, one = (found.get((run.problem, f"{name}_linear")) for name in ("fedrep", "fedsgd"))
+    rows, shared = [], {(run.problem, run.algorithm): run for run in results.runs("fig1")}
+    for run in results.runs(*TRAINING):
+        best, one = (shared.get((run.problem, f"{name}_linear")) for name in ("fedrep", "fedsgd"))
         power = 0.5 * (head_sigma(run) ** 2).sum(axis=1)
         error, fitted = run.last("population_error"), run.last("fitted_error")
         rows += run.rows(
