@@ -19,9 +19,9 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values() if cell.ranks
         localrule: workflow.remote_exec
         threads: cores_of
         resources:
+            **asked_by(algorithm),
             tasks=lambda wildcards: cell_of(wildcards).ranks.number,
             mpi="mpiexec",
-            **asked_by(algorithm),
         params:
             cell=lambda wildcards: cell_of(wildcards).spec(),
             code=lambda wildcards: cell_of(wildcards).code,
