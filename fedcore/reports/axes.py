@@ -122,21 +122,19 @@ def from_zero(ax: Axes, first: float) -> None:
 def legend(ax: Axes, *others: Axes, outside: bool = True) -> None:
     """Add a legend beside the axes or inside, with curves ordered by their last values.
 
-    It also names curves of `others` whose labels the axes do not have.
+    It also names curves of `others`. Of those with one label it names the first.
     """
 
     def end(handle: Any) -> float:
         drawn = isinstance(handle, Line2D)
         return float(np.asarray(handle.get_ydata(), float)[-1]) if drawn else -np.inf
 
-    handles, labels = ax.get_legend_handles_labels()
-    for other in others:
-        for handle, label in zip(*other.get_legend_handles_labels(), strict=True):
-            if label not in labels:
-                handles.append(handle)
-                labels.append(label)
+    first: dict[str, Any] = {}
+    for one in (ax, *others):
+        for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
+            first.setdefault(label, handle)
     place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if outside else {}
-    ax.legend(handles=sorted(handles, key=end, reverse=True), **place)
+    ax.legend(handles=sorted(first.values(), key=end, reverse=True), **place)
 
 
 def finish(ax: Axes) -> None:

@@ -262,7 +262,7 @@ def test_cifar10_records_keep_and_drop(tmp_path):
     kept = cifar_records.read(tmp_path, parts, 3072)
     np.testing.assert_array_equal(kept.x, a)
     np.testing.assert_array_equal(kept.y, [0, 1, 2, 3])
-    assert kept.note == "1 approximated images kept"
+    assert kept.note == "1 approximated image kept"
     dropped = cifar_records.read(tmp_path, parts, 3072, approximated="drop")
     np.testing.assert_array_equal(dropped.x, a[[0, 1, 3]])
     np.testing.assert_array_equal(dropped.y, [0, 1, 3])
