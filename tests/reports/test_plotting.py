@@ -355,6 +355,13 @@ def test_a_legend_over_curves_is_legible(ax):
     assert frame.get_facecolor()[:3] == (1.0, 1.0, 1.0)
 
 
+def test_a_legend_names_curves_of_one_label_once(ax):
+    for height in (1.0, 2.0):
+        ax.plot([0, 1], [height, height], label="same")
+    plotting.legend(ax)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["same"]
+
+
 def test_reference_line(ax):
     plotting.reference_line(ax, 2.0, "centralised")
     assert told(ax) == ["centralised"]
