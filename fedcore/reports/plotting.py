@@ -90,7 +90,8 @@ def panels(
         One item per panel; None leaves a place empty. Without any, the figure says that nothing of
         it was run: a configuration may leave problems out.
     columns : int, optional
-        Number of panels in a row; by default all.
+        Most panels in a row, by default all. Rows are as equal as they can be: with 3, four panels
+        stand two by two.
     size : (float, float), default=(4.5, 4.0)
         Width and height of a panel, in inches.
     log : str, default="y"
@@ -121,6 +122,7 @@ def panels(
         return
     columns = min(columns or len(shown), len(shown))
     rows = -(-len(shown) // columns)
+    columns = -(-len(shown) // rows)
     with style():
         figure = Figure(figsize=(size[0] * columns, size[1] * rows))
         grid = figure.subplots(rows, columns, squeeze=False, **share)

@@ -355,6 +355,13 @@ def test_a_legend_over_curves_is_legible(ax):
     assert frame.get_facecolor()[:3] == (1.0, 1.0, 1.0)
 
 
+@pytest.mark.parametrize(("count", "shape"), [(2, (1, 2)), (3, (1, 3)), (4, (2, 2)), (5, (2, 3))])
+def test_rows_of_panels_are_as_equal_as_they_can_be(count, shape):
+    for ax, _ in plotting.panels(None, range(count), columns=3):
+        grid = ax.get_subplotspec().get_gridspec()
+        assert (grid.nrows, grid.ncols) == shape
+
+
 def test_a_legend_names_curves_of_one_label_once(ax):
     for height in (1.0, 2.0):
         ax.plot([0, 1], [height, height], label="same")
