@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedcore.reports.site.model import Shown
+    from fedcore.reports.site.contents import Shown
     from fedcore.reports.verdicts import Verdict
 
 MOST = 3  # figures, or curves, of one item

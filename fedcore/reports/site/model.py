@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,63 +18,12 @@ import h5py
 from fedcore.config import claims as claims_files
 from fedcore.config import papers as paper_files
 from fedcore.experiments.expectation import measured
-from fedcore.reports import origins, tables, verdict_pages
+from fedcore.reports import origins, verdict_pages
 from fedcore.reports.site import links
 from fedcore.reports.site.cells import Judged, Tables
+from fedcore.reports.site.contents import Cell, Job, PrintedTable, Shown
 from fedcore.reports.terminal import sizes
 from fedcore.reports.verdicts import SOFTWARE, VERDICTS, Verdict
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a printed table: what is printed, and the verdict on it if it has one."""
-
-    printed: str
-    verdict: Verdict | None
-
-
-@dataclass(frozen=True)
-class PrintedTable:
-    """A table as the paper has it; a row is a label and its cells."""
-
-    source: str
-    caption: str
-    columns: list[str]
-    rows: list[tuple[str, list[Cell]]]
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A figure or a table of ours: its name, caption and file, and the experiments of a figure."""
-
-    name: str
-    caption: str
-    file: Path
-    experiments: frozenset[str] = frozenset()
-
-    @property
-    def below(self) -> str:
-        """The text of a table's file without the caption at its head."""
-        text = self.file.read_text(encoding="utf-8")
-        return text.removeprefix(f"{tables.escaped(self.caption)}\n\n")
-
-
-@dataclass(frozen=True)
-class Job:
-    """A cell of an experiment, with where its history comes from and what it took."""
-
-    path: str
-    experiment: str
-    algorithm: str
-    name: str
-    problem: str
-    label: str
-    status: str
-    repeats: int
-    params: dict[str, Any]
-    about: dict[str, Any]
-    seconds: float | None
-    memory: float | None
 
 
 class Paper:
