@@ -286,6 +286,33 @@ def test_the_growth_of_the_need_with_k(folder):
     assert rows[2]["share"] == pytest.approx(2 * asked[0] / asked[1])
 
 
+def test_the_growth_of_the_need_with_kappa(folder):
+    """Two trials: 4 and 8 samples at κ = 1, 8 at κ = 1.5, which (11) allows 5 times as many."""
+    for kappa, good in ((1.0, {4: (1, 0), 8: (1, 1)}), (1.5, {4: (0, 0), 8: (1, 1)})):
+        settings = [{"samples": m} for m in good for _ in range(2)]
+        ends = [[1e-5 if right else 0.3] for both in good.values() for right in both]
+        about = {"settings": settings, "n_clients": 50, "n_features": 100}
+        folder.made("need_kappa", f"need_kappa_{kappa}", "fedrep", about=about,
+                    representation_distance=ends)  # fmt: skip
+    for cell in folder.cells.values():
+        cell["tags"] = {"kappa": float(cell["problem"].rpartition("_")[2])}
+    rows = theory.need_kappa(folder.results())
+    assert [(row["kappa"], row["m"], row["growth"]) for row in rows] == [
+        (1, 4, 1), (1, 8, 1), (1.5, 8, 2), (1.5, 8, 1),
+    ]  # fmt: skip
+    assert [row["share"] for row in rows[2:]] == pytest.approx([2 / 5.0625, 1 / 5.0625])
+
+
+def test_what_the_start_tells_is_a_row_per_draw(folder):
+    folder.made("moments", "moments_5", "fedrep", membership_advantage=[[1.0], [0.9]],
+                rebuilt_sample=[[0.8], [0.7]], representation_distance=[[0.5], [0.6]],
+                about={"n_features": 20})  # fmt: skip
+    rows = theory.moments(folder.results())
+    assert [(row["told"], row["rebuilt"], row["distance"], row["d"]) for row in rows] == [
+        (1.0, 0.8, 0.5, 20), (0.9, 0.7, 0.6, 20),
+    ]  # fmt: skip
+
+
 def test_the_need_of_new_clients_by_k(folder):
     """5 % of k/2 is 0.125 at k = 5; a number of samples counts if all larger ones are enough."""
     for variant, by_size in {

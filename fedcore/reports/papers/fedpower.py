@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from fedcore.reports import audits
+from fedcore.reports.papers.fedpower_bases import bases
 from fedcore.reports.papers.fedpower_draws import parts
 from fedcore.reports.papers.fedpower_examples import identities, leaks, partitions
 from fedcore.reports.papers.fedpower_theory import (
@@ -314,6 +315,7 @@ TABLES = {
         lambda _: calibrations(),
         lambda rows: [row for row in rows if (row["T"], row["delta"]) == (10, 1e-4)],
     ),
+    "bases": Table(lambda _: bases()),
     "noise": Table(noise, without("experiment", "algorithm", "variant")),
     "misalignments": Table(misalignments, by_group("misalignment", "problem", "alignment", "p")),
     "dissimilarities": Table(dissimilarities, without("experiment", "algorithm", "variant")),

@@ -6,6 +6,7 @@ See `fedcore.reports.papers.fedrep_linear`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -48,33 +49,76 @@ def share(m: float, by: float, largest: float) -> float | None:
 
 
 def need_rank(results: Results) -> Rows:
-    """Smallest m from which on a trial recovers, for several k; a row per trial.
+    """Return `growths` with k, over those of ``k² (d/n + k log n)``, the bracket of (11), κ = 1.
 
-    ``growth`` is the factor on m from the smallest k to this one, infinite for a trial that no m
-    recovers. ``share`` divides it by that of ``k² (d/n + k log n)``, the bracket of (11) for κ = 1,
-    see `share`. Trials of different k are paired by their number alone.
+    Trials of different k are paired by their number alone.
     """
-    found: list[tuple[Run, int, float, list[float], int]] = []
-    for run in results.runs("need_rank"):
+
+    def asked(run: Run) -> tuple[int, float]:
+        k, n, d = run.params.n_components, run.data["n_clients"], run.data["n_features"]
+        return k, k**2 * (d / n + k * math.log(n))
+
+    return growths(results, "need_rank", "k", asked)
+
+
+def need_kappa(results: Results) -> Rows:
+    """Return `growths` with κ, over those of κ⁴, to which the bracket of (11) is proportional."""
+    return growths(
+        results, "need_kappa", "kappa", lambda run: (run.tags["kappa"], run.tags["kappa"] ** 4)
+    )
+
+
+def growths(
+    results: Results, experiment: str, name: str, asked: Callable[[Run], tuple[float, float]]
+) -> Rows:
+    """Smallest m from which on a trial recovers, for several sizes; a row per trial.
+
+    ``growth`` is the factor on m from the smallest size to this one, infinite for a trial that no m
+    recovers. ``share`` divides it by the factor on what is asked for, see `share`.
+
+    Parameters
+    ----------
+    results : Results
+    experiment, name : str
+        The experiment, and the column of the size.
+    asked : callable
+        Returns the size of a run, and the samples that are asked for, up to a constant.
+    """
+    found: list[tuple[Run, float, float, list[float], int]] = []
+    for run in results.runs(experiment):
         tried: dict[int, list[bool]] = {}
         for setting, end in zip(run.data["settings"], run.last(DISTANCE), strict=False):
             tried.setdefault(setting["samples"], []).append(bool(end <= RECOVERED))
         trials = zip(*tried.values(), strict=True)
-        k, n, d = run.params.n_components, run.data["n_clients"], run.data["n_features"]
-        asked = k**2 * (d / n + k * math.log(n))
         needs = [smallest(list(zip(tried, trial, strict=True))) for trial in trials]
-        found.append((run, k, asked, needs, max(tried)))
+        found.append((run, *asked(run), needs, max(tried)))
     rows: Rows = []
     if not found:
         return rows
     _, least, base, firsts, _ = min(found, key=lambda item: item[1])
-    for run, k, asked, needs, largest in found:
+    for run, size, bracket, needs, largest in found:
         for repeat, (m, one) in enumerate(zip(needs, firsts, strict=True)):
             rows.append(
-                run.row(k=k, repeat=repeat, m=m, asked=asked,
+                run.row(**{name: size}, repeat=repeat, m=m, asked=bracket,
                         growth=math.inf if math.isnan(m) else m / one,
-                        share=share(m / one, asked / base, largest / one), larger=k > least)
+                        share=share(m / one, bracket / base, largest / one), larger=size > least)
             )  # fmt: skip
+    return rows
+
+
+def moments(results: Results) -> Rows:
+    """What the clients' messages for the start tell of their samples, a row per draw.
+
+    See `fedcore.metrics.moments`. ``told`` is the membership advantage.
+    """
+    rows: Rows = []
+    for run in results.runs("moments"):
+        rows += run.rows(
+            d=run.data["n_features"],
+            told=run.last("membership_advantage"),
+            rebuilt=run.last("rebuilt_sample"),
+            distance=run.last(DISTANCE),
+        )
     return rows
 
 

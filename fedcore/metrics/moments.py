@@ -1,0 +1,75 @@
+"""Metrics of what the start by the method of moments tells of a client; they ignore the iterate.
+
+A client with samples (x, y) sends ``M = Σ y² x xᵀ`` (Collins, Hassani, Mokhtari & Shakkottai, ICML
+2021, Section 4.2). With v = y x, a sample of the client is one for which ``M − v vᵀ`` is positive
+semidefinite: v lies in the range of M, and ``vᵀ M⁺ v ≤ 1``. The server rules out every other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedcore.errors import InputError
+from fedcore.iterates import Iterate
+from fedcore.metrics import Metric
+from fedcore.problems.clients import Labelled
+from fedcore.problems.problem import Problem
+
+NO_RANGE = 1e-13  # share of the largest eigenvalue below which one counts as zero
+ROUNDING = 1e-6  # by which v may miss the range, relatively, and vᵀ M⁺ v exceed 1
+
+
+def membership_advantage(iterate: Iterate, problem: Problem) -> float:
+    """Return how much more often a message rules out others' samples than the client's own.
+
+    Shares, in the mean over the clients: 0 for a message that tells nothing of who has a sample, 1
+    for one that tells all. A message of a private method with (ε, 0) tells ``tanh(ε/2)`` at most.
+    """
+    clients = _clients(problem)
+    vectors = [data.y[:, None] * data.X for data in clients]
+    found = []
+    for i, own in enumerate(vectors):
+        others = np.concatenate([*vectors[:i], *vectors[i + 1 :]])
+        message = own.T @ own
+        found.append(ruled_out(message, others).mean() - ruled_out(message, own).mean())
+    return float(np.mean(found))
+
+
+def rebuilt_sample(iterate: Iterate, problem: Problem) -> float:
+    """Return the largest ``|cos|`` of a client's sample with the leading eigenvector of M.
+
+    The mean over the clients.
+    """
+    found = []
+    for X, y in _clients(problem):
+        guess = np.linalg.eigh((y[:, None] * X).T @ (y[:, None] * X))[1][:, -1]
+        found.append(np.max(np.abs(X @ guess) / np.linalg.norm(X, axis=1)))
+    return float(np.mean(found))
+
+
+def ruled_out(message: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Return for each row v of `vectors` whether ``message − v vᵀ`` has a negative eigenvalue."""
+    values, basis = np.linalg.eigh(message)
+    inside = values > NO_RANGE * values[-1]
+    parts = vectors @ basis
+    missed = np.linalg.norm(parts[:, ~inside], axis=1)
+    outside = missed > ROUNDING * np.linalg.norm(vectors, axis=1)
+    return outside | ((parts[:, inside] ** 2 / values[inside]).sum(axis=1) > 1.0 + ROUNDING)
+
+
+def _clients(problem: Problem) -> list[Labelled]:
+    clients = problem.clients
+    if clients.labels is None or len(clients) < 2:
+        raise InputError(f"problem {problem.name}: two clients with labels are needed")
+    return [clients.labelled(i) for i in range(len(clients))]
+
+
+METRICS = (
+    Metric(
+        "membership_advantage",
+        "1",
+        "others' samples that Σ y² x xᵀ rules out, less the client's own",
+        membership_advantage,
+    ),
+    Metric("rebuilt_sample", "1", "|cos| of a sample with Σ y² x xᵀ's eigenvector", rebuilt_sample),
+)

@@ -1,0 +1,64 @@
+"""Heads of a given condition number, against the definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedcore.errors import InputError
+from fedcore.generators import conditioned_heads, generate
+
+
+def draw(seed=0, **params):
+    sizes = {"n_clients": 30, "samples": 4, "n_features": 9, "rank": 2, "condition": 3.0}
+    return generate("conditioned_heads", np.random.default_rng(seed), sizes | params)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "condition"), [(30, 2, 1.0), (30, 2, 5.0), (5, 2, 1.5), (40, 4, 2.0), (7, 1, 1.0)]
+)
+def test_heads_have_one_length_and_the_given_condition(n, k, condition):
+    _, truth = draw(n_clients=n, rank=k, condition=condition)
+    np.testing.assert_allclose(np.sum(truth.heads**2, axis=1), k, rtol=1e-12)
+    values = truth.head_singular_values
+    assert np.linalg.cond(truth.heads) == pytest.approx(condition, rel=1e-9)
+    assert np.sum(values**2) == pytest.approx(k, rel=1e-12)  # κ and the lengths fix both of two
+    np.testing.assert_allclose(
+        values[1:] / values[:-1], condition ** (-1 / max(k - 1, 1)), rtol=1e-9
+    )
+
+
+def test_labels_are_those_of_the_heads_and_the_representation():
+    clients, truth = draw()
+    B = truth.representation
+    np.testing.assert_allclose(B.T @ B, np.eye(2), atol=1e-12)
+    for X, y, w in zip(clients, clients.labels, truth.heads, strict=True):
+        assert X.shape == (4, 9)
+        np.testing.assert_allclose(y, X @ (B @ w), rtol=1e-12, atol=1e-12)
+
+
+def test_heads_differ_from_draw_to_draw_and_from_client_to_client():
+    one, other = (draw(seed)[1].heads for seed in (0, 1))
+    assert len(np.unique(one.round(6), axis=0)) == 30
+    assert np.abs(one - other).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("params", "word"),
+    [
+        ({"condition": 0.5}, "condition is at least 1"),
+        ({"rank": 10}, "rank = 10 is larger"),
+        ({"n_clients": 1, "rank": 2}, "rank = 2 is larger"),
+        ({"rank": 1, "condition": 2.0}, "1 for rank = 1"),
+        ({"condition": 0.0}, "condition"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(params, word):
+    with pytest.raises(InputError, match=word):
+        draw(**params)
+
+
+def test_heads_that_are_not_found_are_told(monkeypatch):
+    monkeypatch.setattr(conditioned_heads, "TURNS", 2)
+    with pytest.raises(InputError, match="30 heads of length √2 with condition 3 were found in 2"):
+        draw()
