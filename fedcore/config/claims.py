@@ -55,7 +55,7 @@ def written_out(claims: Mapping[str, Any], where: str) -> dict[str, Any]:
     -------
     dict
         ``departures``, ``tables``, ``claims`` and ``software``, with the schema's defaults; each
-        of an item's ``needs`` is a list of problems, one of which is enough.
+        of an item's ``needs`` is a list of problems or experiments, one of which is enough.
 
     Raises
     ------

@@ -187,6 +187,16 @@ class Plan:
             n: self.unavailable[f"{paper}/{n}"] for n in names if f"{paper}/{n}" in self.unavailable
         }
 
+    @property
+    def not_run(self) -> dict[str, str]:
+        """Why problems and whole experiments are not run, by ``<paper>/<name>``."""
+        left_out = {
+            f"{paper}/{name}": reason
+            for paper in self.papers
+            for name, reason in self.left_out_of(paper).items()
+        }
+        return left_out | self.unavailable
+
     def problem_data(self, problem: str) -> dict[str, Any]:
         """Return the part of a problem's specification on which its file depends."""
         unused = ("label", "tags", "defaults", "mem_mb")
@@ -231,7 +241,8 @@ class Plan:
         for item in (*read["claims"], *read["software"]):
             where = f"{path}, {item['id']}"
             for group in item["needs"]:
-                _check_names(group, settings["problems"], f"{where}: needs the unknown problem")
+                known = [*settings["problems"], *settings["experiments"]]
+                _check_names(group, known, f"{where}: needs the unknown problem or experiment")
             parts = (item, *item["readings"], item.get("counterfactual", {}))
             selected = [
                 part["select"]["table"] for part in parts if "table" in part.get("select", {})

@@ -120,7 +120,7 @@ def judge(
     tables_dir : path-like
         The table ``t`` is the file ``<tables_dir>/<paper>/t.tsv``.
     unavailable : mapping of str to str
-        Why data cannot be had, by ``<paper>/<problem>``, as in `Plan.unavailable`.
+        Why a problem or a whole experiment is not run, by ``<paper>/<name>``, as in `Plan.not_run`.
     surrogate : bool
         Whether the run may have used stand-ins for data. Rows then count as made with stand-ins
         unless their column ``status`` says ``official``, ``rebuilt`` or ``synthetic``.
@@ -148,7 +148,7 @@ def judge(
             reasons = [
                 unavailable[f"{paper}/{group[0]}"]
                 for group in item["needs"]
-                if all(f"{paper}/{problem}" in unavailable for problem in group)
+                if all(f"{paper}/{name}" in unavailable for name in group)
             ]
             readings = [] if reasons else list(_readings(item, measurements, what))
             known = {key: item[key] for key in ("id", "source", "kind", "quantity", "printed")}

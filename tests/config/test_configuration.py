@@ -472,7 +472,9 @@ def test_an_experiment_that_is_left_out_has_no_cells(tmp_path):
     kept = {path for path, cell in whole.cells.items() if cell.experiment != name}
     assert set(part.cells) == kept != set(whole.cells)
     assert part.unavailable == whole.unavailable
-    assert part.describe("tiny")["missing"][name].startswith("it is left out")
+    reason = part.describe("tiny")["missing"][name]
+    assert reason.startswith("it is left out")
+    assert part.not_run == whole.unavailable | {f"tiny/{name}": reason}
 
 
 def test_no_server_is_asked_for_data_of_a_problem_that_is_left_out(tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from matplotlib.image import imread
 
 from fedcore.config.papers import own
 from fedcore.experiments.plan import Plan, load_plan
-from fedcore.reports import plotting, steps, verdict_pages
+from fedcore.reports import plotting, steps, tables, verdict_pages, verdicts
 
 PAPERS = list(own())
 QUICK = Path("results/quick").resolve()
@@ -44,7 +45,7 @@ def make(tmp_path):
         executed = str(tmp_path / "notebooks" / f"{paper}.ipynb")
         steps.notebook(f"notebooks/{paper}.ipynb", executed, plan=str(file), figures=figures)
         if paper in plan.judged:
-            options = {"unavailable": plan.unavailable, "surrogate": True, "small": True}
+            options = {"unavailable": plan.not_run, "surrogate": True, "small": True}
             to = str(tmp_path / "verdicts" / f"{paper}.tsv")
             steps.verdict(paper, plan.claims_of(paper), str(tmp_path / "tables"), to, **options)
         return tmp_path
@@ -83,3 +84,43 @@ def test_a_paper_is_made_without_any_part_of_it(paper, left_out, make, tmp_path)
     for part in ("histories", "seconds"):
         (tmp_path / part).symlink_to(QUICK / part)
     make(paper, planned(paper, *left_out))
+
+
+# Items that compare two experiments, and the one with the other side; its own rows are there.
+COMPARED = {
+    "dppower/unknown-gap": "dimension",
+    "fedpower/theorem8-opt-bound": "dissimilarity",
+    "fedpower/theorem8-no-opt-bound": "dissimilarity",
+    "fedrep/a2-figure5-worse": "table1",
+    "fedrep_linear/fig1-local-only": "fig1",
+    "fedrep_linear/intro-local-data": "fig1",
+    "fedrep_linear/fig4-local-only": "local",
+}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_comparison_of_which_the_other_side_was_left_out_was_not_run(name, tmp_path):
+    paper, item_id = name.split("/")
+    whole, part = planned(paper), planned(paper, COMPARED[name])
+    found = part.claims_of(paper)
+    (item,) = (item for item in found["claims"] if item["id"] == item_id)
+    select, made = item["select"], found | {"claims": [item], "software": []}
+    selects = [select, *(reading["select"] for reading in item["readings"])]
+    rows = [
+        {"repeat": i, **dict(zip(where, row, strict=True)), **dict.fromkeys(names)}
+        for names in [{one["column"] for one in selects}]
+        for where in (one["where"] for one in selects)
+        for row in product(*(v if isinstance(v, list) else [v] for v in where.values()))
+        for i in range(3)
+    ]
+    file = tmp_path / paper / f"{select['table']}.tsv"
+    columns = {column: None for row in rows for column in row}
+    tables.write([columns | row for row in rows], file, caption="")
+
+    def judged(plan):
+        given = {"unavailable": plan.not_run, "surrogate": False}
+        (verdict,) = verdicts.judge(paper, made, tmp_path, **given)
+        return verdict.verdict, verdict.reason
+
+    assert judged(whole)[0] == "undecided"  # of rows that say nothing
+    assert judged(part) == ("not run", part.left_out_of(paper)[COMPARED[name]])

@@ -71,8 +71,8 @@ CONFIGURATION = {
     ),
     "problem of an item": (
         CLAIMS, "needs: [faces]", "needs: [face]",
-        f"{CLAIMS}, table1-power-faces: needs the unknown problem 'face': did you mean 'faces'? "
-        "known: easy, faces, little, other",
+        f"{CLAIMS}, table1-power-faces: needs the unknown problem or experiment 'face': did you "
+        "mean 'faces'? known: easy, faces, first, little, other, second",
     ),
     "algorithm": (
         PAPER, "algorithm: wk2023", "algorithm: wk2032",

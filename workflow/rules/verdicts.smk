@@ -16,7 +16,7 @@ rule verdicts:
     localrule: workflow.remote_exec
     params:
         claims=lambda wildcards: PLAN.claims_of(wildcards.paper),
-        unavailable=PLAN.unavailable,
+        not_run=PLAN.not_run,
         surrogate=PLAN.config["surrogates"],
         small=PLAN.config["quick"],
         tables=f"{RESULTS}/tables",
@@ -28,7 +28,7 @@ rule verdicts:
             params.claims,
             params.tables,
             output.tsv,
-            unavailable=params.unavailable,
+            unavailable=params.not_run,
             surrogate=params.surrogate,
             small=params.small,
             log=log[0],
