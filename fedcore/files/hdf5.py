@@ -143,9 +143,61 @@ class Opened(h5py.File):
     ----------
     pieces : Pieces or None
         The checksums of a large file's pieces.
+    raw : file
+        The file itself.
+    head : bytes
+        Its seal.
     """
 
     pieces: Pieces | None = None
+    raw: io.BufferedReader
+    head: bytes
+    _held: Held | None = None
+
+    @property
+    def held(self) -> Held:
+        """Return the file to be read again after it is closed."""
+        if self._held is None:
+            self._held = Held(self.raw, self.head)
+        return self._held
+
+
+class Held:
+    """A file to be read again, whatever takes its name meanwhile.
+
+    Parameters
+    ----------
+    raw : file
+        Open for reading.
+    head : bytes
+        Its seal, for a file without pieces.
+    """
+
+    def __init__(self, raw: io.BufferedReader, head: bytes) -> None:
+        self._file, self._head = os.dup(raw.fileno()), head  # outlives `raw`
+        weakref.finalize(self, os.close, self._file)
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Opened]:
+        """Open the file again, by no name.
+
+        Raises
+        ------
+        Overwritten
+            When it has another content now.
+        """
+        # Threads may read at once, each from its own start; `_seal` reads no bare BytesIO in part.
+        content = io.BufferedReader(io.BytesIO(self._bytes()))
+        if content.read(HEAD).rstrip(b"\0") != self._head or self._head != _seal(content, None):
+            raise Overwritten("it was overwritten while it was read")
+        with Opened(content, "r") as file:
+            yield file
+
+    def _bytes(self) -> bytes:
+        found = bytearray()
+        while part := os.pread(self._file, LARGE, len(found)):
+            found += part
+        return bytes(found)
 
 
 @contextlib.contextmanager
@@ -179,9 +231,10 @@ def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
         if head != _seal(raw, table):
             raise BrokenSeal(DIFFERS)
         pieces = None if table is None else Pieces(raw, table)
-        content = path if pieces is None else _Checked(raw, pieces)
+        # By its name HDF5 might find another file, which took it after the seal was checked.
+        content = raw if pieces is None else _Checked(raw, pieces)
         file = stack.enter_context(Opened(content, "r"))
-        file.pieces = pieces
+        file.pieces, file.raw, file.head = pieces, raw, head
         _refuse_foreign(file, os.fstat(raw.fileno()).st_size)
         yield file
 

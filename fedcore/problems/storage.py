@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 
 import h5py
@@ -94,7 +95,7 @@ def load_draws(path: str | os.PathLike[str]) -> list[Problem]:
                 f"{path}: problem of schema {schema}, this version reads {SCHEMA}; make it again"
             )
         groups = file.get("draws", {"": file}).values()
-        return [_read(path, group, file.pieces) for group in groups]
+        return [_read(path, group, file) for group in groups]
 
     return _load(path, decode)
 
@@ -163,8 +164,8 @@ def _put(group: h5py.Group, name: str, data: np.ndarray, description: str) -> No
     group.create_dataset(name, data=data).attrs["description"] = description
 
 
-def _read(path: str | os.PathLike[str], group: h5py.Group, pieces: hdf5.Pieces | None) -> Problem:
-    clients = _clients(path, group, pieces)
+def _read(path: str | os.PathLike[str], group: h5py.Group, file: hdf5.Opened) -> Problem:
+    clients = _clients(path, group, file)
     if "samples" in group:
         rows = group["samples"]
         clients.reduction = Reduction(tuple(map(int, rows[()])), float(rows.attrs["largest_row"]))
@@ -173,7 +174,7 @@ def _read(path: str | os.PathLike[str], group: h5py.Group, pieces: hdf5.Pieces |
         truth = Truth(*(group[f"truth/{k}"][()] for k in Truth._fields))
     held_out = None
     if "held_out" in group:
-        held_out = _clients(path, group["held_out"], pieces)
+        held_out = _clients(path, group["held_out"], file)
     name, status, note = (group.attrs[key] for key in ("name", "status", "note"))
     problem = Problem(name, clients, status, note, truth, held_out)
     problem.setting = json.loads(group.attrs["setting"])
@@ -209,14 +210,19 @@ def _matrices(group: h5py.Group, name: str = "clients") -> Matrices:
     return [item[()] for item in found.values()]
 
 
-def _clients(
-    path: str | os.PathLike[str], group: h5py.Group, pieces: hdf5.Pieces | None
-) -> Clients:
+def _again(
+    told: Callable[[], AbstractContextManager[None]], held: hdf5.Held, name: str
+) -> Matrices:
+    with told(), held.read() as file:
+        return _matrices(file[name])
+
+
+def _clients(path: str | os.PathLike[str], group: h5py.Group, file: hdf5.Opened) -> Clients:
     """Return clients with their labels: matrices of a large file by a memory map.
 
     Those of a small file are read here or, with a Gram matrix, on first use.
     """
-    found, name = group["clients"], group.name
+    found, name, pieces = group["clients"], group.name, file.pieces
     gram = group["gram"][()] if "gram" in group else None
     labels = _matrices(group, "labels") if "labels" in group else None
     if pieces is None and gram is None:
@@ -229,7 +235,7 @@ def _clients(
     told = partial(hdf5.told, path, failure=DataError, **_WORDS)
     matrices: Matrices | Callable[[], Matrices]
     if pieces is None:
-        matrices = partial(_load, path, lambda file: _matrices(file[name]))
+        matrices = partial(_again, told, file.held, name)
     elif stacked:
         matrices = MappedStack(pieces, found, told)
     else:

@@ -11,8 +11,9 @@ from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.errors import ConfigError, DataError, InputError
 from fedcore.experiments import build, from_dataset
+from fedcore.files import hdf5
 from fedcore.problems import storage
-from fedcore.problems.clients import check_clients
+from fedcore.problems.clients import Clients, check_clients
 from fedcore.problems.problem import Problem
 
 SPEC = {
@@ -139,6 +140,45 @@ def test_a_stored_gram_matrix_serves_sums_without_reading_a_client(tmp_path, mon
     assert read == [1]  # the whole of it, once
     for ours, theirs in zip(problem.clients, plain.clients, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_matrices_beside_a_gram_matrix_are_those_of_the_file_that_was_opened(tmp_path, monkeypatch):
+    """Another file may take its name, between the check of its seal and HDF5, or later."""
+    made, path = draw_problem(gram=True), tmp_path / "problem.h5"
+    other = Problem("other", Clients([2.0 * client for client in made.clients]))
+    other.clients.gram = 4.0 * made.clients.gram
+    storage.save(made, path)
+    storage.save(other, tmp_path / "other.h5")
+    real = hdf5._seal
+    monkeypatch.setattr(
+        hdf5,
+        "_seal",
+        lambda *given: (real(*given), path.exists() and path.rename(tmp_path / "moved.h5"))[0],
+    )
+    problem = storage.load(path)
+    monkeypatch.undo()
+    (tmp_path / "other.h5").rename(path)
+    np.testing.assert_array_equal(problem.clients.gram, made.clients.gram)
+    for ours, theirs in zip(problem.clients, made.clients, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("content", ["whole", "damaged", "cut off"])
+def test_matrices_of_a_file_with_another_content_are_refused(content, tmp_path):
+    """It was overwritten in place after its Gram matrix was read."""
+    made, path = draw_problem(gram=True), tmp_path / "problem.h5"
+    storage.save(made, path)
+    whole = path.read_bytes()
+    storage.save(Problem("other", Clients([2.0 * client for client in made.clients])), path)
+    other = path.read_bytes()
+    path.write_bytes(whole)
+    problem = storage.load(path)
+    damaged = whole[:-1] + bytes([whole[-1] ^ 1])
+    path.write_bytes({"whole": other, "damaged": damaged, "cut off": whole[:700]}[content])
+    with pytest.raises(DataError, match=r"problem\.h5 was overwritten in place while it was read"):
+        problem.clients[0]
+    path.write_bytes(whole)
+    np.testing.assert_array_equal(problem.clients[0], made.clients[0])
 
 
 def basis_of(algorithm, problem, **params):
