@@ -142,7 +142,8 @@ def _of_problem(path: str, number: int | None, columns: list[str] | None) -> Dat
         raise DataError(f"{path} has the clients 0 to {len(clients) - 1}, and no client {number}")
     i = number or 0
     labels = None if clients.labels is None else [clients.labels[i]]
-    return Data(Clients([clients[i]], labels=labels), draws[0].name)
+    mine = Clients([clients[i]], labels=labels)
+    return Data(mine, draws[0].name, require_unwritten=draws[0].require_unwritten)
 
 
 def write(

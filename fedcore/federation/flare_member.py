@@ -78,12 +78,15 @@ class Data(NamedTuple):
         Names of the features; empty if they have none, as in a problem file.
     open_ended : bool
         Whether further columns hold zeros alone.
+    require_unwritten : callable
+        Refuses data whose file has changed in place since they were read.
     """
 
     clients: Clients
     name: str = ""
     columns: list[str] = []  # noqa: RUF012
     open_ended: bool = False
+    require_unwritten: Callable[[], None] = lambda: None
 
 
 Reader = Callable[[list[str] | None], Data]
@@ -150,6 +153,7 @@ class Member:
         if self._site is None or message.run != self._run:
             raise RefusedError(f"run {message.run} is not the one that has begun")
         if isinstance(message, Finish):
+            self._own(None).require_unwritten()
             self._finish(self._site, message)
             return Answer()
         replies = self._carry(self._site, message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from fedcore.experiments import deployed, deployment, flare_kit
 from fedcore.experiments.deployment import SiteFile, Task
 from fedcore.federation.flare_group import LostError
 from fedcore.federation.flare_member import Member
+from fedcore.files import hdf5
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
@@ -97,6 +99,49 @@ def test_clients_of_a_problem_file_have_the_streams_of_a_run_on_it(rows, tmp_pat
     found = History.load(deployed_run(tmp_path / "out") / "history.h5")
     other = plain([path], tmp_path / "plain.h5", *words)
     assert found.final["V"].tobytes() == other.final["V"].tobytes()
+
+
+OVERWRITTEN = pytest.mark.fault(
+    "damaged",
+    "the large file of a problem overwritten or cut off in place while it is read",
+    told="… was overwritten in place while it was read: …",
+)
+
+
+@pytest.mark.parametrize("written", [pytest.param(True, marks=OVERWRITTEN), False])
+def test_a_site_keeps_no_result_of_a_file_overwritten_in_place(
+    rows, tmp_path, monkeypatch, written
+):
+    """It checked its samples when it first read them, and does so again at the end."""
+    monkeypatch.setattr(hdf5, "LARGE", 100)
+    path, out = tmp_path / "p.h5", tmp_path / "out"
+    storage.save(Problem("drawn", rows), path)
+    os.utime(path, (1e9, 1e9))
+    sites = [word for i, s in enumerate(SITES) for word in ("--site", f"{s}={path}:{i}")]
+    assert call("deploy", "power_gd", "-r", "2", *sites, "--out", out).exit_code == 0
+    near = Near(members(out))
+
+    class Link:
+        def call(self, messages):
+            replies = near.call(messages)
+            if len(near.sent) == 3 and written:  # they have joined, begun, and used their samples
+                with open(path, "r+b") as raw:
+                    raw.seek(path.read_bytes().index(rows[1].tobytes()))
+                    raw.write(bytes(8))
+            return replies
+
+    def results():
+        return [list((out / "sites" / site).glob("results/*/run0.npz")) for site in SITES]
+
+    if not written:
+        deployed_run(out, Link())
+        assert len(near.sent) > 4 and all(results())
+        return
+    with pytest.raises(
+        DataError, match=r"^north: .*p\.h5 was overwritten in place while it was read: "
+    ):
+        deployed_run(out, Link())
+    assert not any(results()) and not (out / "server/history.h5").exists()
 
 
 def test_sparse_tables_stay_sparse(rows, tmp_path):
