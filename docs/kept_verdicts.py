@@ -149,9 +149,15 @@ def noted(results: Path, paper: str) -> Run:
         data[settings["problem"]] = {"status": problem["status"], **sizes, "note": problem["note"]}
         for name, version in about["versions"].items():
             versions.setdefault(name, set()).add(version)
-        seconds, memory = measured(results / "benchmarks" / f"{cell}.tsv") or (0.0, 0.0)
-        time = times.setdefault(settings["experiment"], {"cells": 0, "seconds": 0.0, "MB": 0})
+        timed = measured(results / "benchmarks" / f"{cell}.tsv")
+        seconds, memory = timed or (0.0, 0.0)
+        time = times.setdefault(
+            settings["experiment"],
+            {"cells": 0, "by other code": 0, "untimed": 0, "seconds": 0.0, "MB": 0},
+        )
         time["cells"] += 1
+        time["by other code"] += about["code"] != settings["code"]  # restored, see README
+        time["untimed"] += timed is None
         time["seconds"] = round(time["seconds"] + seconds, 1)
         time["MB"] = max(time["MB"], math.ceil(memory))
     ended = (results / "verdicts" / f"{paper}.tsv").stat().st_mtime

@@ -13,7 +13,7 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,15 @@ FINDINGS = ROOT / "docs" / "findings.yaml"
 START = "<!-- `make verdicts` writes what follows, to the next comment -->"
 END = "<!-- end of what `make verdicts` writes -->"
 WRITTEN = "`make verdicts` writes this page from the last full run; a test fails when it is stale."
+OTHER_CODE = (
+    "The commit is that of tables and verdicts. Cells *by other code* were made before, and their\n"
+    "histories put back (`make restore OTHER_CODE=1`); each names the code that made it.\n"
+    "*Untimed* cells have no seconds here. Where both are empty, nobody has noted them.\n"
+)
+TIMES = (
+    "Seconds of all timed cells of an experiment together, and the largest memory of one; what "
+    "*by\nother code* and *untimed* mean stands [below the runs](../verdicts.md#the-runs).\n"
+)
 NONE = "No verdicts are kept: run `make reproduce`, then `make verdicts`.\n"
 
 
@@ -57,7 +66,7 @@ def index(verdicts: dict[str, list[Verdict]], run: Run) -> str:
     if checks:
         words = ", ".join(f"{count} {name}" for name, count in sorted(checks.items()))
         parts.append(f"Checks of this software, which say nothing of the papers: {words}.\n")
-    parts += ["## The runs\n", tables.markdown(runs(run))]
+    parts += ["## The runs\n", tables.markdown(runs(run)), OTHER_CODE]
     parts.append(
         "`fedcore verdicts --show ID` prints everything about one item, such as what turns its\n"
         "outcome; `fedcore verdicts --strict docs/verdicts` compares a new run with these tables.\n"
@@ -85,15 +94,16 @@ def page(paper: str, verdicts: list[Verdict], run: Run) -> str:
         tables.markdown([{"problem": name, **data} for name, data in data_of(notes).items()]),
     ]
     parts += [f"- {name}: {why}\n" for name, why in notes["missing"].items()]
-    times = [{"experiment": name, **time} for name, time in notes["times"].items()]
+    times = [{"experiment": name, **total([time])} for name, time in notes["times"].items()]
+    times.append({"experiment": "total", **total(notes["times"].values())})
     parts += [
         "## Environment\n",
         "Versions are those that the histories hold; machine and BLAS, those of the machine that\n"
         "made the pages.\n",
         listed(notes["versions"] | notes["machine"]),
         "## Times\n",
-        "Seconds of all cells of an experiment together, and the largest memory of one.\n",
-        tables.markdown([*times, {"experiment": "total", **total(notes)}]),
+        TIMES,
+        tables.markdown(times),
         *(earlier(part) for part in notes.get("earlier", [])),
         "## Items\n",
         verdict_pages.page(verdicts),
@@ -103,7 +113,8 @@ def page(paper: str, verdicts: list[Verdict], run: Run) -> str:
 
 def earlier(part: Run) -> str:
     """Return what a page says of an earlier run whose verdicts on some items were kept."""
-    items, cost = ", ".join(f"`{item}`" for item in part["items"]), total(part)
+    items = ", ".join(f"`{item}`" for item in part["items"])
+    cost = total(part["times"].values())
     said = (
         f"Run of {part['date']}, commit {part['commit']}, {counted(cost['cells'], 'cell')}, "
         f"{counted(cost['seconds'], 'second')}. The last run left "
@@ -113,11 +124,20 @@ def earlier(part: Run) -> str:
     return f"## Earlier run\n\n{said}\n\n" + listed(part["versions"] | part["machine"])
 
 
-def total(notes: Run) -> tables.Row:
-    """Return the number of a paper's cells, their seconds, and the largest memory of one in MB."""
-    times = notes["times"].values()
+def total(times: Collection[Run]) -> tables.Row:
+    """Return what experiments took together: cells, their seconds, and the largest memory in MB.
+
+    How many cells were made by other code, and how many have no time, is None where a run has not
+    noted it.
+    """
+
+    def counts(name: str) -> int | None:
+        return sum(t[name] for t in times) if all(name in t for t in times) else None
+
     return {
-        "cells": sum(time["cells"] for time in times),
+        "cells": counts("cells"),
+        "by other code": counts("by other code"),
+        "untimed": counts("untimed"),
         "seconds": round(sum(time["seconds"] for time in times), 1),
         "MB": max((time["MB"] for time in times), default=0),
     }
@@ -131,7 +151,7 @@ def runs(run: Run) -> list[tables.Row]:
             items = counted(len(part.get("items", [])), "item")
             named = paper if part is last else f"{paper}, {items} of before"
             rows.append({"paper": named, "date": part["date"], "commit": part["commit"]})
-            rows[-1] |= total(part) | part["machine"]
+            rows[-1] |= total(part["times"].values()) | part["machine"]
     return rows
 
 

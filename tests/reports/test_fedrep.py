@@ -99,8 +99,8 @@ def test_orderings(folder):
     (row,) = whole_table(folder)
     assert row["best"] == "FedAvg+FT" and row["fedavg_tuned_first"]
     assert row["fedavg_above_scaffold"]
-    names = ("behind", "mtl_behind", "tuned_above", "fedrep_above", "prox_above")
-    np.testing.assert_allclose([row[name] for name in names], [5.0, 35.0, 20.0, 40.0, 10.0])
+    names = ("behind", "mtl_behind", "tuned_above", "untuned_above", "fedrep_above", "prox_above")
+    np.testing.assert_allclose([row[name] for name in names], [5.0, 35.0, 20.0, -10.0, 40.0, 10.0])
 
 
 def test_other_results_turn_the_orderings(folder):
@@ -233,6 +233,20 @@ def test_the_line_of_figure_6_gets_no_verdict_on_a_stand_in(folder, tmp_path, st
     expected = "surrogate data" if stand_in else "holds with a departure"
     assert verdict.verdict == expected and verdict.measured == "5"
     assert ("clothes of Fashion-MNIST" in verdict.protocol) is stand_in
+
+
+@pytest.mark.parametrize(("more", "verdict"), [(0.0, "passes"), (0.1, "fails"), (-1.0, "fails")])
+def test_no_number_is_sent_beside_those_of_the_network(tmp_path, more, verdict):
+    """One number more in a round of ten participants is a tenth of one for each of them."""
+    claims = claims_files.read(report.CLAIMS) | {"claims": []}
+    sent = {c["select"]["where"]["method"]: float(c["printed"]) for c in claims["software"]}
+    rows = [
+        {"setting": "cifar10-100-2", "repeat": 1, "method": name, "up_per_round": number + more}
+        for name, number in sent.items()
+    ]
+    tables.write(rows, tmp_path / "fedrep" / "communication.tsv", caption="")
+    found = judge("fedrep", claims, tmp_path, unavailable={}, surrogate=False)
+    assert len(found) == 6 and {v.verdict for v in found} == {verdict}
 
 
 def test_communication_counts_participants_and_not_the_fine_tuning(folder):
