@@ -255,11 +255,17 @@ def test_averages_are_over_all_points_of_one_start(folder):
     assert (row["algorithm"], row["kkt"], row["repeat"], row["points"]) == ("ssi", 3.0, 0, 2)
 
 
-def test_a_start_that_never_stops_has_no_average(folder):
+def test_a_start_that_never_stops_has_no_average_but_with_the_error_at_its_end(folder):
     for problem, end in (("one", 1e-5), ("two", 1.0)):
-        folder.add("fig2m", "ssi", problem, kkt=[[1, 2]], kkt_residual=[[1, end]])
-    row = only(report.averages(report.counts(folder.results())), rule="kkt")
-    assert math.isnan(row["kkt"])
+        kkt = [[1, 2, 4], [1, 3, 9]] if end < 1 else [[1, 5, 6], [1, 2, 7]]
+        residual = [[1, end, end], [1, 1e-5, 1e-5]]
+        folder.add("fig2m", "ssi", problem, kkt=kkt, kkt_residual=residual,
+                   singular_value_error=np.array(kkt) / 10)  # fmt: skip
+    first, second = chosen(report.averages(report.counts(folder.results())), rule="kkt")
+    assert math.isnan(first["kkt"]) and second["kkt"] == second["kkt_or_end"] == 2.5
+    assert first["kkt_or_end"] == 4.0  # of 2 at the stop, and 6 at the end
+    errors = [row["singular_value_error_or_end"] for row in (first, second)]
+    assert errors == pytest.approx([0.4, 0.25])
 
 
 def test_the_advantage_of_a_start(folder):

@@ -17,6 +17,8 @@ import numpy as np
 from fedcore.algorithms import faps
 from fedcore.history import History
 from fedcore.reports.papers.faps_claims import (
+    AT_END,
+    ERRORS,
     FROM_Z,
     ONE_STEP,
     RULE_14,
@@ -31,7 +33,7 @@ from fedcore.reports.papers.faps_claims import (
 from fedcore.reports.papers.faps_claims import growth as growth
 from fedcore.reports.papers.faps_theory import theorem_8
 from fedcore.reports.report import Table
-from fedcore.reports.results import Results, Run
+from fedcore.reports.results import Results, Run, last
 from fedcore.reports.rows import Rows, chosen, groups, reached
 from fedcore.reports.summaries import (
     TWIN,
@@ -89,16 +91,18 @@ def counts(results: Results) -> Rows:
     """Rounds, bytes, errors and products at every stop, a row per start; NaN if not reached.
 
     There is no row for a stop that a run did not reach because it ended at other stops before.
-    ``made`` is the number of rounds that the run made, ``products`` counts products of a client's
-    AᵢAᵢᵀ with a block. ``twin_…`` are the same columns of the repeat's twin, None if it has none;
-    see `fedcore.experiments.twins`. ``point`` names the problem, and p where it varies. ``method``
-    is that of `method`.
+    ``kkt_at_end`` and ``singular_value_error_at_end`` are those of the last round. ``made`` is the
+    number of rounds that the run made, ``products`` counts products of a client's AᵢAᵢᵀ with a
+    block. ``twin_…`` are the same columns of the repeat's twin, None if it has none; see
+    `fedcore.experiments.twins`. ``point`` names the problem, and p where it varies. ``method`` is
+    that of `method`.
     """
     found = []
     for run, rule in itertools.product(results.runs(*EXPERIMENTS), RULES):
         made = run.last("round").astype(float)
+        ends = {f"{name}{AT_END}": last(name) for name in ERRORS}
         rows = run.rows(
-            p=_p, point=_point, method=method, rule=rule, made=made, **_stops(run, rule)
+            p=_p, point=_point, method=method, rule=rule, made=made, **ends, **_stops(run, rule)
         )
         most = getattr(run.params, "rounds", 0)
         found += [row for row in rows if row["rounds"] == row["rounds"] or row["made"] >= most]
@@ -139,7 +143,7 @@ def _p(run: Run) -> int:
 def _stops(run: Run, rule: str) -> dict[str, Any]:
     """Columns of `counts` for the repeats at their stop, shape (repeats,) each."""
     measures = {"rounds": "round", "bytes_up": "bytes_up"}
-    measures |= {name: name for name in ("kkt", "singular_value_error")}
+    measures |= {name: name for name in ERRORS}
 
     def at_stop(history: History) -> dict[str, np.ndarray]:
         values = {name: history[column] for name, column in measures.items()}

@@ -20,6 +20,8 @@ PRINTED = {
     "table4": 1, "table1": 4, "fig2m": 4, "fig2p": 4, "fig2xi": 4, "fig3": 4, "fig4": 3,
 }  # fmt: skip
 ORDER = 10.0  # one order of magnitude
+ERRORS = ("kkt", "singular_value_error")
+AT_END, OR_END = "_at_end", "_or_end"  # endings of columns with errors of the last round
 LEAKS = ("fig1a", "fig1b", "late")
 LEAKAGE_LIMIT = 1e-5  # of Figure 1b
 LEAKAGE_LIMITS = (1e-2, 1e-3, 10 * LEAKAGE_LIMIT, LEAKAGE_LIMIT)
@@ -29,7 +31,8 @@ def averages(rows: Rows) -> Rows:
     """Tables 2 and 3: means over the points of an experiment, a row per method, stop and start.
 
     There is no row for a method that was not run on all points. The mean is NaN if a run did not
-    reach the stop.
+    reach the stop; that of ``kkt_or_end`` and ``singular_value_error_or_end`` then has the error
+    with which this run ended.
     """
     found = []
     some = [row for row in _without_p(rows) if row["experiment"] != "inner"]
@@ -38,11 +41,17 @@ def averages(rows: Rows) -> Rows:
         for names, own in groups(group, "algorithm", "variant", "repeat"):
             if {row["point"] for row in own} == points:
                 means = {
-                    name: statistic([row[name] for row in own], "mean")
-                    for name in ("kkt", "singular_value_error")
+                    f"{name}{ending}": statistic([of(row, name) for row in own], "mean")
+                    for ending, of in (("", dict.__getitem__), (OR_END, _or_end))
+                    for name in ERRORS
                 }
                 found.append(key | names | means | {"points": len(points), "status": _status(own)})
     return found
+
+
+def _or_end(row: Row, name: str) -> float:
+    """Return an error at the stop, or at the end of a run that did not reach it."""
+    return float(row[name if row["rounds"] == row["rounds"] else f"{name}{AT_END}"])
 
 
 def _status(rows: Rows) -> str:
