@@ -156,9 +156,7 @@ def figure(
         path, items, columns=len(across), log="", keys="last"
     ):
         _panel(ax, histories, metric, axis, drawn)
-        made = ax.get_figure(root=True)
-    assert made is not None
-    return made
+    return ax.figure.figure  # `get_figure(root=True)` came with matplotlib 3.10
 
 
 def _panel(
