@@ -9,6 +9,7 @@ TORCH  ?= torch==2.13.0
 MPI    ?= mpi4py==4.1.2 mpich==5.0.2
 FLARE  ?= nvflare==2.9.0
 SLURM  ?= snakemake-executor-plugin-slurm==2.8.0
+OLDEST ?= workflow dev docs mpi
 SNAKEMAKE_ARGS ?=
 PYTEST_ARGS    ?=
 LOCK_ARGS      ?=
@@ -30,7 +31,7 @@ SHARED := -n $(CORES) --dist worksteal
 # A bar in the place of Snakemake's thousands of lines, which are in .snakemake/log/. QUIET= shows all.
 QUIET ?= $(if $(filter -n --dry-run --dryrun,$(SNAKEMAKE_ARGS)),,--quiet all)
 
-.PHONY: help docs env deep mpi flare cluster quickstart reproduce test test-kernels test-readme test-flare test-cluster lint bench bench-kept arena report verdicts gallery restore faults architecture lock clean distclean
+.PHONY: help docs env deep mpi flare cluster quickstart reproduce test test-oldest test-kernels test-readme test-flare test-cluster lint bench bench-kept arena report verdicts gallery restore faults architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -52,6 +53,13 @@ test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the n
 	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py other $(SHARED) $(PYTEST_ARGS)
 	$(IN_ENV) $(ONE_THREAD) pytest tests/contract --transport wire $(SHARED) $(PYTEST_ARGS)
 	$(IN_ENV) $(ONE_THREAD) pytest tests/contract/test_wire.py --transport flare $(SHARED) $(PYTEST_ARGS)
+
+test-oldest: ## the tests with the oldest versions that pyproject.toml allows, by uv in .venv-oldest; PYTHON=3.11
+	@$(UV) --version >/dev/null 2>&1 || { echo "make test-oldest needs uv (pipx install uv)" >&2; exit 1; }
+	$(UV) venv --quiet --clear --python "$(or $(PYTHON),3.11)" .venv-oldest
+	$(UV) pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct -r pyproject.toml $(OLDEST:%=--extra %)
+	$(UV) pip install --quiet --python .venv-oldest/bin/python --no-deps --no-build-isolation --editable .
+	PATH="$(CURDIR)/.venv-oldest/bin:$$PATH" $(ONE_THREAD) pytest $(SHARED) $(PYTEST_ARGS)
 
 test-kernels: $(READY) ## the numerical tests under every OpenBLAS kernel of this machine
 	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py all $(SHARED) $(PYTEST_ARGS)
