@@ -10,7 +10,7 @@ MPI    ?= mpi4py==4.1.2 mpich==5.0.2
 FLARE  ?= nvflare==2.9.0
 SLURM  ?= snakemake-executor-plugin-slurm==2.8.0
 # Not docs, whose myst-parser brings a newer markdown-it-py, nor deep, whose PyTorch takes 5 GB.
-OLDEST ?= workflow dev mpi
+OLDEST ?= workflow slurm dev mpi
 SNAKEMAKE_ARGS ?=
 PYTEST_ARGS    ?=
 LOCK_ARGS      ?=
@@ -57,7 +57,7 @@ test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the n
 
 test-oldest: ## the tests with the oldest versions that pyproject.toml allows, by uv in .venv-oldest; PYTHON=3.11
 	@$(UV) --version >/dev/null 2>&1 || { echo "make test-oldest needs uv (pipx install uv)" >&2; exit 1; }
-	$(UV) venv --quiet --clear --python "$(or $(PYTHON),3.11)" .venv-oldest
+	$(UV) venv --quiet --seed --clear --python "$(or $(PYTHON),3.11)" .venv-oldest
 	$(UV) pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct -r pyproject.toml $(OLDEST:%=--extra %)
 	$(UV) pip install --quiet --python .venv-oldest/bin/python --no-deps --no-build-isolation --editable .
 	PATH="$(CURDIR)/.venv-oldest/bin:$$PATH" $(ONE_THREAD) pytest $(SHARED) $(PYTEST_ARGS)

@@ -232,7 +232,22 @@ def test_both_images_install_as_make_does():
 
 def test_an_environment_that_uv_makes_has_pip_as_pages_tell_people_to_use_it():
     """Without it `pip install ./examples/plugin` would install into another environment."""
-    assert "$(UV) venv --quiet --seed " in text("Makefile")
+    assert text("Makefile").count("$(UV) venv ") == text("Makefile").count(
+        "$(UV) venv --quiet --seed "
+    )
+
+
+def test_the_oldest_versions_are_those_of_pyproject_and_want_uv():
+    def make(*words):
+        command = ["make", *words, "test-oldest"]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+    steps = make("-n", "OLDEST=workflow mpi", "PYTHON=3.12").stdout
+    assert "--resolution lowest-direct -r pyproject.toml --extra workflow --extra mpi\n" in steps
+    assert '--python "3.12" .venv-oldest\n' in steps and "requirements.lock" not in steps
+    without = make("-s", "UV=no-such-uv")
+    assert without.returncode and "make test-oldest needs uv (pipx install uv)" in without.stderr
+    assert not without.stdout
 
 
 @pytest.mark.parametrize("recipe", ["Dockerfile", "fedcore.def"])
