@@ -28,7 +28,12 @@ ROOT = Path(__file__).parents[1]
 Run = dict[str, Any]
 
 
-def collect(results: Path, kept: Path, checked: Mapping[str, Mapping[str, str]]) -> None:
+def collect(
+    results: Path,
+    kept: Path,
+    checked: Mapping[str, Mapping[str, str]],
+    codes: Mapping[str, str],
+) -> None:
     """Copy the tables of verdicts of a run, and note what else the pages say.
 
     Parameters
@@ -38,6 +43,8 @@ def collect(results: Path, kept: Path, checked: Mapping[str, Mapping[str, str]])
     checked : mapping of str to mapping of str to str
         Fingerprints of how items are checked, by paper and id. Of papers that are not here nothing
         is kept.
+    codes : mapping of str to str
+        Fingerprints of the code that would make a cell today, by its path.
 
     Raises
     ------
@@ -52,7 +59,7 @@ def collect(results: Path, kept: Path, checked: Mapping[str, Mapping[str, str]])
     run = {paper: notes for paper, notes in earlier_runs.items() if paper in checked}
     tables_of: dict[str, list[Verdict]] = {}
     for file in files:  # all are read, and a damaged one is refused, before anything is written
-        paper, notes = file.stem, noted(results, file.stem) | made
+        paper, notes = file.stem, noted(results, file.stem, codes) | made
         last = earlier_runs.get(paper, {})
         rules = last.get("rules", {})
         could = {i for i, rule in checked[paper].items() if rules.get(i, rule) == rule}
@@ -132,7 +139,7 @@ def data_of(notes: Run) -> Run:
     return dict(sorted(found.items()))
 
 
-def noted(results: Path, paper: str) -> Run:
+def noted(results: Path, paper: str, codes: Mapping[str, str]) -> Run:
     """Return title, data, versions and times of one paper from its plan, histories, benchmarks."""
     path = results / "plans" / f"{paper}.json"
     if not path.is_file():
@@ -156,7 +163,7 @@ def noted(results: Path, paper: str) -> Run:
             {"cells": 0, "by other code": 0, "untimed": 0, "seconds": 0.0, "MB": 0},
         )
         time["cells"] += 1
-        time["by other code"] += about["code"] != settings["code"]  # restored, see README
+        time["by other code"] += about["code"] != codes.get(cell)  # restored, see README
         time["untimed"] += timed is None
         time["seconds"] = round(time["seconds"] + seconds, 1)
         time["MB"] = max(time["MB"], math.ceil(memory))

@@ -22,6 +22,7 @@ from kept_verdicts import Run, collect, data_of, read, read_notes, run_that_judg
 from fedcore.config import claims
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import DataError
+from fedcore.experiments.plan import load_plan
 from fedcore.reports import tables, verdict_pages
 from fedcore.reports.rows import Rows
 from fedcore.reports.verdicts import SOFTWARE, VERDICTS, Verdict
@@ -337,9 +338,16 @@ def inserted(kept: Path) -> dict[str, str]:
     }
 
 
+def codes() -> dict[str, str]:
+    """Return the fingerprint of the code that makes a cell, by its path; of all cells with data."""
+    plan = load_plan(read_yaml(ROOT / "config" / "config.yaml"))
+    return {path: cell.code for path, cell in plan.cells.items()}
+
+
 def main() -> None:
     """Collect from results/ and write all pages."""
-    collect(ROOT / "results", KEPT, {name: checked(paper) for name, paper in every_paper().items()})
+    rules = {name: checked(paper) for name, paper in every_paper().items()}
+    collect(ROOT / "results", KEPT, rules, codes())
     made = pages(KEPT)
     for old in KEPT.glob("*.md"):
         old.unlink()

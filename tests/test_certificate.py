@@ -14,6 +14,7 @@ import pytest
 from fedcore.config import claims
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import DataError
+from fedcore.experiments.plan import load_plan
 from fedcore.history import History
 from fedcore.reports import verdict_pages, verdicts
 
@@ -134,7 +135,7 @@ def results(tmp_path):
     verdict_pages.write(FOUND, folder / "verdicts" / "mf.tsv")
     verdict_pages.write([], folder / "verdicts" / "none.tsv")
     for paper in ("mf", "none"):
-        cells = {f"{paper}/{e}/ssi/{n}": {"experiment": e, "problem": n, "code": "cd"}
+        cells = {f"{paper}/{e}/ssi/{n}": {"experiment": e, "problem": n}
                  for e, n in (("fig1", "w8a"), ("fig1", "mnist"), ("fig2", "w8a"))}  # fmt: skip
         plan = {"title": "A title", "citation": "Somebody, 2024", "cells": cells}
         plan |= {"missing": {"celeba": "CelebA's images are needed"}}
@@ -158,11 +159,23 @@ def results(tmp_path):
 
 
 PAPERS = {"mf": dict.fromkeys("abcde", "a rule"), "none": {}}
+CODES = {
+    f"{paper}/{cell}": "cd"
+    for paper in ("mf", "none")
+    for cell in ("fig1/ssi/w8a", "fig1/ssi/mnist", "fig2/ssi/w8a")
+}
+
+
+def test_a_cell_is_held_against_the_code_that_would_make_it(certificate):
+    codes, plan = certificate.codes(), load_plan(read_yaml(ROOT / "config/config.yaml"))
+    cell = plan.cells_of("dppower")[0]
+    assert codes[cell.path] == cell.code
+    assert len(codes) == len(plan.cells)
 
 
 def test_a_run_becomes_a_certificate(certificate, results, tmp_path):
     kept = tmp_path / "kept"
-    certificate.collect(results, kept, PAPERS)
+    certificate.collect(results, kept, PAPERS, CODES)
     assert verdict_pages.read_all(kept) == FOUND
     assert sorted(path.name for path in kept.iterdir()) == ["mf.tsv", "none.tsv", "run.json"]
     assert (kept / "mf.tsv").read_bytes() == (results / "verdicts/mf.tsv").read_bytes()
@@ -202,7 +215,7 @@ def test_a_run_becomes_a_certificate(certificate, results, tmp_path):
 
 
 def test_readme_gets_a_row_per_paper_the_meanings_and_the_findings(certificate, results, tmp_path):
-    certificate.collect(results, tmp_path / "kept", PAPERS)
+    certificate.collect(results, tmp_path / "kept", PAPERS, CODES)
     findings = tmp_path / "findings.yaml"
     findings.write_text(
         'mf/b: {verdict: deviates, says: "Not so: a needs {mf/a} rounds."}\n'
@@ -232,7 +245,7 @@ def test_readme_gets_a_row_per_paper_the_meanings_and_the_findings(certificate, 
     ],
 )
 def test_a_finding_needs_a_measured_item(certificate, results, tmp_path, item, text):
-    certificate.collect(results, tmp_path / "kept", PAPERS)
+    certificate.collect(results, tmp_path / "kept", PAPERS, CODES)
     (tmp_path / "findings.yaml").write_text(text.format(item=item))
     with pytest.raises(DataError, match=f"measured of {item}"):
         certificate.section(tmp_path / "kept", tmp_path / "findings.yaml")
@@ -241,7 +254,7 @@ def test_a_finding_needs_a_measured_item(certificate, results, tmp_path, item, t
 def test_the_audits_of_the_last_runs_are_listed(certificate, results, tmp_path):
     audit = made("audit-x", "passes", section="software", kind="check", source="Definition 1")
     verdict_pages.write([*FOUND, audit], results / "verdicts" / "mf.tsv")
-    certificate.collect(results, tmp_path / "kept", PAPERS)
+    certificate.collect(results, tmp_path / "kept", PAPERS, CODES)
     table = certificate.audits(tmp_path / "kept")
     assert "| rounds of audit-x | 6 | 9 printed: fails | passes | 2" in table
     assert table.count("\n") == 3  # the check that is no audit is not there
@@ -251,13 +264,13 @@ def test_papers_of_earlier_runs_stay_and_those_that_are_gone_are_dropped(
     certificate, results, tmp_path
 ):
     kept = tmp_path / "kept"
-    certificate.collect(results, kept, PAPERS)
+    certificate.collect(results, kept, PAPERS, CODES)
     (results / "verdicts" / "none.tsv").unlink()
     verdict_pages.write(FOUND[:1], results / "verdicts" / "mf.tsv")
-    certificate.collect(results, kept, PAPERS)
+    certificate.collect(results, kept, PAPERS, CODES)
     assert [path.name for path in sorted(kept.glob("*.tsv"))] == ["mf.tsv", "none.tsv"]
     assert verdict_pages.read_all(kept) == FOUND[:1]
-    certificate.collect(results, kept, {"mf": {}})
+    certificate.collect(results, kept, {"mf": {}}, CODES)
     assert [path.name for path in kept.glob("*.tsv")] == ["mf.tsv"]
     assert list(certificate.pages(kept)) == ["verdicts.md", "verdicts/mf.md"]
 
@@ -268,12 +281,12 @@ def test_items_that_a_run_leaves_out_keep_their_verdicts(certificate, results, t
     first = [made(name, "reproduced") for name in "abc"]
     gone = [replace(v, verdict="not run", reason="left out", measured="") for v in first]
     verdict_pages.write(first, file)
-    certificate.collect(results, kept, PAPERS)
+    certificate.collect(results, kept, PAPERS, CODES)
     verdict_pages.write([gone[0], gone[1], replace(first[2], measured="7")], file)
-    certificate.collect(results, kept, PAPERS)
+    certificate.collect(results, kept, PAPERS, CODES)
     assert [v.measured for v in verdict_pages.read(kept / "mf.tsv")] == ["6", "6", "7"]
     verdict_pages.write([gone[0], first[1], gone[2]], file)
-    certificate.collect(results, kept, PAPERS)
+    certificate.collect(results, kept, PAPERS, CODES)
     assert [v.measured for v in verdict_pages.read(kept / "mf.tsv")] == ["6", "6", "7"]
     notes = json.loads((kept / "run.json").read_text())["mf"]
     assert [part["items"] for part in notes["earlier"]] == [["c"], ["a"]]
@@ -284,12 +297,12 @@ def test_items_that_a_run_leaves_out_keep_their_verdicts(certificate, results, t
         "mf",
         *["mf, 1 item of before"] * 2,
     ]
-    certificate.collect(results, kept, PAPERS | {"mf": {"a": "a rule"}})
+    certificate.collect(results, kept, PAPERS | {"mf": {"a": "a rule"}}, CODES)
     found = verdict_pages.read(kept / "mf.tsv")
     assert [v.verdict for v in found] == ["reproduced", "reproduced", "not run"]
     for path in (results / "plans").iterdir():  # a run of the whole paper says what it says
         path.write_text(json.dumps(json.loads(path.read_text()) | {"missing": {}}))
-    certificate.collect(results, kept, PAPERS)
+    certificate.collect(results, kept, PAPERS, CODES)
     found = verdict_pages.read(kept / "mf.tsv")
     assert [v.verdict for v in found] == ["not run", "reproduced", "not run"]
     assert json.loads((kept / "run.json").read_text())["mf"]["earlier"] == []
@@ -301,7 +314,7 @@ def test_readings_that_a_run_leaves_out_stay(certificate, results, tmp_path):
     one, other = (f"no row in t.tsv; another way: {x}" for x in ("70", "71"))
     for reason, stays in [(one, one), ("no row in t.tsv", one), (other, other), ("gone", "gone")]:
         verdict_pages.write([replace(item, reason=reason)], file)
-        certificate.collect(results, kept, PAPERS)
+        certificate.collect(results, kept, PAPERS, CODES)
         (found,) = verdict_pages.read(kept / "mf.tsv")
         assert found.reason == stays
 
@@ -311,12 +324,12 @@ def test_a_run_without_verdicts_or_a_damaged_table_leaves_what_is_kept(
 ):
     kept = tmp_path / "kept"
     with pytest.raises(DataError, match="make reproduce"):
-        certificate.collect(tmp_path, kept, PAPERS)
-    certificate.collect(results, kept, PAPERS)
+        certificate.collect(tmp_path, kept, PAPERS, CODES)
+    certificate.collect(results, kept, PAPERS, CODES)
     before = (kept / "mf.tsv").read_bytes()
     (results / "verdicts" / "mf.tsv").write_text("a\n1\n")
     with pytest.raises(DataError):
-        certificate.collect(results, kept, PAPERS)
+        certificate.collect(results, kept, PAPERS, CODES)
     assert (kept / "mf.tsv").read_bytes() == before
 
 
@@ -338,20 +351,20 @@ def test_an_item_that_a_part_of_a_run_judges_on_fewer_runs_keeps_its_verdict(
     """As one for every problem, where problems are left out; another reading has its own number."""
     kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
     verdict_pages.write([made(name, "reproduced", count=6) for name in "abc"], file)
-    certificate.collect(results, kept, PAPERS)
+    certificate.collect(results, kept, PAPERS, CODES)
     now = [
         made(name, "deviates", count=count) for name, count in zip("abc", (4, 6, 4), strict=True)
     ]
     now[2] = replace(now[2], protocol="as the code (authors' code)")
     verdict_pages.write(now, file)
-    certificate.collect(results, kept, PAPERS)
+    certificate.collect(results, kept, PAPERS, CODES)
     found = verdict_pages.read(kept / "mf.tsv")
     assert [(v.verdict, v.count) for v in found] == [
         ("reproduced", 6), ("deviates", 6), ("deviates", 4),
     ]  # fmt: skip
     for path in (results / "plans").iterdir():  # a run of the whole paper says what it says
         path.write_text(json.dumps(json.loads(path.read_text()) | {"missing": {}}))
-    certificate.collect(results, kept, PAPERS)
+    certificate.collect(results, kept, PAPERS, CODES)
     assert verdict_pages.read(kept / "mf.tsv") == now
 
 
@@ -360,11 +373,11 @@ def test_an_item_whose_counterfactual_a_run_leaves_out_keeps_its_verdict(
 ):
     kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
     verdict_pages.write([made(name, "reproduced") for name in "ab"], file)
-    certificate.collect(results, kept, PAPERS)
+    certificate.collect(results, kept, PAPERS, CODES)
     reasons = {"a": "its counterfactual could not be run: one draw: no row", "b": "a toss"}
     now = [made(name, "undecided", reason=reason) for name, reason in reasons.items()]
     verdict_pages.write(now, file)
-    certificate.collect(results, kept, PAPERS)
+    certificate.collect(results, kept, PAPERS, CODES)
     found = verdict_pages.read(kept / "mf.tsv")
     assert [v.verdict for v in found] == ["reproduced", "undecided"]
 
@@ -373,10 +386,10 @@ def test_a_verdict_by_another_rule_is_not_kept(certificate, results, tmp_path):
     kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
     first = [made(name, "reproduced") for name in "ab"]
     verdict_pages.write(first, file)
-    certificate.collect(results, kept, PAPERS)
+    certificate.collect(results, kept, PAPERS, CODES)
     verdict_pages.write([replace(v, verdict="not run", measured="") for v in first], file)
     rules = PAPERS["mf"] | {"b": "another rule"}
-    certificate.collect(results, kept, PAPERS | {"mf": rules})
+    certificate.collect(results, kept, PAPERS | {"mf": rules}, CODES)
     found = verdict_pages.read(kept / "mf.tsv")
     assert [v.verdict for v in found] == ["reproduced", "not run"]
 
@@ -412,16 +425,16 @@ def test_the_data_and_the_date_of_items_that_stay_are_those_of_their_run(
     first = [made(name, "passes", section="software") for name in ("audit-x", "audit-y")]
     verdict_pages.write(first, file)
     os.utime(file, (0, 0))
-    certificate.collect(results, kept, papers)
+    certificate.collect(results, kept, papers, CODES)
     plan = json.loads(plans.read_text())
     plan["cells"] = {cell: v for cell, v in plan["cells"].items() if v["problem"] == "w8a"}
     plans.write_text(json.dumps(plan | {"missing": {"fig2": "left out"}}))
     verdict_pages.write([first[0], replace(first[1], verdict="not run", measured="")], file)
     os.utime(file, (86400, 86400))
-    certificate.collect(results, kept, papers)
+    certificate.collect(results, kept, papers, CODES)
     assert "| mnist |" in certificate.pages(kept)["verdicts/mf.md"]
     dates = re.findall(r"(audit-[xy]).* (1970-01-\d\d) ", certificate.audits(kept))
     assert dates == [("audit-x", "1970-01-02"), ("audit-y", "1970-01-01")]
     verdict_pages.write(first, file)  # nothing stays of the earlier run
-    certificate.collect(results, kept, papers)
+    certificate.collect(results, kept, papers, CODES)
     assert "| mnist |" not in certificate.pages(kept)["verdicts/mf.md"]
