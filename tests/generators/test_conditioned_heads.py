@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from fedcore.errors import InputError
-from fedcore.generators import conditioned_heads, generate
+from fedcore.generators import generate, shared_heads
 
 
 def draw(seed=0, **params):
-    sizes = {"n_clients": 30, "samples": 4, "n_features": 9, "rank": 2, "condition": 3.0}
-    return generate("conditioned_heads", np.random.default_rng(seed), sizes | params)
+    sizes = {"n_clients": 30, "samples": 4, "n_features": 9, "rank": 2}
+    heads = {"heads": "conditioned", "condition": 3.0}
+    return generate("shared_heads", np.random.default_rng(seed), sizes | heads | params)
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,7 @@ def test_heads_differ_from_draw_to_draw_and_from_client_to_client():
         ({"n_clients": 1, "rank": 2}, "rank = 2 is larger"),
         ({"rank": 1, "condition": 2.0}, "1 for rank = 1"),
         ({"condition": 0.0}, "condition"),
+        ({"heads": "scaled"}, "condition = 3 is for heads: conditioned, not for 'scaled'"),
     ],
 )
 def test_bad_parameters_are_refused_by_name(params, word):
@@ -59,6 +61,6 @@ def test_bad_parameters_are_refused_by_name(params, word):
 
 
 def test_heads_that_are_not_found_are_told(monkeypatch):
-    monkeypatch.setattr(conditioned_heads, "TURNS", 2)
+    monkeypatch.setattr(shared_heads, "TURNS", 2)
     with pytest.raises(InputError, match="30 heads of length √2 with condition 3 were found in 2"):
         draw()
