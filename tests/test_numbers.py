@@ -72,7 +72,7 @@ def message_of_bench_mpi() -> list[float]:
 
 
 def memory_of_steps() -> list[float]:
-    rule, profile = "workflow/rules/common.smk", "workflow/profiles/slurm/profile.yaml"
+    rule, profile = "workflow/rules/resources.smk", "workflow/profiles/slurm/profile.yaml"
     asked = {rule: r"def memory_as_measured\(step, declared=(\d+)\)", profile: r"^  mem_mb: (\d+)$"}
     return [int(re.search(p, (ROOT / f).read_text(), re.M)[1]) / 1e3 for f, p in asked.items()]
 
