@@ -29,6 +29,7 @@ LEVEL = 0.05  # of every test
 # tails. At this part of the level it keeps the level itself for Student's law of two degrees.
 OUTLIER = 0.2
 MOST = 10_000  # largest number of repeats that is worth naming
+NO_MORE = "no number of runs would decide"
 SLACK = 1 + 1e-9  # for rounding errors of a comparison with printed digits
 
 Values = Sequence[float | bool | None]
@@ -275,6 +276,8 @@ def _flags(of: str, values: Numbers, spread: bool, failing: float) -> Outcome:
         return replace(outcome, state=FAILS)
     lack = _more(lambda m: sure(round(max(right, wrong) * m / n), m), n)
     gone = f", {n - right - wrong} without a result," if right + wrong < n else ""
+    if gone and lack == NO_MORE:
+        lack += ", runs that arrive may"
     return replace(outcome, state=UNDECIDED, lack=f"{share}{gone} may be chance; {lack}")
 
 
@@ -307,7 +310,7 @@ def _more(decides: Callable[[int], bool], n: int) -> str:
     m = n
     while m < MOST and not decides(m):
         m += max(1, m // 20)
-    return f"about {m - n} more would decide" if m < MOST else "no number of runs would decide"
+    return f"about {m - n} more would decide" if m < MOST else NO_MORE
 
 
 def _range(values: Numbers) -> str:

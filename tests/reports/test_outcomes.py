@@ -147,7 +147,14 @@ def test_flags_say_how_many_more_would_decide():
     assert judge({"holds": "most"}, [True] * 4).lack == "4 of 4 may be chance; about 1 more " + (
         "would decide"
     )
-    assert "no number of runs" in judge({"holds": "most"}, [True, False]).lack
+    assert judge({"holds": "most"}, [True, False]).lack.endswith("no number of runs would decide")
+
+
+def test_flags_do_not_say_that_nothing_would_decide_where_runs_ended_too_early():
+    assert judge({"holds": "most"}, [False, *[math.nan] * 4]).lack == (
+        "0 of 5, 4 without a result, may be chance; no number of runs would decide, "
+        "runs that arrive may"
+    )
 
 
 def test_computed_flags_need_no_repeats():
