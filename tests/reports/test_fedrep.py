@@ -48,7 +48,7 @@ class Made(Folder):
                  tags={"setting": setting, "seed": seed} | (tags or {}))  # fmt: skip
 
     def results(self):
-        return super().results("table1", "code", "everyone", "fig5", "fig6")
+        return super().results("table1", "code", "everyone", "alone", "fig5", "fig6")
 
     def newcomers(self, last, *, tags=None, problem="f", status="rebuilt"):
         """Add runs of Figure 6: newcomers' accuracies, 0.1 at first and then those of `last`."""

@@ -128,7 +128,7 @@ def accuracy(results: Results) -> Rows:
             diverged=bool(run.last("diverged")[0]),
             rounds=int(run["iteration"][0][trained(run)].max()),
         )
-        for experiment in ("table1", "code", "everyone")
+        for experiment in ("table1", "code", "everyone", "alone")
         for run in results.runs(experiment)
         for name, each in ends(run).items()
     ]
