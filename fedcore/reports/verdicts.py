@@ -106,7 +106,7 @@ def judge(
     claims: Mapping[str, Any],
     tables_dir: str | os.PathLike[str],
     *,
-    unavailable: Mapping[str, str],
+    not_run: Mapping[str, str],
     surrogate: bool,
     small: bool = False,
 ) -> list[Verdict]:
@@ -119,7 +119,7 @@ def judge(
         A claims file as `fedcore.config.claims.read` returns it.
     tables_dir : path-like
         The table ``t`` is the file ``<tables_dir>/<paper>/t.tsv``.
-    unavailable : mapping of str to str
+    not_run : mapping of str to str
         Why a problem or a whole experiment is not run, by ``<paper>/<name>``, as in `Plan.not_run`.
     surrogate : bool
         Whether the run may have used stand-ins for data. Rows then count as made with stand-ins
@@ -146,9 +146,9 @@ def judge(
         for item in claims[section]:
             what = f"{paper}, {item['id']}"
             reasons = [
-                unavailable[f"{paper}/{group[0]}"]
+                not_run[f"{paper}/{group[0]}"]
                 for group in item["needs"]
-                if all(f"{paper}/{name}" in unavailable for name in group)
+                if all(f"{paper}/{name}" in not_run for name in group)
             ]
             readings = [] if reasons else list(_readings(item, measurements, what))
             known = {key: item[key] for key in ("id", "source", "kind", "quantity", "printed")}

@@ -108,7 +108,7 @@ def judged(folder, departures, section, item, values, counter=None):
         file.parent.mkdir(exist_ok=True)
         file.write_text(tables.text(rows, name), encoding="utf-8")  # thousands of them, unsynced
     given = {"departures": departures, "claims": [], "software": []} | {section: [item]}
-    (found,) = verdicts.judge("mf", given, folder, unavailable={}, surrogate=False)
+    (found,) = verdicts.judge("mf", given, folder, not_run={}, surrogate=False)
     return found
 
 

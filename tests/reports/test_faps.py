@@ -221,7 +221,7 @@ def verdict_on(rows, root, column, test):
         "select": {"table": "made", "column": column}, "test": test,
     }  # fmt: skip
     written = claims.written_out({"tables": {}, "claims": [item]}, "here")
-    (found,) = verdicts.judge("faps", written, root / "tables", unavailable={}, surrogate=False)
+    (found,) = verdicts.judge("faps", written, root / "tables", not_run={}, surrogate=False)
     return found.verdict
 
 
@@ -241,7 +241,7 @@ def test_the_item_on_messages_selects_rows_of_both_pairs(folder, tmp_path):
     tables.write(rows, tmp_path / "tables" / "faps" / "orderings.tsv")
     item = next(i for i in CLAIMS["claims"] if i["id"] == "messages-of-one-size")
     given = CLAIMS | {"claims": [item], "software": []}
-    (found,) = verdicts.judge("faps", given, tmp_path / "tables", unavailable={}, surrogate=False)
+    (found,) = verdicts.judge("faps", given, tmp_path / "tables", not_run={}, surrogate=False)
     assert (found.verdict, found.count) == ("reproduced", 2), found.reason
 
 

@@ -229,7 +229,7 @@ def test_the_line_of_figure_6_gets_no_verdict_on_a_stand_in(folder, tmp_path, st
     claims = claims_files.read(report.CLAIMS)
     claims["claims"] = [c for c in claims["claims"] if c["id"] == "fig6-fedrep-better"]
     claims["software"] = []
-    (verdict,) = judge("fedrep", claims, tmp_path / "made", unavailable={}, surrogate=False)
+    (verdict,) = judge("fedrep", claims, tmp_path / "made", not_run={}, surrogate=False)
     expected = "surrogate data" if stand_in else "holds with a departure"
     assert verdict.verdict == expected and verdict.measured == "5"
     assert ("clothes of Fashion-MNIST" in verdict.protocol) is stand_in
@@ -245,7 +245,7 @@ def test_no_number_is_sent_beside_those_of_the_network(tmp_path, more, verdict):
         for name, number in sent.items()
     ]
     tables.write(rows, tmp_path / "fedrep" / "communication.tsv", caption="")
-    found = judge("fedrep", claims, tmp_path, unavailable={}, surrogate=False)
+    found = judge("fedrep", claims, tmp_path, not_run={}, surrogate=False)
     assert len(found) == 6 and {v.verdict for v in found} == {verdict}
 
 

@@ -45,7 +45,7 @@ def make(tmp_path):
         executed = str(tmp_path / "notebooks" / f"{paper}.ipynb")
         steps.notebook(f"notebooks/{paper}.ipynb", executed, plan=str(file), figures=figures)
         if paper in plan.judged:
-            options = {"unavailable": plan.not_run, "surrogate": True, "small": True}
+            options = {"not_run": plan.not_run, "surrogate": True, "small": True}
             to = str(tmp_path / "verdicts" / f"{paper}.tsv")
             steps.verdict(paper, plan.claims_of(paper), str(tmp_path / "tables"), to, **options)
         return tmp_path
@@ -118,7 +118,7 @@ def test_a_comparison_of_which_the_other_side_was_left_out_was_not_run(name, tmp
     tables.write([columns | row for row in rows], file, caption="")
 
     def judged(plan):
-        given = {"unavailable": plan.not_run, "surrogate": False}
+        given = {"not_run": plan.not_run, "surrogate": False}
         (verdict,) = verdicts.judge(paper, made, tmp_path, **given)
         return verdict.verdict, verdict.reason
 

@@ -49,13 +49,13 @@ def rows(*numbers, method="wk", **more):
 def judge(tmp_path):
     """Write a table, judge items against it."""
 
-    def judge(table, *claims, unavailable=(), surrogate=False, software=(), small=False):
+    def judge(table, *claims, not_run=(), surrogate=False, software=(), small=False):
         if table is not None:
             tables.write(table, tmp_path / "mf" / "rounds.tsv")
         given = {"departures": DEPARTURES, "tables": {}, "claims": list(claims)}
         read = written_out(given | {"software": list(software)}, "mf.yaml")
         return verdicts.judge(
-            "mf", read, tmp_path, unavailable=dict(unavailable), surrogate=surrogate, small=small
+            "mf", read, tmp_path, not_run=dict(not_run), surrogate=surrogate, small=small
         )
 
     return judge
@@ -313,18 +313,18 @@ def test_not_run_says_what_is_missing(judge, tmp_path):
 
 def test_data_that_cannot_be_had_are_not_run_even_beside_an_old_table(judge):
     reasons = {"mf/celeba": "CelebA is missing: put it into data/raw/celeba"}
-    (found,) = judge(rows(6), item(needs=[["celeba"]]), unavailable=reasons)
+    (found,) = judge(rows(6), item(needs=[["celeba"]]), not_run=reasons)
     assert (found.verdict, found.reason) == ("not run", reasons["mf/celeba"])
-    assert judge(rows(6), item(needs=[["w8a"]]), unavailable=reasons)[0].verdict == "reproduced"
-    (found,) = judge(rows(6), item(needs=[["celeba"]]), unavailable={"fedrep/celeba": "x"})
+    assert judge(rows(6), item(needs=[["w8a"]]), not_run=reasons)[0].verdict == "reproduced"
+    (found,) = judge(rows(6), item(needs=[["celeba"]]), not_run={"fedrep/celeba": "x"})
     assert found.verdict == "reproduced"
 
 
 def test_of_several_seeds_one_is_enough(judge):
     of_seeds = item(needs=[["a_1", "a_2"], ["b_1"]])
-    assert judge(rows(6), of_seeds, unavailable={"mf/a_2": "left out"})[0].verdict == "reproduced"
+    assert judge(rows(6), of_seeds, not_run={"mf/a_2": "left out"})[0].verdict == "reproduced"
     without = {"mf/a_1": "left out", "mf/a_2": "lost"}
-    (found,) = judge(rows(6), of_seeds, unavailable=without)
+    (found,) = judge(rows(6), of_seeds, not_run=without)
     assert (found.verdict, found.reason) == ("not run", "left out")
 
 

@@ -28,7 +28,7 @@ rule verdicts:
             params.claims,
             params.tables,
             output.tsv,
-            unavailable=params.not_run,
+            not_run=params.not_run,
             surrogate=params.surrogate,
             small=params.small,
             log=log[0],
