@@ -20,9 +20,9 @@ from fedcore.reports.outcomes import (
     Numbers,
     Outcome,
     Values,
-    judge,
     margin_of,
     numbers_of,
+    outcome_of,
 )
 
 SHIFT = 1.5  # factor on a printed number that must turn the outcome
@@ -43,9 +43,9 @@ def turned(
     Parameters
     ----------
     test, values, spread
-        As of `judge`.
+        As of `outcome_of`.
     state : str
-        What `judge` said, `HOLDS` or `FAILS`; a test with power says something else here.
+        What `outcome_of` said, `HOLDS` or `FAILS`; a test with power says something else here.
 
     Returns
     -------
@@ -55,14 +55,14 @@ def turned(
     numbers = numbers_of(values)
     if state == FAILS:
         perfect = [_perfect(kind, given)] * len(numbers)
-        return [("every run as printed", judge(test, perfect, spread=spread))]
+        return [("every run as printed", outcome_of(test, perfect, spread=spread))]
     if kind == "holds":
         flipped = _each(numbers, lambda x: 1.0 - x)
-        return [("every run turned round", judge(test, flipped, spread=spread))]
+        return [("every run turned round", outcome_of(test, flipped, spread=spread))]
     if kind in ("at_most", "at_least"):
         at_most = kind == "at_most"
         worse = _each(numbers, lambda x: x * FURTHER if (x > 0) == at_most else x / FURTHER)
-        return [("values three times worse", judge(test, worse, spread=spread))]
+        return [("values three times worse", outcome_of(test, worse, spread=spread))]
     if kind == "between":
         shifts = [(text, test, _each(numbers, change)) for text, change in _moved(given)]
     else:
@@ -70,7 +70,7 @@ def turned(
             (f"{_text(x)} printed", _with(test, x), numbers)
             for x in shifted(given["of"] if kind == "mean" else given, margin_of(kind, given))
         ]
-    return [(what, judge(one, moved, spread=spread)) for what, one, moved in shifts]
+    return [(what, outcome_of(one, moved, spread=spread)) for what, one, moved in shifts]
 
 
 def shifted(printed: str | float, margin: float = 0.0) -> list[str | float]:
@@ -93,7 +93,7 @@ def scaled(
     test: Mapping[str, Any], values: Values, factor: float, *, spread: bool = True
 ) -> Outcome:
     """Return the outcome with values times a factor."""
-    return judge(test, _each(numbers_of(values), partial(mul, factor)), spread=spread)
+    return outcome_of(test, _each(numbers_of(values), partial(mul, factor)), spread=spread)
 
 
 def with_power(

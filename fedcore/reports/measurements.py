@@ -113,7 +113,7 @@ class Measurements:
 
         def judged(i: int, failing: float) -> Outcome:
             values = _values(parts[i], column)
-            return outcomes.judge(test, values, spread=spread, failing=failing)
+            return outcomes.outcome_of(test, values, spread=spread, failing=failing)
 
         found = outcomes.joined(judged, len(parts))
         return [self._turned(item, part, one, what) for part, one in zip(parts, found, strict=True)]
@@ -154,7 +154,7 @@ class Measurements:
         where = f"{what}, counterfactual: {self._folder / select['table']}.tsv"
         _check_values(rows, select["column"], "holds" in item["test"], where)
         values = _values(_averaged(rows, select, where), select["column"])
-        return outcomes.judge(item["test"], values, spread=item["spread"])
+        return outcomes.outcome_of(item["test"], values, spread=item["spread"])
 
     def _is_surrogate(self, row: tables.Row, path: Path) -> bool:
         status = row.get("status")
@@ -269,7 +269,7 @@ def _rounding(
     ]
     ends = [sorted(pair, key=_last) for pair in zip(own, others, strict=True)]
     exchanged = (own, others, [least for least, _ in ends], [most for _, most in ends])
-    states = {outcomes.judge(test, values, spread=spread).state for values in exchanged}
+    states = {outcomes.outcome_of(test, values, spread=spread).state for values in exchanged}
     lasts = [(_last(least), _last(most)) for least, most in ends]
     change = max(0.0 if least == most else most - least for least, most in lasts)
     text = f"one rounding of the starts changes a repeat by up to {tables.show(change)}"

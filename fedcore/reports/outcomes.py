@@ -61,7 +61,7 @@ class Outcome:
     lack: str = ""
 
 
-def judge(
+def outcome_of(
     test: Mapping[str, Any], values: Values, *, spread: bool = True, failing: float = LEVEL
 ) -> Outcome:
     """Hold values against a printed item.

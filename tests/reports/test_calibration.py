@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fedcore.reports import outcomes
-from fedcore.reports.outcomes import FAILS, HOLDS, LEVEL, UNDECIDED, joined, judge
+from fedcore.reports.outcomes import FAILS, HOLDS, LEVEL, UNDECIDED, joined, outcome_of
 
 TIMES = 400
 MOST = LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / TIMES)  # as many as chance allows at the level
@@ -27,7 +27,7 @@ def quick(monkeypatch):
 def share(draw, verdict, seed=7):
     """Return the share of `TIMES` draws of (test, values) with a verdict."""
     rng = np.random.default_rng(seed)
-    return sum(judge(*draw(rng)).state == verdict for _ in range(TIMES)) / TIMES
+    return sum(outcome_of(*draw(rng)).state == verdict for _ in range(TIMES)) / TIMES
 
 
 # ------------------------------------------------------ a printed number of one run
@@ -121,7 +121,7 @@ def test_a_sentence_about_many_groups_is_rarely_refuted_by_chance(n, groups):
         values = rng.random((groups, n)) < 0.5
 
         def judged(i, failing, values=values):
-            return judge({"holds": "most"}, values[i], failing=failing)
+            return outcome_of({"holds": "most"}, values[i], failing=failing)
 
         failed += any(outcome.state == FAILS for outcome in joined(judged, groups))
     assert failed / TIMES < MOST
@@ -132,7 +132,7 @@ def groups_of(*counts, n=5):
 
     def judged(i, failing):
         values = [True] * counts[i] + [False] * (n - counts[i])
-        return judge({"holds": "most"}, values, failing=failing)
+        return outcome_of({"holds": "most"}, values, failing=failing)
 
     return [outcome.state for outcome in joined(judged, len(counts))]
 
@@ -153,9 +153,9 @@ def test_as_many_more_runs_as_a_verdict_asks_for_decide_as_a_rule(monkeypatch, n
     for _ in range(150):
         values = rng.normal(10.0, 1.0, n)
         test = {"mean": {"of": 10.3, "margin": 0.8, "absolute": True}}
-        found = judge(test, values)
+        found = outcome_of(test, values)
         if found.state == UNDECIDED and "about" in found.lack:
             more = int(found.lack.split("about ")[1].split()[0])
             asked += 1
-            decided += judge(test, rng.normal(10.0, 1.0, n + more)).state != UNDECIDED
+            decided += outcome_of(test, rng.normal(10.0, 1.0, n + more)).state != UNDECIDED
     assert asked > 25 and decided / asked > 0.5

@@ -7,16 +7,16 @@ import math
 import pytest
 
 from fedcore.reports.counterfactuals import shifted, turned, with_power
-from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED, judge
+from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED, outcome_of
 
 
 def state(test, values):
-    return judge(test, values).state
+    return outcome_of(test, values).state
 
 
 def after(test, values):
     """Return the outcome of a test that holds, after its counterfactuals, and whether they turn."""
-    outcome = judge(test, values)
+    outcome = outcome_of(test, values)
     assert outcome.state == HOLDS
     return with_power(next(iter(test)), outcome, turned(test, values, HOLDS))
 
@@ -55,7 +55,7 @@ def test_every_test_that_holds_is_turned(test, values):
 def test_every_test_that_fails_is_turned_by_runs_as_printed(test, values):
     far = [not x for x in values] if "holds" in test else [1e6 * (1 + x * x) for x in values]
     far = [-1e6] * 5 if "at_least" in test else far
-    outcome = judge(test, far)
+    outcome = outcome_of(test, far)
     ((what, other),) = turned(test, far, outcome.state)
     assert (outcome.state, what) == (FAILS, "every run as printed")
     assert other.state == HOLDS or (other.state == UNDECIDED and len(values) < 5)

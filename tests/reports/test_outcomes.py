@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedcore.reports.outcomes import FAILS, HOLDS, LEVEL, OUTLIER, UNDECIDED, judge
+from fedcore.reports.outcomes import FAILS, HOLDS, LEVEL, OUTLIER, UNDECIDED, outcome_of
 
 NAN = math.nan
 
 
 def state(test, values, **options):
-    return judge(test, values, **options).state
+    return outcome_of(test, values, **options).state
 
 
 # ------------------------------------------------------ a printed number of one run
@@ -23,7 +23,7 @@ def state(test, values, **options):
 def test_a_print_within_the_range_holds_wherever_it_lies():
     for printed in ("162", "337", "368"):
         assert state({"one_run": printed}, [162, 250, 300, 368]) == HOLDS
-    found = judge({"one_run": "337"}, [162, 250, 300, 368])
+    found = outcome_of({"one_run": "337"}, [162, 250, 300, 368])
     assert (found.measured, found.place) == ("275", "3 of 4 below")
     assert found.accepted == "within the range of 4 runs, 162 to 368" and found.lack == ""
 
@@ -46,7 +46,7 @@ def test_an_outlier_is_what_a_t_test_against_one_more_run_says(n, scale):
         for x in (sample.max() * f for f in (1.01, 1.5, 3.0, 50.0)):
             logs = np.log if scale > 0 else np.array
             p = stats.ttest_ind(logs(sample), [logs(x)], equal_var=True).pvalue
-            found = judge({"one_run": scale * x}, scale * sample)
+            found = outcome_of({"one_run": scale * x}, scale * sample)
             assert found.state == (FAILS if p < OUTLIER * LEVEL else UNDECIDED)
             decided.add(found.state)
     assert FAILS in decided or n == 2
@@ -55,7 +55,7 @@ def test_an_outlier_is_what_a_t_test_against_one_more_run_says(n, scale):
 def test_from_39_runs_on_the_range_alone_decides():
     uniform = np.linspace(1, 2, 39)  # no Student would call 2.01 an outlier
     assert state({"one_run": "2.01"}, uniform) == FAILS
-    found = judge({"one_run": "2.01"}, uniform[::2])
+    found = outcome_of({"one_run": "2.01"}, uniform[::2])
     assert found.state == UNDECIDED and "about 19 more would decide" in found.lack
 
 
@@ -67,7 +67,7 @@ def test_equal_counts_are_no_sure_thing():
 
 
 def test_one_run_has_no_spread():
-    found = judge({"one_run": "7"}, [6])
+    found = outcome_of({"one_run": "7"}, [6])
     assert found.state == UNDECIDED
     assert found.lack == "one run has no spread; about 4 more would decide"
     assert state({"one_run": "6"}, [6]) == HOLDS
@@ -99,14 +99,15 @@ def test_a_mean_is_tested_as_by_two_one_sided_t_tests(n):
 def test_a_mean_says_its_interval_and_how_many_more_would_decide():
     values = [9.0, 10.0, 11.0]
     half = stats.t.ppf(0.95, 2) / math.sqrt(3)
-    found = judge({"mean": {"of": "10", "margin": 0.1}}, values)
+    found = outcome_of({"mean": {"of": "10", "margin": 0.1}}, values)
     assert found.state == UNDECIDED and found.measured == "10 (mean)"
     assert found.place == f"90 % interval {10 - half:.4g} to {10 + half:.4g}"
     assert found.accepted == "10 ± 1"
     more = int(found.lack.split("about ")[1].split()[0])
     needed = next(n for n in range(3, 99) if stats.t.ppf(0.95, n - 1) / math.sqrt(n) <= 1)
     assert more == needed - 3
-    assert "no number of runs would" in judge({"mean": {"of": 10, "margin": 0.1}}, [10, 12]).lack
+    found = outcome_of({"mean": {"of": 10, "margin": 0.1}}, [10, 12])
+    assert "no number of runs would" in found.lack
 
 
 def test_a_margin_is_no_narrower_than_the_printed_digits():
@@ -144,14 +145,14 @@ def test_most_runs_are_counted_as_by_a_binomial_test(n):
 
 
 def test_flags_say_how_many_more_would_decide():
-    assert judge({"holds": "most"}, [True] * 4).lack == "4 of 4 may be chance; about 1 more " + (
-        "would decide"
-    )
-    assert judge({"holds": "most"}, [True, False]).lack.endswith("no number of runs would decide")
+    found = outcome_of({"holds": "most"}, [True] * 4)
+    assert found.lack == "4 of 4 may be chance; about 1 more would decide"
+    found = outcome_of({"holds": "most"}, [True, False])
+    assert found.lack.endswith("no number of runs would decide")
 
 
 def test_flags_do_not_say_that_nothing_would_decide_where_runs_ended_too_early():
-    assert judge({"holds": "most"}, [False, *[math.nan] * 4]).lack == (
+    assert outcome_of({"holds": "most"}, [False, *[math.nan] * 4]).lack == (
         "0 of 5, 4 without a result, may be chance; no number of runs would decide, "
         "runs that arrive may"
     )
@@ -172,7 +173,7 @@ def test_computed_flags_need_no_repeats():
 )  # fmt: skip
 def test_an_exact_number_is_every_value(values, expected):
     assert state({"equals": "6"}, values) == expected
-    found = judge({"equals": "6"}, values)
+    found = outcome_of({"equals": "6"}, values)
     assert found.accepted == "6 in every run"
     assert state({"equals": 6}, [6.0]) == HOLDS and state({"equals": 6}, [6.001]) == FAILS
 
@@ -199,7 +200,7 @@ def test_a_repeat_without_a_result_never_helps(test, spread):
 @pytest.mark.parametrize("spread", [True, False])
 def test_runs_that_say_nothing_decide_nothing_but_runs_that_failed_fail(test, spread):
     """Fits without enough points, or comparisons that could not be made, made an item fail."""
-    found = judge(test, [None] * 3, spread=spread)
+    found = outcome_of(test, [None] * 3, spread=spread)
     assert (found.state, found.lack) == (UNDECIDED, "3 of 3 runs without a result")
     if "holds" not in test:
         assert state(test, [NAN] * 6, spread=spread) == FAILS
@@ -208,7 +209,7 @@ def test_runs_that_say_nothing_decide_nothing_but_runs_that_failed_fail(test, sp
 
 @pytest.mark.parametrize("test", ALL[2:], ids=lambda test: next(iter(test)))
 def test_what_holds_in_all_runs_that_say_something_is_undecided(test):
-    found = judge(test, [6.0] * 6 + [None] * 2)
+    found = outcome_of(test, [6.0] * 6 + [None] * 2)
     assert (found.state, found.lack) == (UNDECIDED, "2 of 8 runs without a result")
 
 
@@ -238,7 +239,7 @@ def test_a_flag_without_a_value_decides_neither_way():
 
 def test_runs_that_never_get_there_may_lie_beyond_the_others():
     values = [10, 11, 12, NAN]
-    found = judge({"one_run": "1000"}, values)
+    found = outcome_of({"one_run": "1000"}, values)
     assert found.state == UNDECIDED
     assert found.lack == "1 of 4 runs without a result may lie beyond the others"
     assert state({"one_run": "12"}, values) == HOLDS
@@ -249,5 +250,5 @@ def test_runs_that_never_get_there_may_lie_beyond_the_others():
 def test_what_fails_fails_whatever_the_missing_would_have_been():
     test = {"mean": {"of": 6, "margin": 0.1}}
     assert state(test, [60, 61, 62, NAN]) == FAILS
-    found = judge(test, [6, 6.01, 6.02, NAN])
+    found = outcome_of(test, [6, 6.01, 6.02, NAN])
     assert (found.state, found.lack) == (UNDECIDED, "1 of 4 runs without a result")
