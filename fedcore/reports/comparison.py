@@ -168,7 +168,7 @@ def _panel(
 ) -> None:
     best = _common_best(histories.values(), metric)
     excess = best is not None and best > 0 and "all zero" in bounds(_first(histories), metric)
-    linear = metric in LINEAR or any(np.nanmin(h[metric]) < 0 for h in histories.values())
+    linear = metric in LINEAR or any(np.any(h[metric] < 0) for h in histories.values())
     if not linear:
         plotting.log10_axis(ax, "y")
     for label, history in histories.items():
@@ -252,6 +252,8 @@ def _best(histories: Collection[History], metric: str) -> str:
 
 
 def _remark(history: History) -> str:
+    if reason := history.about.get("refused"):
+        return f"no result: {reason}"
     end = ended(history)
     if end.get("diverged"):
         return "diverged"

@@ -68,7 +68,12 @@ def bounds(history: History, name: str) -> dict[str, np.ndarray]:
 
 
 def ended(history: History) -> dict[str, int]:
-    """Return how many repeats have ``converged``, if there is a tolerance, and ``diverged``."""
+    """Return how many repeats have ``converged``, if there is a tolerance, and ``diverged``.
+
+    Nothing is returned of a run that was refused: its record is filled up, and no repeat has ended.
+    """
+    if "refused" in history.about:
+        return {}
     found = {}
     if "converged" in history.final:
         found["converged"] = int(np.sum(history.final["converged"]))
@@ -84,10 +89,11 @@ def ending(history: History) -> dict[str, Any]:
     -------
     dict
         ``algorithm``, ``params``, ``seed``, ``sums`` (in which order they were taken over clients),
-        ``problem``, ``repeats``, ``metrics``, ``ledger``, ``converged``, ``diverged``,
-        ``privacy``, and of a run that was ended why it is ``incomplete``. A metric has ``units``,
-        the ``median``, ``min`` and ``max`` of the last values, ``at best`` and ``all zero`` where
-        they are known, and ``released`` in a private run.
+        ``problem``, ``centred``, ``repeats``, ``metrics``, ``ledger``, ``seconds``, ``converged``,
+        ``diverged``, ``privacy``; of a run that was ended why it is ``incomplete``, and of one
+        without a result why it was ``refused``. A metric has ``units``, the ``median``, ``min`` and
+        ``max`` of the last values, ``at best`` and ``all zero`` where they are known, and
+        ``released`` in a private run.
     """
     about = history.about
     metrics: dict[str, dict[str, Any]] = {}
@@ -108,7 +114,7 @@ def ending(history: History) -> dict[str, Any]:
         "sums": dict(about.get("sums", ORDERED)),
         "problem": about.get("problem", {}),
         "centred": bool(about.get("centred")),
-        **({"incomplete": about["incomplete"]} if "incomplete" in about else {}),
+        **{why: about[why] for why in ("incomplete", "refused") if why in about},
         "repeats": history.repeats,
         "metrics": metrics,
         "ledger": {name: float(np.median(history.last(name))) for name in counted},

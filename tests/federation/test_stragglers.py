@@ -17,7 +17,8 @@ from fedcore.federation.transcript import Transcript
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.reports import terminal
+from fedcore.reports import comparison, terminal
+from fedcore.reports.endings import ending
 
 CLIENTS = [np.full((2, 3), float(10**i)) for i in range(5)]
 CELL = {
@@ -233,6 +234,22 @@ def test_a_cell_that_cannot_go_on_has_a_history_that_says_so(tmp_path):
     ssi = {**CELL, "algorithm": "ssi", "params": {"n_components": 2, "rounds": 3}}
     assert "refused" not in run_repeats(ssi, [problem(0.4)]).about
     assert "stragglers" not in run_repeats(ssi, [problem(0.0)]).about["problem"]
+
+
+def test_reports_say_that_there_is_no_result_and_not_that_it_diverged(tmp_path, recwarn):
+    ssi = {**CELL, "algorithm": "ssi", "params": {"n_components": 2, "rounds": 3}}
+    cell = {**CELL, "algorithm": "private_oja", "params": {"n_components": 2, "epsilon": None}}
+    refused, other = run_repeats(cell, [problem(0.9)]), run_repeats(ssi, [problem(0.0)])
+    assert "DIVERGED" not in terminal.outcome(refused)
+    found = ending(refused)
+    assert "cannot go on without a client" in found["refused"] and "diverged" not in found
+    assert "refused" not in ending(other) and ending(other)["diverged"] == 0
+    histories = {"private_oja": refused, "ssi": other}
+    (line,) = (one for one in comparison.table(histories).splitlines() if "private_oja" in one)
+    assert "no result: this method cannot go on without a client" in line
+    assert "diverged" not in line
+    comparison.draw(tmp_path / "both", histories)
+    assert not [str(warning.message) for warning in recwarn]
 
 
 @pytest.mark.parametrize("alignment", ["none", "procrustes"])
