@@ -16,51 +16,63 @@ from fedcore.words import counted
 
 def outcome(history: History) -> str:
     """Algorithm, data, the last value of every metric, and the ledger."""
-    problem = history.about.get("problem", {})
-    several = history.repeats > 1
-    relation = history.about.get("privacy", {}).get("neighbours")
-    centred = " less their mean" if history.about.get("centred") else ""
+    measures = _measures(history)
+    parts = [_head(history), measures, _ledger(history)]
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def _head(history: History) -> list[str]:
+    """Lines on what was run on which data, and on a run that did not end as it should."""
+    about, problem = history.about, history.about.get("problem", {})
+    relation = about.get("privacy", {}).get("neighbours")
+    centred = " less their mean" if about.get("centred") else ""
     hidden = f" ({NOT_RELEASED})" if relation == "add_or_remove_one" else ""
     late = f", {share:g} of the clients late" if (share := problem.get("stragglers")) else ""
-    head = (
-        f"{history.about.get('algorithm', '?')} on {problem.get('name', '?')} "
+    lines = [
+        f"{about.get('algorithm', '?')} on {problem.get('name', '?')} "
         f"[{problem.get('status', 'unknown')} data]: {sizes(problem, hidden)}{centred}{late}; "
         f"{counted(history.repeats, 'repeat')}"
-    )
-    lines = [head, *([problem["note"]] if problem.get("note") else []), ""]
-    if reason := history.about.get("incomplete"):
-        lines[1:1] = [f"INCOMPLETE, the run was ended: {reason}"]
-    if reason := history.about.get("refused"):
-        lines[1:1] = [f"NO RESULT: {reason}"]
+    ]
+    if reason := about.get("refused"):
+        lines.append(f"NO RESULT: {reason}")
+    if reason := about.get("incomplete"):
+        lines.append(f"INCOMPLETE, the run was ended: {reason}")
+    return [*lines, *([problem["note"]] if problem.get("note") else [])]
 
-    rows = [("metric", "median" if several else "last", *(("min", "max") if several else ()), "")]
+
+def _measures(history: History) -> list[str]:
+    """Lines on the last value of every metric, beside its bounds, and remarks on them."""
+    several = history.repeats > 1
+    heads = ("metric", "median" if several else "last", *(("min", "max") if several else ()), "")
+    rows: list[tuple[str, ...]] = []
     for name in measured(history):
         last = history.last(name)
         values = (np.median(last), last.min(), last.max()) if several else (last[0],)
         units = history.units.get(name, ("", ""))[0]
         words = ["" if units == "1" else units, _unreleased(history, name)]
         rows.append((name, *(show(float(v)) for v in values), ", ".join(filter(None, words))))
-    rows[1:], remarks = _beside_bounds(history, rows[1:])
-    table = [columns(rows, right=range(1, len(rows[0]) - 1))] if len(rows) > 1 else []
-    if table or remarks:
-        lines += [*table, *remarks, ""]
+    rows, remarks = _beside_bounds(history, rows)
+    table = [columns([heads, *rows], right=range(1, len(heads) - 1))] if rows else []
+    return [*table, *remarks]
 
+
+def _ledger(history: History) -> list[str]:
+    """Lines on what crossed between the clients and the server, and on ε."""
+    about, several = history.about, history.repeats > 1
     total = {n: float(np.median(history.last(n))) for n in COLUMNS if n in history.columns}
-    crossed = [
-        (f"  {way}", f"{total[f'scalars_{way}']:,.0f}", "scalars", as_bytes(total[f"bytes_{way}"]))
-        for way in ("up", "down")
-    ]
-    rows = [("  rounds", f"{total['round']:,.0f}", "", ""), *crossed]
+    rows = [("  rounds", f"{total['round']:,.0f}", "", "")]
+    for way in ("up", "down"):
+        scalars, size = f"{total[f'scalars_{way}']:,.0f}", as_bytes(total[f"bytes_{way}"])
+        rows.append((f"  {way}", scalars, "scalars", size))
+    privacy = about.get("privacy", {})  # an incomplete run has not said it
+    notes = [privacy.get("noise"), about.get("tuning", {}).get("note")]
     if "epsilon" in total:
-        privacy = history.about.get("privacy")  # an incomplete run has not said it
         terms = privacy and f"at delta = {privacy['delta']:g}, neighbours = {privacy['neighbours']}"
         rows.append(("  epsilon", show(total["epsilon"]), terms or "", ""))
-    lines.append(f"ledger, all clients together{', median of the repeats' if several else ''}")
-    about = history.about
-    notes = [about.get("privacy", {}).get("noise"), about.get("tuning", {}).get("note")]
-    if "epsilon" in total and several:
-        notes.append("epsilon is that of one repeat: repeats on the same data add up")
-    return "\n".join([*lines, columns(rows, right=(1, 3)), *(f"  {n}" for n in notes if n)])
+        if several:
+            notes.append("epsilon is that of one repeat: repeats on the same data add up")
+    head = f"ledger, all clients together{', median of the repeats' if several else ''}"
+    return [head, columns(rows, right=(1, 3)), *(f"  {note}" for note in notes if note)]
 
 
 def sizes(problem: Mapping[str, Any], hidden: str = "") -> str:
