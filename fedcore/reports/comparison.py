@@ -144,19 +144,21 @@ def figure(
     across = list(against) or [name for name in axes(histories) if name in ("round", "iteration")]
     for name in across:
         require_known(name, AXES, "unknown axis", InputError)
-    drawn = looks(list(histories))
-    if len({h.about.get("algorithm") for h in histories.values()}) == len(histories):
-        drawn = {
-            label: {"color": own["colour"], "linestyle": own["linestyle"]}
-            for label, history in histories.items()
-            for own in [look(str(history.about.get("algorithm")))]
-        }
+    drawn = _looks(histories)
     items = [(metric, axis) for metric in chosen for axis in across]
     for ax, (metric, axis) in plotting.panels(
         path, items, columns=len(across), log="", keys="last"
     ):
         _panel(ax, histories, metric, axis, drawn)
     return ax.figure.figure  # `get_figure(root=True)` came with matplotlib 3.10
+
+
+def _looks(histories: Mapping[str, History]) -> Mapping[str, Mapping[str, Any]]:
+    """Return ``colour`` and ``linestyle`` of each: of its algorithm, if no two have the same."""
+    names = {label: str(h.about.get("algorithm")) for label, h in histories.items()}
+    if len(set(names.values())) < len(names):
+        return looks(list(names))
+    return {label: look(name) for label, name in names.items()}
 
 
 def _panel(
@@ -166,46 +168,59 @@ def _panel(
     axis: str,
     drawn: Mapping[str, Mapping[str, Any]],
 ) -> None:
+    """Draw one metric against one column."""
     best = _common_best(histories.values(), metric)
     excess = best is not None and best > 0 and "all zero" in bounds(_first(histories), metric)
     linear = metric in LINEAR or any(np.any(h[metric] < 0) for h in histories.values())
     if not linear:
         plotting.log10_axis(ax, "y")
     for label, history in histories.items():
-        if axis not in history.columns:  # ε of a run without privacy
-            continue
-        values = history[metric] / best - 1 if excess else history[metric]
-        held = history[axis].astype(float)
-        held[history["iteration"] < 0] = np.nan  # of a repeat that ended early
-        values = np.where(np.isnan(held), np.nan, values)
-        if np.isnan(values).all():
-            continue
-        alike = np.all(np.isnan(held) | (held == np.nanmax(held, axis=0)), axis=0).all()
-        every = [list(range(len(held)))] if alike else [[i] for i in range(len(held))]
-        for number, rows in enumerate(every):
-            plotting.curve(
-                ax, held[rows], values[rows],
-                label=label if number == 0 else f"_{label} {number}",
-                colour=drawn[label]["color"], linestyle=drawn[label]["linestyle"],
-                floor=None if linear else ROUNDING,
-            )  # fmt: skip
+        if axis in history.columns:  # there is no ε of a run without privacy
+            values = history[metric] / best - 1 if excess else history[metric]
+            _curves(ax, history, axis, values, label, drawn[label], None if linear else ROUNDING)
     if linear and best is not None:
         plotting.reference_line(ax, best, "at best")
     _stretch(ax, histories, axis)
+    _name(ax, histories, metric, axis, excess=excess)
+
+
+def _curves(
+    ax: Axes,
+    history: History,
+    axis: str,
+    values: np.ndarray,
+    label: str,
+    look: Mapping[str, Any],
+    floor: float | None,
+) -> None:
+    """Draw the median and band of the repeats; a curve of each if their x-values differ."""
+    held = history[axis].astype(float)
+    held[history["iteration"] < 0] = np.nan  # of a repeat that ended early
+    values = np.where(np.isnan(held), np.nan, values)
+    if np.isnan(values).all():
+        return
+    alike = np.all(np.isnan(held) | (held == np.nanmax(held, axis=0)), axis=0).all()
+    every = [list(range(len(held)))] if alike else [[i] for i in range(len(held))]
+    for number, rows in enumerate(every):
+        name = label if number == 0 else f"_{label} {number}"  # in the legend there is one of them
+        plotting.curve(ax, held[rows], values[rows], label=name, floor=floor, **look)
+
+
+def _name(
+    ax: Axes, histories: Mapping[str, History], metric: str, axis: str, *, excess: bool
+) -> None:
+    """Write what the axes are, and the title: in the first column with the name of the data."""
     if axis.startswith("bytes"):
         plotting.bytes_axis(ax, AXES[axis])
     else:
         ax.set_xlabel(AXES[axis])
     units = _first(histories).units.get(metric, ("", ""))[0]
-    ax.set_ylabel(
-        f"{metric} over the best possible, less 1"
-        if excess
-        else metric + (f" ({units})" if units not in ("", "1") else "")
-    )
-    name = str(_first(histories).about.get("problem", {}).get("name", ""))
+    with_units = metric if units in ("", "1") else f"{metric} ({units})"
+    ax.set_ylabel(f"{metric} over the best possible, less 1" if excess else with_units)
+    data = str(_first(histories).about.get("problem", {}).get("name", ""))
     place = ax.get_subplotspec()
     first = place is None or place.is_first_col()
-    plotting.title(ax, f"{metric}, {name}" if first else metric, *histories.values())
+    plotting.title(ax, f"{metric}, {data}" if first else metric, *histories.values())
 
 
 def _stretch(ax: Axes, histories: Mapping[str, History], axis: str) -> None:

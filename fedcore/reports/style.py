@@ -48,13 +48,13 @@ def style() -> Iterator[None]:
 
 
 def looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return ``color`` and ``linestyle`` of the names in a figure, as `Axes.plot` takes them.
+    """Return ``colour`` and ``linestyle`` of the names in a figure, as `plotting.curve` takes them.
 
-    Unlike `look`, names of one algorithm differ.
+    Unlike those of `look`, they are not of the algorithms: names of one algorithm differ.
     """
     count = len(CYCLE)
     return {
-        name: {"color": CYCLE[i % count], "linestyle": LINESTYLES[i // count % len(LINESTYLES)]}
+        name: {"colour": CYCLE[i % count], "linestyle": LINESTYLES[i // count % len(LINESTYLES)]}
         for i, name in enumerate(names)
     }
 
