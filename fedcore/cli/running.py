@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from fedcore.cli.output import as_json, emit
 from fedcore.errors import InputError, nearest
 
 if TYPE_CHECKING:
+    from fedcore.algorithms import Algorithm
     from fedcore.federation.team import Team
 
 setting = click.option(
@@ -125,33 +127,15 @@ def compare(
     blas.limit(blas_threads)
     options.require_folder("--out", out)
     options.require_folder("--plot", plot)
-    from fedcore import algorithms, datasets
+    from fedcore import algorithms
     from fedcore.reports import comparison
     from fedcore.reports.endings import ending
 
-    known = algorithms.names()
-    names = list(dict.fromkeys(word for word in words if word in known))
-    data = [word for word in words if word not in known]
-    for word in data:
-        if word not in datasets.names() and not Path(word).suffix and not Path(word).exists():
-            every = [*known, *datasets.names()]
-            raise InputError(f"no algorithm and no data set '{word}': {nearest(word, every)}")
-    if not data or not names:
-        raise click.UsageError("Name one algorithm or more, and then the data.")
+    names, data = _names_and_data(words)
     chosen, wanted = [algorithms.get(name) for name in names], Asked(**asked)
     if len({algorithm.task for algorithm in chosen}) > 1:
         raise InputError("networks and subspaces have no measure in common: compare them apart")
-    given = options.parameters(settings, names)
-    for name in given[""]:
-        if not any(algorithm.takes(name) for algorithm in chosen):
-            raise InputError(f"--set {name}: none of {', '.join(names)} has this parameter")
-    params = {
-        algorithm.name: wanted.params(
-            algorithm,
-            {k: v for k, v in given[""].items() if algorithm.takes(k)} | given[algorithm.name],
-        )
-        for algorithm in chosen
-    }
+    params = _params_of_each(chosen, wanted, settings)
     clients = wanted.data(data, chosen)
     histories = {
         algorithm.name: wanted.history(algorithm, params[algorithm.name], clients)
@@ -168,6 +152,40 @@ def compare(
         lambda: comparison.table(histories),
         as_json,
     )
+
+
+def _names_and_data(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Tell the names of algorithms from those of data sets and files; refuse what is neither."""
+    from fedcore import algorithms, datasets
+
+    known = algorithms.names()
+    names = list(dict.fromkeys(word for word in words if word in known))
+    data = [word for word in words if word not in known]
+    for word in data:
+        if word not in datasets.names() and not Path(word).suffix and not Path(word).exists():
+            every = [*known, *datasets.names()]
+            raise InputError(f"no algorithm and no data set '{word}': {nearest(word, every)}")
+    if not data or not names:
+        raise click.UsageError("Name one algorithm or more, and then the data.")
+    return names, data
+
+
+def _params_of_each(
+    chosen: Sequence[Algorithm], wanted: Asked, settings: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Return the parameters of every algorithm: what --set gives to all that take it, and to it."""
+    names = [algorithm.name for algorithm in chosen]
+    given = options.parameters(settings, names)
+    for name in given[""]:
+        if not any(algorithm.takes(name) for algorithm in chosen):
+            raise InputError(f"--set {name}: none of {', '.join(names)} has this parameter")
+    return {
+        algorithm.name: wanted.params(
+            algorithm,
+            {k: v for k, v in given[""].items() if algorithm.takes(k)} | given[algorithm.name],
+        )
+        for algorithm in chosen
+    }
 
 
 def _require_history_name(out: str | None) -> None:
