@@ -264,51 +264,16 @@ class Plan:
             if guests := spec.get("newcomers"):
                 _check_newcomers(guests["problem"], settings["problems"], where)
             for i, run in enumerate(spec["runs"]):
-                if not run.get("problems", spec.get("problems")):
-                    raise ConfigError(f"{where}: runs.{i} has no problems")
-                _check_names(
-                    run.get("params_of", {}),
-                    settings["problems"],
-                    f"{where}: params_of the unknown problem",
-                )
-                if ("weaken" in run) != (spec.get("audit") == "canary"):
-                    raise ConfigError(
-                        f"{where}, {run['algorithm']}: 'audit: canary' and 'weaken' go together: "
-                        "an audit proves nothing unless it detects a cell with less noise"
-                    )
-                for problem in run.get("problems", spec.get("problems", [])):
-                    require_known(problem, settings["problems"], f"{where}: unknown problem")
-                    for variant, changes in run.get("variants", {"default": {}}).items():
-                        changes = dict(changes or {})
-                        tags = settings["problems"][problem]["tags"] | changes.pop("tags", {})
-                        if taken := sorted(NAMED & tags.keys()):
-                            raise ConfigError(
-                                f"{where}, {problem}-{variant}: the tag '{taken[0]}' is a column "
-                                "of every table of runs already; take another name"
-                            )
-                        params = (
-                            spec.get("params", {})
-                            | settings["problems"][problem].get("defaults", {})
-                            | run.get("params", {})
-                            | run.get("params_of", {}).get(problem, {})
-                            | changes
-                        )
-                        cell = Cell(
-                            paper, experiment, run["algorithm"], f"{problem}-{variant}", problem,
-                            params, run.get("repeats", spec["repeats"]), spec["metrics"],
-                            spec.get("iterates", "last"), self.config["seed"],
-                            run.get("stop", spec.get("stop", {})), spec.get("audit"),
-                            run.get("tune"), spec["together"],
-                            _twin(run.get("twin", spec["twin"]), problem),
-                            measured=spec.get("measured", {}), tags=tags,
-                            mem_mb=run.get("mem_mb"), ranks=ranks.asked(run, spec, where),
-                            newcomers=spec.get("newcomers"),
-                        )  # fmt: skip
-                        _check_cell(cell, where)
-                        yield cell
-                        if "weaken" in run:
-                            name = f"{cell.name}-{WEAKENED}"
-                            yield replace(cell, name=name, weaken=run["weaken"])
+                _check_run(run, i, spec, settings["problems"], where)
+                for cell in _cells_of_run(
+                    run, spec, settings["problems"], where,
+                    paper=paper, experiment=experiment, seed=self.config["seed"],
+                ):  # fmt: skip
+                    _check_cell(cell, where)
+                    yield cell
+                    if "weaken" in run:
+                        name = f"{cell.name}-{WEAKENED}"
+                        yield replace(cell, name=name, weaken=run["weaken"])
 
 
 def load_plan(
@@ -441,6 +406,70 @@ def _label(spec: Mapping[str, Any], where: str) -> str:
             f"{where}: the label '{spec['label']}' cannot be filled in ({error!r}); "
             f"there are {', '.join(values) or 'no parameters'}"
         ) from None
+
+
+def _check_run(
+    run: Mapping[str, Any], i: int, spec: Mapping[str, Any], problems: Mapping[str, Any], where: str
+) -> None:
+    """Refuse run `i` of an experiment if it has no problems, or is an audit that proves nothing."""
+    if not run.get("problems", spec.get("problems")):
+        raise ConfigError(f"{where}: runs.{i} has no problems")
+    _check_names(run.get("params_of", {}), problems, f"{where}: params_of the unknown problem")
+    if ("weaken" in run) != (spec.get("audit") == "canary"):
+        raise ConfigError(
+            f"{where}, {run['algorithm']}: 'audit: canary' and 'weaken' go together: an audit "
+            "proves nothing unless it detects a cell with less noise"
+        )
+
+
+def _cells_of_run(
+    run: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    problems: Mapping[str, Any],
+    where: str,
+    **named: Any,
+) -> Iterator[Cell]:
+    """Yield a cell for every problem and variant of a run; what is `named` all cells share.
+
+    What the run says has precedence over what its experiment's `spec` says.
+    """
+    for problem in run.get("problems", spec.get("problems", [])):
+        require_known(problem, problems, f"{where}: unknown problem")
+        for variant, changes in run.get("variants", {"default": {}}).items():
+            own = dict(changes or {})
+            tags = problems[problem]["tags"] | own.pop("tags", {})
+            if taken := sorted(NAMED & tags.keys()):
+                raise ConfigError(
+                    f"{where}, {problem}-{variant}: the tag '{taken[0]}' is a column of every "
+                    "table of runs already; take another name"
+                )
+            params = (
+                spec.get("params", {})
+                | problems[problem].get("defaults", {})
+                | run.get("params", {})
+                | run.get("params_of", {}).get(problem, {})
+                | own
+            )
+            yield Cell(
+                **named,
+                algorithm=run["algorithm"],
+                name=f"{problem}-{variant}",
+                problem=problem,
+                params=params,
+                repeats=run.get("repeats", spec["repeats"]),
+                metrics=spec["metrics"],
+                iterates=spec.get("iterates", "last"),
+                stop=run.get("stop", spec.get("stop", {})),
+                audit=spec.get("audit"),
+                tune=run.get("tune"),
+                together=spec["together"],
+                twin=_twin(run.get("twin", spec["twin"]), problem),
+                measured=spec.get("measured", {}),
+                tags=tags,
+                mem_mb=run.get("mem_mb"),
+                ranks=ranks.asked(run, spec, where),
+                newcomers=spec.get("newcomers"),
+            )
 
 
 def _check_cell(cell: Cell, where: str) -> None:
