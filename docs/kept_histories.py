@@ -22,6 +22,7 @@ from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import FedcoreError
 from fedcore.experiments.cell import checksum
 from fedcore.experiments.plan import Cell, load_plan
+from fedcore.experiments.reasons import settings_changed
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.words import counted
@@ -56,15 +57,10 @@ def outdated(history: History, cell: Cell | None, *, other_code: bool = False) -
     """Return why a kept history is not what the cell would make; empty when it is."""
     if cell is None:
         return "no cell of the configuration, or its data are not here"
-    about = history.about
-    if about["code"] != cell.code and not other_code:
+    if history.about["code"] != cell.code and not other_code:
         return "the code has changed"
-    same = about["seed"]["master"] == cell.seed and history.repeats == cell.repeats
-    if not same or about["params"] != cell.params or not {*cell.metrics} <= history.columns.keys():
-        return "the configuration has changed"
-    if about.get("newcomers", {}).get("epochs") != (cell.newcomers or {}).get("epochs"):
-        return "the newcomers have changed"
-    return ""
+    changed = settings_changed(cell, history)
+    return f"the configuration has changed: {'; '.join(changed)}" if changed else ""
 
 
 def restore(kept: Path, configfile: Path, cores: int, *, other_code: bool = False) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from fedcore import words
 from fedcore.errors import DataError, HistoryError
+from fedcore.experiments.combinations import combinations
 from fedcore.experiments.fingerprint import parts
 from fedcore.experiments.plan import Cell
 from fedcore.files import atomic
@@ -55,7 +56,7 @@ def reasons(cell: Cell, results: Path) -> list[str]:
         history = History.load(path)
     except HistoryError as error:
         raise DataError(str(error)) from error
-    return [*_settings(cell, history), *_code(cell, str(history.about["code"]), results)]
+    return [*settings_changed(cell, history), *_code(cell, str(history.about["code"]), results)]
 
 
 def counted(cells: Iterable[Cell], results: Path, most: int = 5) -> str:
@@ -74,7 +75,11 @@ def counted(cells: Iterable[Cell], results: Path, most: int = 5) -> str:
     return f"Run again because {'; '.join(named)}{others}."
 
 
-def _settings(cell: Cell, history: History) -> list[str]:
+def settings_changed(cell: Cell, history: History) -> list[str]:
+    """Return in words which settings of a cell are others than its history has been made with.
+
+    A history does not say when it was to stop, and which iterates it was to keep.
+    """
     about = history.about
     before = dict(about["params"])
     chosen = set((cell.tune or {}).get("over", {}))  # by the run itself
@@ -85,8 +90,20 @@ def _settings(cell: Cell, history: History) -> list[str]:
     found.append(_differs("number of repeats", history.repeats, cell.repeats))
     found.append(_differs("seed", about["seed"]["master"], cell.seed))
     found.append(_differs("twin", about.get("twin", "none"), cell.twin))
+    epochs = [(of or {}).get("epochs") for of in (about.get("newcomers"), cell.newcomers)]
+    found.append(_differs("number of newcomers' epochs", *epochs))
     found += [f"the measure {name} is new" for name in cell.metrics if name not in history.columns]
+    if _tuned(about.get("tuning")) != _tuned(cell.tune):
+        found.append("the tuning has changed")
     return [text for text in found if text]
+
+
+def _tuned(tune: Mapping[str, Any] | None) -> tuple[Any, ...]:
+    """Return by what and over which values is tuned, as a cell asks for it or a history says it."""
+    if not tune:
+        return ()
+    settings = combinations(tune["over"]) if "over" in tune else tune["settings"]
+    return tune["by"], tune["every"], tune.get("first", 0), settings
 
 
 def _differs(what: str, before: Any, now: Any) -> str:
