@@ -15,7 +15,7 @@ import argparse
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fedcore.config.strict_yaml import read_yaml
@@ -71,26 +71,9 @@ def restore(kept: Path, configfile: Path, cores: int, *, other_code: bool = Fals
     plan = load_plan(read_yaml(configfile))
     paths = plan.config["paths"]
     results, problems = Path(paths["results"]), Path(paths["clients"])
-    cells: dict[str, Cell] = {}
-    for file in sorted(kept.glob("*/*/*/*.h5")):
-        name = str(file.relative_to(kept).with_suffix(""))
-        cell = plan.cells.get(name)
-        why = outdated(History.load(file), cell, other_code=other_code)
-        if (results / "histories" / f"{name}.h5").exists():
-            why = "there is one"
-        if why:
-            print(f"{name}: {why}")
-        elif cell is not None:
-            cells[name] = cell
+    cells = _fitting(kept, results, plan.cells, other_code=other_code)
     if not cells:
         return []
-    snakemake = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        f"--cores={cores}",
-        f"--configfile={configfile}",
-    ]
     files = {
         name: [f"{problems}/{cell.paper}/{problem}.h5" for problem in cell.problems]
         for name, cell in cells.items()
@@ -99,33 +82,57 @@ def restore(kept: Path, configfile: Path, cores: int, *, other_code: bool = Fals
     print(
         f"{len(cells)} histories fit; their data are made first, in {len(used)} files", flush=True
     )
-    subprocess.run([*snakemake, "--quiet", "all", "--", *used], check=True)
+    snakemake = [sys.executable, "-m", "snakemake", f"--cores={cores}"]
+    snakemake += [f"--configfile={configfile}", "--quiet", "all"]
+    subprocess.run([*snakemake, "--", *used], check=True)
     sums = {path: checksum(storage.load_draws(path)) for path in used}
     restored = []
     for name in cells:
-        about = History.load(kept / f"{name}.h5").about
-        parts = [about[key] for key in ("problem", "newcomers") if key in about]
-        if [sums[path] for path in files[name]] != [part["sha256"] for part in parts]:
+        if _sums_of_data(kept / f"{name}.h5") != [sums[path] for path in files[name]]:
             print(f"{name}: the data are others")
             continue
-        for kind, source in _files(kept, name):
-            target = results / kind / f"{name}{source.suffix}"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+        _copy(kept, name, results)
         restored.append(name)
-    # Snakemake notes what the copies were made with, so that a later change makes them again.
-    outputs = [f"{results}/histories/{name}.h5" for name in restored]
-    touch = ["--quiet", "all", "--touch", "--force", "--", *outputs]
-    if outputs:
-        subprocess.run([*snakemake, *touch], check=True)
+    if restored:
+        # Snakemake notes what the copies were made with, so that a later change makes them again.
+        outputs = [f"{results}/histories/{name}.h5" for name in restored]
+        subprocess.run([*snakemake, "--touch", "--force", "--", *outputs], check=True)
     return restored
 
 
-def _files(kept: Path, name: str) -> list[tuple[str, Path]]:
-    """Return the files of a cell with the folder of results/ that each belongs to."""
-    found = [("histories", kept / f"{name}.h5")]
-    found += [(kind, kept / f"{name}.{kind}.tsv") for kind in BESIDE]
-    return [(kind, path) for kind, path in found if path.is_file()]
+def _fitting(
+    kept: Path, results: Path, planned: Mapping[str, Cell], *, other_code: bool
+) -> dict[str, Cell]:
+    """Return the cells of kept histories that may come back, by path; say why the others do not."""
+    cells: dict[str, Cell] = {}
+    for file in sorted(kept.glob("*/*/*/*.h5")):
+        name = str(file.relative_to(kept).with_suffix(""))
+        cell = planned.get(name)
+        why = outdated(History.load(file), cell, other_code=other_code)
+        if (results / "histories" / f"{name}.h5").exists():
+            why = "there is one"
+        if why:
+            print(f"{name}: {why}")
+        elif cell is not None:
+            cells[name] = cell
+    return cells
+
+
+def _sums_of_data(history: Path) -> list[str]:
+    """Return the checksums of the problems that a history has been made on."""
+    about = History.load(history).about
+    return [about[key]["sha256"] for key in ("problem", "newcomers") if key in about]
+
+
+def _copy(kept: Path, name: str, results: Path) -> None:
+    """Copy a cell's history, and the tables beside it, each into its folder of the results."""
+    sources = {"histories": kept / f"{name}.h5"}
+    sources |= {kind: kept / f"{name}.{kind}.tsv" for kind in BESIDE}
+    for kind, source in sources.items():
+        if source.is_file():
+            target = results / kind / f"{name}{source.suffix}"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
 
 
 def main() -> None:
