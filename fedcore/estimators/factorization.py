@@ -151,8 +151,7 @@ class FederatedFactorization(Transformer):
             When `x` is not a finite numeric matrix with the features of the fit.
         """
         self._require_fitted()
-        names = getattr(self, "feature_names_in_", None)
-        matrix = inputs.one_matrix(x, self.n_features_in_, "features", "transform", names)
+        matrix = self._matrix(x, "transform")
         basis, sigma, rotation = range_basis(self.components_.T)
         solve = ((basis / sigma) @ rotation.T).astype(matrix.dtype)
         return self._output(matrix @ solve, x)

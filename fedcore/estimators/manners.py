@@ -11,7 +11,7 @@ import inspect
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -31,6 +31,9 @@ class Estimator:
     """
 
     params: Mapping[str, Any] | None
+    n_features_in_: int
+    # Of methods that take one matrix: how to ask for every client, if not by ``method(c) for c …``.
+    _one_by_one: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
@@ -84,6 +87,11 @@ class Estimator:
         if not self.__sklearn_is_fitted__():
             message = f"this {type(self).__name__} is not fitted yet: call fit first"
             raise _not_fitted()(message)
+
+    def _matrix(self, x: Any, method: str) -> Any:
+        """Return what `method` is given as a matrix, which must have the features of the fit."""
+        names, each = getattr(self, "feature_names_in_", None), self._one_by_one.get(method, "")
+        return inputs.one_matrix(x, self.n_features_in_, "features", method, names, each)
 
     def _keep_names(self, names: np.ndarray | None) -> None:
         """Keep the clients' column names, or forget those of an earlier fit."""

@@ -327,9 +327,7 @@ class FederatedPCA(Transformer):
         )  # fmt: skip
 
     def _standardised(self, x: Any, method: str) -> Any:
-        names = getattr(self, "feature_names_in_", None)
-        matrix = inputs.one_matrix(x, self.n_features_in_, "features", method, names)
-        rows = centred(matrix, self.mean_)
+        rows = centred(self._matrix(x, method), self.mean_)
         return rows if np.all(self.scale_ == 1.0) else exchanges.scaled(rows, self.scale_)
 
     def __sklearn_tags__(self) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Never, Self
+from typing import Any, ClassVar, NamedTuple, Never, Self
 
 import numpy as np
 
@@ -27,10 +27,6 @@ TAKEN = {
     "labels": "fit(clients, labels)", "held_out": "fedcore.run",
     "center": "centred samples: fit centres every client",
 }  # fmt: skip
-ONE_BY_ONE = {
-    "predict": "predict(c, client=i) for i, c in enumerate(clients)",
-    "adapt": "adapt(c, v) for c, v in zip(clients, labels)",
-}
 
 
 class Model(NamedTuple):
@@ -109,6 +105,11 @@ class SharedRepresentationRegression(Estimator):
     >>> model.score(clients[3], labels[3], client=3) > 0.999
     True
     """
+
+    _one_by_one: ClassVar[Mapping[str, str]] = {
+        "predict": "predict(c, client=i) for i, c in enumerate(clients)",
+        "adapt": "adapt(c, v) for c, v in zip(clients, labels)",
+    }
 
     def __init__(
         self,
@@ -317,12 +318,6 @@ class SharedRepresentationRegression(Estimator):
         features = ((X - middle) / self.scale_) @ self.components_.T
         coef = (self.components_.T @ least_squares(features, y - level)) / self.scale_
         return Model(coef, level - float(middle @ coef))
-
-    def _matrix(self, x: Any, method: str) -> np.ndarray:
-        names = getattr(self, "feature_names_in_", None)
-        return inputs.one_matrix(
-            x, self.n_features_in_, "features", method, names, ONE_BY_ONE[method]
-        )
 
     def _number(self, client: int | str | None) -> int:
         if client is None:
