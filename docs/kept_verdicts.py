@@ -116,8 +116,8 @@ def runs_of(items: Collection[str], before: Run) -> list[Run]:
     """Return the runs that judged `items`, from what was noted of the paper before."""
     if not items:
         return []
-    noted = ("date", "commit", "machine", "versions", "times", "data")
-    last = {name: before[name] for name in noted}
+    kept = ("date", "commit", "machine", "versions", "times", "data")
+    last = {name: before[name] for name in kept}
     older = [part | {"items": [i for i in part["items"] if i in items]}
              for part in before.get("earlier", [])]  # fmt: skip
     of_older = {item for part in older for item in part["items"]}

@@ -33,8 +33,8 @@ def generators(as_json: bool) -> None:
         try:
             module = REGISTRY.module(name)
             # The first parameter is the random generator, whatever the model calls it.
-            parameters = list(inspect.signature(module.generate).parameters)[:1]
-            found.append(_described(name, module.generate, parameters, _title(module)))
+            generator = list(inspect.signature(module.generate).parameters)[:1]
+            found.append(_described(name, module.generate, generator, _title(module)))
         except (AttributeError, TypeError):
             broken.append(f"generator '{name}' has no function generate")
         except InputError as error:  # another package's

@@ -121,8 +121,8 @@ class Plan:
     papers : dict of str to dict
         The checked paper files, after ``overrides``.
     unavailable : dict of str to str
-        Problems that are left out, by the configuration or because their data cannot be obtained,
-        with the reason.
+        Why problems are not run, by ``<paper>/<problem>``: the configuration leaves them out, their
+        data cannot be obtained, or a package of a method on them is not installed.
     kept : dict of str to str
         Problems whose data cannot be obtained, but that have results from an earlier run, with the
         reason.
@@ -181,7 +181,7 @@ class Plan:
         )
 
     def unavailable_of(self, paper: str) -> dict[str, str]:
-        """Return the problems of one paper that are left out, with the reason."""
+        """Return the part of `unavailable` that is of one paper, by the names of its problems."""
         names = self.papers[paper]["problems"]
         return {
             n: self.unavailable[f"{paper}/{n}"] for n in names if f"{paper}/{n}" in self.unavailable
