@@ -11,13 +11,15 @@ from typing import Any
 
 from fedcore.errors import DataError
 from fedcore.reports import tables
+from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED
 from fedcore.reports.verdicts import CHECKS, SMALL, SOFTWARE, VERDICTS, Verdict
 from fedcore.words import counted
 
 # From the worst to the best; `worse` compares by it.
 RANK = (
-    "fails", "not run", "not comparable", "surrogate data", *SMALL.values(), "deviates",
-    "undecided", "contradicts itself", "holds with a departure", "reproduced", "passes",
+    "fails", "not run", "not comparable", "surrogate data",
+    SMALL[FAILS], SMALL[UNDECIDED], SMALL[HOLDS],
+    "deviates", "undecided", "contradicts itself", "holds with a departure", "reproduced", "passes",
 )  # fmt: skip
 
 

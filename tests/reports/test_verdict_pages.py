@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from fedcore.errors import DataError
@@ -178,3 +180,16 @@ def test_what_became_worse_or_is_gone():
         "mf/a: undecided, was reproduced", "mf/c: gone, was reproduced",
     ]  # fmt: skip
     assert verdict_pages.worse(kept, kept) == []
+
+
+@pytest.mark.parametrize("size", ["", " at small size"])
+def test_verdicts_of_each_size_go_from_failed_over_undecided_to_held(size):
+    names = ("deviates", "undecided", "reproduced")
+    names = tuple(f"{state}{size}" for state in ("fails", "undecided", "holds")) if size else names
+    for (i, before), (j, after) in product(enumerate(names), repeat=2):
+        found = verdict_pages.worse([made(verdict=after)], [made(verdict=before)])
+        assert found == ([f"mf/a: {after}, was {before}"] if j < i else [])
+
+
+def test_every_verdict_has_a_rank():
+    assert sorted(verdict_pages.RANK) == sorted({*verdicts.VERDICTS, *verdicts.CHECKS.values()})
