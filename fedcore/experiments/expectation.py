@@ -39,7 +39,8 @@ def measured(path: Path) -> tuple[float, float] | None:
 def kept(notes: Path) -> dict[str, tuple[float, float]]:
     """Return seconds of a cell and MB, by ``paper/experiment``, from kept notes of full runs.
 
-    The last run that has an experiment says it; without the file nothing is known.
+    The last run in which a cell of an experiment has a time says it; without the file nothing is
+    known.
     """
     try:
         runs: dict[str, Any] = json.loads(notes.read_text(encoding="utf-8"))
@@ -49,8 +50,9 @@ def kept(notes: Path) -> dict[str, tuple[float, float]]:
     for paper, last in runs.items():
         for run in reversed([last, *last.get("earlier", [])]):
             for experiment, time in run["times"].items():
-                each = time["seconds"] / time["cells"]
-                found[f"{paper}/{experiment}"] = (each, float(time["MB"]))
+                if timed := time["cells"] - time.get("untimed", 0):
+                    each = time["seconds"] / timed
+                    found[f"{paper}/{experiment}"] = (each, float(time["MB"]))
     return found
 
 

@@ -41,6 +41,16 @@ def test_kept_times_are_of_the_last_run_that_has_an_experiment(tmp_path):
     assert kept(tmp_path / "run.json") == {}
 
 
+def test_cells_without_a_time_do_not_make_the_others_faster(tmp_path):
+    def time(untimed, seconds):
+        return {"cells": 4, "untimed": untimed, "seconds": seconds, "MB": 7}
+
+    older = {"times": {"gone": time(0, 8.0)}}
+    last = {"times": {"some": time(1, 30.0), "gone": time(4, 0.0), "none": time(4, 0.0)}}
+    (tmp_path / "run.json").write_text(json.dumps({"p": last | {"earlier": [older]}}))
+    assert kept(tmp_path / "run.json") == {"p/some": (10.0, 7.0), "p/gone": (2.0, 7.0)}
+
+
 @pytest.mark.parametrize(
     ("found", "cores", "says"),
     [
