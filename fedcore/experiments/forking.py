@@ -31,10 +31,8 @@ from fedcore.files import atomic
 # Imported once, before the first job; what is not installed is passed over.
 IMPORTS = ["fedcore.experiments.build", "fedcore.experiments.cell"]
 REPORTS = ["fedcore.reports.steps", "fedcore.reports.plotting"]  # if a run has jobs after the cells
-WARM, MODULES = (
-    "fedcore.experiments.warm",
-    "FEDCORE_WARM",
-)  # what imports them, and by which variable
+WARM = "fedcore.experiments.warm"  # imports them
+MODULES = "FEDCORE_WARM"  # environment variable that tells it their names
 # BLAS and OpenMP read them when they are loaded; more threads are set in the job.
 THREADS = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
