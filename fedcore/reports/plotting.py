@@ -311,6 +311,8 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
             layout.execute(figure)
             if _wrap_what_is_cut(figure):
                 layout.execute(figure)
+            if _widened(figure):
+                layout.execute(figure)
         figure.set_layout_engine("none")
     png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in ("png", "pdf"))
     figure.set_dpi(DPI)
@@ -340,6 +342,19 @@ def _wrap_what_is_cut(figure: Figure) -> bool:
             ax.set_title("\n".join(textwrap.wrap(whole, room)).replace("\u00a0", " "))
             found = True
     return found
+
+
+def _widened(figure: Figure) -> bool:
+    """Widen a figure by what passes its sides; return whether any does.
+
+    The layout finds no room beside axes of a fixed aspect: they do not become smaller with it.
+    """
+    width, height = figure.get_size_inches()
+    box = figure.get_tightbbox()
+    cut = max(0.0, -box.x0) + max(0.0, box.x1 - width)
+    if cut > 1 / DPI:
+        figure.set_size_inches(width + cut, height)
+    return cut > 1 / DPI
 
 
 def _end(figure: Figure, path: str | os.PathLike[str] | None) -> None:

@@ -229,6 +229,21 @@ def test_a_long_title_is_wrapped_and_its_mark_whole():
     assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
 
 
+def sides_of_square_with_keys(path):
+    """Inches that are left at either side of a figure; below zero, some of it is cut."""
+    for ax, _ in plotting.panels(path, [1], size=(6.9, 4.6), log="", keys="outside"):
+        ax.plot([0, 1], [1, 0], label="a label that takes a third of the width")
+        ax.set(ylabel="a long label of the axis, from bottom to top", aspect="equal")
+    box = ax.figure.get_tightbbox()
+    return box.x0, ax.figure.get_size_inches()[0] - box.x1
+
+
+def test_a_figure_is_widened_for_keys_beside_axes_of_a_fixed_aspect(tmp_path, monkeypatch):
+    assert min(sides_of_square_with_keys(tmp_path / "whole")) >= -0.01
+    monkeypatch.setattr(plotting, "_widened", lambda figure: False)
+    assert min(sides_of_square_with_keys(tmp_path / "cut")) < -0.1
+
+
 def test_a_title_that_passes_the_edge_beside_long_ticks_and_keys_is_wrapped(tmp_path, monkeypatch):
     def drawn():
         looks = {"size": (4.2, 3.0), "log": "", "keys": "outside"}
