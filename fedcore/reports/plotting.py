@@ -60,6 +60,7 @@ Item = TypeVar("Item")
 
 ZERO = 1e-16  # height of a curve without positive values on a logarithmic axis
 DPI = 150
+WIDENINGS = 4  # the layout moves axes of a fixed aspect when there is more room
 NOTHING = "Nothing of this figure was run."
 KINDS = ("png", "pdf")
 _KINDS: ContextVar[Collection[str]] = ContextVar("kinds", default=KINDS)
@@ -311,7 +312,9 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
             layout.execute(figure)
             if _wrap_what_is_cut(figure):
                 layout.execute(figure)
-            if _widened(figure):
+            for _ in range(WIDENINGS):
+                if not _widened(figure):
+                    break
                 layout.execute(figure)
         figure.set_layout_engine("none")
     png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in ("png", "pdf"))
