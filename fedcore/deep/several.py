@@ -35,10 +35,12 @@ def _apart(x: Tensor, clients: int) -> Tensor:
 
 
 def _convolved(x: Tensor, kernels: Tensor, constant: Tensor) -> Tensor:
-    """Convolve by groups of channels, a group for each client."""
-    clients = len(kernels)
-    weight = kernels.permute(0, 1, 4, 2, 3).flatten(0, 1)
-    return _apart(F.conv2d(_beside(x), weight, constant.flatten(), groups=clients), clients)
+    """Multiply the kernels with the patches of the images, of all samples of a client at once."""
+    size = kernels.shape[2]
+    lines = x.transpose(1, 2).unfold(3, size, 1).unfold(4, size, 1)  # n c m h w k k
+    patches = lines.permute(0, 5, 6, 1, 2, 3, 4).reshape(len(x), size * size * x.shape[2], -1)
+    found = torch.baddbmm(constant[..., None], kernels.flatten(2), patches)
+    return found.unflatten(2, lines.shape[2:5]).transpose(1, 2)
 
 
 def _dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:

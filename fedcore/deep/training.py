@@ -113,10 +113,25 @@ class Learner:
         """
         samples = self.samples(data)
         if not self._params.augment and self.body.block == 1:
-            features = in_pieces(self.body, body, samples.x)
+            (features,) = self._represent(body, [samples.x])
             return self.batches(Batch(features, samples.y), rng, epochs)
         batches = self.batches(samples, rng, epochs)
-        return [Batch(in_pieces(self.body, body, x), y, noise) for x, y, noise in batches]
+        features = self._represent(body, [batch.x for batch in batches])
+        return [batch._replace(x=x) for batch, x in zip(batches, features, strict=True)]
+
+    def _represent(self, body: np.ndarray, inputs: list[Tensor]) -> list[Tensor]:
+        """Return the body's outputs; of clients side by side, all are computed in one thread.
+
+        PyTorch keeps work space on an accelerator for every thread that computes there, tens of
+        megabytes: a thousand clients that fine-tune at once would fill it.
+        """
+        found: list[Tensor] = lockstep.meet(
+            self._represent_all, self._represent_all, (body, inputs)
+        )
+        return found
+
+    def _represent_all(self, asked: list[tuple[np.ndarray, list[Tensor]]]) -> list[list[Tensor]]:
+        return [[in_pieces(self.body, body, x) for x in inputs] for body, inputs in asked]
 
     def batches(self, samples: Batch, rng: np.random.Generator, epochs: int) -> list[Batch]:
         """Return the batches of some epochs, each in a new random order of the samples."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from contract.networks import PARAMS, SIZE
@@ -74,6 +76,30 @@ def test_together_the_same_seed_gives_the_same_bytes_and_the_same_ledger(
     alone = run(name, **setting)
     for column in ("round", "scalars_up", "scalars_down", "bytes_up", "bytes_down"):
         np.testing.assert_array_equal(found.columns[column], alone.columns[column])
+
+
+@pytest.mark.parametrize("augment", [False, True])
+def test_what_bodies_represent_is_computed_in_one_thread(augment, together, monkeypatch):
+    """On an accelerator PyTorch keeps work space for each thread that computes."""
+    from fedcore.deep import training
+
+    threads, plain = [], training.in_pieces
+
+    def noted(*arguments):
+        threads.append(threading.get_ident())
+        return plain(*arguments)
+
+    monkeypatch.setattr(training, "in_pieces", noted)
+    n = 12
+    rng = np.random.default_rng(0)
+    photographs = [rng.standard_normal((4, 3072)).astype(np.float32) for _ in range(n)]
+    clients = Clients(photographs, labels=[np.array([0.0, 1, 0, 1])] * n)
+    asked = {"model": "cifar10_cnn", "rounds": 0, "batch": 4, "fine_tune": 2, "augment": augment}
+    algorithm = algorithms.get("fedavg")
+    execute(algorithm, Problem("p", clients), algorithm.params(asked), 0, [])
+    assert len(threads) == n * (2 if augment else 1)
+    assert len(set(threads)) == 1
+    assert together == [n]
 
 
 def test_client_by_client_nothing_is_stacked(together, monkeypatch):
