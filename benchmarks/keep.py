@@ -23,11 +23,13 @@ README = FOLDER / "README.md"
 OPTIONS = {  # of benchmarks that are not kept with their defaults
     "bench_before_after": ["--commit", "db36448^"],  # before the transports
     "bench_mpi": ["--repeats", "5"],
+    "bench_networks-cuda": ["--device", "cuda", "--repeats", "1"],
     "bench_out_of_core": ["--size", "20000", "--limit", "2000"],
     "bench_workflow": ["--papers", "fedpower"],
 }
 DRAWN = {"bench_mpi": "docs/mpi_scaling.png"}  # figures of what is kept
-ASKED = {"bench_out_of_core"}  # kept when it is named: it takes 20 GB, on disk and in memory
+# Kept when they are named: one takes 20 GB, on disk and in memory, the other an accelerator.
+ASKED = {"bench_out_of_core", "bench_networks-cuda"}
 
 
 def where(at: str) -> str:
@@ -42,15 +44,15 @@ def where(at: str) -> str:
 
 
 def keep(name: str, at: str) -> None:
-    """Run a benchmark of a commit and keep its output."""
-    said, options = where(at), OPTIONS.get(name, [])
-    command = [sys.executable, str(FOLDER / f"{name}.py"), *options]
+    """Run a benchmark of a commit and keep its output; a name may end with that of a device."""
+    said, options, script = where(at), OPTIONS.get(name, []), f"{name.partition('-')[0]}.py"
+    command = [sys.executable, str(FOLDER / script), *options]
     done = subprocess.run(command, capture_output=True, text=True, cwd=FOLDER.parent)
     if done.returncode:
         sys.exit(f"Error: {name} ends with status {done.returncode}: {done.stdout}{done.stderr}")
     KEPT.mkdir(exist_ok=True)
     output = "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
-    text = f"{' '.join([f'{name}.py', *options])}\n{said}\n\n{output}\n"
+    text = f"{' '.join([script, *options])}\n{said}\n\n{output}\n"
     file = KEPT / f"{name}.txt"
     file.write_text(text, encoding="utf-8", newline="\n")
     if name in DRAWN:
@@ -78,7 +80,7 @@ def inserted(text: str) -> str:
 
 def main(names: list[str]) -> None:
     """Keep the named benchmarks; by default those in README, but for `ASKED`."""
-    shown = re.findall(r"writes what follows: (\w+) -->", README.read_text(encoding="utf-8"))
+    shown = re.findall(r"writes what follows: ([\w-]+) -->", README.read_text(encoding="utf-8"))
     every = [name for name in shown if name not in ASKED]
     at = commit(FOLDER)  # before outputs are kept, which are files of the checkout
     for name in names or every:

@@ -29,12 +29,13 @@ def test_readme_shows_every_kept_output_as_it_is_and_says_where_it_was_measured(
     text = keep.README.read_text(encoding="utf-8")
     assert keep.inserted(text) == text, "run `make bench-kept`, or python benchmarks/keep.py NAME"
     kept = {file.stem: file.read_text(encoding="utf-8") for file in keep.KEPT.glob("*.txt")}
-    shown = set(re.findall(r"writes what follows: (\w+) -->", text))
+    shown = set(re.findall(r"writes what follows: ([\w-]+) -->", text))
     assert kept.keys() == shown and len(shown) > 8
     for name, output in kept.items():
-        assert (FOLDER / f"{name}.py").is_file(), name
+        script = f"{name.partition('-')[0]}.py"
+        assert (FOLDER / script).is_file(), name
         first, when, machine = output.splitlines()[:3]
-        assert first.split()[0] == f"{name}.py"
+        assert first.split() == [script, *keep.OPTIONS.get(name, [])]
         assert re.fullmatch(r"\d{4}-\d\d-\d\d, commit [0-9a-f]{7,}(-dirty)?", when), name
         assert re.search(r", \d+ threads.*, load ", machine), name
 
