@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -65,7 +66,12 @@ class Cell:
     @property
     def path(self) -> str:
         """Path of its history below the folder of histories, without the ending."""
-        return f"{self.paper}/{self.experiment}/{self.algorithm}/{self.name}"
+        return f"{self.paper}/{self.short}"
+
+    @property
+    def short(self) -> str:
+        """Its path below the folder of its paper, as in ``leave_out``."""
+        return f"{self.experiment}/{self.algorithm}/{self.name}"
 
     @property
     def code(self) -> str:
@@ -161,7 +167,7 @@ class Plan:
             path: cell
             for path, cell in cells.items()
             if not {f"{cell.paper}/{name}" for name in cell.problems} & self.unavailable.keys()
-            and cell.experiment not in self.left_out_of(cell.paper)
+            and not {cell.experiment, cell.short} & self.left_out_of(cell.paper).keys()
         }
 
     @property
@@ -174,7 +180,7 @@ class Plan:
         return [cell for cell in self.cells.values() if cell.paper == paper]
 
     def left_out_of(self, paper: str) -> dict[str, str]:
-        """Return why problems and experiments are not run that the configuration leaves out."""
+        """Return why what the configuration leaves out is not run: problems, experiments, cells."""
         names = self.config["leave_out"].get(paper, [])
         return dict.fromkeys(
             names, f"it is left out by the configuration, under leave_out.{paper}."
@@ -189,7 +195,7 @@ class Plan:
 
     @property
     def not_run(self) -> dict[str, str]:
-        """Why problems and whole experiments are not run, by ``<paper>/<name>``."""
+        """Why problems, whole experiments and cells are not run, by ``<paper>/<name>``."""
         left_out = {
             f"{paper}/{name}": reason
             for paper in self.papers
@@ -495,18 +501,31 @@ def _check_cell(cell: Cell, where: str) -> None:
         raise ConfigError(f"{where}: {error}") from error
 
 
-def _left_out(plan: Plan, known: Sequence[str]) -> dict[str, str]:
+def _left_out(plan: Plan, papers: Sequence[str]) -> dict[str, str]:
     """Return the problems that the configuration leaves out, each with the reason."""
     left_out = plan.config["leave_out"]
     found: dict[str, str] = {}
-    _check_names(left_out, known, "leave_out: unknown paper")
+    _check_names(left_out, papers, "leave_out: unknown paper")
     for paper in left_out.keys() & plan.papers:
         problems, experiments = (plan.papers[paper][k] for k in ("problems", "experiments"))
-        where = f"leave_out.{paper}: unknown problem or experiment"
-        _check_names(left_out[paper], [*problems, *experiments], where)
+        known, where = [*problems, *experiments], f"leave_out.{paper}: unknown"
+        cells, names = (
+            [n for n in left_out[paper] if ("/" in n) is cell] for cell in (True, False)
+        )
+        _check_names(names, known, f"{where} problem or experiment")
+        if cells:
+            every = [cell.short for cell in plan.all_cells_of(paper)]
+            _check_cells(cells, every, f"{where} cell")
         reasons = plan.left_out_of(paper).items()
         found |= {f"{paper}/{name}": reason for name, reason in reasons if name in problems}
     return found
+
+
+def _check_cells(names: Iterable[str], known: Collection[str], what: str) -> None:
+    """Refuse unknown cells; of the known ones, which can be hundreds, say those that are alike."""
+    for name in set(names) - set(known):
+        alike = ", ".join(get_close_matches(name, known)) or "none is alike"
+        raise ConfigError(f"{what} '{name}', of <experiment>/<algorithm>/<cell>: {alike}")
 
 
 def _without_package(plan: Plan) -> dict[str, str]:

@@ -120,7 +120,7 @@ def judge(
     tables_dir : path-like
         The table ``t`` is the file ``<tables_dir>/<paper>/t.tsv``.
     not_run : mapping of str to str
-        Why a problem or a whole experiment is not run, by ``<paper>/<name>``, as in `Plan.not_run`.
+        Why something of the plan is not run, by ``<paper>/<name>``, as in `Plan.not_run`.
     surrogate : bool
         Whether the run may have used stand-ins for data. Rows then count as made with stand-ins
         unless their column ``status`` says ``official``, ``rebuilt`` or ``synthetic``.

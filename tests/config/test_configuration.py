@@ -441,6 +441,15 @@ def test_what_only_a_job_would_have_found(load, at, value, words):
             {"tiny": ["esay"]},
             "leave_out.tiny: unknown problem or experiment 'esay': did you mean 'easy'?",
         ),
+        (
+            {"tiny": ["second/power_gd/other-momentun"]},
+            "leave_out.tiny: unknown cell 'second/power_gd/other-momentun', of "
+            "<experiment>/<algorithm>/<cell>: second/power_gd/other-momentum",
+        ),
+        (
+            {"tiny": ["nothing/alike"]},
+            "unknown cell 'nothing/alike', of <experiment>/<algorithm>/<cell>: none is alike",
+        ),
     ],
 )
 def test_left_out_is_what_is_not_there(load, left_out, words):
@@ -475,6 +484,18 @@ def test_an_experiment_that_is_left_out_has_no_cells(tmp_path):
     reason = part.describe("tiny")["missing"][name]
     assert reason.startswith("it is left out")
     assert part.not_run == whole.unavailable | {f"tiny/{name}": reason}
+
+
+def test_a_cell_that_is_left_out_leaves_the_others_of_its_problem_and_experiment(tmp_path):
+    (tmp_path / "tiny.yaml").write_text(dump(paper()))
+    whole = load_plan(CONFIG, tmp_path)
+    path, cell = next(iter(whole.cells.items()))
+    part = load_plan(CONFIG | {"leave_out": {"tiny": [cell.short]}}, tmp_path)
+    assert path == f"tiny/{cell.short}"
+    assert whole.cells.keys() - part.cells.keys() == {path}
+    assert {c.experiment for c in part.cells.values()} >= {cell.experiment}
+    assert part.unavailable == whole.unavailable
+    assert part.describe("tiny")["missing"][cell.short].startswith("it is left out")
 
 
 def test_no_server_is_asked_for_data_of_a_problem_that_is_left_out(tmp_path):
