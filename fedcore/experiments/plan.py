@@ -509,11 +509,9 @@ def _left_out(plan: Plan, papers: Sequence[str]) -> dict[str, str]:
     for paper in left_out.keys() & plan.papers:
         problems, experiments = (plan.papers[paper][k] for k in ("problems", "experiments"))
         known, where = [*problems, *experiments], f"leave_out.{paper}: unknown"
-        cells, names = (
-            [n for n in left_out[paper] if ("/" in n) is cell] for cell in (True, False)
-        )
+        names = [name for name in left_out[paper] if "/" not in name]
         _check_names(names, known, f"{where} problem or experiment")
-        if cells:
+        if cells := [name for name in left_out[paper] if "/" in name]:
             every = [cell.short for cell in plan.all_cells_of(paper)]
             _check_cells(cells, every, f"{where} cell")
         reasons = plan.left_out_of(paper).items()
