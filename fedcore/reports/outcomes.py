@@ -29,7 +29,6 @@ LEVEL = 0.05  # of every test
 # tails. At this part of the level it keeps the level itself for Student's law of two degrees.
 OUTLIER = 0.2
 MOST = 10_000  # largest number of repeats that is worth naming
-NO_MORE = "no number of runs would decide"
 SLACK = 1 + 1e-9  # for rounding errors of a comparison with printed digits
 
 Values = Sequence[float | bool | None]
@@ -153,7 +152,7 @@ def _one_run(printed: str | float, values: Numbers, spread: bool, failing: float
     if not spread or outlies(n):
         return replace(outcome, state=FAILS)
     lack = "one run has no spread" if n == 1 else "too few runs to call it an outlier"
-    return replace(outcome, state=UNDECIDED, lack=f"{lack}; {_more(outlies, n)}")
+    return replace(outcome, state=UNDECIDED, lack=f"{lack}; {_more(_needed(outlies, n))}")
 
 
 def _outlies(x: float, half: float, known: list[float], level: float) -> Callable[[int], bool]:
@@ -213,8 +212,8 @@ def _mean(given: Mapping[str, Any], values: Numbers, spread: bool, failing: floa
         return replace(outcome, state=UNDECIDED, lack=_without(values))
     if away + width(n) <= margin:
         return outcome
-    lack = _more(lambda m: width(m) <= abs(margin - away), n)
-    return replace(outcome, state=UNDECIDED, lack=f"the interval crosses the margin; {lack}")
+    more = _more(_needed(lambda m: width(m) <= abs(margin - away), n))
+    return replace(outcome, state=UNDECIDED, lack=f"the interval crosses the margin; {more}")
 
 
 def _equals(printed: str | float, values: Numbers, spread: bool, failing: float) -> Outcome:
@@ -274,11 +273,12 @@ def _flags(of: str, values: Numbers, spread: bool, failing: float) -> Outcome:
         return outcome
     if sure(wrong, n, failing) or (not spread and wrong):
         return replace(outcome, state=FAILS)
-    lack = _more(lambda m: sure(round(max(right, wrong) * m / n), m), n)
+    more = _needed(lambda m: sure(round(max(right, wrong) * m / n), m), n)
     gone = f", {n - right - wrong} without a result," if right + wrong < n else ""
-    if gone and lack == NO_MORE:
-        lack += ", runs that arrive may"
-    return replace(outcome, state=UNDECIDED, lack=f"{share}{gone} may be chance; {lack}")
+    may = ", runs that arrive may" if gone and more is None else ""
+    return replace(
+        outcome, state=UNDECIDED, lack=f"{share}{gone} may be chance; {_more(more)}{may}"
+    )
 
 
 _TESTS: dict[str, Callable[[Any, Numbers, bool, float], Outcome]] = {
@@ -305,12 +305,18 @@ def _without(values: Numbers) -> str:
     return f"{gone} of {counted(len(values), 'run')} without a result"
 
 
-def _more(decides: Callable[[int], bool], n: int) -> str:
-    """Return how many more repeats would decide if the spread stayed as it is."""
+def _needed(decides: Callable[[int], bool], n: int) -> int | None:
+    """Return how many more repeats would decide, if the spread stayed as it is; None: no number."""
     m = n
     while m < MOST and not decides(m):
         m += max(1, m // 20)
-    return f"about {m - n} more would decide" if m < MOST else NO_MORE
+    return m - n if m < MOST else None
+
+
+def _more(repeats: int | None) -> str:
+    if repeats is None:
+        return "no number of runs would decide"
+    return f"about {repeats} more would decide"
 
 
 def _range(values: Numbers) -> str:
