@@ -60,6 +60,7 @@ Item = TypeVar("Item")
 
 ZERO = 1e-16  # height of a curve without positive values on a logarithmic axis
 DPI = 150
+POINTS = {"-": "o", "--": "s", ":": "^", "-.": "D"}  # a curve of one point, by its line style
 WIDENINGS = 4  # the layout moves axes of a fixed aspect when there is more room
 NOTHING = "Nothing of this figure was run."
 KINDS = ("png", "pdf")
@@ -193,7 +194,7 @@ def curve(
     steps, values = _align(x, y, label)
     values = _lift(ax, values, floor, label)
     middle = np.nanmean(values, axis=0) if band == "mean" else np.nanmedian(values, axis=0)
-    marker = "o" if len(steps) == 1 else ""
+    marker = POINTS.get(linestyle, "o") if len(steps) == 1 else ""
     (line,) = ax.plot(
         steps, middle, label=label, color=colour, linestyle=linestyle, marker=marker, zorder=3
     )

@@ -362,6 +362,16 @@ def test_the_name_of_a_line_stands_at_either_end_and_inside(ax, end):
     assert (name.x0 - whole.x0 < whole.x1 - name.x1) == (end == "left")
 
 
+def test_curves_of_one_point_and_one_colour_have_marks_of_their_own(ax):
+    """A method's variants differ by their line style alone, of which a point shows nothing."""
+    lines = [
+        plotting.curve(ax, [1], [[2.0]], label=style, colour="blue", linestyle=style)
+        for style in ("-", "--", ":", "-.")
+    ]
+    assert len({line.get_marker() for line in lines}) == 4
+    assert plotting.curve(ax, [1, 2], [[2.0, 3.0]], label="two").get_marker() == ""
+
+
 def test_a_legend_over_curves_is_legible(ax):
     plotting.curve(ax, [0, 1], [5.0, 1.0], label="a")
     plotting.legend(ax, outside=False)
