@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from fedcore.reports import tables, verdict_pages
 from fedcore.reports.machine import commit, machine
 from fedcore.reports.measurements import NO_RIVAL
 from fedcore.reports.verdicts import Verdict
+from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]
 Run = dict[str, Any]
@@ -148,6 +150,7 @@ def noted(results: Path, paper: str, codes: Mapping[str, str]) -> Run:
     data: dict[str, Run] = {}
     versions: dict[str, set[str]] = {}
     times: dict[str, Run] = {}
+    devices: Counter[str] = Counter()
     for cell, settings in plan["cells"].items():
         with h5py.File(results / "histories" / f"{cell}.h5") as file:
             about = json.loads(file.attrs["about"])
@@ -156,6 +159,7 @@ def noted(results: Path, paper: str, codes: Mapping[str, str]) -> Run:
         data[settings["problem"]] = {"status": problem["status"], **sizes, "note": problem["note"]}
         for name, version in about["versions"].items():
             versions.setdefault(name, set()).add(version)
+        devices[about.get("device", "a core")] += 1
         timed = measured(results / "benchmarks" / f"{cell}.tsv")
         seconds, memory = timed or (0.0, 0.0)
         time = times.setdefault(
@@ -167,6 +171,8 @@ def noted(results: Path, paper: str, codes: Mapping[str, str]) -> Run:
         time["untimed"] += timed is None
         time["seconds"] = round(time["seconds"] + seconds, 1)
         time["MB"] = max(time["MB"], math.ceil(memory))
+    if set(devices) - {"a core"}:
+        versions["device"] = {f"{name} ({counted(n, 'cell')})" for name, n in devices.items()}
     ended = (results / "verdicts" / f"{paper}.tsv").stat().st_mtime
     return {
         "title": plan["title"],

@@ -94,7 +94,10 @@ def page(paper: str, verdicts: list[Verdict], run: Run) -> str:
         "## Data\n",
         tables.markdown([{"problem": name, **data} for name, data in data_of(notes).items()]),
     ]
-    parts += [f"- {name}: {why}\n" for name, why in notes["missing"].items()]
+    missing: dict[str, list[str]] = {}
+    for name, why in notes["missing"].items():
+        missing.setdefault(why, []).append(name)
+    parts += [f"- {', '.join(names)}: {why}\n" for why, names in missing.items()]
     times = [{"experiment": name, **total([time])} for name, time in notes["times"].items()]
     times.append({"experiment": "total", **total(notes["times"].values())})
     parts += [

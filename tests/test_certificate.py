@@ -214,6 +214,23 @@ def test_a_run_becomes_a_certificate(certificate, results, tmp_path):
         assert max(map(len, lines)) <= 100
 
 
+def test_a_page_says_what_an_accelerator_has_made_and_names_what_is_left_out_for_one_reason_once(
+    certificate, results, tmp_path
+):
+    kept, path = tmp_path / "kept", results / "histories/mf/fig2/ssi/w8a.h5"
+    history = History.load(path)
+    history.about["device"] = "cuda"
+    history.save(path)
+    plan = results / "plans/mf.json"
+    missing = {"celeba": "no images", "fig3": "left out", "fig4": "left out"}
+    plan.write_text(json.dumps(json.loads(plan.read_text()) | {"missing": missing}))
+    certificate.collect(results, kept, PAPERS, CODES)
+    pages = certificate.pages(kept)
+    assert "\n- device: a core (2 cells), cuda (1 cell)\n" in pages["verdicts/mf.md"]
+    assert "\n- celeba: no images\n\n- fig3, fig4: left out\n" in pages["verdicts/mf.md"]
+    assert "- device" not in pages["verdicts/none.md"]
+
+
 def test_readme_gets_a_row_per_paper_the_meanings_and_the_findings(certificate, results, tmp_path):
     certificate.collect(results, tmp_path / "kept", PAPERS, CODES)
     findings = tmp_path / "findings.yaml"
