@@ -3,7 +3,8 @@
 A clone has no results, and its gallery shows these pictures. Of each paper they are those of the
 run at the papers' size if it drew any, and else of the quick run; ``run.json`` says which, and the
 commit at which they were kept. Of a paper that neither run drew, the earlier pictures stay, and
-those of the papers' size stay where there is a quick run alone.
+those of the papers' size stay where there is a quick run alone. So does the earlier picture of a
+figure of which the run left everything out; its own note is under ``earlier``.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from fedcore.config.strict_yaml import read_yaml
+from fedcore.reports import origins
 from fedcore.reports.machine import commit
 from fedcore.reports.site import model
 
+Notes = dict[str, Any]
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "gallery"
 RUNS = ("results", "results/quick")  # the first that drew a paper's figures is kept
@@ -35,7 +38,7 @@ def figures(root: Path = ROOT) -> dict[str, dict[str, Any]]:
     }
 
 
-def collect(root: Path = ROOT, kept: Path = KEPT) -> dict[str, dict[str, str]]:
+def collect(root: Path = ROOT, kept: Path = KEPT) -> dict[str, Notes]:
     """Keep the figures of the last runs; return what is noted of each paper."""
     notes, named = read_notes(kept), figures(root)
     now = {"commit": commit(ROOT), "date": datetime.now(UTC).date().isoformat()}
@@ -45,10 +48,8 @@ def collect(root: Path = ROOT, kept: Path = KEPT) -> dict[str, dict[str, str]]:
             plan = root / run / "plans" / f"{paper}.json"
             shown = model.Paper(root / run, paper, root).figures if plan.is_file() else []
             if shown:
-                for figure in shown:
-                    if figure.name in settings["figures"]:
-                        shrink(figure.file, kept / paper / f"{figure.name}.png")
-                notes[paper] = {"run": run, **now}
+                known = [figure for figure in shown if figure.name in settings["figures"]]
+                notes[paper] = {"run": run, **now} | _kept(known, kept / paper, notes.get(paper))
                 break
     for old in kept.glob("*/*.png"):
         if old.stem not in named.get(old.parent.name, {}).get("figures", {}):
@@ -59,7 +60,25 @@ def collect(root: Path = ROOT, kept: Path = KEPT) -> dict[str, dict[str, str]]:
     return notes
 
 
-def read_notes(kept: Path = KEPT) -> dict[str, dict[str, str]]:
+def _kept(shown: list[model.Shown], folder: Path, before: Notes | None) -> Notes:
+    """Keep figures; return what is noted of those whose earlier picture stays, if any."""
+    earlier: Notes = {}
+    for figure in shown:
+        picture = folder / f"{figure.name}.png"
+        if before and picture.is_file() and origins.shows_nothing(figure.file):
+            earlier[figure.name] = note_of(figure.name, before)
+        else:
+            shrink(figure.file, picture)
+    return {"earlier": earlier} if earlier else {}
+
+
+def note_of(name: str, notes: Notes) -> Notes:
+    """Return run, commit and date of a picture of a paper."""
+    found: Notes = notes.get("earlier", {}).get(name, notes)
+    return {key: found[key] for key in ("run", "commit", "date")}
+
+
+def read_notes(kept: Path = KEPT) -> dict[str, Notes]:
     """Return run, commit and date of every paper's pictures."""
     notes = kept / "run.json"
     return json.loads(notes.read_text(encoding="utf-8")) if notes.is_file() else {}

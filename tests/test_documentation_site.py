@@ -281,6 +281,36 @@ def test_a_quick_run_alone_does_not_replace_pictures_of_the_papers_size(docs_scr
         assert shown.convert("RGB").getpixel((40, 40))[0] > 150
 
 
+def test_the_picture_of_a_figure_that_a_run_left_out_stays_and_says_of_which_run_it_is(
+    docs_script, script, bare
+):
+    kept_figures, kept = docs_script("kept_figures"), bare / "docs/gallery"
+    image, plotting = (
+        pytest.importorskip("PIL.Image"),
+        pytest.importorskip("fedcore.reports.plotting"),
+    )
+    run = bare / "results/quick"
+    shutil.copytree(kept_figures.KEPT, kept, dirs_exist_ok=True)
+    notes = {"faps": {"run": "results/quick", "commit": "abc1234", "date": "2026-01-01"}}
+    (kept / "run.json").write_text(json.dumps(notes), encoding="utf-8")
+    before = {name: (kept / f"faps/{name}.png").read_bytes() for name in ("images", "sweeps")}
+    for part in ("plans", "figures/faps"):
+        (run / part).mkdir(parents=True)
+    plan = {"title": "faps", "figures": {"images": "x", "sweeps": "y"}, "judged": False}
+    (run / "plans/faps.json").write_text(json.dumps(plan), encoding="utf-8")
+    assert list(plotting.panels(run / "figures/faps/images", [])) == []  # nothing was run
+    image.new("RGB", (90, 90), (204, 31, 5)).save(run / "figures/faps/sweeps.png")
+    for _ in range(2):  # of a further run without it, too
+        found = kept_figures.collect(bare, kept)["faps"]
+        assert found["earlier"] == {"images": notes["faps"]} and found["commit"] != "abc1234"
+    assert (kept / "faps/images.png").read_bytes() == before["images"]
+    assert (kept / "faps/sweeps.png").read_bytes() != before["sweeps"]
+    shutil.rmtree(bare / "results")
+    page = gallery_of(script, bare)
+    assert page.count("kept on 2026-01-01 at commit abc1234") == 1
+    assert f"kept on {found['date']} at commit {found['commit']}" in page
+
+
 def test_without_results_the_gallery_says_so_and_shows_what_is_kept(script, bare):
     page = gallery_of(script, bare)
     assert "built beside no results" in page and "](factorization-fig3.png)" in page

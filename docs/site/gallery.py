@@ -68,18 +68,21 @@ def _kept(root: Path) -> list[str]:
     for paper, settings in kept_figures.figures(root).items():
         if paper not in notes:
             continue
-        said = notes[paper]
-        what, command = RUNS[said["run"]]
-        parts.append(
-            f"### `{paper}`: {settings['title']}\n\n"
-            f"Drawn {what}; kept on {said['date']} at commit {said['commit']}."
-        )
+        whole = kept_figures.note_of("", notes[paper])
+        parts.append(f"### `{paper}`: {settings['title']}\n\n{_drawn(whole)}")
         for name, caption in settings["figures"].items():
             file = Path(KEPT, paper, f"{name}.png")
             if (root / file).is_file():
-                target = f"{said['run']}/figures/{paper}/{name}.png"
-                parts.append(_figure(file, f"{caption}.", f"{command} -- {target}"))
+                said = kept_figures.note_of(name, notes[paper])
+                target = f"{RUNS[said['run']][1]} -- {said['run']}/figures/{paper}/{name}.png"
+                parts.append(_figure(file, f"{caption}.", target))
+                parts += [] if said == whole else [_drawn(said)]
     return parts
+
+
+def _drawn(said: dict[str, str]) -> str:
+    what = RUNS[said["run"]][0]
+    return f"Drawn {what}; kept on {said['date']} at commit {said['commit']}."
 
 
 def _others(root: Path) -> list[str]:

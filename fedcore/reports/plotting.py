@@ -120,6 +120,7 @@ def panels(
         with style():
             figure = Figure(figsize=(size[0], 0.6))  # a line of words, and no empty page
             figure.text(0.5, 0.5, NOTHING, ha="center", va="center")
+            origins.note_nothing(figure)
             _end(figure, path)
         return
     columns = min(columns or len(shown), len(shown))
