@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
 from reports.folder import Folder
 
 from fedcore.config import claims as claims_files
-from fedcore.history import History
-from fedcore.reports import tables
+from fedcore.history import History, save_seconds
+from fedcore.reports import plotting, tables
 from fedcore.reports.papers import fedrep as report
 from fedcore.reports.rows import chosen
 from fedcore.reports.verdicts import judge
@@ -23,7 +26,8 @@ class Made(Folder):
     """Results that hold made-up histories."""
 
     def made(self, algorithm, accuracy, *, experiment="table1", variant="default", seed=1,
-             setting="s", tuned=None, diverged=False, params=None, tags=None):  # fmt: skip
+             setting="s", tuned=None, diverged=False, params=None, tags=None,
+             device=None):  # fmt: skip
         """Add a run whose clients have ``accuracy``, of shape (records, clients) or one number."""
         sent = 100
         records = ROUNDS + 1 + (tuned is not None)
@@ -39,6 +43,7 @@ class Made(Folder):
             "bytes_up": 4 * sent * count, "bytes_down": 8 * sent * count,
         }  # fmt: skip
         about = {"problem": {"n_clients": CLIENTS, "status": "rebuilt"}}
+        about |= {"device": device} if device else {}
         history = History(columns, clients={"test_accuracy": each}, about=about)
         problem = f"{setting}_{seed}"
         self.problems.setdefault(problem, {})
@@ -269,3 +274,43 @@ def test_printed_values_are_those_of_the_claims():
     assert printed["cifar10-100-2", "FedRep"] == 87.70
     assert printed["femnist-150-3", "SCAFFOLD+FT"] == 52.11
     assert len(printed) == 105
+
+
+@pytest.fixture
+def curves(folder, tmp_path):
+    """Draw the curves of the notebook; return the titles of the panels, and x of the seconds."""
+    cells = json.loads(Path("notebooks/fedrep.ipynb").read_text(encoding="utf-8"))["cells"]
+    (code,) = ["".join(c["source"]) for c in cells if 'folder / "curves"' in "".join(c["source"])]
+    backend = matplotlib.get_backend()
+
+    def draw():
+        results = folder.results()
+        results.markdown = str
+        looks = plotting.algorithm_looks(report.METHODS)
+        drawn = {
+            "np": np, "plotting": plotting, "report": report, "results": results, "Markdown": str,
+            "settings": {run.tags["setting"]: run for run in results.runs("table1")},
+            "looks": {name: looks[key] for key, name in report.METHODS.items()},
+            "folder": tmp_path,
+        }  # fmt: skip
+        exec(code, drawn)
+        return drawn["items"]
+
+    yield draw
+    matplotlib.use(backend)
+
+
+def test_the_curves_have_seconds_of_runs_on_a_core_alone(folder, curves, tmp_path):
+    """Of a setting that only an accelerator has run there are none, and the panel is left out."""
+    folder.made("fedrep", 0.5, setting="a", device="cuda")
+    folder.made("fedrep", 0.5, setting="b", seed=1, device="cuda")
+    folder.made("fedrep", 0.6, setting="b", seed=2)
+    history = History({"iteration": np.arange(ROUNDS + 1)[None]})
+    history.seconds = 2.0 * history["iteration"]
+    file = tmp_path / "seconds/fedrep/table1/fedrep/b_2-default.tsv"
+    file.parent.mkdir(parents=True)
+    save_seconds(history, file)
+    items = curves()
+    assert items[:3] == [("a", "rounds"), ("a", "bytes"), None]
+    assert items[3:] == [("b", "rounds"), ("b", "bytes"), ("b", "seconds")]
+    assert (tmp_path / "curves.png").is_file()
