@@ -12,6 +12,7 @@ import pytest
 from reports.folder import Folder
 
 from fedcore.config import claims as claims_files
+from fedcore.config.strict_yaml import read_yaml
 from fedcore.history import History, save_seconds
 from fedcore.reports import plotting, tables
 from fedcore.reports.papers import fedrep as report
@@ -267,6 +268,26 @@ def test_the_inventory_has_every_printed_item_and_checks_every_cell_of_cifar():
     assert kinds == {"cell": 15 * 7 + 6, "curve": 2 + 7, "claim": 14, "number": 2}
     cells = [item for item in claims if "-cifar" in item["id"]]
     assert len(cells) == 15 * 5 and not [item["id"] for item in cells if "unchecked" in item]
+
+
+def test_the_reasons_of_table_1_are_true_of_every_cell():
+    """One spoke of the first column in all of them, and of three rows that are there alone."""
+    plan = read_yaml(Path("config/papers/fedrep.yaml"))
+    trained = {report.METHODS[run["algorithm"]] for run in plan["experiments"]["code"]["runs"]}
+    assert trained == {"FedAvg", "FedPer", "FedRep"}
+    cells = [c for c in claims_files.read(report.CLAIMS)["claims"] if c["id"].startswith("table1-")]
+    cells = [c for c in cells if c["kind"] == "cell"]
+    assert len(cells) == 105
+    for cell in cells:
+        because = cell["because"]
+        assert "column" not in because and "printed rows closer than that" in because
+        method = cell["select"]["where"]["method"].removesuffix(report.TUNED)
+        assert ("authors' code" in because) == (method not in trained), cell["id"]
+        alike = "come out alike, where up to 12.4 points are printed" in because
+        assert alike == (method in ("Local Only", "Fed-MTL"))
+    printed = report.printed()
+    apart = [abs(printed[c, "Local Only"] - printed[c, "Fed-MTL"]) for c, _ in printed]
+    assert max(apart) == pytest.approx(12.37)
 
 
 def test_printed_values_are_those_of_the_claims():
