@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
@@ -298,30 +299,37 @@ def test_printed_values_are_those_of_the_claims():
 
 
 @pytest.fixture
-def curves(folder, tmp_path):
-    """Draw the curves of the notebook; return the titles of the panels, and x of the seconds."""
+def draw(folder, tmp_path):
+    """Draw a figure of the notebook; return the labels of its curves, and the names of its cell."""
     cells = json.loads(Path("notebooks/fedrep.ipynb").read_text(encoding="utf-8"))["cells"]
-    (code,) = ["".join(c["source"]) for c in cells if 'folder / "curves"' in "".join(c["source"])]
     backend = matplotlib.get_backend()
 
-    def draw():
-        results = folder.results()
+    def draw(figure):
+        sources = ("".join(cell["source"]) for cell in cells)
+        (code,) = [source for source in sources if f'folder / "{figure}"' in source]
+        results, labels = folder.results(), []
         results.markdown = str
+
+        def curve(ax, x, y, *, label, **looks):
+            labels.append(label)
+            return plotting.curve(ax, x, y, label=label, **looks)
+
         looks = plotting.algorithm_looks(report.METHODS)
         drawn = {
-            "np": np, "plotting": plotting, "report": report, "results": results, "Markdown": str,
+            "np": np, "report": report, "results": results, "Markdown": str, "folder": tmp_path,
+            "plotting": SimpleNamespace(**vars(plotting) | {"curve": curve}),
             "settings": {run.tags["setting"]: run for run in results.runs("table1")},
             "looks": {name: looks[key] for key, name in report.METHODS.items()},
-            "folder": tmp_path,
         }  # fmt: skip
         exec(code, drawn)
-        return drawn["items"]
+        assert (tmp_path / f"{figure}.png").is_file()
+        return labels, drawn
 
     yield draw
     matplotlib.use(backend)
 
 
-def test_the_curves_have_seconds_of_runs_on_a_core_alone(folder, curves, tmp_path):
+def test_the_curves_have_seconds_of_runs_on_a_core_alone(folder, draw, tmp_path):
     """Of a setting that only an accelerator has run there are none, and the panel is left out."""
     folder.made("fedrep", 0.5, setting="a", device="cuda")
     folder.made("fedrep", 0.5, setting="b", seed=1, device="cuda")
@@ -331,7 +339,13 @@ def test_the_curves_have_seconds_of_runs_on_a_core_alone(folder, curves, tmp_pat
     file = tmp_path / "seconds/fedrep/table1/fedrep/b_2-default.tsv"
     file.parent.mkdir(parents=True)
     save_seconds(history, file)
-    items = curves()
+    items = draw("curves")[1]["items"]
     assert items[:3] == [("a", "rounds"), ("a", "bytes"), None]
     assert items[3:] == [("b", "rounds"), ("b", "bytes"), ("b", "seconds")]
-    assert (tmp_path / "curves.png").is_file()
+
+
+def test_a_client_gains_over_its_own_network_and_not_over_one_of_another_partition(folder, draw):
+    folder.made("local_only", 0.5, seed=2)
+    folder.made("ditto", 0.6, seed=1)
+    folder.made("apfl", 0.6, seed=2)
+    assert draw("gains")[0] == ["APFL"]
