@@ -203,7 +203,7 @@ def _mean(given: Mapping[str, Any], values: Numbers, spread: bool, failing: floa
     ends = tables.show(mean - width(n)), tables.show(mean + width(n))
     place = f"90 % interval {ends[0]} to {ends[1]}"
     if runs:
-        place += f", with the spread of the {counted(runs, 'printed run')}"
+        place += f", if the {counted(runs, 'printed run')} spread as ours"
     outcome = Outcome(HOLDS, f"{tables.show(mean)} (mean)", accepted, place)
     away = abs(mean - x)
     if away - width(n, failing) > margin:

@@ -61,6 +61,14 @@ class Run:
         return read_seconds(self.seconds_file)
 
     @property
+    def on_a_core(self) -> bool:
+        """Whether it computed on a core, so that its CPU seconds are those of all clients.
+
+        On an accelerator they are those of the process that waits for it.
+        """
+        return "device" not in self.history.about
+
+    @property
     def status(self) -> str:
         """Whether the data are official, rebuilt, surrogate or synthetic."""
         return str(self.history.about["problem"]["status"])

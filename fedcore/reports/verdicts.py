@@ -244,7 +244,8 @@ def _because(item: Mapping[str, Any], reading: Reading) -> str:
 
 def _tried(reading: Reading, departures: Mapping[str, Mapping[str, Any]]) -> str:
     """Return another reading and its result, in words."""
-    result = reading.obstacle or f"{reading.outcome.measured}, {reading.outcome.state}"
+    obstacle = f"not run, {reading.obstacle}" if reading.obstacle else ""
+    result = obstacle or f"{reading.outcome.measured}, {reading.outcome.state}"
     lack = f" ({reading.outcome.lack})" if reading.outcome.lack else ""
     return f"{_protocol(reading, departures)}: {result}{lack}"
 

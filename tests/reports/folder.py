@@ -54,7 +54,8 @@ class Folder:
         if history is None:
             return run_cell(cell, self.root / f"{problem}.h5", file)
         about = {"name": problem, "status": "synthetic"} | history.about.get("problem", {})
-        history.about = {"algorithm": algorithm, "params": params, "problem": about}
+        where = {name: value for name, value in history.about.items() if name == "device"}
+        history.about = {"algorithm": algorithm, "params": params, "problem": about} | where
         history.about |= {"privacy": privacy} if privacy else {}
         history.save(file)
         return history

@@ -110,6 +110,19 @@ def test_a_mean_says_its_interval_and_how_many_more_would_decide():
     assert "no number of runs would" in found.lack
 
 
+def test_a_printed_mean_without_a_spread_is_taken_to_have_ours():
+    """FedAvg+FT in Table 1 of `fedrep`, three seeds; the words say whose spread it is."""
+    values = [89.34, 89.26, 89.84]
+    found = outcome_of(
+        {"mean": {"of": "87.65", "runs": 5, "margin": 1.0, "absolute": True}}, values
+    )
+    error = np.std(values, ddof=1) * math.sqrt(1 / 3 + 1 / 5)
+    low, high = stats.t.interval(0.9, 2, np.mean(values), error)
+    interval = f"90 % interval {low:.4g} to {high:.4g}"
+    assert found.place == f"{interval}, if the 5 printed runs spread as ours"
+    assert found.state == FAILS and low > 87.65 + 1.005
+
+
 def test_a_margin_is_no_narrower_than_the_printed_digits():
     values = [0.1249, 0.1251, 0.125, 0.125]
     assert state({"mean": {"of": "0.12", "margin": 0.001}}, values) == UNDECIDED

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from fedcore.history import History, save_seconds
 from fedcore.reports.looks import CYCLE, DASHES, look, of_methods, told_apart
 from fedcore.reports.plotting import method_looks
-from fedcore.reports.site.curves import _tell_apart
+from fedcore.reports.results import Run
+from fedcore.reports.site.curves import _axes, _tell_apart
 
 
 def test_variants_of_a_single_algorithm_have_colours_of_their_own():
@@ -54,3 +57,19 @@ def test_a_method_looks_the_same_in_every_plot_of_the_site_and_in_the_notebook()
 def test_the_notebook_of_the_arena_takes_its_looks_from_there():
     text = (Path(__file__).parents[2] / "notebooks/arena.ipynb").read_text(encoding="utf-8")
     assert "looks = plotting.method_looks(results.plan)" in text
+
+
+@pytest.mark.parametrize(("where", "timed"), [({}, True), ({"device": "cuda"}, False)])
+def test_only_what_ran_on_a_core_has_cpu_seconds(where, timed, tmp_path):
+    """On an accelerator they are those of the process that waits, and no sum over clients."""
+    count = np.arange(3)[None]
+    names = ("iteration", "round", "bytes_up", "bytes_down")
+    history = History(dict.fromkeys(names, count), about=where)
+    history.seconds = 2.5 * count
+    file = tmp_path / "seconds.tsv"
+    save_seconds(history, file)
+    run = Run("table1", "p", "fedavg", "default", "P", {}, history, file)
+    found = _axes(run)
+    assert ("seconds" in found) == timed and {"rounds", "up", "bytes"} <= set(found)
+    if timed:
+        np.testing.assert_array_equal(found["seconds"], [0, 2.5, 5])

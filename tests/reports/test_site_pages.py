@@ -28,6 +28,22 @@ def test_two_parts_of_one_paper_are_one_paper():
     assert "statement of 2 papers has a verdict" in shown and shown.count("<section") == 3
 
 
+def test_a_cell_names_the_accelerator_that_made_it():
+    template = build.environment().get_template("runs.html.j2")
+    about = {"problem": {}, "code": "ab", "seed": {"master": 1}, "versions": {}}
+    shown = []
+    for more in ({"device": "cuda"}, {}):
+        job = SimpleNamespace(
+            path="e/ssi/p", status="synthetic", repeats=1, seconds=1.0, memory=1.0, params={},
+            label="P", about=about | more,
+        )  # fmt: skip
+        paper = SimpleNamespace(name="mf", title="T", data=[], missing={}, asked="", jobs=[job])
+        machine = dict.fromkeys(("CPU", "BLAS", "system"), "")
+        names = {"paper": paper, "machine": machine, "command": "", "results": "results"}
+        shown.append("".join(template.blocks["main"](template.new_context(names))))
+    assert ["<dt>device</dt><dd>cuda</dd>" in text for text in shown] == [True, False]
+
+
 def test_words_between_backticks_are_code_and_the_rest_is_escaped():
     assert notebooks.with_code("that of `a_b` < 1") == "that of <code>a_b</code> &lt; 1"
 

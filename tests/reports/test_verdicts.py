@@ -144,6 +144,15 @@ def test_every_reading_that_was_tried_is_told_with_its_result(judge):
     assert found.reason == "as the code (authors' code): 70, fails"
 
 
+def test_a_reading_that_was_not_run_is_told_as_such(judge):
+    """What deviates was not tried in it, and the reason once named a missing row alone."""
+    other = {"departures": ["code"], "select": {"where": {"method": "absent"}}}
+    (found,) = judge(rows(60, 61, 60, 61), item(readings=[other]))
+    assert found.verdict == "deviates"
+    assert found.reason.startswith("as the code (authors' code): not run, no row in ")
+    assert found.reason.endswith(" with method = absent")
+
+
 def test_a_reading_may_have_another_test(judge):
     given = reading("rounds", "code", test={"equals": "60"})
     (found,) = judge(rows(*[60] * 4), item(readings=[given]))

@@ -106,11 +106,6 @@ def title(run: Run) -> str:
     return run.label.partition(", seed")[0]
 
 
-def on_a_core(run: Run) -> bool:
-    """Whether clients were trained one after the other, so that CPU seconds are those of all."""
-    return "device" not in run.history.about
-
-
 def spent(run: Run, unit: str) -> np.ndarray:
     """Return what a run has spent until its records, (1, records): rounds, bytes or CPU seconds."""
     if unit == "seconds":

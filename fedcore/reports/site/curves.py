@@ -123,7 +123,8 @@ def _axes(run: Run) -> dict[str, np.ndarray]:
         columns = {**columns, "steps": products(run, run.history)}
     found = {axis: _median(there * column) for axis, column in columns.items()}
     try:
-        found["seconds"] = _median(run.seconds)
+        if run.on_a_core:  # on an accelerator they are no sum over clients
+            found["seconds"] = _median(run.seconds)
     except HistoryError:  # a history from elsewhere
         pass
     if "epsilon" in run.history.columns:
