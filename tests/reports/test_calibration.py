@@ -21,7 +21,7 @@ MOST = LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / TIMES)  # as many as chance a
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Leave out how many more repeats would decide, which takes most of the time."""
-    monkeypatch.setattr(outcomes, "_more", lambda decides, n: "")
+    monkeypatch.setattr(outcomes, "_needed", lambda decides, n: 1)
 
 
 def share(draw, verdict, seed=7):
