@@ -66,20 +66,15 @@ def _kept(shown: list[model.Shown], folder: Path, before: Notes | None) -> Notes
     for figure in shown:
         picture = folder / f"{figure.name}.png"
         if before and picture.is_file() and origins.shows_nothing(figure.file):
-            earlier[figure.name] = note_of(figure.name, before)
+            said = before.get("earlier", {}).get(figure.name, before)
+            earlier[figure.name] = {key: said[key] for key in ("run", "commit", "date")}
         else:
             shrink(figure.file, picture)
     return {"earlier": earlier} if earlier else {}
 
 
-def note_of(name: str, notes: Notes) -> Notes:
-    """Return run, commit and date of a picture of a paper."""
-    found: Notes = notes.get("earlier", {}).get(name, notes)
-    return {key: found[key] for key in ("run", "commit", "date")}
-
-
 def read_notes(kept: Path = KEPT) -> dict[str, Notes]:
-    """Return run, commit and date of every paper's pictures."""
+    """Return run, commit and date of every paper's pictures, and of its earlier ones by name."""
     notes = kept / "run.json"
     return json.loads(notes.read_text(encoding="utf-8")) if notes.is_file() else {}
 

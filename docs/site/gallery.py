@@ -68,15 +68,15 @@ def _kept(root: Path) -> list[str]:
     for paper, settings in kept_figures.figures(root).items():
         if paper not in notes:
             continue
-        whole = kept_figures.note_of("", notes[paper])
+        whole, earlier = notes[paper], notes[paper].get("earlier", {})
         parts.append(f"### `{paper}`: {settings['title']}\n\n{_drawn(whole)}")
         for name, caption in settings["figures"].items():
             file = Path(KEPT, paper, f"{name}.png")
             if (root / file).is_file():
-                said = kept_figures.note_of(name, notes[paper])
+                said = earlier.get(name, whole)
                 target = f"{RUNS[said['run']][1]} -- {said['run']}/figures/{paper}/{name}.png"
                 parts.append(_figure(file, f"{caption}.", target))
-                parts += [] if said == whole else [_drawn(said)]
+                parts += [_drawn(said)] if name in earlier else []
     return parts
 
 

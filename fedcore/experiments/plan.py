@@ -521,7 +521,7 @@ def _left_out(plan: Plan, papers: Sequence[str]) -> dict[str, str]:
 
 def _check_cells(names: Iterable[str], known: Collection[str], what: str) -> None:
     """Refuse unknown cells; of the known ones, which can be hundreds, say those that are alike."""
-    for name in set(names) - set(known):
+    for name in [name for name in names if name not in known]:
         alike = ", ".join(get_close_matches(name, known)) or "none is alike"
         raise ConfigError(f"{what} '{name}', of <experiment>/<algorithm>/<cell>: {alike}")
 
