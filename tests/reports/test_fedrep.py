@@ -105,14 +105,43 @@ def whole_table(folder, **changes):
 def test_orderings(folder):
     (row,) = whole_table(folder)
     assert row["best"] == "FedAvg+FT" and row["fedavg_tuned_first"]
-    assert row["fedavg_above_scaffold"]
-    names = ("behind", "mtl_behind", "tuned_above", "untuned_above", "fedrep_above", "prox_above")
-    np.testing.assert_allclose([row[name] for name in names], [5.0, 35.0, 20.0, -10.0, 40.0, 10.0])
+    assert row["fedavg_above_scaffold"] and row["personalized_below"]
+    names = ("behind", "mtl_behind", "tuned_above", "untuned_above")
+    np.testing.assert_allclose([row[name] for name in names], [5.0, 35.0, 20.0, -10.0])
 
 
 def test_other_results_turn_the_orderings(folder):
     (row,) = whole_table(folder, scaffold=0.45)
     assert not row["fedavg_above_scaffold"]
+
+
+@pytest.mark.parametrize(
+    "algorithm", [a for a, name in report.METHODS.items() if name in report.PERSONALIZED]
+)
+def test_one_personalized_method_above_fedrep_is_enough(folder, algorithm):
+    (row,) = whole_table(folder, **{algorithm: 0.81})
+    assert row["personalized_below"] is False
+
+
+def test_methods_that_are_not_personalized_may_be_above_fedrep(folder):
+    (row,) = whole_table(folder, local_only=0.9, ditto=np.nan)
+    assert row["personalized_below"] is True
+
+
+def test_how_far_methods_are_above_fedavg_is_known_without_the_others(folder):
+    folder.made("fedrep", 0.8)
+    folder.made("fedavg", 0.4, seed=2)
+    folder.made("fedrep", 0.7, seed=2)
+    folder.made("fedprox", 0.45, seed=2, tuned=0.9)
+    folder.made("fedavg", 0.5, setting="t")
+    folder.made("fedrep", 0.6, setting="t")
+    rows = report.above_fedavg(folder.results())
+    assert [(r["setting"], r["seed"], r["method"]) for r in rows] == [
+        ("s", 2, "FedProx"), ("s", 2, "FedRep"), ("t", 1, "FedRep"),
+    ]  # fmt: skip
+    np.testing.assert_allclose([r["above"] for r in rows], [5.0, 30.0, 10.0])
+    of_fedrep = [r["repeat"] for r in chosen(rows, method="FedRep")]
+    assert len(set(of_fedrep)) == 2  # other seeds, not repeats of one
 
 
 def test_a_method_that_diverged_is_not_the_best_and_helps_nobody(folder):
@@ -123,7 +152,9 @@ def test_a_method_that_diverged_is_not_the_best_and_helps_nobody(folder):
     (row,) = report.orderings(folder.results())
     assert row["best"] == "FedProx+FT" and row["behind"] == pytest.approx(20.0)
     assert np.isnan(row["tuned_above"]) and row["fedavg_tuned_first"] is False
-    assert row["fedrep_above"] == pytest.approx(10.0) and row["fedavg_above_scaffold"]
+    assert row["fedavg_above_scaffold"]
+    (row,) = chosen(report.above_fedavg(folder.results()), method="FedRep")
+    assert row["above"] == pytest.approx(10.0)
 
 
 def test_readings_and_rows_that_are_not_printed_have_no_part_in_the_orderings(folder):
@@ -137,13 +168,13 @@ def test_readings_and_rows_that_are_not_printed_have_no_part_in_the_orderings(fo
 
 
 def test_seeds_of_all_settings_count_by_themselves(folder):
-    for setting, seed in (("s", 1), ("s", 2), ("t", 1)):
+    for setting, seed in (("cifar-s", 1), ("cifar-s", 2), ("t", 1)):
         for algorithm in report.METHODS:
             tuned = 0.6 if algorithm in ("fedavg", "fedprox", "scaffold") else None
             folder.made(algorithm, 0.5, tuned=tuned, setting=setting, seed=seed)
     rows = report.orderings(folder.results())
-    assert [(r["setting"], r["seed"], r["repeat"]) for r in rows] == [
-        ("s", 1, 0), ("s", 2, 1), ("t", 1, 2),
+    assert [(r["setting"], r["seed"], r["repeat"], r["cifar"]) for r in rows] == [
+        ("cifar-s", 1, 0, True), ("cifar-s", 2, 1, True), ("t", 1, 2, False),
     ]  # fmt: skip
 
 
@@ -186,7 +217,7 @@ def test_monotone(folder, errors, rise):
                     params={"head_epochs": epochs}, tags={"epochs": epochs})  # fmt: skip
     folder.made("fedrep", 0.55)
     (row,) = report.monotone(folder.results())
-    assert row["rise"] == pytest.approx(rise)
+    assert row["rise"] == pytest.approx(rise) and row["finite"] is np.isfinite(rise).item()
     assert row["worse"] is (errors[2] < 0.55)  # at ten epochs of the head
 
 
@@ -203,7 +234,7 @@ def test_newcomers_by_epochs_and_how_far_fedrep_is_above(folder):
     assert last["accuracy"] == pytest.approx(85.0) and last["deviation"] == pytest.approx(5.0)
     (order,) = report.newcomer_orders(folder.results())
     assert order["fedrep_above"] == pytest.approx(5.0)
-    assert order["fedavg_above"] == pytest.approx(-10.0)
+    assert order["per_fedavg_above"] == pytest.approx(-20.0)
     assert order["status"] == "surrogate" and order["epochs"] == 1
     shown = report.by_epochs(rows)
     assert len(shown) == 7 and shown[0]["after 0"] == pytest.approx(10.0)
@@ -266,7 +297,7 @@ def test_communication_counts_participants_and_not_the_fine_tuning(folder):
 def test_the_inventory_has_every_printed_item_and_checks_every_cell_of_cifar():
     claims = claims_files.read(report.CLAIMS)["claims"]
     kinds = Counter(item["kind"] for item in claims)
-    assert kinds == {"cell": 15 * 7 + 6, "curve": 2 + 7, "claim": 14, "number": 2}
+    assert kinds == {"cell": 15 * 7 + 6, "curve": 2 + 7, "claim": 20, "number": 2}
     cells = [item for item in claims if "-cifar" in item["id"]]
     assert len(cells) == 15 * 5 and not [item["id"] for item in cells if "unchecked" in item]
 
