@@ -11,7 +11,8 @@ import pytest
 from fedcore import algorithms
 from fedcore.algorithms import ssi
 from fedcore.errors import InputError
-from fedcore.testing import CheckFailed, check_algorithm
+from fedcore.metrics import Metric
+from fedcore.testing import CheckFailed, check_algorithm, check_dataset, check_metrics
 
 SUM = "U = federation.sum(gram_product)"
 FAULTS = {
@@ -39,7 +40,7 @@ FAULTS = {
     "draws anew": (
         "Z = starting_basis(federation, params, rng)",
         "Z = starting_basis(federation, params, np.random.default_rng())",
-        "same seed",
+        "two runs with one seed differ: the server draws from rng and a step from state.rng alone",
     ),
     "returns another name": (
         'return {"basis": Z, **', 'return {"W": Z, **', "own_method returns no V and no basis",
@@ -85,6 +86,54 @@ def test_a_fault_is_found_and_named(fault, written):
         check_algorithm(written(source.replace(old, new)))
     assert said in str(failed.value)
     assert "KeyError" not in str(failed.value)
+
+
+# A fault that ends every run, and the sentence that says so.
+FATAL = {
+    "U = federation.summ(gram_product)": "AttributeError: 'Federation' object has no attribute",
+    "U = federation.sum(lambda data, message: data.T @ (data @ message))": "TypeError: ",
+}
+
+
+@pytest.mark.parametrize("line", FATAL)
+def test_an_error_is_told_once_and_with_the_line_of_the_method(line, written):
+    source = inspect.getsource(ssi).replace(SUM, line)
+    report = check_algorithm(written(source), raising=False)
+    number = 1 + next(i for i, text in enumerate(source.splitlines()) if line in text)
+    told = [one for one in str(report).splitlines() if FATAL[line] in one]
+    assert len(report.failed) > 5 and len(told) == 1, str(report)
+    assert f"own_method.py, line {number}: {line}" in str(report)
+    assert str(report).count("        for the same reason as above") == len(report.failed) - 1
+    with pytest.raises(CheckFailed) as failed:
+        report.require()
+    assert str(failed.value).count(FATAL[line]) == 1
+    assert all(FATAL[line] in finding.said for finding in report.failed), "JSON has it for each"
+
+
+def test_other_reasons_are_all_told(written):
+    old, new, _ = FAULTS["not orthonormal"]
+    report = check_algorithm(written(inspect.getsource(ssi).replace(old, new)), raising=False)
+    assert len({finding.said for finding in report.failed}) == len(report.failed) > 1
+    assert all(finding.said.splitlines()[0] in str(report) for finding in report.failed)
+
+
+def test_a_loader_of_a_format_is_no_data_set_and_the_message_says_what_is():
+    def read(folder, parts, n_features):
+        """Read as `fedcore.datasets.formats` does."""
+
+    with pytest.raises(InputError) as refused:
+        check_dataset(read)
+    assert str(refused.value).startswith("read(folder, parts, n_features) is no data set of anoth")
+    assert "(raw_dir, *, split, surrogate, options), and returns a Dataset" in str(refused.value)
+
+
+def test_a_metric_that_fails_says_at_which_line():
+    def broken(iterate, problem):
+        return iterate.no_such_part
+
+    (report,) = check_metrics(Metric("broken", "1", "fails", broken), raising=False)
+    line = inspect.getsourcelines(broken)[1] + 1
+    assert f"test_testing.py, line {line}: return iterate.no_such_part" in str(report)
 
 
 UNHEARD = {

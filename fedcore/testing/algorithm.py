@@ -80,7 +80,7 @@ def check_algorithm(
     """
     chosen = found(algorithm)
     subject = Subject(chosen, case_of(chosen) if case is None else case)
-    report = examine(f"algorithm {chosen.name}", CHECKS, subject)
+    report = examine(f"algorithm {chosen.name}", CHECKS, subject, chosen.module.__file__)
     if raising:
         report.require()
     return report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from fedcore.errors import InputError
 from fedcore.problems import STATUSES
 from fedcore.problems.clients import check_clients
 from fedcore.testing.asserting import require
-from fedcore.testing.report import Report, Skipped, examine
+from fedcore.testing.report import Report, Skipped, examine, file_of
 from fedcore.words import counted
 
 
@@ -167,14 +168,33 @@ def check_dataset(
     CheckFailed
         An AssertionError that names every check that has failed.
     ConfigError, InputError
-        When there is no such data set, or it cannot be imported.
+        When there is no such data set, it cannot be imported, or it takes other arguments.
     """
     subject = Subject(_loader(dataset, raw_dir), surrogate, dict(options or {}))
     name = dataset if isinstance(dataset, str) else getattr(dataset, "__name__", "of a function")
-    report = examine(f"data set {name}", CHECKS, subject)
+    function = getattr(subject.load, "func", subject.load)
+    if function is not datasets.load:
+        _require_signature(function, name)
+    report = examine(f"data set {name}", CHECKS, subject, file_of(function))
     if raising:
         report.require()
     return report
+
+
+def _require_signature(function: Callable[..., Dataset], name: str) -> None:
+    """Refuse what cannot be called as a data set of another package is, such as a `loader`."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some callables have none that Python can tell
+        return
+    try:
+        signature.bind("data/raw", split="train", surrogate=False, options={})
+    except TypeError as error:
+        raise InputError(
+            f"{name}{signature} is no data set of another package ({error}): such a one is called "
+            "as (raw_dir, *, split, surrogate, options), and returns a Dataset of "
+            "fedcore.datasets.reading"
+        ) from error
 
 
 def _loader(dataset: str | Callable[..., Dataset], raw_dir: str) -> Callable[..., Dataset]:

@@ -17,7 +17,7 @@ from fedcore.metrics import Metric
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.testing.asserting import require
-from fedcore.testing.report import Report, Skipped, examine
+from fedcore.testing.report import Report, Skipped, examine, file_of
 from fedcore.testing.samples import FEATURES, RANK, uneven_clients
 
 
@@ -108,8 +108,12 @@ def check_metrics(found: str | ModuleType | Metric, *, raising: bool = True) -> 
         When there is no such metric or module.
     """
     reports = [
-        examine(f"metric {getattr(m, 'name', m)}", CHECKS, Subject(m)) for m in _metrics(found)
-    ]
+        examine(
+            f"metric {getattr(m, 'name', m)}", CHECKS, Subject(m),
+            file_of(getattr(m, "function", None)),
+        )
+        for m in _metrics(found)
+    ]  # fmt: skip
     if raising:
         for report in reports:
             report.require()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fedcore.words import counted
+
+
+AGAIN = "for the same reason as above"
 
 
 class CheckFailed(AssertionError):
@@ -54,10 +58,10 @@ class Report:
         return [finding for finding in self.findings if finding.outcome == "failed"]
 
     def __str__(self) -> str:
-        """One line for each check, and a sum below."""
+        """One line for each check, and a sum below; a reason that comes again is told once."""
         lines = [
-            f"{f.outcome:8}{f.check}" + "".join(f"\n        {line}" for line in f.said.splitlines())
-            for f in self.findings
+            f"{f.outcome:8}{f.check}" + "".join(f"\n        {line}" for line in said.splitlines())
+            for f, said in zip(self.findings, self._told_once(self.findings), strict=True)
         ]
         counts = [
             f"{number} {word}"
@@ -66,15 +70,35 @@ class Report:
         ]
         return "\n".join([*lines, f"{self.name}: {', '.join(counts)}"])
 
+    @staticmethod
+    def _told_once(findings: Sequence[Finding]) -> list[str]:
+        """Return why each failed or was skipped, and `AGAIN` where an earlier one did for that."""
+        told: set[str] = set()
+        found = []
+        for finding in findings:
+            reason = finding.said.partition("\n")[0]
+            found.append(AGAIN if reason in told else finding.said)
+            told.update({reason} if finding.outcome == "failed" else ())
+        return found
+
     def require(self) -> None:
         """Raise `CheckFailed` if a check has failed."""
         if self.failed:
-            said = "\n".join(f"- {finding.check}: {finding.said}" for finding in self.failed)
+            reasons = zip(self.failed, self._told_once(self.failed), strict=True)
+            said = "\n".join(f"- {finding.check}: {reason}" for finding, reason in reasons)
             raise CheckFailed(f"{self.name}: {counted(len(self.failed), 'check')} failed\n{said}")
 
 
-def examine(name: str, checks: Mapping[str, Callable[[Any], None]], subject: Any) -> Report:
-    """Run checks on a subject, every one whatever the others find."""
+def examine(
+    name: str,
+    checks: Mapping[str, Callable[[Any], None]],
+    subject: Any,
+    file: str | None = None,
+) -> Report:
+    """Run checks on a subject, every one whatever the others find.
+
+    `file` is that of the code under check: an error says at which of its lines it came up.
+    """
     found = []
     for check in checks.values():
         outcome, said = "passed", ""
@@ -85,7 +109,19 @@ def examine(name: str, checks: Mapping[str, Callable[[Any], None]], subject: Any
         except Exception as error:  # whatever another package's code raises
             plain = isinstance(error, AssertionError) and str(error)
             said = str(error).strip() if plain else f"{type(error).__name__}: {error}"
-            said = "\n".join([said, *getattr(error, "__notes__", ())])
+            place = [] if plain else _place(error, file)
+            said = "\n".join([said, *place, *getattr(error, "__notes__", ())])
             outcome = "failed"
         found.append(Finding((check.__doc__ or "").partition("\n")[0], outcome, said))
     return Report(name, found)
+
+
+def file_of(function: object) -> str | None:
+    """Return the file that a function is written in; None of what Python cannot tell."""
+    return getattr(getattr(function, "__code__", None), "co_filename", None)
+
+
+def _place(error: Exception, file: str | None) -> list[str]:
+    """Return the last line of `file` that an error has passed, if there is one."""
+    lines = [at for at in traceback.extract_tb(error.__traceback__) if at.filename == file]
+    return [f"at {at.filename}, line {at.lineno}: {at.line}" for at in lines[-1:]]
