@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from fedcore.words import counted
 
-
 AGAIN = "for the same reason as above"
 
 
