@@ -187,3 +187,24 @@ def test_a_library_of_frames_that_is_not_there_is_one_sentence(clients, monkeypa
     with sklearn.config_context(transform_output="polars"):
         with pytest.raises(InputError, match=says):
             model.transform(clients[0])
+
+
+def test_all_parameters_that_lack_are_named_at_once_with_what_they_may_be(clients):
+    with pytest.raises(InputError) as refused:
+        fedcore.run("yd2021", clients, 2)
+    assert str(refused.value) == (
+        "yd2021 needs the parameters 'sigma_max' (a finite number above 0) and 'sigma_r' (a finite "
+        "number above 0): give them as NAME=VALUE"
+    )
+    with pytest.raises(InputError, match=r"needs the parameter 'model' \(one of cifar10_cnn, "):
+        fedcore.run("fedavg", clients)
+    with pytest.raises(InputError, match="has no parameter 'modl': did you mean 'model'"):
+        fedcore.run("fedavg", clients, modl="tiny_mlp")
+
+
+def test_a_rank_for_networks_is_refused_with_the_reason(clients):
+    says = "fedavg has no parameter 'n_components', as it learns no subspace: leave it out"
+    with pytest.raises(InputError, match=says):
+        fedcore.run("fedavg", clients, 2, model="tiny_mlp")
+    with pytest.raises(InputError, match="fedavg learns no subspace: take block_krylov"):
+        fedcore.FederatedPCA(2, algorithm="fedavg").fit(clients)

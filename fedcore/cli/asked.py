@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fedcore.problems.problem import Problem
     from fedcore.tasks import Task
 
+FIT = ("training_loss",)
 OF_FILES = {"by": "--by", "labels": "--labels", "without": "--without"}
 PROBLEMS = (".h5", ".hdf5")  # endings of problem files
 OF_DATA_SETS = {
@@ -38,7 +39,8 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Subtract the mean of all samples first, in one more round."),
         click.option("--by", metavar="COLUMN",
                      help="Of files: whose each row is.  [default: one client a file]"),
-        click.option("--labels", metavar="COLUMN", help="Of files: what the clients learn from."),
+        click.option("--labels", metavar="COLUMN", 
+                     help="Of files: the labels that clients learn from."),
         click.option("--without", multiple=True, metavar="COLUMN", help="Of files: leave it out."),
         click.option("--clients", type=count, help="Of a data set: number of clients.  "
                      f"[default: {options.DEFAULT_CLIENTS}, unless the partition says]"),
@@ -53,7 +55,7 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--surrogate", is_flag=True, help="Take the data set's offline stand-in."),
         click.option("--metric", "measure", multiple=True, shell_complete=options.metric_names,
                      help="What to record; may be given several times.  [default: objective, "
-                     "subspace_distance; of networks test_accuracy]"),
+                     "subspace_distance; of regressions training_loss; of networks test_accuracy]"),
         click.option("--simulate", is_flag=True,
                      help="Draw privacy noise from the seed: nothing is guaranteed."),
         click.option("--raw", default=options.RAW, show_default=True,
@@ -118,6 +120,7 @@ class Asked:
 
     def params(self, algorithm: Algorithm, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters of a run, checked as far as can be without the data."""
+        from fedcore.calls import require_all_given, require_rank_or_none
         from fedcore.parts import residuals
         from fedcore.validation import require_flag
 
@@ -127,6 +130,8 @@ class Asked:
         elif algorithm.takes("n_components"):
             raise click.UsageError("Missing option '--components' / '-r'.")
         params = residuals.with_tolerance(algorithm, params)
+        require_rank_or_none(algorithm, params, "drop --components")
+        require_all_given(algorithm, params, "--set NAME=VALUE")
         settings = algorithm.params(_without_references(params))
         if self.center and algorithm.private(settings):
             raise InputError(
@@ -247,7 +252,7 @@ class Asked:
         from fedcore.problems.naming import named
         from fedcore.progress import Rounds
 
-        measure = list(self.measure or algorithm.task.printed)
+        measure = list(self.measure or _printed(algorithm))
         for metric in measure:
             metrics.get(metric)
         cell = Cell(
@@ -278,6 +283,15 @@ class Asked:
         settings = algorithm.params(_without_references(params))
         rounds = complete_rounds(algorithm, settings, shape)
         return None if rounds is None else rounds + self.center
+
+
+def _printed(algorithm: Algorithm) -> tuple[str, ...]:
+    """Return what is measured unless told otherwise: of a method that learns from labels, its fit.
+
+    The measures of a task without labels compare with the best subspace of the samples alone.
+    """
+    own = algorithm.labelled and not algorithm.task.labelled
+    return FIT if own else algorithm.task.printed
 
 
 def _without_references(params: Mapping[str, Any]) -> dict[str, Any]:

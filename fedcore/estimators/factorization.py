@@ -186,6 +186,10 @@ class FederatedFactorization(Transformer):
                 f"{chosen.name} is private or learns from labels: FederatedFactorization takes "
                 "neither"
             )
+        if "epsilon" in options:
+            raise InputError(
+                "FederatedFactorization has no private fit: leave epsilon out, or take FederatedPCA"
+            )
         if self.power is not None and chosen.takes("power"):
             options["power"] = self.power
         seed = inputs.seed_of(self.random_state)
@@ -210,8 +214,8 @@ class FederatedFactorization(Transformer):
         if error > zero * (1 + 1e-9):
             warnings.warn(
                 f"{chosen.name} ends at an error of {np.sqrt(error):.3g}, larger than the "
-                f"{np.sqrt(zero):.3g} of a zero model: make more or smaller steps, or take another "
-                "algorithm",
+                f"{np.sqrt(zero):.3g} of a zero model: make more or smaller steps (`fedcore "
+                f"algorithms {chosen.name}` lists its parameters), or take another algorithm",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -108,6 +108,7 @@ class SharedRepresentationRegression(Estimator):
 
     _one_by_one: ClassVar[Mapping[str, str]] = {
         "predict": "predict(c, client=i) for i, c in enumerate(clients)",
+        "score": "score(c, v, client=i) for i, (c, v) in enumerate(zip(clients, labels))",
         "adapt": "adapt(c, v) for c, v in zip(clients, labels)",
     }
 
@@ -234,6 +235,8 @@ class SharedRepresentationRegression(Estimator):
         InputError
             As `predict`, and for unfit labels.
         """
+        self._require_fitted()
+        self._matrix(x, "score")
         found = self.predict(x, client=client, groups=groups)
         y = _own_labels(y, found)
         error, spread = np.sum((y - found) ** 2), np.sum((y - y.mean()) ** 2)

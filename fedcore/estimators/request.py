@@ -72,6 +72,10 @@ class Request:
         private = estimator.epsilon is not None
         auto = PRIVATE if private else PUBLIC
         chosen = algorithms.get(auto if name == "auto" else name)
+        if not chosen.takes("n_components"):
+            raise InputError(
+                f"{chosen.name} learns no subspace: take {PUBLIC}, or run it by fedcore.run"
+            )
         own = " or ".join(map(repr, PRIVATE_ALGORITHMS))
         instead = "" if chosen.name in PRIVATE_ALGORITHMS else f" with algorithm={own}"
         if not private and options.get("epsilon", _epsilon_of(chosen)) is not None:

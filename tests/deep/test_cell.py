@@ -129,7 +129,11 @@ def test_the_command_line_runs_a_network(tmp_path):
     ("arguments", "says"),
     [
         ((*RUN, "--held-out", "2"), "'2' is not test or a share below 1"),
-        ((*RUN, "-r", "2"), "fedavg has no parameter 'n_components'"),
+        (
+            (*RUN, "-r", "2"),
+            "fedavg has no parameter 'n_components', as it learns no subspace: drop --components",
+        ),
+        (("run", "fedavg", "mnist", "--surrogate"), "needs the parameter 'model' (one of cifar10_"),
         (("run", "ssi", "mnist", "--surrogate"), "Missing option '--components'"),
         (
             ("run", "ssi", "mnist", "--surrogate", "-r", "2", "--held-out", "test"),

@@ -218,6 +218,11 @@ def test_scores_and_new_clients_need_labels_that_fit(data):
         ):
             with pytest.raises(InputError, match=re.escape(says)):
                 call()
+    each = "score takes one: write [model.score(c, v, client=i) for i, (c, v) in enumerate(zip("
+    with pytest.raises(InputError, match=re.escape(each)):
+        model.score(clients, labels)
+    with pytest.raises(InputError, match="no private fit: leave epsilon out, or take FederatedPCA"):
+        FACTORS(1, epsilon=1.0).fit(clients)
     with pytest.raises(InputError, match="the client is said twice: give client=… or groups=…"):
         model.predict(clients[0], client="a.csv", groups=["b.csv"] * 20)
 
