@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import re
 import sys
@@ -19,6 +20,7 @@ from fedcore.datasets import own_files
 from fedcore.errors import DataError, InputError
 from fedcore.experiments import from_files
 from fedcore.history import History
+from fedcore.reports import comparison
 from fedcore.sparse import SparseRows
 
 NAMES = ["age", "dose", "iron"]
@@ -306,9 +308,13 @@ def test_other_wrong_files_are_named(files, tmp_path):
     assert "no text in UTF-8" in refused("run", "ssi", latin, "-r", 1)
     packed = tmp_path / "two.npz"
     np.savez(packed, a=np.eye(3), b=np.eye(3))
-    assert "it needs one matrix" in refused("run", "ssi", packed, "-r", 1)
-    packed.write_bytes(b"PK nonsense")
-    assert f"{packed} cannot be read" in refused("run", "ssi", packed, "-r", 1)
+    assert "save one matrix, a row a sample, and" in refused("run", "ssi", packed, "-r", 1)
+    anew = f"{packed} cannot be read: it is cut off or holds no arrays of numbers; write it anew"
+    whole = packed.read_bytes()
+    for content in (b"PK nonsense", b"hello", b"", whole[: len(whole) // 2]):
+        packed.write_bytes(content)
+        assert anew in (says := refused("run", "ssi", packed, "-r", 1))
+        assert "pickle" not in says, "NumPy's advice is for those who trust the file"
     objects = tmp_path / "o.npy"
     np.save(objects, np.array([[None]]), allow_pickle=True)
     assert f"{objects} cannot be read" in refused("run", "ssi", objects, "-r", 1)
@@ -454,11 +460,72 @@ def test_compare_gives_parameters_to_all_that_have_them_or_to_one(files):
     tol = json.loads(call(*command, "--set", "tol=0.1", "--set", "rounds=2").stdout)
     assert "tol" not in tol["local_power"]["params"] and tol["ssi"]["params"]["tol"] == 0.1
     assert "none of ssi, local_power has this parameter" in refused(*command, "--set", "x=1")
+    assert "did you mean 'rounds'? known: " in refused(*command, "--set", "rouns=1")
+    other = call(*command, "--set", "sssi.rounds=1")
+    assert other.exit_code == 2
+    assert "'sssi' of 'sssi.rounds=1' is none of the algorithms: did you mean 'ssi'" in other.stderr
     assert "did you mean 'ssi'" in refused("compare", "ssj", "w8a", "-r", 1)
     assert "did you mean 'faps'" in refused("compare", "ssi", "fapz", "w8a", "-r", 1)
     assert call("compare", "ssi", "-r", 1).exit_code == 2
     says = refused("compare", "ssi", "fedavg", *files, "-r", 1)
     assert "networks and subspaces have no measure in common" in says
+
+
+def test_regressions_are_measured_by_their_fit(files, tables):
+    found = json.loads(
+        call("compare", "fedrep_linear", "local_linear", *files, "-r", 1, "--labels", "iron",
+             "--json").stdout
+    )  # fmt: skip
+    assert {name: list(one["metrics"]) for name, one in found.items()} == {
+        "fedrep_linear": ["training_loss"], "local_linear": ["training_loss"],
+    }  # fmt: skip
+    # Local Only is every client's least squares, (8) is half the mean over clients of mean squares.
+    squares = []
+    for x in tables:
+        solved = np.linalg.lstsq(x[:, :2], x[:, 2], rcond=None)[0]
+        squares.append(np.mean((x[:, 2] - x[:, :2] @ solved) ** 2))
+    best = found["local_linear"]["metrics"]["training_loss"]["median"]
+    assert best == pytest.approx(np.mean(squares) / 2, rel=1e-9)
+
+
+def test_equal_singular_values_are_told_with_a_run_that_converged(tmp_path):
+    path = csv(tmp_path / "eye.csv", np.eye(3))
+    says = "components are arbitrary (1 of 1): singular values 1 and 2 are too near each other"
+    for r, told in ((1, True), (3, False)):
+        out = tmp_path / f"{r}.h5"
+        done = call("run", "block_krylov", path, "-r", r, "--out", out)
+        assert "converged (1 of 1 within the tolerance)" in done.stdout
+        assert (says in done.stdout) is told, done.stdout
+        assert (says in call("show", out).stdout) is told
+
+
+def test_what_a_figure_of_compare_says_has_room(files, tmp_path, monkeypatch):
+    drawn = {}
+    panel = comparison._panel
+
+    def kept(ax, histories, metric, axis, looks):
+        panel(ax, histories, metric, axis, looks)
+        drawn[metric, axis] = ax
+
+    monkeypatch.setattr(comparison, "_panel", kept)
+    private = ["compare", "noisy_power", "analyze_gauss", *files, "-r", 1, "--set", "clip=true"]
+    assert call(*private, "--plot", tmp_path / "p").exit_code == 0
+    label = drawn["objective", "bytes_up"].yaxis.label
+    assert label.get_text() == "objective over the best possible, less 1\n (not released)"
+    box, figure = label.get_window_extent(), label.get_figure(root=True)
+    assert box.y0 >= 0 and box.y1 <= figure.bbox.y1
+    drawn.clear()
+    rng, names = np.random.default_rng(2), list("abcdef")
+    wide = [csv(tmp_path / f"w{i}.csv", rng.standard_normal((20, 6)), names) for i in range(3)]
+    command = ["compare", "fedrep_linear", "fedsgd_linear", *wide, "-r", 2, "--labels", "f"]
+    command += ["--set", "fedsgd_linear.rounds=5"]
+    assert call(*command, "--plot", tmp_path / "q").exit_code == 0
+    shown = [t for t in drawn["training_loss", "bytes_up"].get_xticklabels() if t.get_text()]
+    edges = [t.get_window_extent() for t in shown]
+    assert all(a.x1 < b.x0 for a, b in itertools.pairwise(edges)), [t.get_text() for t in shown]
+    drawn.clear()
+    assert call("compare", "one_shot", *files, "-r", 1, "--plot", tmp_path / "r").exit_code == 0
+    assert {axis for _, axis in drawn} == {"round"}, "one_shot has one round and no iteration"
 
 
 def test_plot_draws_histories(files, tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from fedcore.errors import ConfigError, FedcoreError, InputError
+from fedcore.errors import ConfigError, FedcoreError, InputError, nearest
 
 RAW = "data/raw"
 DEFAULT_CLIENTS = 10
@@ -26,6 +26,11 @@ def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[
         whose, dot, own = name.partition(".")
         if dot:
             name = own
+        if dot and equals and algorithms and whose not in algorithms:
+            raise click.BadParameter(
+                f"'{whose}' of '{text}' is none of the algorithms: {nearest(whose, algorithms)}",
+                param_hint="--set",
+            )
         if not equals or not name or (dot and whose not in algorithms):
             raise click.BadParameter(f"'{text}' is not NAME=VALUE", param_hint="--set")
         if name == "n_components":

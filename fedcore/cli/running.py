@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -178,7 +179,11 @@ def _params_of_each(
     given = options.parameters(settings, names)
     for name in given[""]:
         if not any(algorithm.takes(name) for algorithm in chosen):
-            raise InputError(f"--set {name}: none of {', '.join(names)} has this parameter")
+            known = {field.name for one in chosen for field in fields(one.module.Params)}
+            raise InputError(
+                f"--set {name}: none of {', '.join(names)} has this parameter: "
+                f"{nearest(name, known - {'n_components', 'start'})}"
+            )
     return {
         algorithm.name: wanted.params(
             algorithm,

@@ -13,6 +13,7 @@ import itertools
 import os
 import shlex
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -204,7 +205,7 @@ def _require_width(path: str, number: int, row: list[str], names: list[str]) -> 
     if len(row) != len(names):
         raise DataError(
             f"{path}, line {number}: {counted(len(row), 'cell')}, and the first line has "
-            f"{len(names)}"
+            f"{len(names)}: give every line as many"
         )
 
 
@@ -288,15 +289,24 @@ def _libsvm(path: str, apart: Collection[str], without: Collection[str]) -> Tabl
 
 
 def _npz(path: str, apart: Collection[str], without: Collection[str]) -> Table:
-    loaded = np.load(path, allow_pickle=False)
-    arrays = {"x": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        arrays = {"x": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(
+            f"{path} cannot be read: it is cut off or holds no arrays of numbers; write it anew by "
+            "numpy.savez"
+        ) from error
     if {"format", "shape", "data"} <= arrays.keys():  # as scipy.sparse.save_npz writes it
         x = sparse.checked(scipy.sparse.load_npz(path), path).matrix
         return _of_arrays(path, [str(i) for i in range(x.shape[1])], x, {}, apart, without)
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
     if len(matrices) != 1:
         found = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        raise DataError(f"{path} holds {found or 'nothing'}: it needs one matrix, and vectors")
+        raise DataError(
+            f"{path} holds {found or 'nothing'}: save one matrix, a row a sample, and beside it "
+            "vectors alone, such as labels"
+        )
     x = arrays[matrices[0]]
     columns = arrays.get("columns", np.arange(x.shape[1]))
     if columns.shape != (x.shape[1],):

@@ -31,6 +31,7 @@ AXES = {
 }
 LEDGER = ("round", "bytes_up", "bytes_down", "epsilon")
 ROUNDING = 1e-16  # values at or below are drawn there
+BREAK = "\n"
 UNEVEN = 20  # times the shortest history
 LINEAR = ("test_accuracy", "training_accuracy", "captured")
 
@@ -70,9 +71,13 @@ def table(histories: Mapping[str, History]) -> str:
 
 
 def axes(histories: Mapping[str, History]) -> list[str]:
-    """Return the columns of the ledger in which the histories have more than one value."""
+    """Return the columns of the ledger in which the histories have more than one value.
+
+    Without one these are iterations, or rounds if there is but one iteration as well.
+    """
     found = [name for name in LEDGER if any(_varies(h, name) for h in histories.values())]
-    return found or ["iteration"]
+    alone = any(_varies(history, "iteration") for history in histories.values())
+    return found or ["iteration" if alone else "round"]
 
 
 def draw(
@@ -196,7 +201,7 @@ def _curves(
     """Draw the median and band of the repeats; a curve of each if their x-values differ."""
     held = history[axis].astype(float)
     held[history["iteration"] < 0] = np.nan  # of a repeat that ended early
-    values = np.where(np.isnan(held), np.nan, values)
+    values = np.where(np.isnan(held) | ~np.isfinite(values), np.nan, values)
     if np.isnan(values).all():
         return
     alike = np.all(np.isnan(held) | (held == np.nanmax(held, axis=0)), axis=0).all()
@@ -216,7 +221,10 @@ def _name(
         ax.set_xlabel(AXES[axis])
     units = _first(histories).units.get(metric, ("", ""))[0]
     with_units = metric if units in ("", "1") else f"{metric} ({units})"
-    ax.set_ylabel(f"{metric} over the best possible, less 1" if excess else with_units)
+    hidden = any(history.released is not None for history in histories.values())
+    # A mark "not released" is added, for which a line has no room.
+    over = f"{metric} over the best possible, less 1{BREAK if hidden else ''}"
+    ax.set_ylabel(over if excess else with_units)
     data = str(_first(histories).about.get("problem", {}).get("name", ""))
     place = ax.get_subplotspec()
     first = place is None or place.is_first_col()
@@ -229,7 +237,7 @@ def _stretch(ax: Axes, histories: Mapping[str, History], axis: str) -> None:
     ends = [float(values.max()) for values in held if values.max() > 0]
     if len(ends) > 1 and max(ends) > UNEVEN * min(ends):
         first = min(float(values[values > 0].min()) for values in held if values.max() > 0)
-        plotting.from_zero(ax, first)
+        plotting.from_zero(ax, 10.0 ** np.floor(np.log10(first)))  # ticks below would collide
 
 
 def _first(histories: Mapping[str, History]) -> History:

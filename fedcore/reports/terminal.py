@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.history import History
+from fedcore.parts.residuals import UNDETERMINED
 from fedcore.recorder import COLUMNS, NOT_RELEASED
 from fedcore.reports.endings import ORDERED, bounds, ended, measured
 from fedcore.reports.tables import show
@@ -137,6 +138,12 @@ def _beside_bounds(
     if (met := end.get("converged")) is not None:
         which = "converged" if met == history.repeats else "NOT converged: allow more rounds"
         remarks.append(f"{which} ({met} of {history.repeats} within the tolerance)")
+    if loose := _undetermined(history):
+        r = history.about["params"]["n_components"]
+        remarks.append(
+            f"components are arbitrary ({loose} of {history.repeats}): singular values {r} and "
+            f"{r + 1} are too near each other in the precision of the data"
+        )
     if gone := end.get("diverged"):
         remarks.append(f"DIVERGED: not finite at the end ({gone} of {history.repeats})")
     below = []
@@ -151,6 +158,14 @@ def _beside_bounds(
         if "all zero" in found and np.median(history.last(row[0])) > np.median(found["all zero"]):
             remarks.append(f"{row[0]} is above that of a model that is zero everywhere")
     return below, remarks
+
+
+def _undetermined(history: History) -> int:
+    """Return how many repeats have met the tolerance with a subspace that rounding may turn."""
+    angle, met = history.final.get("angle_bound"), history.final.get("converged")
+    if angle is None or met is None:
+        return 0
+    return int(np.sum((np.ravel(angle) > UNDETERMINED) & (np.ravel(met) > 0)))
 
 
 def as_bytes(size: float) -> str:
