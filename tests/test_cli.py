@@ -19,6 +19,7 @@ import fedcore.algorithms
 from fedcore import datasets, generators
 from fedcore.cli import main
 from fedcore.cli.options import parsed, partition
+from fedcore.deep.models import MODELS
 from fedcore.errors import ConfigError, DataError
 from fedcore.history import History
 from fedcore.parts.residuals import TOL
@@ -111,6 +112,11 @@ def test_algorithms():
     assert "one more round. [a finite number above 0, or null; default null]" in theirs
     assert "[a finite number above 0; required]" in call("algorithms", "yd2021").output
     assert "did you mean 'power_gd'" in refused("algorithms", "pover_gd")
+    networks = " ".join(call("algorithms", "fedrep").output.split())
+    assert "cifar10_cnn 3 × 32 × 32; 0 to 9" in networks
+    assert "femnist_mlp any number; 0 to 9" in networks
+    described = json.loads(call("algorithms", "fedrep", "--json").stdout)["networks"]
+    assert {n["name"] for n in described} == set(MODELS)
 
 
 def test_defaults_of_parameters_are_values_in_json():

@@ -83,7 +83,22 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
             for known, sentence, kind, default in describe(algorithm.module.Params)
             if known != "start"
         ],
+        **({"networks": _networks()} if "model" in algorithm.task.fields else {}),
     }  # fmt: skip
+
+
+def _networks() -> list[dict[str, str]]:
+    """Return what each network takes: numbers of a sample, and its classes."""
+    from fedcore.deep.models import MODELS
+
+    return [
+        {
+            "name": name,
+            "sample": " × ".join("any number" if side < 0 else str(side) for side in model.sample),
+            "classes": f"0 to {model.classes - 1}",
+        }
+        for name, model in sorted(MODELS.items())
+    ]
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
@@ -117,6 +132,10 @@ def _text(algorithm: Algorithm, described: dict[str, Any]) -> str:
             (p["name"], f"{p['meaning']} [{p['range']}; {_spelled(p)}]".lstrip())
             for p in described["parameters"]
         )
+    for networks in filter(None, [described.get("networks")]):
+        text.write("\n")
+        with text.section("Networks, with --set model=NAME: numbers of a sample, and classes"):
+            text.write_dl((n["name"], f"{n['sample']}; {n['classes']}") for n in networks)
     return text.getvalue().rstrip("\n")
 
 
