@@ -342,6 +342,19 @@ def test_errors_on_rows_and_labels_name_the_file_or_the_client(files, tables, tm
         from_files.make([str(good), str(bad)], labels="ward")
 
 
+def test_a_client_that_can_hold_nothing_out_is_named(tables, tmp_path):
+    paths = [csv(tmp_path / f"{i}.csv", x[: 20 - 19 * i]) for i, x in enumerate(tables[:2])]
+    says = refused("run", "fedavg", *paths, "--labels", "iron", "--set", "model=tiny_mlp")
+    assert f"client 1 ('{paths[1]}'): a client with 1 sample cannot hold out 0.2" in says
+    assert says.endswith(": leave its file out\n")
+
+
+def test_out_of_compare_is_a_folder(files, tmp_path):
+    says = refused("compare", "ssi", *files, "-r", 1, "--out", tmp_path / "run.h5")
+    assert "compare keeps a history for each algorithm in a folder: name a folder" in says
+    assert not (tmp_path / "run.h5").exists()
+
+
 def test_out_is_a_history_in_a_folder_that_is_there(files, tmp_path):
     says = refused("run", "ssi", *files, "-r", 1, "--out", tmp_path / "run.csv")
     assert "let its name end in .h5" in says

@@ -26,6 +26,7 @@ ELSEWHERE = {
     ("docs/adding.md", "python"): "test_adding.py",
     ("docs/tutorial.md", "console"): "test_tutorial.py",
 }
+NEEDS = {"docs/networks.md": "torch"}
 OF_SPHINX = ("{include}", "{made}", "{toctree}", "mermaid")  # building the site runs these
 
 
@@ -49,6 +50,8 @@ def named(page: Path) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_what_a_page_prints_runs_in_its_order(page, tmp_path, monkeypatch):
+    if (package := NEEDS.get(named(page))) is not None:
+        pytest.importorskip(package, reason="networks need PyTorch, the extra deep")
     monkeypatch.chdir(tmp_path)
     scope: dict = {"clients": clients()}
     for block in blocks(page):

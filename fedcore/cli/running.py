@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedcore.cli import blas, engines, options
-from fedcore.cli.asked import Asked, shared
+from fedcore.cli.asked import PROBLEMS, Asked, shared
 from fedcore.cli.output import as_json, emit
 from fedcore.errors import InputError, nearest
 
@@ -70,6 +70,8 @@ def run(
       fedcore run block_krylov north.csv south.csv west.csv -r 2 --center
       fedcore run ssi mnist -r 20 --set tol=1e-6 --partition by=label --out mnist.h5
       fedcore run fedrep mnist --surrogate --set model=femnist_mlp --set rounds=5
+      fedcore run fedrep_linear north.csv south.csv -r 2 --labels outcome
+      fedcore run fedavg a.npz b.npz --labels y --set model=femnist_mlp --set participation=1
       mpiexec -n 4 fedcore run ssi problem.h5 -r 20 --engine mpi
     """
     blas.limit(blas_threads)
@@ -126,6 +128,7 @@ def compare(
       fedcore compare ssi one_shot north.csv south.csv -r 2 --center --json
     """
     blas.limit(blas_threads)
+    _require_folder_name(out)
     options.require_folder("--out", out)
     options.require_folder("--plot", plot)
     from fedcore import algorithms
@@ -193,10 +196,18 @@ def _params_of_each(
     }
 
 
+def _require_folder_name(out: str | None) -> None:
+    """Refuse the name of a history for the folder of several."""
+    if out is not None and Path(out).suffix in PROBLEMS:
+        raise InputError(
+            f"--out {out}: compare keeps a history for each algorithm in a folder: name a folder"
+        )
+
+
 def _require_history_name(out: str | None) -> None:
     """Refuse a name that says that the file is something else than HDF5, or a missing folder."""
     if out is None:
         return
-    if Path(out).suffix not in (".h5", ".hdf5"):
+    if Path(out).suffix not in PROBLEMS:
         raise InputError(f"--out {out}: a history is an HDF5 file: let its name end in .h5")
     options.require_folder("--out", out)

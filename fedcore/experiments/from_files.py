@@ -139,9 +139,19 @@ def _clients(
     if held_out is None:
         return Clients(checked, labels=check_labels(known, checked)), None
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(name_key(NAME),)))
-    sides = [partition.held_out(np.arange(len(x)), held_out, rng) for x in checked]
+    sides = [_sides(i, len(x), held_out, rng) for i, x in enumerate(checked)]
     kept, apart = (_chosen(checked, known, [pair[side] for pair in sides]) for side in (0, 1))
     return kept, apart
+
+
+def _sides(
+    client: int, count: int, share: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows that a client keeps and holds out."""
+    try:
+        return partition.held_out(np.arange(count), share, rng)
+    except InputError as error:
+        raise InputError(f"client {client}: {error}: leave its file out") from error
 
 
 def _pooled(matrices: Sequence[Any], paths: Sequence[str]) -> Any:
