@@ -20,6 +20,7 @@ from fedcore.federation.ledger import Ledger
 from fedcore.linalg import range_basis
 from fedcore.problems.clients import check_clients
 from fedcore.sparse import SparseRows
+from fedcore.words import counted
 
 TAKEN = {
     "power": "power=…", "center": "FederatedPCA", "labels": "SharedRepresentationRegression",
@@ -177,6 +178,14 @@ class FederatedFactorization(Transformer):
         self._require_fitted()
         r = len(self.components_)
         return inputs.one_matrix(x, r, "components", "inverse_transform") @ self.components_
+
+    def _found(self) -> str:
+        r, d = self.components_.shape
+        return (
+            f"V of {counted(r, 'column')} for {counted(d, 'feature')}, and U of "
+            f"{counted(len(self.factors_), 'client')}\n"
+            f"error ‖S − U Vᵀ‖ of all clients: {self.reconstruction_err_:.4g}\n{self.ledger_}"
+        )
 
     def _fit(self, given: Given) -> None:
         options = inputs.options_of(self, TAKEN)

@@ -70,6 +70,14 @@ class Estimator:
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
+    def __str__(self) -> str:
+        """The parameters and, after a fit, what came of it and what it cost."""
+        return f"{self!r}\n{self._found()}" if self.__sklearn_is_fitted__() else repr(self)
+
+    def _found(self) -> str:
+        """Describe what a fit has found in a few lines."""
+        raise NotImplementedError
+
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn may assume of the estimator."""
         from sklearn.utils import InputTags, Tags, TargetTags

@@ -187,8 +187,8 @@ class FederatedPCA(Transformer):
         self.bounds = bounds
         self.verbose = verbose
 
-    def __str__(self) -> str:
-        return f"{self!r}\n{words.summary(self)}" if self.__sklearn_is_fitted__() else repr(self)
+    def _found(self) -> str:
+        return words.summary(self)
 
     def fit(self, clients: Any, y: None = None, *, groups: Any = None) -> Self:
         """Find the components.

@@ -22,6 +22,7 @@ from fedcore.linalg import orth
 from fedcore.problems.clients import Clients, check_clients, check_labels
 from fedcore.problems.regression import least_squares
 from fedcore.sparse import SparseRows
+from fedcore.words import counted
 
 TAKEN = {
     "labels": "fit(clients, labels)", "held_out": "fedcore.run",
@@ -277,6 +278,13 @@ class SharedRepresentationRegression(Estimator):
         tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         tags.target_tags.required, tags.input_tags.sparse = True, False
         return tags
+
+    def _found(self) -> str:
+        r, d = self.components_.shape
+        return (
+            f"{counted(r, 'component')} of {counted(d, 'feature')}, and a model of each of "
+            f"{counted(len(self.models_), 'client')}: predict(x, client=…)\n{self.ledger_}"
+        )
 
     def _fit(self, matrices: list[np.ndarray], labels: list[np.ndarray]) -> None:
         chosen = algorithms.get(self.algorithm)

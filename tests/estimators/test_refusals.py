@@ -227,6 +227,21 @@ def test_scores_and_new_clients_need_labels_that_fit(data):
         model.predict(clients[0], client="a.csv", groups=["b.csv"] * 20)
 
 
+@EVERY
+def test_print_tells_what_a_fit_has_found_and_what_it_cost(make, data):
+    clients, labels = data
+    model = make(2)
+    assert str(model) == repr(model)
+    fit(model, clients, labels)
+    assert str(model).startswith(f"{model!r}\n") and str(model).endswith(f"\n{model.ledger_}")
+    said = {
+        PCA: f"hold {model.explained_variance_ratio_.sum():.4g} of" if make is PCA else "",
+        FACTORS: "V of 2 columns for 6 features, and U of 3 clients\nerror ‖S − U Vᵀ‖ of all clien",
+        HEADS: "2 components of 6 features, and a model of each of 3 clients: predict(x, client=…)",
+    }
+    assert said[make] in str(model)
+
+
 def test_the_score_is_that_of_scikit_learn(data):
     r2 = pytest.importorskip("sklearn.metrics").r2_score
     clients, labels = data
