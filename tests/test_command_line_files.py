@@ -165,6 +165,11 @@ def test_columns_are_matched_by_name(tables, tmp_path):
     csv(paths[1], tables[1], names=["age", "dose", "lead"])
     says = refused("run", "ssi", *paths, "-r", 1)
     assert f"{paths[1]} has no column 'iron', and {paths[0]} has" in says
+    paths[1].write_text(paths[1].read_text().split("\n", 1)[1])  # no line of names
+    for order in (paths[:2], paths[1::-1]):
+        says = refused("run", "ssi", *order, "-r", 1)
+        assert f"{paths[1]} has no names of its columns, and {paths[0]} has (" in says
+        assert says.endswith("a vector `columns` in an NPZ file\n")
 
 
 def test_labels_of_numbers_and_of_classes(tables, tmp_path):

@@ -131,6 +131,7 @@ def aligned(tables: Sequence[Table]) -> list[Table]:
             there = set(other.names)
             lacking = [column for column in one.names if column not in there]
             if lacking:
+                _require_names(one, other)
                 raise InputError(
                     f"{other.path} has no column '{lacking[0]}', and {one.path} has: give the same "
                     f"columns to all, or leave it out ({_without(lacking[0])})"
@@ -140,6 +141,18 @@ def aligned(tables: Sequence[Table]) -> list[Table]:
         x = table.x if table.names == first.names else table.x[:, order]
         found.append(Table(table.path, first.names, x, table.apart))
     return found
+
+
+def _require_names(one: Table, other: Table) -> None:
+    """Refuse a table without names of columns beside one that has them."""
+    bare = [table.names == [str(i) for i in range(len(table.names))] for table in (one, other)]
+    if sum(bare) == 1:
+        without, named = (one, other) if bare[0] else (other, one)
+        raise InputError(
+            f"{without.path} has no names of its columns, and {named.path} has ({named.names[0]}, "
+            "…): give it the same ones, as the first line of a CSV file or as a vector `columns` "
+            "in an NPZ file"
+        )
 
 
 def _widened(table: Table, widest: Table) -> Table:
