@@ -107,7 +107,7 @@ RUN = ("run", "fedavg", "mnist", "--surrogate", "--set", "model=femnist_mlp", "-
 
 def test_the_network_that_help_proposes_runs():
     pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
-    (line,) = [line for line in call("run", "--help").output.splitlines() if "run fedrep" in line]
+    (line,) = [line for line in call("run", "--help").output.splitlines() if "fedrep mnist" in line]
     done = call(*line.split()[1:])
     assert done.exit_code == 0 and "test_accuracy" in done.output, done.output
 
