@@ -80,7 +80,9 @@ def check_algorithm(
     """
     chosen = found(algorithm)
     subject = Subject(chosen, case_of(chosen) if case is None else case)
-    report = examine(f"algorithm {chosen.name}", CHECKS, subject, chosen.module.__file__)
+    report = examine(
+        f"algorithm {chosen.name}", CHECKS, subject, getattr(chosen.module, "__file__", None)
+    )
     if raising:
         report.require()
     return report
