@@ -24,6 +24,7 @@ from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import DataError
 from fedcore.experiments.plan import load_plan
 from fedcore.reports import tables, verdict_pages
+from fedcore.reports.left_out import by_reason
 from fedcore.reports.rows import Rows
 from fedcore.reports.verdicts import SOFTWARE, VERDICTS, Verdict
 from fedcore.words import counted
@@ -94,9 +95,7 @@ def page(paper: str, verdicts: list[Verdict], run: Run) -> str:
         "## Data\n",
         tables.markdown([{"problem": name, **data} for name, data in data_of(notes).items()]),
     ]
-    missing: dict[str, list[str]] = {}
-    for name, why in notes["missing"].items():
-        missing.setdefault(why, []).append(name)
+    missing = by_reason(notes["missing"])
     parts += [f"- {', '.join(names)}: {why}\n" for why, names in missing.items()]
     times = [{"experiment": name, **total([time])} for name, time in notes["times"].items()]
     times.append({"experiment": "total", **total(notes["times"].values())})

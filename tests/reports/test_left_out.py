@@ -7,10 +7,12 @@ and all experiments but one, which takes a quarter of an hour.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib
@@ -19,7 +21,8 @@ from matplotlib.image import imread
 
 from fedcore.config.papers import own
 from fedcore.experiments.plan import Plan, load_plan
-from fedcore.reports import plotting, steps, tables, verdict_pages, verdicts
+from fedcore.reports import left_out, plotting, steps, tables, verdict_pages, verdicts
+from fedcore.reports.site.build import environment
 
 PAPERS = list(own())
 QUICK = Path("results/quick").resolve()
@@ -54,6 +57,28 @@ def make(tmp_path):
     matplotlib.use("agg")
 
 
+def said_by(notebook: Path) -> list[str]:
+    """Return the lines that a notebook printed of what was not run."""
+    outputs = [out for cell in json.loads(notebook.read_text())["cells"] for out in
+               cell.get("outputs", ())]  # fmt: skip
+    lines = "".join("".join(out.get("text", "")) for out in outputs).splitlines()
+    return [line for line in lines if line.startswith("Not run: ")]
+
+
+def test_what_was_not_run_for_one_reason_stands_in_one_line():
+    missing = {"fig1": "No data.", "fig2": "It is left out.", "table1/a": "No data."}
+    said = ["Not run: fig1, table1/a. No data.", "Not run: fig2. It is left out."]
+    assert left_out.sentences(missing) == said
+    paper = SimpleNamespace(
+        name="mf", title="T", data=[], missing=left_out.by_reason(missing), asked="", jobs=[]
+    )
+    page = environment().get_template("runs.html.j2").render(
+        paper=paper, papers=[], surrogates=False, up="", made="", version="", command="",
+        results="", machine={},
+    )  # fmt: skip
+    assert "<li><strong>fig1, table1/a</strong>: No data.</li>" in page
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_a_paper_of_which_nothing_is_run_is_made_and_its_figures_say_so(paper, make):
     plan = planned(paper, *planned(paper).papers[paper]["experiments"])
@@ -61,6 +86,8 @@ def test_a_paper_of_which_nothing_is_run_is_made_and_its_figures_say_so(paper, m
     names = plan.papers[paper]["figures"]
     drawn = {name: len(imread(folder / "figures" / paper / f"{name}.png")) for name in names}
     assert drawn == dict.fromkeys(names, LINE)
+    missing = json.loads((folder / "plans" / f"{paper}.json").read_text())["missing"]
+    assert said_by(folder / "notebooks" / f"{paper}.ipynb") == left_out.sentences(missing)
     if paper in plan.judged:
         # What needs no run, such as a formula, has a table in any case.
         found = verdict_pages.read(folder / "verdicts" / f"{paper}.tsv")

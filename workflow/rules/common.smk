@@ -14,7 +14,7 @@ from fedcore.experiments import build, controller, forking
 from fedcore.experiments.cell import run_cell
 from fedcore.experiments.plan import load_plan
 from fedcore.files import checksums
-from fedcore.reports import looks
+from fedcore.reports import left_out, looks
 from fedcore.errors import FedcoreError
 from fedcore.datasets import registry
 from fedcore.experiments.fingerprint import fingerprint, keep_in
@@ -98,9 +98,8 @@ if workflow.is_main_process:
             path.rename(f"{path}.damaged")
     if dry and damaged:  # a dry run leaves them in place, and Snakemake sees no change
         print("The jobs that make damaged files again are not listed here.", file=sys.stderr)
-    for reason in dict.fromkeys(PLAN.unavailable.values()):
-        problems = ", ".join(p for p, why in PLAN.unavailable.items() if why == reason)
-        print(f"Not run: {problems}. {reason}", file=sys.stderr)
+    for line in left_out.sentences(PLAN.unavailable):
+        print(line, file=sys.stderr)
     for problem, reason in PLAN.kept.items():
         print(f"Kept as it was made before: {problem}. {reason}", file=sys.stderr)
 

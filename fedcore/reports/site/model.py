@@ -19,6 +19,7 @@ from fedcore.config import claims as claims_files
 from fedcore.config import papers as paper_files
 from fedcore.experiments.expectation import measured
 from fedcore.reports import origins, verdict_pages
+from fedcore.reports.left_out import by_reason
 from fedcore.reports.site import links
 from fedcore.reports.site.cells import Judged, Tables
 from fedcore.reports.site.contents import Cell, Job, PrintedTable, Shown
@@ -137,9 +138,9 @@ class Paper:
         return path if path.is_file() else None
 
     @property
-    def missing(self) -> dict[str, str]:
-        """Problems without data, with the reason."""
-        return {} if self.plan is None else dict(self.plan["missing"])
+    def missing(self) -> dict[str, list[str]]:
+        """What was not run, by the reason."""
+        return {} if self.plan is None else by_reason(self.plan["missing"])
 
     @cached_property
     def jobs(self) -> list[Job]:

@@ -1,0 +1,30 @@
+"""What was not run, by the reason: on a terminal, in notebooks and on pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def by_reason(missing: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the names that have one reason together, in the order of their first.
+
+    Parameters
+    ----------
+    missing : mapping of str to str
+        Reasons by what was not run, as ``missing`` of a plan.
+    """
+    found: dict[str, list[str]] = {}
+    for name, reason in missing.items():
+        found.setdefault(reason, []).append(name)
+    return found
+
+
+def sentences(missing: Mapping[str, str]) -> list[str]:
+    """Return a line for every reason, with all that was not run for it.
+
+    Examples
+    --------
+    >>> sentences({"a": "No data.", "b": "It is left out.", "c": "No data."})
+    ['Not run: a, c. No data.', 'Not run: b. It is left out.']
+    """
+    return [f"Not run: {', '.join(names)}. {why}" for why, names in by_reason(missing).items()]
