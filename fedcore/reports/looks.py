@@ -29,7 +29,6 @@ COLOURS = {
     "grey": "#767676",
 }
 CYCLE = list(COLOURS.values())[:6]
-LINESTYLES = ("-", "--", "-.", ":")
 LINES: dict[str, Any] = {
     "solid": "-",
     "dashed": "--",
@@ -37,6 +36,7 @@ LINES: dict[str, Any] = {
     "dotted": ":",
     "long-dashed": (0, (12, 1)),  # so long that a smooth curve looks solid
 }
+LINESTYLES = list(LINES.values())[:4]
 # Lines that tell runs of one colour apart, by the names that the interactive plots give them.
 DASHES: dict[str, Any] = {
     "solid": "-",

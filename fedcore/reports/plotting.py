@@ -47,7 +47,7 @@ from fedcore.reports.axes import (
     reference_line,
     rounds_axis,
 )  # fmt: skip
-from fedcore.reports.looks import COLOURS, CYCLE, look
+from fedcore.reports.looks import COLOURS, CYCLE, DASHES, LINES, look
 from fedcore.reports.results import Run
 from fedcore.reports.style import algorithm_looks, looks, method_looks, style
 
@@ -60,7 +60,9 @@ Item = TypeVar("Item")
 
 ZERO = 1e-16  # height of a curve without positive values on a logarithmic axis
 DPI = 150
-POINTS = {"-": "o", "--": "s", ":": "^", "-.": "D"}  # a curve of one point, by its line style
+# Marks of a curve of one point, by its line style.
+POINTS = dict(zip(dict.fromkeys([*DASHES.values(), *LINES.values()]), "os^DvPp", strict=True))
+OTHER_POINT = "X"  # of any other style
 WIDENINGS = 4  # the layout moves axes of a fixed aspect when there is more room
 NOTHING = "Nothing of this figure was run."
 KINDS = ("png", "pdf")
@@ -155,7 +157,7 @@ def curve(
     *,
     label: str,
     colour: str | None = None,
-    linestyle: str = "-",
+    linestyle: str | tuple[float, tuple[float, ...]] = "-",
     band: Band = True,
     floor: float | None = None,
 ) -> Line2D:
@@ -173,7 +175,7 @@ def curve(
     y : ndarray of shape (repeats, records) or (records,)
     label : str
         Entry in the legend.
-    colour, linestyle : str
+    colour, linestyle : str or tuple
         As in `look`; the default colour is the next one of the cycle.
     band : {True, "range", "95%", "mean", False}, default=True
         From the smallest to the largest repeat (True, "range"), or the middle 95 % of them. With
@@ -195,7 +197,7 @@ def curve(
     steps, values = _align(x, y, label)
     values = _lift(ax, values, floor, label)
     middle = np.nanmean(values, axis=0) if band == "mean" else np.nanmedian(values, axis=0)
-    marker = POINTS.get(linestyle, "o") if len(steps) == 1 else ""
+    marker = POINTS.get(linestyle, OTHER_POINT) if len(steps) == 1 else ""
     (line,) = ax.plot(
         steps, middle, label=label, color=colour, linestyle=linestyle, marker=marker, zorder=3
     )

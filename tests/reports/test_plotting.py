@@ -364,11 +364,12 @@ def test_the_name_of_a_line_stands_at_either_end_and_inside(ax, end):
 
 def test_curves_of_one_point_and_one_colour_have_marks_of_their_own(ax):
     """A method's variants differ by their line style alone, of which a point shows nothing."""
+    styles = {*looks.LINES.values(), *looks.DASHES.values(), (0, (3, 1, 1, 1))}
     lines = [
-        plotting.curve(ax, [1], [[2.0]], label=style, colour="blue", linestyle=style)
-        for style in ("-", "--", ":", "-.")
+        plotting.curve(ax, [1], [[2.0]], label=f"{style}", colour="blue", linestyle=style)
+        for style in styles
     ]
-    assert len({line.get_marker() for line in lines}) == 4
+    assert len({line.get_marker() for line in lines}) == len(styles) == 8
     assert plotting.curve(ax, [1, 2], [[2.0, 3.0]], label="two").get_marker() == ""
 
 
