@@ -23,7 +23,7 @@ from fedcore.errors import ConfigError, require_known
 
 FOLDER = Path("config/papers")  # of a checkout
 REPORTS = "fedcore.reports.papers"
-USUAL = "fedcore.reports.ends"  # makes the tables of a paper without a module of its own
+DEFAULT_TABLES = "fedcore.reports.default_tables"  # of a paper without a module of its own
 ENDS = {"ends": "What every run ended with, a row per repeat"}
 ENDING = ".yaml"
 # Names of rules: a paper of this name could not be a target of Snakemake.
@@ -43,7 +43,7 @@ class PaperFiles:
     claims : path
         What is printed; without it there are no verdicts.
     report : path
-        Module with the tables; without it there is the one of `USUAL`.
+        Module with the tables; without it there is the one of `DEFAULT_TABLES`.
     module : str
         Import path of `report`.
     notebook : path
@@ -60,7 +60,7 @@ class PaperFiles:
     @property
     def tables(self) -> str:
         """Import path of the module that makes the tables."""
-        return self.module if self.report.is_file() else USUAL
+        return self.module if self.report.is_file() else DEFAULT_TABLES
 
     @property
     def outside(self) -> bool:
@@ -228,7 +228,7 @@ def require_drawable(files: PaperFiles, settings: Mapping[str, Any]) -> None:
             f"draws it: write {files.notebook}, or take the name out"
         )
     others = [name for name in settings["tables"] if name not in ENDS]
-    if others and files.tables == USUAL:
+    if others and files.tables == DEFAULT_TABLES:
         raise ConfigError(
             f"{files.paper}, tables: '{others[0]}' needs a module whose TABLES has it: write "
             f"{files.report}, or take the name out; without it there is '{next(iter(ENDS))}' alone"

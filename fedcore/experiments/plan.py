@@ -346,7 +346,7 @@ def _read_paper(files: PaperFiles, changes: Mapping[str, Any], quick: bool) -> d
     checked = _check_paper(
         merge(settings, changes), f"{path} with the overrides" if changes else str(path)
     )
-    if files.tables == paper_files.USUAL:
+    if files.tables == paper_files.DEFAULT_TABLES:
         checked["tables"] = checked["tables"] or dict(paper_files.ENDS)
     return checked | {"judged": checked["judged"] and files.claims.is_file()}
 

@@ -76,7 +76,7 @@ def test_a_path_and_a_name_go_the_same_road(checkout):
     # Neither has a module for its tables, and so both have the usual one.
     for paper in plan.papers:
         described = plan.describe(paper)
-        assert described["files"]["tables"] == "fedcore.reports.ends"
+        assert described["files"]["tables"] == "fedcore.reports.default_tables"
         assert list(described["tables"]) == ["ends"] and described["figures"] == {}
         assert not described["judged"]
     # The text of the entry is no seed: the same paper has the same cells from any place.
