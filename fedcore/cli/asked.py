@@ -13,6 +13,7 @@ import click
 
 from fedcore.cli import options, stored
 from fedcore.errors import ConfigError, DataError, FedcoreError, InputError, nearest
+from fedcore.files import HDF5_ENDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 FIT = ("training_loss",)
 OF_FILES = {"by": "--by", "labels": "--labels", "without": "--without"}
-PROBLEMS = (".h5", ".hdf5")  # endings of problem files
 OF_DATA_SETS = {
     "clients": "--clients", "partition": "--partition", "surrogate": "--surrogate",
 }  # fmt: skip
@@ -151,7 +151,7 @@ class Asked:
 
         if len(words) == 1 and words[0] in datasets.names():
             return self._data_set(words[0], chosen)
-        if any(Path(word).suffix in PROBLEMS for word in words):
+        if any(Path(word).suffix in HDF5_ENDINGS for word in words):
             return self._problem_file(words)
         self._require_files(words)
         self._refuse(OF_DATA_SETS, "files")

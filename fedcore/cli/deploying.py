@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedcore.cli import blas, options
-from fedcore.cli.asked import PROBLEMS, Asked
+from fedcore.cli.asked import Asked
 from fedcore.cli.output import as_json, emit
 from fedcore.cli.running import setting
 from fedcore.errors import InputError
+from fedcore.files import HDF5_ENDINGS
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
@@ -139,9 +140,9 @@ def _data_of(sites: Sequence[str]) -> dict[str, str]:
         if name in found:
             raise InputError(f"--site {name} is given twice: name each site once")
         path, number = deployment.split(data)
-        problem = Path(path).suffix in PROBLEMS
+        problem = Path(path).suffix in HDF5_ENDINGS
         if not problem and (number is not None or not own_files.readable(path)):
-            known = ", ".join([*sorted(own_files.READERS), *PROBLEMS])
+            known = ", ".join([*sorted(own_files.READERS), *HDF5_ENDINGS])
             raise InputError(f"--site {text}: cannot tell the format of {data}: take {known}")
         if Path(path).exists():
             data = str(Path(path).resolve()) + ("" if number is None else f":{number}")

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedcore.cli import blas, engines, options
-from fedcore.cli.asked import PROBLEMS, Asked, shared
+from fedcore.cli.asked import Asked, shared
 from fedcore.cli.output import as_json, emit
 from fedcore.errors import InputError, nearest
+from fedcore.files import HDF5_ENDINGS
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
@@ -198,7 +199,7 @@ def _params_of_each(
 
 def _require_folder_name(out: str | None) -> None:
     """Refuse the name of a history for the folder of several."""
-    if out is not None and Path(out).suffix in PROBLEMS:
+    if out is not None and Path(out).suffix in HDF5_ENDINGS:
         raise InputError(
             f"--out {out}: compare keeps a history for each algorithm in a folder: name a folder"
         )
@@ -208,6 +209,6 @@ def _require_history_name(out: str | None) -> None:
     """Refuse a name that says that the file is something else than HDF5, or a missing folder."""
     if out is None:
         return
-    if Path(out).suffix not in PROBLEMS:
+    if Path(out).suffix not in HDF5_ENDINGS:
         raise InputError(f"--out {out}: a history is an HDF5 file: let its name end in .h5")
     options.require_folder("--out", out)

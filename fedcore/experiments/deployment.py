@@ -22,6 +22,7 @@ from fedcore.errors import ConfigError, DataError, InputError
 from fedcore.experiments import from_files
 from fedcore.federation.flare_member import Data, Reader, Rules
 from fedcore.federation.site import Policy
+from fedcore.files import HDF5_ENDINGS
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 
@@ -30,7 +31,6 @@ SERVER = "fedcore.experiments.flare_server.Server"
 CLIENT = "fedcore.experiments.flare_client.Client"
 CONTROLLER = "nvflare.collab.runtime.controller.CollabController"
 EXECUTOR = "nvflare.collab.runtime.executor.CollabExecutor"
-PROBLEMS = (".h5", ".hdf5")
 START = 600  # seconds in which all sites must have begun
 
 
@@ -112,7 +112,7 @@ class SiteFile:
         """What reads the site's data."""
         path, client = split(self.settings["data"])
         whole = str(self.folder / path)
-        if client is not None or Path(path).suffix in PROBLEMS:
+        if client is not None or Path(path).suffix in HDF5_ENDINGS:
             return partial(_of_problem, whole, client)
         return partial(_of_table, whole, self.settings["labels"], self.settings["without"])
 

@@ -1,1 +1,3 @@
 """Files: written whole or not at all, with seals and checksums."""
+
+HDF5_ENDINGS = (".h5", ".hdf5")  # of histories and of problems
