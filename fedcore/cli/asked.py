@@ -32,17 +32,15 @@ OF_DATA_SETS = {
 
 def shared(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of `Asked` to a command."""
-    count = click.IntRange(min=1)
     for option in reversed((
-        click.option("--components", "-r", type=count, help="Rank; for what learns a subspace."),
-        click.option("--center", is_flag=True,
-                     help="Subtract the mean of all samples first, in one more round."),
+        options.components,
+        options.center,
         click.option("--by", metavar="COLUMN",
                      help="Of files: whose each row is.  [default: one client a file]"),
         click.option("--labels", metavar="COLUMN", 
                      help="Of files: the labels that clients learn from."),
         click.option("--without", multiple=True, metavar="COLUMN", help="Of files: leave it out."),
-        click.option("--clients", type=count, help="Of a data set: number of clients.  "
+        click.option("--clients", type=options.COUNT, help="Of a data set: number of clients.  "
                      f"[default: {options.DEFAULT_CLIENTS}, unless the partition says]"),
         click.option("--partition", metavar="by=KIND[,KEY=VALUE...]",
                      help="Of a data set: how samples are dealt: by=label, by=even, "
@@ -50,17 +48,16 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--held-out", metavar="test|SHARE",
                      help="Samples to measure networks on: the data set's own, or a share of each "
                      "client's.  [default: 0.2]"),
-        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
-        click.option("--repeats", type=count, default=1, show_default=True),
+        options.seed,
+        options.repeats,
         click.option("--surrogate", is_flag=True, help="Take the data set's offline stand-in."),
         click.option("--metric", "measure", multiple=True, shell_complete=options.metric_names,
                      help="What to record; may be given several times.  [default: objective, "
                      "subspace_distance; of regressions training_loss; of networks test_accuracy]"),
         click.option("--simulate", is_flag=True,
                      help="Draw privacy noise from the seed: nothing is guaranteed."),
-        click.option("--raw", default=options.RAW, show_default=True,
-                     help="Folder of the raw data files."),
-        click.option("--blas-threads", type=count, help="Threads of the linear algebra.  "
+        options.raw,
+        click.option("--blas-threads", type=options.COUNT, help="Threads of the linear algebra.  "
                      "[default: OMP_NUM_THREADS, or else 1]"),
     )):  # fmt: skip
         command = option(command)
@@ -157,8 +154,8 @@ class Asked:
         self._refuse(OF_DATA_SETS, "files")
         return self._files(words, chosen)
 
-    def _refuse(self, options: Mapping[str, str], of: str) -> None:
-        for name, option in options.items():
+    def _refuse(self, unfit: Mapping[str, str], of: str) -> None:
+        for name, option in unfit.items():
             if getattr(self, name):
                 raise InputError(f"{option} is not for {of}: drop it")
 

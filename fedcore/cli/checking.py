@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name", metavar="MODULE", shell_complete=options.algorithm_names)
-@click.option("--raw", default=options.RAW, show_default=True,
-              help="Folder of the raw data files, for a data set.")  # fmt: skip
+@options.raw
 @click.option("--surrogate", is_flag=True, help="Of a data set: its offline stand-in.")
 @as_json
 @click.pass_context

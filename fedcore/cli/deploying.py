@@ -16,7 +16,6 @@ import click
 from fedcore.cli import blas, options
 from fedcore.cli.asked import Asked
 from fedcore.cli.output import as_json, emit
-from fedcore.cli.running import setting
 from fedcore.errors import InputError
 from fedcore.files import HDF5_ENDINGS
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from fedcore.history import History
 
 NAME = re.compile("[A-Za-z][A-Za-z0-9_-]*")
-COUNT = click.IntRange(min=1)
 
 
 @click.command()
@@ -33,14 +31,13 @@ COUNT = click.IntRange(min=1)
 @click.option("--site", "sites", multiple=True, required=True, metavar="NAME=DATA",
               help="A site of FLARE, and where its data are there: a table, or problem.h5:2, the "
               "third client of a problem file.  Give one for each site.")  # fmt: skip
-@setting
-@click.option("--components", "-r", type=COUNT, help="Rank; for what learns a subspace.")
-@click.option("--center", is_flag=True,
-              help="Subtract the mean of all samples first, in one more round.")  # fmt: skip
+@options.setting
+@options.components
+@options.center
 @click.option("--labels", metavar="COLUMN", help="Of tables: what the sites learn from.")
 @click.option("--without", multiple=True, metavar="COLUMN", help="Of tables: leave it out.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--repeats", type=COUNT, default=1, show_default=True)
+@options.seed
+@options.repeats
 @click.option("--metric", "measure", multiple=True, shell_complete=options.metric_names,
               help="What to record; with --evaluation, and only what needs no data of the sites.  "
               "[default: nothing]")  # fmt: skip

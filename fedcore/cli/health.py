@@ -34,7 +34,7 @@ EXTRAS = {
 
 
 @click.command()
-@click.option("--raw", default=options.RAW, show_default=True, help="Folder of the raw data files.")
+@options.raw
 @as_json
 @click.pass_context
 def doctor(ctx: click.Context, raw: str, as_json: bool) -> None:

@@ -17,10 +17,6 @@ from fedcore.errors import FedcoreError
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
 
-RAW = click.option(
-    "--raw", default=options.RAW, show_default=True, help="Folder of the raw data files."
-)
-
 
 def warn(sentences: list[str]) -> None:
     """Say on standard error what is broken, mostly of another package."""
@@ -167,7 +163,7 @@ def metrics(as_json: bool) -> None:
 
 
 @click.command()
-@RAW
+@options.raw
 @as_json
 def datasets(raw: str, as_json: bool) -> None:
     """List the data sets: which can be fetched, and what must be provided by hand.
@@ -218,7 +214,7 @@ def unloadable(name: str) -> str | None:
 @click.argument(
     "names", metavar="NAME...", nargs=-1, required=True, shell_complete=options.dataset_names
 )
-@RAW
+@options.raw
 @click.option("--mirror", help="Folder with one subfolder per data set.  [default: FEDCORE_MIRROR]")
 def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
     """Fetch data sets and check them against the registry.

@@ -21,17 +21,13 @@ if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
     from fedcore.federation.team import Team
 
-setting = click.option(
-    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Parameter of the algorithm."
-)
-
 
 @click.command()
 @click.argument("algorithm", shell_complete=options.algorithm_names)
 @click.argument(
     "data", metavar="DATA...", nargs=-1, required=True, shell_complete=options.data_names
 )
-@setting
+@options.setting
 @shared
 @click.option("--out", type=click.Path(dir_okay=False), help="Keep the history in this HDF5 file.")
 @engines.engine
@@ -103,7 +99,7 @@ def run(
     "words", metavar="ALGORITHM... DATA...", nargs=-1, required=True,
     shell_complete=options.words_of_compare,
 )  # fmt: skip
-@setting
+@options.setting
 @shared
 @click.option("--out", type=click.Path(file_okay=False), help="Keep the histories in this folder.")
 @click.option("--plot", metavar="PATH", help="Draw PATH.png and PATH.pdf.")
