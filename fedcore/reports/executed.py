@@ -30,7 +30,7 @@ from traitlets.config import Config
 
 from fedcore.errors import ConfigError
 from fedcore.files import atomic
-from fedcore.reports import plotting
+from fedcore.reports import figure_files
 from fedcore.reports.results import Results
 
 ENGINE = "fedcore"
@@ -65,8 +65,8 @@ def execute(
     """
     matplotlib.use(INLINE)  # no environment variable, as matplotlib is loaded already
     papermill_engines.register(ENGINE, InThisProcess)
-    kinds = {Path(figure).suffix[1:] for figure in figures} or plotting.KINDS
-    with atomic.replace(executed, summed=True) as copy, plotting.kinds_of_files(kinds):
+    kinds = {Path(figure).suffix[1:] for figure in figures} or figure_files.KINDS
+    with atomic.replace(executed, summed=True) as copy, figure_files.kinds_of_files(kinds):
         papermill.execute_notebook(
             os.fspath(notebook), str(copy), parameters={"plan": plan}, engine_name=ENGINE,
             progress_bar=False, request_save_on_cell_execute=False,

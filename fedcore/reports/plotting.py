@@ -1,4 +1,4 @@
-"""Figures: panels, curves with bands, titles that name the status of the data, and files.
+"""Figures: panels, curves with bands, and titles that name the status of the data.
 
     for ax, run in plotting.panels("results/figures/faps/loss", results.runs("fig3")):
         plotting.curve(ax, run["round"], run["objective"], label="FAPS", **look("faps"))
@@ -9,30 +9,21 @@ Figures need no window system and no global state: pyplot is not imported.
 
 from __future__ import annotations
 
-import io
 import os
-import re
-import sys
 import textwrap
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy import stats
 
 from fedcore.errors import InputError, nearest, require_known
-from fedcore.files import atomic
 from fedcore.history import History
 from fedcore.problems import STATUSES
 from fedcore.recorder import NOT_RELEASED
@@ -43,30 +34,26 @@ from fedcore.reports.axes import (
     from_zero,
     legend,
     log10_axis,
-    mark_unreleased,
     reference_line,
     rounds_axis,
 )  # fmt: skip
+from fedcore.reports.figure_files import save, save_or_show
 from fedcore.reports.looks import COLOURS, CYCLE, DASHES, LINES, look
 from fedcore.reports.results import Run
 from fedcore.reports.style import algorithm_looks, looks, method_looks, style
 
 __all__ = [
     "COLOURS", "CYCLE", "algorithm_looks", "bytes_axis", "from_zero", "legend", "log10_axis",
-    "look", "looks", "method_looks", "reference_line", "rounds_axis", "style",
+    "look", "looks", "method_looks", "reference_line", "rounds_axis", "save", "style",
 ]  # fmt: skip
 
 Item = TypeVar("Item")
 
 ZERO = 1e-16  # height of a curve without positive values on a logarithmic axis
-DPI = 150
 # Marks of a curve of one point, by its line style.
 POINTS = dict(zip(dict.fromkeys([*DASHES.values(), *LINES.values()]), "os^DvPp", strict=True))
 OTHER_POINT = "X"  # of any other style
-WIDENINGS = 4  # the layout moves axes of a fixed aspect when there is more room
 NOTHING = "Nothing of this figure was run."
-KINDS = ("png", "pdf")
-_KINDS: ContextVar[Collection[str]] = ContextVar("kinds", default=KINDS)
 
 Band = Literal[True, False, "range", "95%", "mean"]
 
@@ -123,7 +110,7 @@ def panels(
             figure = Figure(figsize=(size[0], 0.6))  # a line of words, and no empty page
             figure.text(0.5, 0.5, NOTHING, ha="center", va="center")
             origins.note_nothing(figure)
-            _end(figure, path)
+            save_or_show(figure, path)
         return
     columns = min(columns or len(shown), len(shown))
     rows = -(-len(shown) // columns)
@@ -147,7 +134,7 @@ def panels(
         if share.get("sharey"):
             for ax in grid[:, 1:].flat:
                 ax.set_ylabel("")
-        _end(figure, path)
+        save_or_show(figure, path)
 
 
 def curve(
@@ -282,111 +269,6 @@ def title(ax: Axes, text: str, *shown: History | Run) -> None:
         else:
             lines.append(mark)
     ax.set_title("\n".join(lines))
-
-
-@contextmanager
-def kinds_of_files(kinds: Collection[str]) -> Iterator[None]:
-    """Let `save` write these of `KINDS` alone; fonts make a PDF the dearest part of a figure."""
-    token = _KINDS.set(kinds)
-    try:
-        yield
-    finally:
-        _KINDS.reset(token)
-
-
-def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
-    """Write a figure as PNG (150 dpi) and PDF, each whole or not at all; show it in a notebook.
-
-    Parameters
-    ----------
-    figure : Figure
-    path : path-like
-        Without suffix; ``.png`` and ``.pdf`` are appended.
-
-    Returns
-    -------
-    list of pathlib.Path
-        What was written. The files hold no time: under one version of matplotlib and its
-        libraries, the same figure gives the same bytes.
-    """
-    mark_unreleased(figure)
-    with style():  # the layout is the slowest part: it is computed once for both files
-        layout = figure.get_layout_engine()
-        if layout is not None and figure.axes:
-            layout.execute(figure)
-            if _wrap_what_is_cut(figure):
-                layout.execute(figure)
-            for _ in range(WIDENINGS):
-                if not _widened(figure):
-                    break
-                layout.execute(figure)
-        figure.set_layout_engine("none")
-    png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in ("png", "pdf"))
-    figure.set_dpi(DPI)
-    metadata = {"Software": None, **origins.metadata(figure)}
-    # `Figure.savefig` would draw once more for each file, to find a layout.
-    with style(), atomic.replace(png, summed=True) as temporary:
-        FigureCanvasAgg(figure).print_png(temporary, metadata=metadata)
-    if "pdf" in _KINDS.get():
-        with style(), atomic.replace(pdf, summed=True) as temporary:
-            FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
-    _show(png.read_bytes())
-    return [path for path in (png, pdf) if path.suffix[1:] in _KINDS.get()]
-
-
-def _wrap_what_is_cut(figure: Figure) -> bool:
-    """Wrap titles that would pass the figure's right edge or another title; return whether any."""
-    boxes = [(ax, ax._left_title.get_window_extent()) for ax in figure.axes]  # type: ignore[attr-defined]
-    found = False
-    for ax, box in boxes:
-        text = ax.get_title(loc="left")
-        right = [o.x0 for _, o in boxes if o.x0 > box.x0 and o.y0 < box.y1 and box.y0 < o.y1]
-        edge = min([figure.bbox.x1, *right])
-        if text and box.x1 > edge:
-            longest = max(map(len, text.splitlines()))
-            room = max(int(longest * (edge - box.x0) / box.width), 10)
-            whole = re.sub(r"\[[^]]*]", lambda mark: mark[0].replace(" ", "\u00a0"), text)
-            ax.set_title("\n".join(textwrap.wrap(whole, room)).replace("\u00a0", " "))
-            found = True
-    return found
-
-
-def _widened(figure: Figure) -> bool:
-    """Widen a figure by what passes its sides; return whether any does.
-
-    The layout finds no room beside axes of a fixed aspect: they do not become smaller with it.
-    """
-    width, height = figure.get_size_inches()
-    box = figure.get_tightbbox()
-    cut = max(0.0, -box.x0) + max(0.0, box.x1 - width)
-    if cut > 1 / DPI:
-        figure.set_size_inches(width + cut, height)
-    return cut > 1 / DPI
-
-
-def _end(figure: Figure, path: str | os.PathLike[str] | None) -> None:
-    """Save a figure, or only show it in a notebook."""
-    if path is not None:
-        save(figure, path)
-        return
-    mark_unreleased(figure)
-    if _in_notebook():
-        drawn = io.BytesIO()
-        figure.set_dpi(DPI)
-        FigureCanvasAgg(figure).print_png(drawn)
-        _show(drawn.getvalue())
-
-
-def _in_notebook() -> bool:
-    ipython = sys.modules.get("IPython")  # loaded if this runs in a notebook
-    return ipython is not None and ipython.get_ipython() is not None
-
-
-def _show(png: bytes) -> None:
-    """Show a figure in a notebook, and do nothing elsewhere."""
-    if _in_notebook():
-        display = sys.modules["IPython"].display
-        display.display(display.Image(data=png, retina=True))
 
 
 def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:

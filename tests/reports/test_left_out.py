@@ -21,12 +21,12 @@ from matplotlib.image import imread
 
 from fedcore.config.papers import own
 from fedcore.experiments.plan import Plan, load_plan
-from fedcore.reports import left_out, plotting, steps, tables, verdict_pages, verdicts
+from fedcore.reports import figure_files, left_out, steps, tables, verdict_pages, verdicts
 from fedcore.reports.site.build import environment
 
 PAPERS = list(own())
 QUICK = Path("results/quick").resolve()
-LINE = 0.6 * plotting.DPI  # height of a figure of nothing, in pixels
+LINE = 0.6 * figure_files.DPI  # height of a figure of nothing, in pixels
 
 
 def planned(paper: str, *names: str) -> Plan:

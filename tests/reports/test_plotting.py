@@ -14,7 +14,7 @@ from scipy import stats
 from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.history import History
-from fedcore.reports import looks, plotting
+from fedcore.reports import figure_files, looks, plotting
 from fedcore.reports.papers import fedrep
 
 
@@ -239,8 +239,8 @@ def sides_of_square_with_keys(path):
 
 
 def test_a_figure_is_widened_for_keys_beside_axes_of_a_fixed_aspect(tmp_path, monkeypatch):
-    assert min(sides_of_square_with_keys(tmp_path / "whole")) >= -1 / plotting.DPI
-    monkeypatch.setattr(plotting, "_widened", lambda figure: False)
+    assert min(sides_of_square_with_keys(tmp_path / "whole")) >= -1 / figure_files.DPI
+    monkeypatch.setattr(figure_files, "_widened", lambda figure: False)
     assert min(sides_of_square_with_keys(tmp_path / "cut")) < -0.1
 
 
@@ -255,7 +255,7 @@ def test_a_title_that_passes_the_edge_beside_long_ticks_and_keys_is_wrapped(tmp_
 
     text, right, edge = drawn()
     assert text == "CIFAR-10, n = 100, S = 2\n[rebuilt data]" and right <= edge
-    monkeypatch.setattr(plotting, "_wrap_what_is_cut", lambda figure: False)
+    monkeypatch.setattr(figure_files, "_wrap_what_is_cut", lambda figure: False)
     text, right, edge = drawn()
     assert "\n" not in text and right > edge
 
@@ -532,7 +532,7 @@ def test_an_unknown_legend_is_refused(tmp_path):
 
 def test_a_figure_of_which_nothing_was_run_says_so(tmp_path, monkeypatch):
     saved = []
-    monkeypatch.setattr(plotting, "save", lambda figure, path: saved.append((figure, path)))
+    monkeypatch.setattr(figure_files, "save", lambda figure, path: saved.append((figure, path)))
     assert list(plotting.panels(tmp_path / "p", [])) == []
     ((figure, path),) = saved
     assert path == tmp_path / "p" and not figure.axes
