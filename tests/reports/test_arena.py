@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from fedcore.history import History
-from fedcore.reports.papers import arena
+from fedcore.reports.papers import arena, arena_findings
 
 
 class MadeUp:
@@ -84,12 +84,12 @@ def test_a_direct_method_makes_no_products():
 
 def test_the_first_are_those_with_most_problems_and_equal_ones_share():
     table = rows({"a": [0.1, 0.5, 0.3], "b": [0.2, 0.4, 0.1], "c": [np.nan] * 3})
-    assert list(arena._winners(table, "error").items()) == [("b", 2), ("a", 1)]
+    assert list(arena_findings._winners(table, "error").items()) == [("b", 2), ("a", 1)]
     swapped = rows({"b": [0.1, 0.5, 0.3], "a": [0.2, 0.4, 0.1]})
-    assert list(arena._winners(swapped, "error")) == ["a", "b"]
+    assert list(arena_findings._winners(swapped, "error")) == ["a", "b"]
     alike = rows({"a": [0.1, 3e-15], "b": [0.1 + 1e-9, 1e-16], "c": [0.2, 1e-9]})
-    assert arena._winners(alike, "error") == {"a": 2, "b": 2, "c": 0}
-    ((topic, text, cells),) = arena._within(table, 1, "One shot")
+    assert arena_findings._winners(alike, "error") == {"a": 2, "b": 2, "c": 0}
+    ((topic, text, cells),) = arena_findings._within(table, 1, "One shot")
     assert topic == "One shot" and cells == "contest/b/*-b, contest/a/*-a"
     assert text == (
         "After 1 round the least error of 3 problems is that of b on 2 (median error over all "
@@ -102,8 +102,8 @@ def test_repeats_that_fail_are_the_worst():
     for repeat, error in enumerate([np.nan, np.nan, 0.01]):
         good += [{**row, "repeat": repeat, "error_1": error} for row in rows({"bad": [0.0]})]
         good += [{**row, "repeat": repeat} for row in rows({"good": [0.02]})]
-    assert next(iter(arena._winners(good, "error_1").items())) == ("good", 1)
-    assert list(arena._winners(bad, "error")) == ["good"]
+    assert next(iter(arena_findings._winners(good, "error_1").items())) == ("good", 1)
+    assert list(arena_findings._winners(bad, "error")) == ["good"]
 
 
 def harder(errors, refused=()):
@@ -168,32 +168,35 @@ def test_unlike_clients_are_compared_where_the_subspace_was_found():
     label = [
         {**row, "partition": "label"} for row in rows({"a": [0.4], "b": [0.02], "lost": [0.99]})
     ]
-    ((_, text, cells),) = arena._divided([*even, *label])
+    ((_, text, cells),) = arena_findings._divided([*even, *label])
     assert "most from 0.01 to 0.4 for a on 0, and least from 0.01 to 0.02 for b on 0" in text
     assert "lost" not in text and cells == "contest/a/*-a, contest/b/*-b"
-    assert list(arena._divided(even)) == []
+    assert list(arena_findings._divided(even)) == []
     fewer = [{**row, "clients": 2} for row in label]
-    assert list(arena._divided([*even, *fewer])) == []
+    assert list(arena_findings._divided([*even, *fewer])) == []
 
 
 def test_privacy_has_a_sentence_for_every_guarantee_that_methods_share():
     table = [{**row, "privacy": "ε = 1"} for row in rows({"a": [0.4, 0.9], "b": [0.5, 0.95]})]
-    ((_, text, cells),) = arena._private(table)
+    ((_, text, cells),) = arena_findings._private(table)
     assert text == (
         "With ε = 1, some method has an error below 0.5 on 1 of 2 problems; a has the least on 2, "
         "0.4 at best and 0.65 in the median."
     )
     assert cells == "contest/a/*-a"
     hopeless = [{**row, "error": 0.99} for row in table]
-    ((_, text, cells),) = arena._private(hopeless)
+    ((_, text, cells),) = arena_findings._private(hopeless)
     assert text == "With ε = 1, some method has an error below 0.5 on 0 of 2 problems."
     assert cells == ""
-    assert list(arena._private([{**row, "privacy": "ε = 10"} for row in rows({"a": [0.1]})])) == []
+    assert (
+        list(arena_findings._private([{**row, "privacy": "ε = 10"} for row in rows({"a": [0.1]})]))
+        == []
+    )
 
 
 def test_the_fewest_products():
-    assert list(arena._cheap(rows({"a": [np.nan]}))) == []
-    ((_, text, _),) = arena._cheap(rows({"a": [3.0, np.nan], "b": [4.0, np.nan]}))
+    assert list(arena_findings._cheap(rows({"a": [np.nan]}))) == []
+    ((_, text, _),) = arena_findings._cheap(rows({"a": [3.0, np.nan], "b": [4.0, np.nan]}))
     assert (
         "on 1 of 2 problems; a does on 1, and needs the fewest products with the data on 1" in text
     )
@@ -205,12 +208,12 @@ def test_what_the_server_learns_is_said_of_the_method_that_shows_most():
         for method, errors in {"a": [1.0, 1.0], "b": [1e-15, 3e-15], "c": [0.5, 0.6]}.items()
         for i, error in enumerate(errors)
     ]
-    ((topic, text, cells),) = arena._seen(leaked)
+    ((topic, text, cells),) = arena_findings._seen(leaked)
     assert topic == "What the server learns" and cells == "leakage/b/*-b, leakage/a/*-a"
     assert "error of 2e-15 with b, the least of 3 methods; the attacks fail against a." in text
-    ((_, text, cells),) = arena._seen(leaked[2:])
+    ((_, text, cells),) = arena_findings._seen(leaked[2:])
     assert text.endswith("against none.") and cells == "leakage/b/*-b"
-    assert list(arena._seen([])) == []
+    assert list(arena_findings._seen([])) == []
 
 
 class Tables:

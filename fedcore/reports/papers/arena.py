@@ -6,24 +6,19 @@ angle between the method's subspace and the exact one of all clients together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
 
 from fedcore.config.arena import LATE, LEAKAGE, LOST, MAIN, STRAGGLERS
+from fedcore.reports.papers.arena_findings import BUDGETS, TARGET, median, rounded, sentences
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run, last
-from fedcore.reports.rows import Row, Rows, chosen, groups, reached
+from fedcore.reports.rows import Row, Rows, groups, reached
 from fedcore.reports.summaries import by_group, statistic
 from fedcore.reports.work import PLAIN, privacy, products, sum_of_squares
-from fedcore.words import counted
 
-BUDGETS = (1, 5, 20)  # rounds
-TARGET = 0.01  # an error that counts as solved
-FOUND = 0.5  # an error of a private method above which it says little
-APART = 0.1  # an error below which a method has found the subspace of even clients
 REFUSED = "cannot go on without a client"
 COSTS = {
     "rounds": "communication rounds",
@@ -119,11 +114,6 @@ def ranks(results_: Results) -> Rows:
     return rows
 
 
-def rounded(error: float) -> float:
-    """Return an error as it is compared: three digits, and none below 1e−10, which is rounding."""
-    return float(f"{max(error, 1e-10):.3g}")
-
-
 def lost(results: Results) -> Rows:
     """Return errors without the last client beside those with all, a row per repeat."""
     return _harder(results, LOST)
@@ -203,7 +193,7 @@ def _cell(rows: Rows) -> float | str:
 def _typical(rows: Rows, column: str) -> float:
     """Return the median over the problems of the medians over the repeats."""
     problems = groups(rows, "data", "partition")
-    return float(statistic([_median(here, column) for _, here in problems]))
+    return float(statistic([median(here, column) for _, here in problems]))
 
 
 def _short(error: float) -> float:
@@ -240,171 +230,6 @@ def findings(results_: Results) -> Rows:
     return sentences(results(results_), leaks(results_))
 
 
-def sentences(table: Rows, leaked: Rows | None = None) -> Rows:
-    """Return what a practitioner should take, a sentence a row, with the cells that say so.
-
-    Parameters
-    ----------
-    table, leaked : list of dict
-        Rows of `results`, and of `leaks`.
-    """
-    found = (
-        *_within(table, 1, "One shot"),
-        *_within(table, 5, "Few rounds"),
-        *_private(table),
-        *_cheap(table),
-        *_divided(table),
-        *_seen(leaked or []),
-    )
-    return [{"for": topic, "finding": text, "cells": cells} for topic, text, cells in found]
-
-
-Sentence = tuple[str, str, str]
-
-
-def _median(rows: Rows, column: str) -> float:
-    return float(statistic([row[column] for row in rows]))
-
-
-def _winners(table: Rows, column: str) -> dict[str, int]:
-    """Return on how many problems a method has the least median of a column, alone or with others.
-
-    Methods with most come first, and of equal ones that with the least median over all problems. A
-    method without any value is left out.
-    """
-    wins = {row["method"]: 0 for row in table if np.isfinite(row[column])}
-    for _, mine in groups(table, "problem"):
-        medians = {key["method"]: _median(r, column) for key, r in groups(mine, "method")}
-        known = {name: rounded(value) for name, value in medians.items() if np.isfinite(value)}
-        for name, value in known.items():
-            wins[name] += value == min(known.values())
-
-    def place(name: str) -> tuple[int, float]:
-        overall = _median(chosen(table, method=name), column)
-        return -wins[name], overall if np.isfinite(overall) else np.inf
-
-    return {name: wins[name] for name in sorted(wins, key=place)}
-
-
-def _cells(table: Rows, *methods: str) -> str:
-    algorithms = {row["method"]: row["algorithm"] for row in table}
-    named = dict.fromkeys(methods)
-    return ", ".join(f"{MAIN}/{algorithms[name]}/*-{name}" for name in named)
-
-
-def _count(table: Rows) -> int:
-    return len({row["problem"] for row in table})
-
-
-def _within(table: Rows, rounds: int, topic: str) -> Iterator[Sentence]:
-    """Yield which method without noise has the least error within a number of rounds."""
-    plain, column = chosen(table, privacy=PLAIN), f"error_{rounds}"
-    wins = list(_winners(plain, column).items())[:2]
-    if not wins:
-        return
-    said = [
-        f"{name} on {won} (median error over all problems "
-        f"{_median(chosen(plain, method=name), column):.2g})"
-        for name, won in wins
-    ]
-    text = (
-        f"After {counted(rounds, 'round')} the least error of {counted(_count(plain), 'problem')} "
-        f"is that of {', and then of '.join(said)}."
-    )
-    yield topic, text, _cells(table, *(name for name, _ in wins))
-
-
-def _private(table: Rows) -> Iterator[Sentence]:
-    """Yield which private method has the least error, for every guarantee that several give."""
-    for key, mine in groups([r for r in table if r["privacy"] != PLAIN], "privacy"):
-        wins = list(_winners(mine, "error").items())
-        if len({row["method"] for row in mine}) < 2 or not wins:
-            continue
-        found = {
-            (a["method"], a["problem"]): _median(rows, "error")
-            for a, rows in groups(mine, "method", "problem")
-        }
-        near = {problem for (_, problem), error in found.items() if error < FOUND}
-        best, won = wins[0]
-        of_best = [error for (name, _), error in found.items() if name == best]
-        text = (
-            f"With {key['privacy']}, some method has an error below {FOUND:g} on {len(near)} of "
-            f"{counted(_count(mine), 'problem')}"
-        )
-        if near:
-            text += (
-                f"; {best} has the least on {won}, {np.nanmin(of_best):.2g} at best and "
-                f"{_median(chosen(mine, method=best), 'error'):.2g} in the median"
-            )
-        yield "Privacy", f"{text}.", _cells(table, *((best,) if near else ()))
-
-
-def _cheap(table: Rows) -> Iterator[Sentence]:
-    """Yield which method needs the fewest products with the data until `TARGET`."""
-    plain = chosen(table, privacy=PLAIN)
-    wins = list(_winners(plain, "steps_to_target").items())
-    if not wins:
-        return
-    best, won = wins[0]
-    reached = sum(
-        np.isfinite(_median(rows, "steps_to_target"))
-        for _, rows in groups(chosen(plain, method=best), "problem")
-    )
-    someone = {row["problem"] for row in plain if np.isfinite(row["steps_to_target"])}
-    text = (
-        f"Within {BUDGETS[-1]} rounds some method reaches an error of {TARGET:g} on "
-        f"{len(someone)} of {counted(_count(plain), 'problem')}; {best} does on {reached}, and "
-        f"needs the fewest products with the data on {won}."
-    )
-    yield "Cheap clients", text, _cells(table, best)
-
-
-def _divided(table: Rows) -> Iterator[Sentence]:
-    """Yield for which methods it matters most and least that classes stand apart.
-
-    Compared are methods that have found the subspace where every client has a random share, on data
-    with as many clients in both partitions.
-    """
-    ratios: dict[tuple[str, str], tuple[float, float]] = {}
-    for key, mine in groups(chosen(table, privacy=PLAIN), "method", "data"):
-        even, label = (chosen(mine, partition=name) for name in ("even", "label"))
-        if not even or not label or even[0]["clients"] != label[0]["clients"]:
-            continue
-        before, after = _median(even, "error_5"), _median(label, "error_5")
-        if before < APART and np.isfinite(after):
-            ratios[key["method"], key["data"]] = before, after
-    if not ratios:
-        return
-    order = sorted(ratios, key=lambda pair: ratios[pair][1] / max(ratios[pair][0], 1e-10))
-    least, most = order[0], order[-1]
-    said = [
-        f"from {ratios[pair][0]:.2g} to {ratios[pair][1]:.2g} for {pair[0]} on {pair[1]}"
-        for pair in (most, least)
-    ]
-    text = (
-        "With one class a client in place of a random share, the error after 5 rounds changes most "
-        f"{said[0]}, and least {said[1]}."
-    )
-    yield "Unlike clients", text, _cells(table, most[0], least[0])
-
-
-def _seen(leaked: Rows) -> Iterator[Sentence]:
-    """Yield of which method the server learns most of a client, and against which attacks fail."""
-    found = {key["method"]: _median(mine, "leakage") for key, mine in groups(leaked, "method")}
-    if not found:
-        return
-    most = min(found, key=lambda name: found[name])
-    closed = [name for name, error in found.items() if error == 1.0]
-    text = (
-        f"From what a client sends, the server rebuilds its Gram matrix up to a relative error of "
-        f"{found[most]:.2g} with {most}, the least of {len(found)} methods; the attacks fail "
-        f"against {', '.join(closed) or 'none'}."
-    )
-    algorithms = {row["method"]: row["algorithm"] for row in leaked}
-    cells = ", ".join(f"{LEAKAGE}/{algorithms[name]}/*-{name}" for name in (most, *closed))
-    yield "What the server learns", text, cells
-
-
 def front(curves: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """Return the Pareto front of curves: for every cost, the least error for at most that cost.
 
@@ -425,7 +250,7 @@ def shown(rows: Rows) -> Rows:
     """Return medians over the repeats, a row per problem and method."""
     names = (*(f"error_{budget}" for budget in BUDGETS), "explained", *COSTS)
     return [
-        key | {name: _median(mine, name) for name in names}
+        key | {name: median(mine, name) for name in names}
         for key, mine in groups(rows, "problem", "method", "privacy")
     ]
 
