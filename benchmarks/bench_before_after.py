@@ -7,17 +7,12 @@ milliseconds is disturbed by anything. The last column is the median of the rati
 their quartiles. See README.md.
 """
 
-# ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
-
 from __future__ import annotations
 
-import os
-
-for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-    os.environ[f"{_library}_THREADS"] = "1"
-
+import one_thread  # noqa: F401  # isort: skip
 import io
 import json
+import os
 import subprocess
 import sys
 import tarfile

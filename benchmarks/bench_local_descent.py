@@ -11,15 +11,9 @@ figures: one read of the data, one product S V, and the best rate of the product
 form is made of. The exit status is 1 when two forms do not give the same F. See README.md.
 """
 
-# ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
-
 from __future__ import annotations
 
-import os
-
-for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-    os.environ[f"{_library}_THREADS"] = "1"
-
+import one_thread  # noqa: F401  # isort: skip
 import json
 import platform
 import sys

@@ -10,16 +10,11 @@ results differ in a byte. Without mpi4py there is nothing to time. See README.md
 `--kept FILE --plot FIGURE` times nothing and draws what an earlier run printed.
 """
 
-# ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
-
 from __future__ import annotations
 
-import os
-
-for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-    os.environ[f"{_library}_THREADS"] = "1"
-
+import one_thread  # noqa: F401  # isort: skip
 import json
+import os
 import re
 import subprocess
 import sys

@@ -9,15 +9,10 @@ and ten clients that advance together, all three on that device. The exit status
 end with other networks. See README.md.
 """
 
-# ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
-
 from __future__ import annotations
 
+import one_thread  # noqa: F401  # isort: skip
 import os
-
-for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-    os.environ[f"{_library}_THREADS"] = "1"
-
 import sys
 from collections.abc import Callable
 

@@ -8,17 +8,12 @@ the file. The exit status is 1 if the two results differ in a byte, or if the da
 fitted into the limit. `--size 20000 --limit 2000` is the run on 20 GB. See README.md.
 """
 
-# ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
-
 from __future__ import annotations
 
-import os
-
-for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-    os.environ[f"{_library}_THREADS"] = "1"
-
+import one_thread  # noqa: F401  # isort: skip
 import json
 import mmap
+import os
 import resource
 import subprocess
 import sys

@@ -6,15 +6,9 @@ and a new `PLDAccountant` of dp-accounting per round, composed from the start. T
 when ours is not at most theirs, up to 1e-3 of it: both are upper bounds. See README.md.
 """
 
-# ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
-
 from __future__ import annotations
 
-import os
-
-for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-    os.environ[f"{_library}_THREADS"] = "1"
-
+import one_thread  # noqa: F401  # isort: skip
 import sys
 import time
 from collections.abc import Callable

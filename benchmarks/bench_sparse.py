@@ -10,17 +10,12 @@ Sparse and dense runs must find one subspace, and a run that has no dense form t
 the sparse matrix; otherwise the exit status is 1. See README.md.
 """
 
-# ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
-
 from __future__ import annotations
 
-import os
-
-for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-    os.environ[f"{_library}_THREADS"] = "1"
-
+import one_thread  # noqa: F401  # isort: skip
 import itertools
 import json
+import os
 import resource
 import subprocess
 import sys

@@ -18,17 +18,12 @@ machine counts for both sides. The exit status is 1 when a fit misses its tolera
 differs from its textbook form by more than 1e-8. See README.md.
 """
 
-# ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
-
 from __future__ import annotations
 
-import os
-
-for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-    os.environ[f"{_library}_THREADS"] = "1"
-
+import one_thread  # noqa: F401  # isort: skip
 import cProfile
 import json
+import os
 import platform
 import pstats
 import subprocess

@@ -7,16 +7,11 @@ Times the cells of the last full runs it is a share of what these took. CPU seco
 an idle machine, though two processes on one core slow each other down. Linux only. See README.md.
 """
 
-# ruff: noqa: E402  (BLAS reads its number of threads when numpy is first imported)
-
 from __future__ import annotations
 
-import os
-
-for _library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM"):
-    os.environ[f"{_library}_THREADS"] = "1"
-
+import one_thread  # noqa: F401  # isort: skip
 import json
+import os
 import sys
 import tempfile
 import time
