@@ -23,10 +23,7 @@ from __future__ import annotations
 import one_thread  # noqa: F401  # isort: skip
 import cProfile
 import json
-import os
-import platform
 import pstats
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -38,8 +35,8 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 import scipy.sparse.linalg
-import sklearn
 import textbook
+from keep import where
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils.extmath import randomized_svd
 from timing import Times, interleaved
@@ -49,6 +46,7 @@ from fedcore.estimators.public import gram_comes_first, pooled_gram
 from fedcore.linalg import sin_theta
 from fedcore.problems.clients import Clients
 from fedcore.reports import tables
+from fedcore.reports.machine import commit
 
 TOL = 1e-8  # what the default promises
 ROUNDING = 1e-12  # errors below it count as equal
@@ -243,21 +241,6 @@ def against_textbook(case: Case, xi: float, rounds: int, repeats: int) -> list[d
     return rows
 
 
-def where() -> str:
-    """Return what the figures depend on: commit, processor, load and versions."""
-    call = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(call, capture_output=True, text=True).stdout.strip() or "?"
-    found = Path("/proc/cpuinfo")
-    lines = found.read_text().splitlines() if found.exists() else []
-    names = {line.partition(": ")[2] for line in lines if line.startswith("model name")}
-    load = f"{os.getloadavg()[0]:.0f}" if hasattr(os, "getloadavg") else "?"
-    versions = [f"{m.__name__} {m.__version__}" for m in (np, scipy, sklearn)]
-    return (
-        f"commit {commit}; {', '.join(names) or platform.machine()}, {os.cpu_count()} threads, "
-        f"load {load}; Python {platform.python_version()}, {', '.join(versions)}"
-    )
-
-
 @click.command(help=__doc__.split("\n")[0])
 @click.option("--case", "cases", multiple=True, help="n,d,clients,r in place of the usual ones.")
 @click.option("--xi", default=1.1, show_default=True, help="Ratio of singular values.")
@@ -266,7 +249,7 @@ def where() -> str:
 @click.option("--json", "file", type=click.Path(), help="Write the figures here.")
 def main(cases: tuple[str, ...], xi: float, rounds: int, repeats: int, file: str | None) -> None:
     chosen = [Case(*map(int, text.split(","))) for text in cases] or CASES
-    made = where()  # before files change
+    made = where(commit(Path(__file__).parent))  # before files change
     found = [against_pooled(case, xi, repeats) for case in chosen]
     figures = {
         "pooled": [first for first, _ in found],
