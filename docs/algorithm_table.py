@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from verdicts import between_comments
+from readme_verdicts import between_comments
 
 from fedcore import algorithms
 from fedcore.reports.tables import escaped

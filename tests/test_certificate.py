@@ -26,6 +26,12 @@ def certificate(docs_script):
     return docs_script("verdicts")
 
 
+@pytest.fixture(scope="module")
+def told(docs_script):
+    """What README says of the verdicts."""
+    return docs_script("readme_verdicts")
+
+
 def test_the_pages_agree_with_the_kept_tables(certificate):
     found = {
         path.relative_to(ROOT / "docs").as_posix(): path.read_text(encoding="utf-8")
@@ -34,14 +40,14 @@ def test_the_pages_agree_with_the_kept_tables(certificate):
     assert found == certificate.pages(certificate.KEPT), "run `make verdicts`"
 
 
-def test_what_is_written_into_other_pages_agrees_with_the_kept_tables(certificate):
-    made = certificate.inserted(certificate.KEPT)
+def test_what_is_written_into_other_pages_agrees_with_the_kept_tables(certificate, told):
+    made = told.inserted(certificate.KEPT)
     assert list(made) == ["README.md", "docs/privacy.md"]
     for page, text in made.items():
         assert (ROOT / page).read_text(encoding="utf-8") == text, "run `make verdicts`"
     readme, privacy = made.values()
-    assert readme.index("## What came out") < readme.index(certificate.START)
-    assert privacy.index("## Audits") < privacy.index(certificate.START)
+    assert readme.index("## What came out") < readme.index(told.START)
+    assert privacy.index("## Audits") < privacy.index(told.START)
 
 
 def test_every_kept_table_is_of_a_paper_and_has_notes(certificate):
@@ -75,9 +81,9 @@ def test_every_verdict_that_is_kept_was_turned_by_its_counterfactual(certificate
         assert unturned([replace(one, **fault)]) == [one.id]
 
 
-def test_every_finding_is_of_an_item_and_types_no_decimals(certificate):
+def test_every_finding_is_of_an_item_and_types_no_decimals(told):
     """What was measured stands in a finding by the name of its item, not as a number."""
-    findings = read_yaml(certificate.FINDINGS)
+    findings = read_yaml(told.FINDINGS)
     for item, finding in findings.items():
         says, others = finding["says"], finding.get("rests_on", {})
         assert set(finding) <= {"verdict", "rests_on", "says"}
@@ -88,11 +94,11 @@ def test_every_finding_is_of_an_item_and_types_no_decimals(certificate):
         assert not re.search(r"\d\.\d", says), f"{item}: name the item that was measured"
 
 
-def test_every_finding_was_written_for_the_verdicts_that_are_kept(certificate):
+def test_every_finding_was_written_for_the_verdicts_that_are_kept(certificate, told):
     kept, _ = certificate.read(certificate.KEPT)
     found = [verdict for items in kept.values() for verdict in items]
-    findings = read_yaml(certificate.FINDINGS)
-    assert certificate.stale(found, findings) == []
+    findings = read_yaml(told.FINDINGS)
+    assert told.stale(found, findings) == []
     # Another verdict on any of the items that a finding rests on is noticed.
     for item, finding in findings.items():
         for name in (item, *finding.get("rests_on", {})):
@@ -103,7 +109,7 @@ def test_every_finding_was_written_for_the_verdicts_that_are_kept(certificate):
                 for v in found
             ]
             assert any(
-                line.startswith(f"{item}: {name} is") for line in certificate.stale(other, findings)
+                line.startswith(f"{item}: {name} is") for line in told.stale(other, findings)
             )
 
 
@@ -231,26 +237,28 @@ def test_a_page_says_what_an_accelerator_has_made_and_names_what_is_left_out_for
     assert "- device" not in pages["verdicts/none.md"]
 
 
-def test_readme_gets_a_row_per_paper_the_meanings_and_the_findings(certificate, results, tmp_path):
+def test_readme_gets_a_row_per_paper_the_meanings_and_the_findings(
+    certificate, results, tmp_path, told
+):
     certificate.collect(results, tmp_path / "kept", PAPERS, CODES)
     findings = tmp_path / "findings.yaml"
     findings.write_text(
         'mf/b: {verdict: deviates, says: "Not so: a needs {mf/a} rounds."}\n'
         "else/c: {verdict: deviates, says: Not kept.}\n"
     )
-    between = certificate.section(tmp_path / "kept", findings)
+    between = told.section(tmp_path / "kept", findings)
     assert "| [`mf`](docs/verdicts/mf.md): Somebody, 2024 | 5 | 1 | 1 | 1 | 2 |\n" in between
     words = " ".join(between.split())
     for name in ("reproduced", "deviates", "not comparable", "not run"):
         assert f"*{name.capitalize()}*: {verdicts.VERDICTS[name]}" in words
     row = "| `mf` | rounds of b: 6 (Section 2) | 6 | deviates | Not so: a needs 6 rounds. |\n"
     assert row in between and "Not kept" not in between
-    text = f"head\n{certificate.START}\nold\n{certificate.END}\ntail\n"
-    new = certificate.between_comments(text, between, "README.md")
+    text = f"head\n{told.START}\nold\n{told.END}\ntail\n"
+    new = told.between_comments(text, between, "README.md")
     assert new.startswith("head\n") and new.endswith("\ntail\n") and "old" not in new
-    assert certificate.between_comments(new, between, "README.md") == new
+    assert told.between_comments(new, between, "README.md") == new
     with pytest.raises(DataError, match="once each"):
-        certificate.between_comments("head\n", between, "README.md")
+        told.between_comments("head\n", between, "README.md")
 
 
 @pytest.mark.parametrize("item", ["mf/c", "mf/unknown"])
@@ -261,18 +269,18 @@ def test_readme_gets_a_row_per_paper_the_meanings_and_the_findings(certificate, 
         "mf/a: {{verdict: reproduced, says: '{{{item}}} rounds'}}",
     ],
 )
-def test_a_finding_needs_a_measured_item(certificate, results, tmp_path, item, text):
+def test_a_finding_needs_a_measured_item(certificate, results, tmp_path, item, text, told):
     certificate.collect(results, tmp_path / "kept", PAPERS, CODES)
     (tmp_path / "findings.yaml").write_text(text.format(item=item))
     with pytest.raises(DataError, match=f"measured of {item}"):
-        certificate.section(tmp_path / "kept", tmp_path / "findings.yaml")
+        told.section(tmp_path / "kept", tmp_path / "findings.yaml")
 
 
-def test_the_audits_of_the_last_runs_are_listed(certificate, results, tmp_path):
+def test_the_audits_of_the_last_runs_are_listed(certificate, results, tmp_path, told):
     audit = made("audit-x", "passes", section="software", kind="check", source="Definition 1")
     verdict_pages.write([*FOUND, audit], results / "verdicts" / "mf.tsv")
     certificate.collect(results, tmp_path / "kept", PAPERS, CODES)
-    table = certificate.audits(tmp_path / "kept")
+    table = told.audits(tmp_path / "kept")
     assert "| rounds of audit-x | 6 | 9 printed: fails | passes | 2" in table
     assert table.count("\n") == 3  # the check that is no audit is not there
 
@@ -350,12 +358,12 @@ def test_a_run_without_verdicts_or_a_damaged_table_leaves_what_is_kept(
     assert (kept / "mf.tsv").read_bytes() == before
 
 
-def test_nothing_kept_is_said(certificate, tmp_path):
+def test_nothing_kept_is_said(certificate, tmp_path, told):
     assert list(certificate.pages(tmp_path)) == ["verdicts.md"]
     assert "No verdicts are kept" in certificate.pages(tmp_path)["verdicts.md"]
-    between = certificate.section(tmp_path, certificate.FINDINGS)
+    between = told.section(tmp_path, told.FINDINGS)
     assert "No verdicts are kept" in between
-    rows = certificate.inventory()
+    rows = told.inventory()
     claimed = {path.stem for path in (ROOT / "config/claims").glob("*.yaml")}
     assert {row["paper"] for row in rows} == claimed
     assert re.findall(r"^\| `(\w+)` \|", between, re.MULTILINE) == [row["paper"] for row in rows]
@@ -433,7 +441,7 @@ def test_a_rule_is_whatever_can_change_a_verdict(certificate, change):
 
 
 def test_the_data_and_the_date_of_items_that_stay_are_those_of_their_run(
-    certificate, results, tmp_path
+    certificate, results, tmp_path, told
 ):
     """Also where an experiment, and no problem by name, is left out."""
     kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
@@ -450,7 +458,7 @@ def test_the_data_and_the_date_of_items_that_stay_are_those_of_their_run(
     os.utime(file, (86400, 86400))
     certificate.collect(results, kept, papers, CODES)
     assert "| mnist |" in certificate.pages(kept)["verdicts/mf.md"]
-    dates = re.findall(r"(audit-[xy]).* (1970-01-\d\d) ", certificate.audits(kept))
+    dates = re.findall(r"(audit-[xy]).* (1970-01-\d\d) ", told.audits(kept))
     assert dates == [("audit-x", "1970-01-02"), ("audit-y", "1970-01-01")]
     verdict_pages.write(first, file)  # nothing stays of the earlier run
     certificate.collect(results, kept, papers, CODES)
