@@ -24,6 +24,7 @@ from fedcore.reports.papers.dppower_theory import (
     constants,
     lemmas,
     method,
+    model_of,
     population,
     rate,
     sampling,
@@ -99,8 +100,8 @@ def errors(results: Results) -> Rows:
     others = (*WITHOUT_ERRORS, *dppower_laws.EXPERIMENTS)
     compared = [name for name in results.plan["experiments"] if name not in others]
     for run in results.runs(*compared):
-        spec = results.plan["problems"][run.problem]
-        model = {"gap": 0.75, "kind": "gaussian"} | spec["params"] if "generator" in spec else None
+        drawn = "generator" in results.plan["problems"][run.problem]
+        model = model_of(results, run) if drawn else None
         rows += run.rows(
             method=method(run.history),
             n=run.data["n_samples"],

@@ -7,16 +7,16 @@ by repeat.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fedcore.problems.one_direction import top_share
+from fedcore.reports.papers.dppower_theory import Model, model_of
 from fedcore.reports.results import Results, Run
 from fedcore.reports.rows import Rows
 
 NOISY = 0.15  # errors below this are small enough for the theory, which is first order in the noise
-Model = dict[str, Any]  # parameters of a problem's generator
 
 
 class Law(NamedTuple):
@@ -134,7 +134,7 @@ def laws(results: Results) -> Rows:
         runs = list(results.runs(law.experiment, algorithm=law.algorithm, **own))
         if not runs:
             continue  # the experiment was left out
-        rates = np.array([law.rate(run, _model(results, run)) for run in runs])
+        rates = np.array([law.rate(run, model_of(results, run)) for run in runs])
         divisors = results.runs(law.experiment, algorithm=law.over, **other) if law.over else ()
         over = _errors(law, divisors) if law.over else None
         points, slopes = fitted(rates, _errors(law, runs), over)
@@ -152,7 +152,7 @@ def small_gap(results: Results) -> Rows:
     other = {run.problem: to_sample(run) for run in theirs}
     found = []
     for run in results.runs("small_gap", algorithm="adaptive_power"):
-        error, gap = to_sample(run), _model(results, run)["gap"]
+        error, gap = to_sample(run), model_of(results, run)["gap"]
         found += run.rows(gap=gap, error=error, ratio=error / other[run.problem])
     return found
 
@@ -175,8 +175,3 @@ def correlation(results: Results) -> Rows:
 def _errors(law: Law, runs: Iterable[Run]) -> np.ndarray:
     """Return the errors of runs on the problems of a law, shape (repeats, problems)."""
     return np.array([law.error(run) for run in runs]).T
-
-
-def _model(results: Results, run: Run) -> Model:
-    """Return the parameters of the run's problem, with the default of the gap."""
-    return {"gap": 0.75} | results.plan["problems"][run.problem]["params"]

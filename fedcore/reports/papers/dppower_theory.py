@@ -12,13 +12,19 @@ from fedcore.history import History
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Bounded, Gaussian
 from fedcore.problems.one_direction import top_share
-from fedcore.reports.results import Results
+from fedcore.reports.results import Results, Run
 from fedcore.reports.rows import Rows, columns
 
 # No errors to compare with others.
 WITHOUT_ERRORS = ("closed_form", "audit", "audit_replaced", "audit_gaussian")
 FAILURE = 0.05  # β of the theorems
 SIZES = (500, 1000, 2000, 4000, 8000)  # rows, for Lemma C.4
+Model = dict[str, Any]  # parameters of a problem's generator
+
+
+def model_of(results: Results, run: Run) -> Model:
+    """Return the parameters of a run's problem, with the generator's defaults."""
+    return {"gap": 0.75, "kind": "gaussian"} | results.plan["problems"][run.problem]["params"]
 
 
 def method(history: History) -> str:
@@ -143,7 +149,7 @@ def rate(name: str, n: int, d: int, kappa: float, epsilon: float) -> float:
     return factor / (epsilon**2 * n)
 
 
-def sigma_upsilon_squared(model: dict[str, Any]) -> float:
+def sigma_upsilon_squared(model: Model) -> float:
     """Return (σ₁Υ)² of rows by the parameters of `fedcore.generators.spiked_rows`."""
     s = top_share(model["n_features"] - 1, model["gap"])
     sign = model["kind"] == "sign"
@@ -161,10 +167,9 @@ def theorem_1_1(results: Results) -> Rows:
     for run in results.runs("theorem_1_1"):
         p, (first, second) = run.params, run.history.reference["singular_values"][:2] ** 2
         n, d = run.data["n_samples"], run.data["n_features"]
-        model = {"gap": 0.75, "kind": "gaussian"} | results.plan["problems"][run.problem]["params"]
         kappa, T = (first - second) / first, p.rounds
         K = math.log(T * n / (FAILURE * p.delta))
-        top = math.sqrt(sigma_upsilon_squared(model))  # σ₁Υ
+        top = math.sqrt(sigma_upsilon_squared(model_of(results, run)))  # σ₁Υ
         noise = math.sqrt(min(4.0 * n / first, d)) / math.sqrt(kappa) + 1.0 / kappa + math.sqrt(d)
         bound = noise / (p.epsilon * first) * math.sqrt(T) * K * top
         bound = (bound + K * T * d * (1.0 + kappa / 2.0) ** -T) ** 2
