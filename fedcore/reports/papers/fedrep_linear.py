@@ -8,6 +8,9 @@ the starts are in `fedrep_linear_speeds`.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+
 import numpy as np
 
 from fedcore.metrics.regression import NEW_SAMPLES
@@ -210,18 +213,23 @@ def samples(results: Results) -> Rows:
     """Number of trials in which the representation was recovered, by n, d and m."""
     rows = []
     for run in results.runs("need"):
-        fixed = results.plan["problems"][run.problem]["params"]
         found: dict[tuple[int, int, int], list[bool]] = {}
-        for setting, end in zip(run.data["settings"], run.last(DISTANCE), strict=False):
-            every = fixed | setting
-            key = (every["n_clients"], every["n_features"], every["samples"])
-            found.setdefault(key, []).append(bool(end <= RECOVERED))
+        for n, d, m, recovers in _trials(results, run):
+            found.setdefault((n, d, m), []).append(recovers)
         for (n, d, m), trials in found.items():
             recovered, count = sum(trials), len(trials)
             rows.append(
                 run.row(n=n, d=d, m=m, recovered=recovered, trials=count, share=recovered / count)
             )
     return rows
+
+
+def _trials(results: Results, run: Run) -> Iterator[tuple[int, int, int, bool]]:
+    """Yield n, d and m of every trial of a run, and whether it recovered the representation."""
+    fixed = results.plan["problems"][run.problem]["params"]
+    for setting, end in zip(run.data["settings"], run.last(DISTANCE), strict=False):
+        every = fixed | setting
+        yield every["n_clients"], every["n_features"], every["samples"], bool(end <= RECOVERED)
 
 
 def need(results: Results) -> Rows:
@@ -232,23 +240,20 @@ def need(results: Results) -> Rows:
     """
     rows = []
     for run in results.runs("need"):
-        fixed = results.plan["problems"][run.problem]["params"]
         found: dict[tuple[int, int, int], list[tuple[int, bool]]] = {}
-        trials: dict[tuple[int, int, int], int] = {}
-        for setting, end in zip(run.data["settings"], run.last(DISTANCE), strict=False):
-            every = fixed | setting
-            n, d, m = every["n_clients"], every["n_features"], every["samples"]
-            repeat = trials[n, d, m] = trials.get((n, d, m), -1) + 1
-            found.setdefault((n, d, repeat), []).append((m, bool(end <= RECOVERED)))
+        seen: Counter[tuple[int, int, int]] = Counter()
+        for n, d, m, recovers in _trials(results, run):
+            found.setdefault((n, d, seen[n, d, m]), []).append((m, recovers))
+            seen[n, d, m] += 1
         for (n, d, repeat), tried in found.items():
-            m = smallest(tried)
+            least = smallest(tried)
             asked = RANK**2 * (d / n + RANK * np.log(n))
             # The unknowns of all heads and of B, divided by the number of clients.
             unknowns = RANK + RANK * (d - RANK) / n
             rows.append(
-                run.row(n=n, d=d, repeat=repeat, m=m, asked=float(asked),
-                        ratio=share(m, float(asked), max(size for size, _ in tried)),
-                        unknowns=unknowns, alone=d, to_alone=m / d)
+                run.row(n=n, d=d, repeat=repeat, m=least, asked=float(asked),
+                        ratio=share(least, float(asked), max(m for m, _ in tried)),
+                        unknowns=unknowns, alone=d, to_alone=least / d)
             )  # fmt: skip
     return rows
 
