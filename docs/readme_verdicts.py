@@ -19,7 +19,7 @@ from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import DataError
 from fedcore.reports import tables, verdict_pages
 from fedcore.reports.rows import Rows
-from fedcore.reports.verdicts import SOFTWARE, VERDICTS, Verdict
+from fedcore.reports.verdicts import VERDICTS, Verdict
 from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]
@@ -125,8 +125,8 @@ def audits(kept: Path) -> str:
         {"audit": v.quantity, "bound": v.measured, "with less noise": v.counterfactual,
          "outcome": v.verdict, "run of": run_that_judged(v.id, run[v.paper])["date"]}
         for items in verdicts.values()
-        for v in items
-        if v.section == SOFTWARE and v.id.startswith("audit-")
+        for v in verdict_pages.checks(items)
+        if v.id.startswith("audit-")
     ]  # fmt: skip
     return tables.markdown(rows) if rows else NONE
 

@@ -23,7 +23,7 @@ from fedcore.errors import DataError
 from fedcore.experiments.plan import load_plan
 from fedcore.reports import tables, verdict_pages
 from fedcore.reports.left_out import by_reason
-from fedcore.reports.verdicts import SOFTWARE, Verdict
+from fedcore.reports.verdicts import Verdict
 from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]
@@ -57,7 +57,7 @@ def index(verdicts: dict[str, list[Verdict]], run: Run) -> str:
         return "\n".join([*parts, NONE])
     linked = {paper: f"[{paper}](verdicts/{paper}.md)" for paper in verdicts}
     parts += [with_labels(tables.markdown(verdict_pages.counts(found)), linked), meanings(found)]
-    checks = Counter(v.verdict for v in found if v.section == SOFTWARE)
+    checks = Counter(v.verdict for v in verdict_pages.checks(found))
     if checks:
         words = ", ".join(f"{count} {name}" for name, count in sorted(checks.items()))
         parts.append(f"Checks of this software, which say nothing of the papers: {words}.\n")
@@ -153,9 +153,8 @@ def runs(run: Run) -> list[tables.Row]:
 
 def _checked(kind: str, printed: list[Verdict]) -> tables.Row:
     mine = [v for v in printed if v.kind == kind]
-    there = verdict_pages.occurring(printed)
-    found = Counter(v.verdict for v in mine)
-    return {"kind": kind, "printed items": len(mine), **{name: found[name] for name in there}}
+    none = dict.fromkeys(verdict_pages.occurring(printed), 0)
+    return {"kind": kind, "printed items": len(mine), **none, **dict(verdict_pages.tally(mine))}
 
 
 def tallied(verdicts: list[Verdict], **columns: str) -> str:

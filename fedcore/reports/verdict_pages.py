@@ -60,10 +60,21 @@ def printed_items(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [verdict for verdict in verdicts if verdict.section != SOFTWARE]
 
 
+def checks(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return the checks of this software, which say nothing of what is printed."""
+    return [verdict for verdict in verdicts if verdict.section == SOFTWARE]
+
+
 def occurring(verdicts: Iterable[Verdict]) -> list[str]:
     """Return the names of the verdicts that occur, in the order of `VERDICTS`."""
     there = {verdict.verdict for verdict in verdicts}
     return [name for name in VERDICTS if name in there]
+
+
+def tally(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
+    """Return the verdicts that occur, in the order of `VERDICTS`, with their numbers."""
+    found = Counter(verdict.verdict for verdict in verdicts)
+    return [(name, found[name]) for name in VERDICTS if found[name]]
 
 
 def combine(
@@ -107,13 +118,11 @@ def combine(
 def summary(verdicts: Iterable[Verdict]) -> str:
     """Return a line per paper that counts its verdicts, for several papers a total, and checks."""
     everything = list(verdicts)
-    printed = printed_items(everything)
     lines = []
-    for paper, names in _by_paper(printed).items():
-        found = [(name, names.count(name)) for name in VERDICTS if name in names]
-        counts = ", ".join(f"{count} {_counted(name, count)}" for name, count in found)
-        lines.append(f"{paper}: {counts} (of {counted(len(names), 'printed item')})")
-    states = [v.verdict for v in everything if v.section == SOFTWARE]
+    for paper, printed in _by_paper(printed_items(everything)).items():
+        counts = ", ".join(f"{count} {_counted(name, count)}" for name, count in tally(printed))
+        lines.append(f"{paper}: {counts} (of {counted(len(printed), 'printed item')})")
+    states = [v.verdict for v in checks(everything)]
     if states:
         kinds = (*CHECKS.values(), "not run")
         found = [(name, states.count(name)) for name in kinds if name in states]
@@ -160,10 +169,10 @@ def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
 def counts(verdicts: Iterable[Verdict]) -> list[tables.Row]:
     """Return a row per paper with the number of each verdict on its printed items, and a total."""
     printed = printed_items(verdicts)
-    there = occurring(printed)
+    none = dict.fromkeys(occurring(printed), 0)
     return [
-        {"paper": paper, "printed items": len(names), **{n: names.count(n) for n in there}}
-        for paper, names in _by_paper(printed).items()
+        {"paper": paper, "printed items": len(mine), **none, **dict(tally(mine))}
+        for paper, mine in _by_paper(printed).items()
     ]
 
 
@@ -181,11 +190,10 @@ def page(verdicts: Sequence[Verdict]) -> str:
         for source in dict.fromkeys(v.source for v in items):
             parts.append(f"### {tables.escaped(source)}\n")
             parts.append(_table([v for v in items if v.source == source]))
-        checks = [v for v in mine if v.section == SOFTWARE]
-        if checks:
+        if own := checks(mine):
             parts.append("### Checks of this software\n")
             parts.append("They say nothing of the paper and are not counted among its items.\n")
-            parts.append(_table(checks))
+            parts.append(_table(own))
     return "\n".join(parts) + "\n" if parts else "Nothing is printed that could be compared.\n"
 
 
@@ -256,11 +264,9 @@ def _counted(verdict: str, count: int) -> str:
     return words.get(verdict, verdict)
 
 
-def _by_paper(verdicts: Iterable[Verdict]) -> dict[str, list[str]]:
+def _by_paper(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
     """Return the verdicts of each paper, and for several papers all of them as "total"."""
-    papers: dict[str, list[str]] = {}
+    papers: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
-        papers.setdefault(verdict.paper, []).append(verdict.verdict)
-    if len(papers) > 1:
-        papers["total"] = [name for names in papers.values() for name in names]
-    return papers
+        papers.setdefault(verdict.paper, []).append(verdict)
+    return papers | ({"total": list(verdicts)} if len(papers) > 1 else {})

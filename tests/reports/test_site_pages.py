@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 from fedcore.reports import tables
 from fedcore.reports.site import build, cells, model, notebooks
+from fedcore.reports.verdict_pages import tally
 
 
 def test_a_range_stands_once():
@@ -50,9 +51,9 @@ def test_words_between_backticks_are_code_and_the_rest_is_escaped():
 
 def test_what_a_small_run_compared_stands_before_what_it_did_not():
     names = ["not run", "surrogate data", "fails at small size", "holds at small size"]
-    found = model.tally([SimpleNamespace(verdict=name) for name in names])
+    found = tally([SimpleNamespace(verdict=name) for name in names])
     assert [name for name, _ in found] == [*names[:1:-1], *names[:2]]
-    full = model.tally([SimpleNamespace(verdict=name) for name in ("not run", "reproduced")])
+    full = tally([SimpleNamespace(verdict=name) for name in ("not run", "reproduced")])
     assert [name for name, _ in full] == ["reproduced", "not run"]
 
 

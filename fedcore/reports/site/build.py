@@ -21,6 +21,7 @@ from fedcore import __version__
 from fedcore.errors import DataError, FedcoreError
 from fedcore.reports.machine import machine
 from fedcore.reports.site import curves, model, notebooks
+from fedcore.reports.verdict_pages import tally
 from fedcore.reports.verdicts import CHECKS, VERDICTS
 
 ASSETS = Path(__file__).parent / "assets"
@@ -40,7 +41,7 @@ def environment() -> Environment:
     )
     made.filters |= {
         "slug": model.slug, "number": number, "markdown": notebooks.rendered,
-        "readings": model.readings, "tally": model.tally, "with_code": notebooks.with_code,
+        "readings": model.readings, "tally": tally, "with_code": notebooks.with_code,
     }  # fmt: skip
     made.policies["json.dumps_kwargs"] = {"sort_keys": False}
     return made
@@ -99,7 +100,7 @@ def write(
         common = {
             "papers": found,
             "machine": machine(),
-            "counts": model.counted(found),
+            "counts": tally(item for paper in found for item in paper.printed_items),
             "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "version": __version__,
             "surrogates": surrogates,

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -24,7 +23,7 @@ from fedcore.reports.site import links
 from fedcore.reports.site.cells import Judged, Tables
 from fedcore.reports.site.contents import Cell, Job, PrintedTable, Shown
 from fedcore.reports.terminal import sizes
-from fedcore.reports.verdicts import SOFTWARE, VERDICTS, Verdict
+from fedcore.reports.verdicts import Verdict
 
 
 class Paper:
@@ -87,12 +86,12 @@ class Paper:
     @property
     def checks(self) -> list[Verdict]:
         """Checks of this software."""
-        return [verdict for verdict in self.verdicts if verdict.section == SOFTWARE]
+        return verdict_pages.checks(self.verdicts)
 
     @property
     def counts(self) -> list[tuple[str, int]]:
         """Verdicts that occur, in their usual order, with their numbers."""
-        return tally(self.printed_items)
+        return verdict_pages.tally(self.printed_items)
 
     @property
     def groups(self) -> list[tuple[str, list[Verdict]]]:
@@ -261,18 +260,6 @@ def readings(reason: str) -> list[str]:
     ends = r"(?:, (?:fails|holds|undecided(?: \([^()]*\))?)|[:;] no (?:such )?row in [^;]*)"
     parts = re.findall(rf".*?{ends}(?=; |$)|.+$", reason)
     return [part.removeprefix("; ") for part in parts]
-
-
-def tally(verdicts: list[Verdict]) -> list[tuple[str, int]]:
-    """Return the verdicts that occur, in their usual order, with their numbers."""
-    found = Counter(verdict.verdict for verdict in verdicts)
-    return [(name, found[name]) for name in VERDICTS if found[name]]
-
-
-def counted(papers: list[Paper]) -> list[tuple[str, int]]:
-    """Return the verdicts of all papers, as `Paper.counts` those of one."""
-    found = sum((Counter(dict(paper.counts)) for paper in papers), Counter[str]())
-    return [(name, found[name]) for name in VERDICTS if found[name]]
 
 
 def papers(results: Path, root: Path) -> list[Paper]:
