@@ -52,7 +52,7 @@ if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
         SharedRepresentationRegression,
     )
     from fedcore.federation.federation import Federation
-    from fedcore.reports.shown import History
+    from fedcore.reports.public_history import History
 
 __version__ = "0.1.0"
 
@@ -63,7 +63,7 @@ _PUBLIC = {
     "FederatedFactorization": "fedcore.estimators",
     "SharedRepresentationRegression": "fedcore.estimators",
     "Federation": "fedcore.federation.federation",
-    "History": "fedcore.reports.shown",
+    "History": "fedcore.reports.public_history",
     "FedcoreError": "fedcore.errors",
     "ConvergenceWarning": "fedcore.errors",
 }
