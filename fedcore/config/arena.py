@@ -32,18 +32,8 @@ def written_as_paper(arena: Mapping[str, Any], where: str) -> dict[str, Any]:
         When a part names an unknown partition, method or data set, or a data set takes a problem's
         name.
     """
-    late = arena.get("stragglers", {})
-    for part, names in (("lost", arena["lost"]), ("stragglers", late.get("partitions", []))):
-        for name in names:
-            require_known(name, arena["partitions"], f"{where}, {part}: unknown partition")
-    for name in late.get("data", []):
-        known = [data for data, spec in arena["data"].items() if "dataset" in spec]
-        require_known(name, known, f"{where}, stragglers.data: unknown data set")
-    if LEAKAGE in arena["data"]:
-        raise ConfigError(f"{where}, data: '{LEAKAGE}' is the name of another problem; rename it")
-    leakage = arena.get("leakage")
-    for name in leakage["methods"] if leakage else []:
-        require_known(name, arena["methods"], f"{where}, leakage.methods: unknown method")
+    _check_names(arena, where)
+    late, leakage = arena.get("stragglers"), arena.get("leakage")
     components = {"n_components": arena["components"]}
     problems = dict(_problems(arena))
     shared = {"repeats": arena["repeats"], "quick": arena.get("quick", {})}
@@ -86,6 +76,21 @@ def written_as_paper(arena: Mapping[str, Any], where: str) -> dict[str, Any]:
         "tables": arena["tables"],
         "figures": arena["figures"],
     }
+
+
+def _check_names(arena: Mapping[str, Any], where: str) -> None:
+    """Refuse names of what is not there, and a problem's name given to a data set."""
+    late = arena.get("stragglers", {})
+    for part, names in (("lost", arena["lost"]), ("stragglers", late.get("partitions", []))):
+        for name in names:
+            require_known(name, arena["partitions"], f"{where}, {part}: unknown partition")
+    for name in late.get("data", []):
+        known = [data for data, spec in arena["data"].items() if "dataset" in spec]
+        require_known(name, known, f"{where}, stragglers.data: unknown data set")
+    if LEAKAGE in arena["data"]:
+        raise ConfigError(f"{where}, data: '{LEAKAGE}' is the name of another problem; rename it")
+    for name in arena.get("leakage", {}).get("methods", []):
+        require_known(name, arena["methods"], f"{where}, leakage.methods: unknown method")
 
 
 Problems = Iterator[tuple[str, dict[str, Any]]]

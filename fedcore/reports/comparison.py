@@ -195,7 +195,7 @@ def _curves(
     axis: str,
     values: np.ndarray,
     label: str,
-    look: Mapping[str, Any],
+    drawn: Mapping[str, Any],
     floor: float | None,
 ) -> None:
     """Draw the median and band of the repeats; a curve of each if their x-values differ."""
@@ -208,7 +208,7 @@ def _curves(
     every = [list(range(len(held)))] if alike else [[i] for i in range(len(held))]
     for number, rows in enumerate(every):
         name = label if number == 0 else f"_{label} {number}"  # in the legend there is one of them
-        plotting.curve(ax, held[rows], values[rows], label=name, floor=floor, **look)
+        plotting.curve(ax, held[rows], values[rows], label=name, floor=floor, **drawn)
 
 
 def _name(
