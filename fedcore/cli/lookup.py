@@ -172,19 +172,19 @@ def datasets(raw: str, as_json: bool) -> None:
     Example:
       fedcore datasets
     """
-    from fedcore import datasets as registry
+    from fedcore import datasets as data_sets
     from fedcore.datasets.registry import find
     from fedcore.reports.terminal import columns
 
-    names = registry.names()
+    names = data_sets.names()
     theirs = [name for name in names if find(name)[1] is not None]
     broken = {name: said for name in theirs if (said := unloadable(name))}
-    reasons = [None if name in broken else registry.missing(name, raw) for name in names]
+    reasons = [None if name in broken else data_sets.missing(name, raw) for name in names]
     rows = [
         (
             name,
             "broken" if name in broken else "to be provided" if reason else "obtainable",
-            registry.describe(name)["title"],
+            data_sets.describe(name)["title"],
         )
         for name, reason in zip(names, reasons, strict=True)
     ]
@@ -223,11 +223,11 @@ def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
     Example:
       fedcore fetch mnist w8a
     """
-    from fedcore import datasets as registry
+    from fedcore import datasets as data_sets
 
     options.require_raw(raw)
     for name in names:
-        registry.describe(name)  # a misspelt name is refused before anything is fetched
+        data_sets.describe(name)  # a misspelt name is refused before anything is fetched
     for name in names:
-        for path in registry.fetch(name, raw, mirror=mirror):
+        for path in data_sets.fetch(name, raw, mirror=mirror):
             click.echo(path)

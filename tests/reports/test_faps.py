@@ -13,6 +13,7 @@ from fedcore.config import claims
 from fedcore.history import History, save_seconds
 from fedcore.reports import tables, verdicts
 from fedcore.reports.papers import faps as report
+from fedcore.reports.papers import faps_claims
 from fedcore.reports.rows import chosen
 
 MEASURES = ["kkt", "kkt_residual", "captured", "singular_value_error"]
@@ -416,7 +417,7 @@ def test_leakage_against_convergence(folder):
     at_2 = only(rows, limit=1e-2)
     assert (at_2["rounds_leakage"], at_2["rounds_kkt"], at_2["ratio"]) == (2, 2, 1)
     assert at_2["leakage_at_kkt"] == 1e-6
-    (row,) = report.growth(rows)
+    (row,) = faps_claims.growth(rows)
     assert (row["kind"], row["n"], row["least"]) == ("white", 50, 1e-6)
     assert (row["rounds_leakage"], row["rounds_known"]) == (2, 2)
     assert math.isnan(row["rounds_kkt"])

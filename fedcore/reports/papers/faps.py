@@ -30,7 +30,6 @@ from fedcore.reports.papers.faps_claims import (
     linear,
     orderings,
 )
-from fedcore.reports.papers.faps_claims import growth as growth
 from fedcore.reports.papers.faps_theory import theorem_8
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run, last
