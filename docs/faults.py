@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from fedcore.reports.tables import escaped
+
 ROOT = Path(__file__).parents[1]
 PAGE = Path(__file__).with_suffix(".md")
 MARK = "pytest.mark.fault("
@@ -133,7 +135,7 @@ def with_kept(found: list[Row], every: list[Row], text: str) -> list[Row]:
         old = shown.get(row.fault)
         if row[:2] in tried:
             rows.append(tried[row[:2]])
-        elif old and (int(old[2] or 0) + int(old[3]), old[6]) == (row.untried, cell(row.told)):
+        elif old and (int(old[2] or 0) + int(old[3]), old[6]) == (row.untried, escaped(row.told)):
             rows.append(
                 row._replace(survived=int(old[4]), lost=int(old[5]), untried=int(old[2] or 0))
             )
@@ -161,14 +163,9 @@ def page(lines: list[Row]) -> str:
     return text
 
 
-def cell(text: str) -> str:
-    """Return text as it stands in a table of Markdown."""
-    return text.replace("|", "\\|").replace("<", "&lt;")
-
-
 def _line(row: Row) -> str:
     fault = row.fault + f" ({row.untried} not tried)" * (row.untried > 0)
-    return f"| {fault} | {row.injected} | {row.survived} | {row.lost} | {cell(row.told)} |\n"
+    return f"| {fault} | {row.injected} | {row.survived} | {row.lost} | {escaped(row.told)} |\n"
 
 
 def collected() -> Outcomes:
