@@ -19,8 +19,7 @@ from fedcore.reports.endings import bounds, ended, measured
 from fedcore.reports.looks import look
 from fedcore.reports.style import looks
 from fedcore.reports.tables import show
-from fedcore.reports.terminal import as_bytes, columns, sizes
-from fedcore.words import counted
+from fedcore.reports.terminal import as_bytes, columns, on_data
 
 AXES = {
     "iteration": "iterations",
@@ -59,15 +58,8 @@ def table(histories: Mapping[str, History]) -> str:
     best = [_best(list(histories.values()), metric) for metric in names]
     if any(best):
         rows.append(("at best", *(word or "–" for word in best), *[""] * (len(heads) - len(names))))
-    first = next(iter(histories.values()))
-    problem = first.about.get("problem", {})
-    head = (
-        f"{problem.get('name', '?')} [{problem.get('status', 'unknown')} data]: {sizes(problem)}"
-        f"{' less their mean' if first.about.get('centred') else ''}; "
-        f"{counted(first.repeats, 'repeat')}"
-    )
-    note = [problem["note"]] if problem.get("note") else []
-    return "\n".join([head, *note, "", columns(rows, right=range(1, len(heads)))])
+    head = on_data(_first(histories))
+    return "\n".join([*head, "", columns(rows, right=range(1, len(heads)))])
 
 
 def axes(histories: Mapping[str, History]) -> list[str]:

@@ -24,21 +24,27 @@ def outcome(history: History) -> str:
 
 def _head(history: History) -> list[str]:
     """Lines on what was run on which data, and on a run that did not end as it should."""
+    about, (data, *note) = history.about, on_data(history)
+    lines = [f"{about.get('algorithm', '?')} on {data}"]
+    if reason := about.get("refused"):
+        lines.append(f"NO RESULT: {reason}")
+    if reason := about.get("incomplete"):
+        lines.append(f"INCOMPLETE, the run was ended: {reason}")
+    return [*lines, *note]
+
+
+def on_data(history: History) -> list[str]:
+    """Name, status and sizes of a history's data, and its repeats; then the data's note."""
     about, problem = history.about, history.about.get("problem", {})
     relation = about.get("privacy", {}).get("neighbours")
     centred = " less their mean" if about.get("centred") else ""
     hidden = f" ({NOT_RELEASED})" if relation == "add_or_remove_one" else ""
     late = f", {share:g} of the clients late" if (share := problem.get("stragglers")) else ""
-    lines = [
-        f"{about.get('algorithm', '?')} on {problem.get('name', '?')} "
-        f"[{problem.get('status', 'unknown')} data]: {sizes(problem, hidden)}{centred}{late}; "
-        f"{counted(history.repeats, 'repeat')}"
-    ]
-    if reason := about.get("refused"):
-        lines.append(f"NO RESULT: {reason}")
-    if reason := about.get("incomplete"):
-        lines.append(f"INCOMPLETE, the run was ended: {reason}")
-    return [*lines, *([problem["note"]] if problem.get("note") else [])]
+    line = (
+        f"{problem.get('name', '?')} [{problem.get('status', 'unknown')} data]: "
+        f"{sizes(problem, hidden)}{centred}{late}; {counted(history.repeats, 'repeat')}"
+    )
+    return [line, *([problem["note"]] if problem.get("note") else [])]
 
 
 def _measures(history: History) -> list[str]:
