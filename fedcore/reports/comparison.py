@@ -13,9 +13,8 @@ from matplotlib.figure import Figure
 
 from fedcore.errors import InputError, require_known
 from fedcore.history import History
-from fedcore.recorder import COLUMNS
 from fedcore.reports import plotting
-from fedcore.reports.endings import bounds, ended, measured
+from fedcore.reports.endings import bounds, cpu_seconds, ended, measured, spent
 from fedcore.reports.looks import look
 from fedcore.reports.style import looks
 from fedcore.reports.tables import show
@@ -45,14 +44,13 @@ def table(histories: Mapping[str, History]) -> str:
     heads = ["method", *names, "rounds", "up", "down", *(["epsilon"] if private else []), "CPU s"]
     rows = [(*heads, "")]
     for name, history in histories.items():
-        total = {n: float(np.median(history.last(n))) for n in COLUMNS if n in history.columns}
-        seconds = history.seconds
+        total, seconds = spent(history), cpu_seconds(history)
         rows.append((
             name,
             *(_last(history, metric) for metric in names),
             f"{total['round']:,.0f}", as_bytes(total["bytes_up"]), as_bytes(total["bytes_down"]),
             *([show(total["epsilon"]) if "epsilon" in total else "–"] if private else []),
-            "–" if seconds is None else f"{np.median(np.nanmax(seconds, axis=1)):.2g}",
+            "–" if seconds is None else f"{seconds:.2g}",
             _remark(history),
         ))  # fmt: skip
     best = [_best(list(histories.values()), metric) for metric in names]

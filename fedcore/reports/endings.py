@@ -82,6 +82,18 @@ def ended(history: History) -> dict[str, int]:
     return found
 
 
+def spent(history: History) -> dict[str, float]:
+    """Return what the ledger has at the end, medians over the repeats."""
+    names = [name for name in COLUMNS if name in history.columns and name != "diverged"]
+    return {name: float(np.median(history.last(name))) for name in names}
+
+
+def cpu_seconds(history: History) -> float | None:
+    """Return the CPU seconds of a repeat, their median; None where nobody has measured them."""
+    seconds = history.seconds
+    return None if seconds is None else float(np.median(np.nanmax(seconds, axis=1)))
+
+
 def ending(history: History) -> dict[str, Any]:
     """Return all that `fedcore.reports.terminal.outcome` prints, as plain values.
 
@@ -105,8 +117,7 @@ def ending(history: History) -> dict[str, Any]:
             **{word: float(np.median(values)) for word, values in bounds(history, name).items()},
             **({} if history.released is None else {"released": name in history.released}),
         }
-    counted = [name for name in COLUMNS if name in history.columns and name != "diverged"]
-    seconds = history.seconds
+    seconds = cpu_seconds(history)
     return {
         "algorithm": about.get("algorithm"),
         "params": about.get("params", {}),
@@ -117,8 +128,8 @@ def ending(history: History) -> dict[str, Any]:
         **{why: about[why] for why in ("incomplete", "refused") if why in about},
         "repeats": history.repeats,
         "metrics": metrics,
-        "ledger": {name: float(np.median(history.last(name))) for name in counted},
-        **({} if seconds is None else {"seconds": float(np.median(np.nanmax(seconds, axis=1)))}),
+        "ledger": spent(history),
+        **({} if seconds is None else {"seconds": seconds}),
         **ended(history),
         **({"privacy": about["privacy"]} if "privacy" in about else {}),
     }

@@ -9,8 +9,8 @@ import numpy as np
 
 from fedcore.history import History
 from fedcore.parts.residuals import UNDETERMINED
-from fedcore.recorder import COLUMNS, NOT_RELEASED
-from fedcore.reports.endings import ORDERED, bounds, ended, measured
+from fedcore.recorder import NOT_RELEASED
+from fedcore.reports.endings import ORDERED, bounds, ended, measured, spent
 from fedcore.reports.tables import show
 from fedcore.words import counted
 
@@ -66,7 +66,7 @@ def _measures(history: History) -> list[str]:
 def _ledger(history: History) -> list[str]:
     """Lines on what crossed between the clients and the server, and on ε."""
     about, several = history.about, history.repeats > 1
-    total = {n: float(np.median(history.last(n))) for n in COLUMNS if n in history.columns}
+    total = spent(history)
     rows = [("  rounds", f"{total['round']:,.0f}", "", "")]
     for way in ("up", "down"):
         scalars, size = f"{total[f'scalars_{way}']:,.0f}", as_bytes(total[f"bytes_{way}"])
