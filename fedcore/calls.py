@@ -171,9 +171,10 @@ def run(
         require_distinct_each(clients)
     named = {"n_components": n_components, "start": start}
     given_params = {k: v for k, v in named.items() if v is not None or chosen.takes(k)} | params
-    require_rank_or_none(chosen, given_params, "leave it out")
-    require_all_given(chosen, residuals.with_tolerance(chosen, given_params), "NAME=VALUE")
-    settings = chosen.params(residuals.with_tolerance(chosen, given_params))
+    with_tol = residuals.with_tolerance(chosen, given_params)
+    require_rank_or_none(chosen, with_tol, "leave it out")
+    require_all_given(chosen, with_tol, "NAME=VALUE")
+    settings = chosen.params(with_tol)
     if isinstance(measure, str):
         raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
     wanted = [metrics.get(name) for name in measure or ()]

@@ -37,7 +37,7 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
         options.center,
         click.option("--by", metavar="COLUMN",
                      help="Of files: whose each row is.  [default: one client a file]"),
-        click.option("--labels", metavar="COLUMN", 
+        click.option("--labels", metavar="COLUMN",
                      help="Of files: the labels that clients learn from."),
         click.option("--without", multiple=True, metavar="COLUMN", help="Of files: leave it out."),
         click.option("--clients", type=options.COUNT, help="Of a data set: number of clients.  "

@@ -128,7 +128,7 @@ def _text(algorithm: Algorithm, described: dict[str, Any]) -> str:
             (p["name"], f"{p['meaning']} [{p['range']}; {_spelled(p)}]".lstrip())
             for p in described["parameters"]
         )
-    for networks in filter(None, [described.get("networks")]):
+    if networks := described.get("networks"):
         text.write("\n")
         with text.section("Networks, with --set model=NAME: numbers of a sample, and classes"):
             text.write_dl((n["name"], f"{n['sample']}; {n['classes']}") for n in networks)

@@ -29,7 +29,6 @@ AXES = {
 }
 LEDGER = ("round", "bytes_up", "bytes_down", "epsilon")
 ROUNDING = 1e-16  # values at or below are drawn there
-BREAK = "\n"
 UNEVEN = 20  # times the shortest history
 LINEAR = ("test_accuracy", "training_accuracy", "captured")
 
@@ -213,7 +212,7 @@ def _name(
     with_units = metric if units in ("", "1") else f"{metric} ({units})"
     hidden = any(history.released is not None for history in histories.values())
     # A mark "not released" is added, for which a line has no room.
-    over = f"{metric} over the best possible, less 1{BREAK if hidden else ''}"
+    over = f"{metric} over the best possible, less 1" + ("\n" if hidden else "")
     ax.set_ylabel(over if excess else with_units)
     data = str(_first(histories).about.get("problem", {}).get("name", ""))
     place = ax.get_subplotspec()

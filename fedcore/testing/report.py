@@ -77,7 +77,8 @@ class Report:
         for finding in findings:
             reason = finding.said.partition("\n")[0]
             found.append(AGAIN if reason in told else finding.said)
-            told.update({reason} if finding.outcome == "failed" else ())
+            if finding.outcome == "failed":
+                told.add(reason)
         return found
 
     def require(self) -> None:
