@@ -82,9 +82,7 @@ def page(paper: str, verdicts: list[Verdict], run: Run) -> str:
         "## What was checked\n",
         tables.markdown(kinds) if kinds else "The paper's items are not listed yet.\n",
         "## What was left out, and why\n",
-        tallied(left_out, verdict="verdict", reason="why") if left_out else "Nothing.\n",
-        "## How it was run\n",
-        tallied([v for v in printed if v.protocol], protocol="protocol"),
+        tallied(left_out) if left_out else "Nothing.\n",
         "## Data\n",
         tables.markdown([{"problem": name, **data} for name, data in data_of(notes).items()]),
     ]
@@ -157,12 +155,12 @@ def _checked(kind: str, printed: list[Verdict]) -> tables.Row:
     return {"kind": kind, "printed items": len(mine), **none, **dict(verdict_pages.tally(mine))}
 
 
-def tallied(verdicts: list[Verdict], **columns: str) -> str:
-    """Return a table of the values of fields, each with the number of its verdicts."""
-    found = Counter(tuple(getattr(v, field) for field in columns) for v in verdicts)
-    rows = [
-        {**dict(zip(columns.values(), values, strict=True)), "items": count}
-        for values, count in found.most_common()
+def tallied(left_out: list[Verdict]) -> str:
+    """Return a table of why items were left out, with the number of each."""
+    found = Counter((v.verdict, v.reason.removeprefix(f"{v.verdict}: ")) for v in left_out)
+    rows: list[tables.Row] = [
+        {"verdict": verdict, "why": why, "items": count}
+        for (verdict, why), count in found.most_common()
     ]
     return tables.markdown(rows)
 

@@ -202,8 +202,8 @@ def test_a_run_becomes_a_certificate(certificate, results, tmp_path):
     for text in (
         "# `mf`: A title\n\nSomebody, 2024. ",
         "| cell | 4 | 1 | 0 | 1 | 2 |\n| claim | 1 | 0 | 1 | 0 | 0 |\n",
-        "| not run | no data: CelebA | 2 |\n| not comparable | not comparable: three sets",
-        "| as printed | 1 |\n| as the code (authors' code) | 1 |\n",
+        "| not run | no data: CelebA | 2 |\n| not comparable | three sets",
+        "| as printed | none | 1 |\n| D1 | as the code (authors' code) | 1 |\n",
         "| w8a | official | 10 | 4 | 2 | A note. |\n",
         "- celeba: CelebA's images are needed\n",
         "- numpy: 2.4\n- python: 3.11.7\n- CPU: ",

@@ -12,7 +12,15 @@ from typing import Any
 from fedcore.errors import DataError
 from fedcore.reports import tables
 from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED
-from fedcore.reports.verdicts import CHECKS, SMALL, SOFTWARE, VERDICTS, Verdict
+from fedcore.reports.verdicts import (
+    AS_PRINTED,
+    BETWEEN,
+    CHECKS,
+    SMALL,
+    SOFTWARE,
+    VERDICTS,
+    Verdict,
+)
 from fedcore.words import counted
 
 # From the worst to the best; `worse` compares by it.
@@ -187,13 +195,16 @@ def page(verdicts: Sequence[Verdict]) -> str:
         mine = [v for v in verdicts if v.paper == paper]
         parts += [f"## {paper}\n"] if several else []
         items = printed_items(mine)
+        named = departures(mine)
+        if named:
+            parts.append(_legend(items, named))
         for source in dict.fromkeys(v.source for v in items):
             parts.append(f"### {tables.escaped(source)}\n")
-            parts.append(_table([v for v in items if v.source == source]))
+            parts.append(_table([v for v in items if v.source == source], named))
         if own := checks(mine):
             parts.append("### Checks of this software\n")
             parts.append("They say nothing of the paper and are not counted among its items.\n")
-            parts.append(_table(own))
+            parts.append(_table(own, named))
     return "\n".join(parts) + "\n" if parts else "Nothing is printed that could be compared.\n"
 
 
@@ -216,7 +227,41 @@ def shown(verdict: Verdict) -> str:
     return f"{v.paper}/{v.id}: {v.quantity}\n{body}"
 
 
-def _table(verdicts: Sequence[Verdict]) -> str:
+def departures(verdicts: Iterable[Verdict]) -> dict[str, str]:
+    """Return a short name, D1, D2 and so on, for every departure, by the words of it.
+
+    The departure that most verdicts rest on comes first.
+    """
+    found = Counter(words for verdict in verdicts for words in _departures(verdict))
+    return {words: f"D{number}" for number, (words, _) in enumerate(found.most_common(), start=1)}
+
+
+def _departures(verdict: Verdict) -> list[str]:
+    printed = verdict.protocol in ("", AS_PRINTED)
+    return [] if printed else verdict.protocol.split(BETWEEN)
+
+
+def _shortened(reason: str, named: Mapping[str, str]) -> str:
+    for words in sorted(named, key=len, reverse=True):  # one may begin with another
+        reason = reason.replace(words, named[words])
+    return reason
+
+
+def _legend(printed: Sequence[Verdict], named: Mapping[str, str]) -> str:
+    """Return how many items were held as printed, and what D1, D2 and so on stand for."""
+    found = Counter(words for verdict in printed for words in _departures(verdict))
+    as_printed = sum(verdict.protocol == AS_PRINTED for verdict in printed)
+    rows: list[tables.Row] = []
+    if as_printed:
+        rows.append({"protocol": AS_PRINTED, "departure": "none", "items": as_printed})
+    rows += [
+        {"protocol": name, "departure": words, "items": found[words]}
+        for words, name in named.items()
+    ]
+    return f"### Departures from what is printed\n\n{tables.markdown(rows)}"
+
+
+def _table(verdicts: Sequence[Verdict], named: Mapping[str, str]) -> str:
     rows: list[tables.Row] = [
         {
             "item": v.quantity,
@@ -225,9 +270,9 @@ def _table(verdicts: Sequence[Verdict]) -> str:
             "runs": _runs(v),
             "accepted": v.accepted,
             "where the print lies": v.place,
-            "protocol": v.protocol,
+            "protocol": ", ".join(named[words] for words in _departures(v)) or v.protocol,
             "verdict": v.verdict if v.verdict in ("reproduced", "passes") else f"**{v.verdict}**",
-            "why": v.reason,
+            "why": _shortened(v.reason, named),
         }
         for v in verdicts
     ]

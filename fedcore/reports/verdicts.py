@@ -47,6 +47,8 @@ SMALL = {state: f"{state} at small size" for state in (HOLDS, FAILS, UNDECIDED)}
 # The same for checks of this software, which are counted apart.
 CHECKS = {HOLDS: "passes", FAILS: "fails", UNDECIDED: "undecided"}
 SOFTWARE = "software"  # `section` of these checks
+AS_PRINTED = "as printed"  # `protocol` without departures
+BETWEEN = "; "  # between the departures of a `protocol`, and in none
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,7 @@ def _verdict(
     made = [reading for reading in readings if not reading.obstacle]
     if not made:
         reason = "; ".join(filter(None, (item.get("because"), first.obstacle)))
-        protocol = _protocol(first, departures)
+        protocol = _protocol(first.departures, departures)
         return replace(start, reason=reason, protocol=protocol, where=first.where)
     if start.section != SOFTWARE and any(reading.surrogate for reading in made):
         on = next(reading for reading in made if reading.surrogate)
@@ -198,7 +200,7 @@ def _verdict(
         return _filled(start, first, departures, verdict, _because(item, first))
     decided, verdict = _decided(first, made, departures)
     reasons = [_because(item, decided), decided.obstacle]
-    reasons += [_tried(r, departures) for r in (first, *others) if r is not decided]
+    reasons += [_tried(r, decided, departures) for r in (first, *others) if r is not decided]
     return _filled(start, decided, departures, verdict, "; ".join(filter(None, reasons)))
 
 
@@ -242,25 +244,31 @@ def _because(item: Mapping[str, Any], reading: Reading) -> str:
     return "; ".join(filter(None, (reading.outcome.lack, item.get("because", ""))))
 
 
-def _tried(reading: Reading, departures: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return another reading and its result, in words."""
+def _tried(reading: Reading, decided: Reading, departures: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return another reading and its result, in words; departures are shared with `decided`."""
     obstacle = f"not run, {reading.obstacle}" if reading.obstacle else ""
     result = obstacle or f"{reading.outcome.measured}, {reading.outcome.state}"
     lack = f" ({reading.outcome.lack})" if reading.outcome.lack else ""
-    return f"{_protocol(reading, departures)}: {result}{lack}"
+    shared = [name for name in decided.departures if name in reading.departures]
+    more = [name for name in reading.departures if name not in shared]
+    if more and shared and len(shared) == len(decided.departures):
+        how = f"and also {_protocol(more, departures)}"
+    else:
+        how = _protocol(reading.departures, departures)
+    return f"{how}: {result}{lack}"
 
 
-def _protocol(reading: Reading, departures: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the departures of a reading in words, each with its ground."""
+def _protocol(names: Sequence[str], departures: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return departures in words, each with its ground."""
     words = []
-    for name in reading.departures:
+    for name in names:
         departure = departures[name]
         ground = departure["ground"]
         if ground == "fitted":
             tried = counted(departure["tried"], "reading")
             ground = f"fitted: one of {tried} tried on {departure['searched']}"
         words.append(f"{departure['what']} ({ground})")
-    return "; ".join(words) or "as printed"
+    return BETWEEN.join(words) or AS_PRINTED
 
 
 def _filled(
@@ -274,7 +282,7 @@ def _filled(
     outcome = reading.outcome
     return replace(
         start,
-        protocol=_protocol(reading, departures),
+        protocol=_protocol(reading.departures, departures),
         where=reading.where,
         accepted=outcome.accepted,
         measured=outcome.measured,

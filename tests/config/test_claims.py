@@ -281,6 +281,7 @@ def test_an_item_and_a_check_may_not_share_an_id():
         ({"ground": "fitted", "tried": 20}, "say how many readings were tried, and on what"),
         ({"ground": "taste"}, "departures.code.ground: 'taste' is not one of"),
         ({"because": ""}, "departures.code.because: '' should be non-empty"),
+        ({"what": "a; b"}, "departures.code.what: 'a; b' does not match '^[^;]+$'"),
         ({"tried": 0}, "0 is less than the minimum of 1"),
     ],
 )

@@ -75,6 +75,32 @@ def test_the_markdown_is_for_reading(tmp_path):
     )
 
 
+def test_departures_are_said_once_and_named_where_they_were_made():
+    moved, also = "moved images (ours)", "moved images (ours) twice (left open)"
+    several = [
+        made(),
+        made(name="b", protocol=moved, quantity="second"),
+        made(name="c", protocol=f"{also}; {moved}", quantity="third"),
+        made(name="d", reason=f"{moved}: 5, fails; {also}: 7, holds", quantity="fourth"),
+        made(name="e", verdict="not run", protocol="", quantity="fifth"),
+    ]
+    page = verdict_pages.page(several)
+    assert verdict_pages.departures(several) == {moved: "D1", also: "D2"}
+    assert (
+        "| protocol | departure | items |\n"
+        "| :-- | :-- | --: |\n"
+        "| as printed | none | 2 |\n"
+        f"| D1 | {moved} | 2 |\n"
+        f"| D2 | {also} | 1 |\n"
+    ) in page
+    assert page.count(moved) == 2  # both departures begin with these words
+    row = {line.split(" | ")[0].lstrip("| "): line for line in page.splitlines()}
+    assert "| D1 | reproduced |" in row["second"]
+    assert "| D2, D1 | reproduced |" in row["third"]
+    assert "| as printed | reproduced | D1: 5, fails; D2: 7, holds |" in row["fourth"]
+    assert "| 2 of 3 below |  | **not run** |" in row["fifth"]
+
+
 def test_the_page_follows_the_order_of_the_paper_artefact_by_artefact():
     found = [made(name=n, source=f"Table {t}", quantity=n) for n, t in ("a1", "b2", "c1")]
     page = verdict_pages.page(found)

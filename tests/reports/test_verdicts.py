@@ -144,6 +144,21 @@ def test_every_reading_that_was_tried_is_told_with_its_result(judge):
     assert found.reason == "as the code (authors' code): 70, fails"
 
 
+def test_departures_that_readings_share_are_told_once(judge):
+    table = [row | {"b": 70, "c": 80} for row in rows(60, 61, 60, 61)]
+    code, signs = "as the code (authors' code)", "other signs"
+    fitted = f"{signs} (fitted: one of 20 readings tried on Table 4)"
+    both = reading("b", "signs", "code")
+    (found,) = judge(table, item(departures=["code"], readings=[both]))
+    assert (found.verdict, found.protocol) == ("deviates", code)
+    assert found.reason == f"and also {fitted}: 70, fails"
+    other = [reading("c", "signs")]
+    (found,) = judge(table, item(departures=["code"], readings=other))
+    assert found.reason == f"{fitted}: 80, fails"
+    (found,) = judge(table, item(departures=["code", "signs"], readings=other))
+    assert found.reason == f"{fitted}: 80, fails"  # it has fewer departures, all of them shared
+
+
 def test_a_reading_that_was_not_run_is_told_as_such(judge):
     """What deviates was not tried in it, and the reason once named a missing row alone."""
     other = {"departures": ["code"], "select": {"where": {"method": "absent"}}}
