@@ -119,6 +119,18 @@ def test_the_networks_are_those_of_the_plain_method(name, setting, parts):
 
 
 @every_algorithm
+def test_a_client_with_one_class_trains_as_the_plain_method_does(name):
+    data, apart, setting = images(), held_out(), case_of(name).settings[0]
+    data.labels = [np.zeros(len(x)) if i == 1 else data.labels[i] for i, x in enumerate(data[:])]
+    found = run(name, problem=Problem("p", data, held_out=apart), **setting)
+    plain = case_of(name).oracle(data, Draws(5, 4), found.settings)
+    ours = found.networks[-1]
+    for mine, theirs in zip(ours * (4 if len(ours) == 1 else 1), plain, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=ROUNDING)
+    assert np.isfinite(found.columns["test_accuracy"]).all()
+
+
+@every_algorithm
 def test_the_same_seed_gives_the_same_bytes(name, tmp_path):
     first, second = run(name, iterates="all"), run(name, iterates="all", threads=2)
     first.history.save(tmp_path / "first.h5")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import itertools
 import struct
 import zipfile
 
@@ -204,6 +205,16 @@ def test_a_problem_of_users_and_one_of_consecutive_classes():
     problem = build.build("p/x", spec, raw="", seed=0, surrogate=True)
     for i, labels in enumerate(problem.clients.labels):
         assert set(labels) == {i % 10, (i + 1) % 10, (i + 2) % 10}
+    rows = [{row.tobytes() for row in client} for client in problem.clients]
+    assert not any(one & other for one, other in itertools.combinations(rows, 2))
+    # As the authors' code samples, held-out images of a client are training images of others.
+    shared = build.build(
+        "p/x", spec | {"partition": spec["partition"] | {"overlapping": True}}, raw="", seed=0,
+        surrogate=True,
+    )  # fmt: skip
+    rows = [{row.tobytes() for row in client} for client in shared.clients]
+    tested = [row.tobytes() in set.union(*rows) for own in shared.held_out for row in own]
+    assert np.mean(tested) > 0.5
 
 
 def test_shuffled_rows_keep_their_owners():
