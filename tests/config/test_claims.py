@@ -328,3 +328,41 @@ def test_the_example_of_the_readme_can_be_read():
     assert found[2]["readings"][0]["select"]["where"] == {"algorithm": "faps", "variant": "server"}
     schema = read_yaml(SCHEMA)["$defs"]["test"]["properties"]
     assert all(f"`{name}" in text for name in schema)
+
+
+@pytest.fixture(scope="module")
+def judged():
+    """Items with a test, by ``<paper>/<id>``."""
+    return {
+        f"{path.stem}/{item['id']}": item
+        for path in FILES
+        for item in claims.read(path)["claims"]
+        if "test" in item
+    }
+
+
+def test_what_is_said_of_all_cases_must_hold_in_each_of_them(judged):
+    """Runs of several cases that are counted together may outvote one of them."""
+    together = [
+        name
+        for name, item in judged.items()
+        if "in all cases" in item["printed"].lower() and "each" not in item["select"]
+    ]
+    assert together == ["fedrep/a2-scaffold-rate"]  # "in all cases besides FEMNIST": of one case
+
+
+def test_a_bound_that_must_hold_in_every_run_names_what_breaks_it(judged):
+    """Flags turned round say nothing of how near a bound is."""
+    bare = [
+        name
+        for name, item in judged.items()
+        if item["test"] == {"holds": "every"} and "counterfactual" not in item
+    ]
+    assert bare == []
+
+
+def test_less_noise_than_the_papers_refutes_no_sentence_against_algorithm_1(judged):
+    """This project's accountant favours it: where it is to be the worse one, it has its own."""
+    item = judged["dppower/small-gap-iterations"]
+    assert item["departures"] == [] and item["select"]["where"]["variant"] == "paper"
+    assert ["accountant" in reading["departures"] for reading in item["readings"]] == [True]
