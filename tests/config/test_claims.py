@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -366,3 +367,16 @@ def test_less_noise_than_the_papers_refutes_no_sentence_against_algorithm_1(judg
     item = judged["dppower/small-gap-iterations"]
     assert item["departures"] == [] and item["select"]["where"]["variant"] == "paper"
     assert ["accountant" in reading["departures"] for reading in item["readings"]] == [True]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_reason_sends_readers_to_a_table_or_figure_of_the_same_artefact(path):
+    """Where an item has no check, what is named in its place is made, and shows the same."""
+    made = read_yaml(ROOT / "config/papers" / path.name)
+    for item in claims.read(path)["claims"]:
+        reason = item.get("unchecked", {}).get("because", "")
+        for kind, name in re.findall(r"\b(table|figure)s? `?([a-z0-9_]+)`", reason):
+            caption = made[f"{kind}s"][name]
+            number = re.match(r"(Figure|Table) \d", item["source"])
+            if number and re.search(r"(Figure|Table) \d", str(caption)):
+                assert number[0] in str(caption), f"{item['id']}: {kind} {name} is {caption}"
