@@ -96,6 +96,7 @@ def test_a_small_gap_compares_repeats_on_the_same_problem(folder):
     found = report.small_gap(results)
     assert [r["ratio"] for r in found] == pytest.approx(ours / theirs)
     assert {r["gap"] for r in found} == {0.1}
+    assert {r["variant"] for r in found} == {"default"}  # claims choose the noise by it
 
 
 def test_growth_is_counted_from_the_first_step_to_the_last(tmp_path):
