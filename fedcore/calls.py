@@ -9,7 +9,7 @@ import contextlib
 import difflib
 import inspect
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,6 @@ from fedcore.errors import ConvergenceWarning, InputError, nearest
 from fedcore.federation.ledger import Ledger, Shape
 from fedcore.federation.transcript import Transcript
 from fedcore.parts import residuals
-from fedcore.parts.params import describe
 from fedcore.privacy.noise import simulated
 from fedcore.problems.clients import Clients, check_clients, check_labels, client_list
 from fedcore.problems.distinct import require_distinct_each
@@ -171,10 +170,7 @@ def run(
         require_distinct_each(clients)
     named = {"n_components": n_components, "start": start}
     given_params = {k: v for k, v in named.items() if v is not None or chosen.takes(k)} | params
-    with_tol = residuals.with_tolerance(chosen, given_params)
-    require_rank_or_none(chosen, with_tol, "leave it out")
-    require_all_given(chosen, with_tol, "NAME=VALUE")
-    settings = chosen.params(with_tol)
+    settings = chosen.params(residuals.with_tolerance(chosen, given_params))
     if isinstance(measure, str):
         raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
     wanted = [metrics.get(name) for name in measure or ()]
@@ -218,41 +214,6 @@ def require_orthonormal(algorithm: str, rows: np.ndarray | None) -> None:
         raise InputError(
             f"{algorithm} returns a basis whose columns are not orthonormal (off by {error:.2g}): "
             f"return orth(Z) of fedcore.linalg; fedcore check {algorithm} finds more"
-        )
-
-
-def require_rank_or_none(algorithm: Algorithm, given: Collection[str], instead: str) -> None:
-    """Refuse a rank for what learns no subspace; `instead` says what to do.
-
-    Raises
-    ------
-    InputError
-    """
-    if "n_components" in given and not algorithm.takes("n_components"):
-        raise InputError(
-            f"{algorithm.name} has no parameter 'n_components', as it learns no subspace: {instead}"
-        )
-
-
-def require_all_given(algorithm: Algorithm, given: Collection[str], form: str) -> None:
-    """Name all parameters that lack a value, with what they may be; `form` says how to give them.
-
-    An unknown name may be one of them, misspelt: nothing is said before it is refused.
-
-    Raises
-    ------
-    InputError
-    """
-    described = describe(algorithm.module.Params)
-    lacking = [
-        f"'{known.name}' ({known.kind})"
-        for known in described
-        if known.default == "required" and known.name not in given
-    ]
-    if lacking and {*given} <= {known.name for known in described}:
-        noun, them = ("parameter", "it") if len(lacking) == 1 else ("parameters", "them")
-        raise InputError(
-            f"{algorithm.name} needs the {noun} {' and '.join(lacking)}: give {them} as {form}"
         )
 
 

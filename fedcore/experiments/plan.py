@@ -487,7 +487,7 @@ def _check_cell(cell: Cell, where: str) -> None:
         }
         algorithm = algorithms.get(cell.algorithm)
         for changes in combinations(cell.tune["over"]) if cell.tune else [{}]:
-            if algorithm.private(algorithm.params({**values, **changes})):
+            if algorithm.private(algorithm.params({**values, **changes}, form="NAME: VALUE")):
                 require_released(cell.stop, released_columns(algorithm.released))
         if cell.newcomers and "model" not in algorithm.task.fields:
             raise ConfigError(f"{cell.algorithm} learns no network: it has nothing for newcomers")
