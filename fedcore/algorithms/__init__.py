@@ -57,7 +57,7 @@ from fedcore.plugins import Registry
 from fedcore.tasks import TASKS, Task
 from fedcore.validation import as_floats, check_names
 
-REGISTRY = Registry(__name__, __path__, "algorithm")
+REGISTRY = Registry(__name__, __path__, "algorithm", "`fedcore algorithms` lists all")
 names = REGISTRY.names
 PARTS = ("PAPER", "Params", "run", "communication")  # names that every module must have
 
