@@ -19,9 +19,11 @@ from fedcore import algorithms, metrics
 from fedcore import progress as bars
 from fedcore.algorithms import Algorithm
 from fedcore.api import Finish, StopRule, execute
+from fedcore.deep.prediction import Trained
 from fedcore.errors import ConvergenceWarning, InputError, nearest
 from fedcore.federation.ledger import Ledger, Shape
 from fedcore.federation.transcript import Transcript
+from fedcore.iterates import Iterate
 from fedcore.parts import residuals
 from fedcore.privacy.noise import simulated
 from fedcore.problems.clients import Clients, check_clients, check_labels, client_list
@@ -54,6 +56,8 @@ class Result:
         Columns of `history` that a private run released: the guarantee covers them. The others,
         such as all measures, are exact functions of the data; show them to nobody. None for a run
         without privacy.
+    trained : Trained or None
+        The networks that were recorded last, for `predict`; None for an algorithm without them.
     """
 
     components: np.ndarray | None
@@ -61,6 +65,33 @@ class Result:
     ledger: Ledger
     output: dict[str, Any]
     released: frozenset[str] | None = None
+    trained: Trained | None = None
+
+    def predict(self, samples: Any, client: int | None = None) -> np.ndarray:
+        """Return the class of every sample, by the network of a client or by the server's.
+
+        Parameters
+        ----------
+        samples : ndarray of shape (n, n_features)
+        client : int, optional
+            Number of the client, from 0; without it the server's network is taken.
+
+        Returns
+        -------
+        ndarray of int of shape (n,)
+
+        Raises
+        ------
+        InputError
+            For unfit samples, an unknown client, if the server holds no whole network, and for an
+            algorithm that learns none.
+        """
+        if self.trained is None:
+            raise InputError(
+                "this run has trained no network: project samples on its components, or take "
+                "an estimator, such as fedcore.FederatedPCA"
+            )
+        return self.trained.predict(samples, client)
 
     def __repr__(self) -> str:
         """Sizes, costs, privacy and names in one line; no arrays."""
@@ -180,11 +211,12 @@ def run(
         wanted = [metrics.get(name) for name in chosen.task.measures(problem)]
     require_flag(simulate=simulate, center=center)
     noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
+    last: dict[str, Iterate] = {}
     with _bar(chosen, settings, problem, center=center, asked=progress) as until:
         recorder, output = execute(
             chosen, problem, settings, seed, wanted,
             threads=threads, stop=until(stop), finish=finish, transcript=transcript, noise=noise,
-            center=center,
+            center=center, watch=lambda record, iterate: last.update(iterate=iterate),
         )  # fmt: skip
     iterations = recorder.rows[-1]["iteration"]
     residuals.tell(algorithm, settings, output, iterations, recorder.problem.clients)
@@ -197,6 +229,19 @@ def run(
         ledger=recorder.ledger,
         output=output,
         released=recorder.released,
+        trained=_trained(last["iterate"], settings, problem, output),
+    )
+
+
+def _trained(
+    last: Iterate, settings: Any, problem: Problem, output: Mapping[str, Any]
+) -> Trained | None:
+    """Return the networks of the last iterate, if it has any."""
+    if last.classifiers is None:
+        return None
+    server = output.get("parameters")
+    return Trained(
+        last.classifiers, server, settings.model, len(problem.clients), problem.n_features
     )
 
 
