@@ -9,7 +9,7 @@ import contextlib
 import difflib
 import inspect
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,12 @@ from fedcore import algorithms, metrics
 from fedcore import progress as bars
 from fedcore.algorithms import Algorithm
 from fedcore.api import Finish, StopRule, execute
+from fedcore.deep.prediction import Trained
 from fedcore.errors import ConvergenceWarning, InputError, nearest
 from fedcore.federation.ledger import Ledger, Shape
 from fedcore.federation.transcript import Transcript
+from fedcore.iterates import Iterate
 from fedcore.parts import residuals
-from fedcore.parts.params import describe
 from fedcore.privacy.noise import simulated
 from fedcore.problems.clients import Clients, check_clients, check_labels, client_list
 from fedcore.problems.distinct import require_distinct_each
@@ -55,6 +56,8 @@ class Result:
         Columns of `history` that a private run released: the guarantee covers them. The others,
         such as all measures, are exact functions of the data; show them to nobody. None for a run
         without privacy.
+    trained : Trained or None
+        The networks that were recorded last, for `predict`; None for an algorithm without them.
     """
 
     components: np.ndarray | None
@@ -62,6 +65,33 @@ class Result:
     ledger: Ledger
     output: dict[str, Any]
     released: frozenset[str] | None = None
+    trained: Trained | None = None
+
+    def predict(self, samples: Any, client: int | None = None) -> np.ndarray:
+        """Return the class of every sample, by the network of a client or by the server's.
+
+        Parameters
+        ----------
+        samples : ndarray of shape (n, n_features)
+        client : int, optional
+            Number of the client, from 0; without it the server's network is taken.
+
+        Returns
+        -------
+        ndarray of int of shape (n,)
+
+        Raises
+        ------
+        InputError
+            For unfit samples, an unknown client, if the server holds no whole network, and for an
+            algorithm that learns none.
+        """
+        if self.trained is None:
+            raise InputError(
+                "this run has trained no network: project samples on its components, or take "
+                "an estimator, such as fedcore.FederatedPCA"
+            )
+        return self.trained.predict(samples, client)
 
     def __repr__(self) -> str:
         """Sizes, costs, privacy and names in one line; no arrays."""
@@ -171,10 +201,7 @@ def run(
         require_distinct_each(clients)
     named = {"n_components": n_components, "start": start}
     given_params = {k: v for k, v in named.items() if v is not None or chosen.takes(k)} | params
-    with_tol = residuals.with_tolerance(chosen, given_params)
-    require_rank_or_none(chosen, with_tol, "leave it out")
-    require_all_given(chosen, with_tol, "NAME=VALUE")
-    settings = chosen.params(with_tol)
+    settings = chosen.params(residuals.with_tolerance(chosen, given_params))
     if isinstance(measure, str):
         raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
     wanted = [metrics.get(name) for name in measure or ()]
@@ -184,11 +211,12 @@ def run(
         wanted = [metrics.get(name) for name in chosen.task.measures(problem)]
     require_flag(simulate=simulate, center=center)
     noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
+    last: dict[str, Iterate] = {}
     with _bar(chosen, settings, problem, center=center, asked=progress) as until:
         recorder, output = execute(
             chosen, problem, settings, seed, wanted,
             threads=threads, stop=until(stop), finish=finish, transcript=transcript, noise=noise,
-            center=center,
+            center=center, watch=lambda record, iterate: last.update(iterate=iterate),
         )  # fmt: skip
     iterations = recorder.rows[-1]["iteration"]
     residuals.tell(algorithm, settings, output, iterations, recorder.problem.clients)
@@ -201,6 +229,19 @@ def run(
         ledger=recorder.ledger,
         output=output,
         released=recorder.released,
+        trained=_trained(last["iterate"], settings, problem, output),
+    )
+
+
+def _trained(
+    last: Iterate, settings: Any, problem: Problem, output: Mapping[str, Any]
+) -> Trained | None:
+    """Return the networks of the last iterate, if it has any."""
+    if last.classifiers is None:
+        return None
+    server = output.get("parameters")
+    return Trained(
+        last.classifiers, server, settings.model, len(problem.clients), problem.n_features
     )
 
 
@@ -218,41 +259,6 @@ def require_orthonormal(algorithm: str, rows: np.ndarray | None) -> None:
         raise InputError(
             f"{algorithm} returns a basis whose columns are not orthonormal (off by {error:.2g}): "
             f"return orth(Z) of fedcore.linalg; fedcore check {algorithm} finds more"
-        )
-
-
-def require_rank_or_none(algorithm: Algorithm, given: Collection[str], instead: str) -> None:
-    """Refuse a rank for what learns no subspace; `instead` says what to do.
-
-    Raises
-    ------
-    InputError
-    """
-    if "n_components" in given and not algorithm.takes("n_components"):
-        raise InputError(
-            f"{algorithm.name} has no parameter 'n_components', as it learns no subspace: {instead}"
-        )
-
-
-def require_all_given(algorithm: Algorithm, given: Collection[str], form: str) -> None:
-    """Name all parameters that lack a value, with what they may be; `form` says how to give them.
-
-    An unknown name may be one of them, misspelt: nothing is said before it is refused.
-
-    Raises
-    ------
-    InputError
-    """
-    described = describe(algorithm.module.Params)
-    lacking = [
-        f"'{known.name}' ({known.kind})"
-        for known in described
-        if known.default == "required" and known.name not in given
-    ]
-    if lacking and {*given} <= {known.name for known in described}:
-        noun, them = ("parameter", "it") if len(lacking) == 1 else ("parameters", "them")
-        raise InputError(
-            f"{algorithm.name} needs the {noun} {' and '.join(lacking)}: give {them} as {form}"
         )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable
 
+MOST, ALIKE = 20, 8  # names that a message lists, and those of more that it lists instead
+
 
 class FedcoreError(Exception):
     """Base class; the command line and the workflow print its message and exit with status 1."""
@@ -47,15 +49,22 @@ class ConvergenceWarning(UserWarning):
 
 
 def require_known(
-    name: object, known: Collection[str], what: str, error: type[FedcoreError] = ConfigError
+    name: object,
+    known: Collection[str],
+    what: str,
+    error: type[FedcoreError] = ConfigError,
+    *,
+    listed: str = "",
 ) -> None:
-    """Raise `error` for an unknown name: ``<what> '<name>': did you mean …``."""
+    """Raise `error` for an unknown name: ``<what> '<name>': did you mean …``; see `nearest`."""
     if not isinstance(name, str) or name not in known:
-        raise error(f"{what} '{name}': {nearest(str(name), known)}")
+        raise error(f"{what} '{name}': {nearest(str(name), known, listed)}")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str], listed: str = "") -> str:
     """Return ``'did you mean …?'`` and the list of known names, for error messages.
+
+    Of more than `MOST` names, the `ALIKE` that are most alike stand for all.
 
     Parameters
     ----------
@@ -63,8 +72,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
         The unknown name.
     known : iterable of str
         Valid names.
+    listed : str
+        What lists all of them, such as "`fedcore algorithms` lists all".
     """
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean '{close[0]}'? " if close else ""
-    return f"{hint}known: {', '.join(names) if names else 'none'}"
+    if len(names) <= MOST:
+        return f"{hint}known: {', '.join(names) if names else 'none'}"
+    shown = sorted(difflib.get_close_matches(name, names, n=ALIKE, cutoff=0.0))
+    left_out = f"and {len(names) - len(shown)} more"
+    return f"{hint}known: {', '.join(shown)} {left_out}{f' ({listed})' if listed else ''}"

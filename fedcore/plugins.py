@@ -27,10 +27,13 @@ class Registry:
         The package's ``__path__``.
     noun : str
         What an entry is called in error messages.
+    listed : str
+        What lists all entries, for the same.
     """
 
-    def __init__(self, package: str, path: Iterable[str], noun: str) -> None:
+    def __init__(self, package: str, path: Iterable[str], noun: str, listed: str = "") -> None:
         self._package, self._path, self._noun = package, list(path), noun
+        self._listed = listed
 
     @cached_property
     def _modules(self) -> dict[str, str]:
@@ -60,7 +63,8 @@ class Registry:
         InputError
             For an unknown name; the message suggests the nearest known one.
         """
-        require_known(name, self._modules, f"unknown {self._noun}", InputError)
+        what = f"unknown {self._noun}"
+        require_known(name, self._modules, what, InputError, listed=self._listed)
         return self._modules[name]
 
     def module(self, name: str) -> ModuleType:

@@ -34,7 +34,7 @@ COLUMNS = {
     "diverged": ("0 or 1", "whether the iterate, a measure or what came out is not finite"),
 }
 NOT_RELEASED = "not released"
-Watch = Callable[[int, np.ndarray], None]
+Watch = Callable[[int, Iterate], None]
 SHOWN = tuple(part.name for part in fields(Iterate) if part.init)
 
 
@@ -100,8 +100,7 @@ class Recorder:
         and at as many of the last rounds as the other says and after them; elsewhere they are NaN.
         By default they are computed at every iterate.
     watch : callable, optional
-        ``watch(record, held)`` is called with the number of every iterate, from 0, and what the
-        server holds of it.
+        ``watch(record, iterate)`` is called with every iterate, and its number from 0.
     algorithm : str
         Name of the algorithm, for messages.
     checkpoint : Checkpoint, optional
@@ -204,7 +203,7 @@ class Recorder:
     def _record(self, iteration: int, counts: Mapping[str, int], iterate: Iterate) -> None:
         """Add a row for an iterate, and say whether it ends the run."""
         if self._watch is not None:
-            self._watch(len(self.rows), iterate.held)
+            self._watch(len(self.rows), iterate)
         row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot(), **counts}
         diverged = not iterate.finite
         row["diverged"] = int(diverged)

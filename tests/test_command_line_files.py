@@ -441,7 +441,7 @@ def test_sparse_files_are_refused_with_a_sentence(sparse_tables, tables, tmp_pat
     scipy.sparse.save_npz(tmp_path / "nan.npz", broken)
     assert "nan.npz has nan at row" in refused("run", "ssi", tmp_path / "nan.npz", "-r", 2)
     (tmp_path / "bad.svm").write_text("1 2:3 2:4\n")
-    assert "bad.svm, line 1: the index of '2:4'" in refused(
+    assert "bad.svm, line 1: expected an index above 2" in refused(
         "run", "ssi", tmp_path / "bad.svm", "-r", 1
     )
     (tmp_path / "none.svm").write_text("1\n-1\n")

@@ -52,11 +52,12 @@ from typing import Any
 
 from fedcore.errors import InputError, require_known
 from fedcore.federation.ledger import Cost, Shape
+from fedcore.parts.params import describe
 from fedcore.plugins import Registry
 from fedcore.tasks import TASKS, Task
 from fedcore.validation import as_floats, check_names
 
-REGISTRY = Registry(__name__, __path__, "algorithm")
+REGISTRY = Registry(__name__, __path__, "algorithm", "`fedcore algorithms` lists all")
 names = REGISTRY.names
 PARTS = ("PAPER", "Params", "run", "communication")  # names that every module must have
 
@@ -124,18 +125,52 @@ class Algorithm:
         """Return whether it has a parameter of this name."""
         return name in {field.name for field in dataclasses.fields(self.module.Params)}
 
-    def params(self, values: Mapping[str, Any]) -> Any:
+    def params(
+        self, values: Mapping[str, Any], *, form: str = "NAME=VALUE", drop: str = "leave it out"
+    ) -> Any:
         """Build the algorithm's parameters, refusing unknown and missing names.
+
+        Parameters
+        ----------
+        values : mapping
+        form : str
+            How the caller is given a parameter, for messages.
+        drop : str
+            What to do with a rank that is too much, for messages.
 
         Raises
         ------
         InputError
-            For an unknown name, a missing required name, or a value out of range.
+            For a rank of what learns no subspace, an unknown name, missing required names, or a
+            value out of range.
         """
+        if "n_components" in values and not self.takes("n_components"):
+            raise InputError(
+                f"{self.name} has no parameter 'n_components', as it learns no subspace: {drop}"
+            )
+        self._require_all(values, form)
         check_names(self.module.Params, values, self.name)
         if values.get("start") is not None:
             values = {**values, "start": as_floats(values["start"], "start")}
         return self.module.Params(**values)
+
+    def _require_all(self, values: Mapping[str, Any], form: str) -> None:
+        """Name all parameters that lack a value, with what they may be.
+
+        An unknown name may be one of them, misspelt: nothing is said before it is refused.
+        """
+        if values.keys() - {field.name for field in dataclasses.fields(self.module.Params)}:
+            return
+        lacking = [
+            f"'{known.name}' ({known.kind})"
+            for known in describe(self.module.Params)
+            if known.default == "required" and known.name not in values
+        ]
+        if lacking:
+            noun, them = ("parameter", "it") if len(lacking) == 1 else ("parameters", "them")
+            raise InputError(
+                f"{self.name} needs the {noun} {' and '.join(lacking)}: give {them} as {form}"
+            )
 
     def communication(self, params: Any, shape: Shape) -> Cost:
         """Return the communication of a complete run, by the closed form."""

@@ -1,16 +1,20 @@
 """Fed-MTL: every client trains a network of its own, held near the mean of those that take part.
 
-Federated multi-task learning after Smith, Chiang, Sanjabi & Talwalkar (NeurIPS 2017) with the fixed
-relation Ω = (I − 11ᵀ/m)² of tasks, as in the code of Liang et al. (arXiv:2001.01523, 2020), whose
-implementation Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) take for Table 1. In every round
-m clients take part, with their networks as the columns of W. Each makes E epochs in its own wᵢ on
+Federated multi-task learning after Smith, Chiang, Sanjabi & Talwalkar (NeurIPS 2017), with a
+relation Ω of the tasks that is given and not learnt. In every round m clients take part, with their
+networks as the columns of W. Each makes E epochs in its own wᵢ on
 
-    fᵢ(wᵢ) + λ (‖W‖² + tr W Ω Wᵀ),    tr W Ω Wᵀ = Σⱼ ‖wⱼ − w̄‖²,
+    fᵢ(wᵢ) + λ (‖W‖² + tr W Ω Wᵀ),    Ω = (I − 11ᵀ/m)²  of shape (m, m),
 
-with the other networks as they were. For this a client needs their mean w̄ alone, which the server
-sends; its own part of the mean moves with it. λ is not printed; in that code it is 10⁻⁷ for a
-network of 10⁵ to 10⁶ parameters. (There Ω is squared entry by entry, not as a matrix, and the
-server sends W.)
+with the other networks as they were. I − 11ᵀ/m is a projection, its square is itself, and so
+tr W Ω Wᵀ = Σⱼ ‖wⱼ − w̄‖²: networks are held near their mean. A client needs w̄ alone of the
+others, which the server sends; its own part of the mean moves with it.
+
+For Table 1, Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) take the code of Liang et al.
+(arXiv:2001.01523, 2020), and print neither Ω nor λ. In that code λ is 10⁻⁷ for a network of 10⁵ to
+10⁶ parameters, and so it is here by default. Its Ω has a matrix of ones in the place of I and
+squares entry by entry: all entries are (1 − 1/m)², which penalises the sum of the networks and not
+their distance from the mean. At this λ neither penalty matters.
 
 :look: orange, dotted
 """

@@ -2,17 +2,23 @@
 
 Hanzely & Richtárik, *Federated learning of a mixture of global and local models*
 (arXiv:2002.05516, 2020), Algorithm 1. With n clients, a round is local with probability 1 − p, and
-then client i descends on its own loss fᵢ from xᵢ. In any other round
+then client i descends on its own loss fᵢ from xᵢ. In any other round, of averaging,
 
     xᵢ ← xᵢ − θ (xᵢ − mean xⱼ),    θ = α λ / (n p).
 
+Here the T rounds are dealt out before the first: (1 − p) T of them, to the nearest integer, are
+local, at places that are drawn at random, and all others average. So the cost is known before.
+
+All clients take part in every round unless `participation` says less. Then a part of them is drawn
+for each round, local or not; those that average move to the mean of theirs, and all others stay
+where they are. n in θ remains the number of all clients. Rounds of averaging in a row leave the
+mean of all clients as it is, and Algorithm 1 then sends nothing again; here every round of
+averaging sends the xᵢ up and the mean down.
+
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, a local round makes E
 epochs at the rate of the other methods in the place of one step of size α / (n (1 − p)), and p is
-0.9. In their code all clients take part in every round, hence r = 1, θ is α λ / (n (1 − p)), and
-the rate of local rounds is α / (n (1 − p)). Here the number of local rounds is its expectation,
-(1 − p) T to the nearest integer, at rounds drawn at random; so the cost is known before. Rounds of
-averaging in a row leave the mean as it is if all take part, and Algorithm 1 then sends nothing
-again; here every one of them sends the xᵢ and the mean.
+0.9. In their code all clients take part in every round, θ is α λ / (n (1 − p)), and the rate of
+local rounds is α / (n (1 − p)).
 
 :look: grey, dashed
 """

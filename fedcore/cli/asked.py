@@ -117,7 +117,6 @@ class Asked:
 
     def params(self, algorithm: Algorithm, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters of a run, checked as far as can be without the data."""
-        from fedcore.calls import require_all_given, require_rank_or_none
         from fedcore.parts import residuals
         from fedcore.validation import require_flag
 
@@ -127,9 +126,9 @@ class Asked:
         elif algorithm.takes("n_components"):
             raise click.UsageError("Missing option '--components' / '-r'.")
         params = residuals.with_tolerance(algorithm, params)
-        require_rank_or_none(algorithm, params, "drop --components")
-        require_all_given(algorithm, params, "--set NAME=VALUE")
-        settings = algorithm.params(_without_references(params))
+        settings = algorithm.params(
+            _without_references(params), form="--set NAME=VALUE", drop="drop --components"
+        )
         if self.center and algorithm.private(settings):
             raise InputError(
                 f"{algorithm.name} is private, and the mean of --center would be sent without "

@@ -165,7 +165,8 @@ def _names_and_data(words: Sequence[str]) -> tuple[list[str], list[str]]:
     for word in data:
         if word not in datasets.names() and not Path(word).suffix and not Path(word).exists():
             every = [*known, *datasets.names()]
-            raise InputError(f"no algorithm and no data set '{word}': {nearest(word, every)}")
+            hint = nearest(word, every, "`fedcore algorithms` and `fedcore datasets` list all")
+            raise InputError(f"no algorithm and no data set '{word}': {hint}")
     if not data or not names:
         raise click.UsageError("Name one algorithm or more, and then the data.")
     return names, data

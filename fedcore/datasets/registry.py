@@ -83,7 +83,8 @@ def find(
     outside = plugins()
     if name in outside:
         return None, outside[name]
-    raise ConfigError(f"unknown data set '{name}': {nearest(name, {*known, *outside})}")
+    hint = nearest(name, {*known, *outside}, "`fedcore datasets` lists all")
+    raise ConfigError(f"unknown data set '{name}': {hint}")
 
 
 def sums(source: Mapping[str, Any]) -> dict[str, str]:

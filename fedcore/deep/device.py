@@ -9,14 +9,18 @@ than client by client. Results of two devices differ by rounding; histories name
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
 import torch
 
-from fedcore.errors import FedcoreError
+from fedcore.errors import FedcoreError, InputError
 
 VARIABLE = "FEDCORE_DEVICE"
+# What PyTorch says for want of memory: on CUDA and MPS, in a library of CUDA, and on a core.
+FULL = ("out of memory", "ALLOC_FAILED", "can't allocate memory")
 
 
 class Device(NamedTuple):
@@ -38,9 +42,37 @@ def chosen() -> Device:
     Raises
     ------
     FedcoreError
-        For a device that PyTorch does not know, or cannot reach here.
+        For a device that PyTorch does not know, cannot reach here, or whose memory is full.
     """
     return _named(os.environ.get(VARIABLE) or "cpu")
+
+
+@contextmanager
+def room(where: torch.device | str, what: str, remedy: str = "a smaller batch") -> Iterator[None]:
+    """Say in a sentence when a device has too little memory for what is done in a block.
+
+    Parameters
+    ----------
+    where : torch.device or str
+    what : str
+        For what memory is needed.
+    remedy : str
+        What needs less of it; others help with everything.
+
+    Raises
+    ------
+    InputError
+    """
+    try:
+        yield
+    except RuntimeError as error:  # MPS, cuBLAS and cores have no class of their own for it
+        if not any(words in str(error) for words in FULL):
+            raise
+        said = ". ".join(str(error).splitlines()[0].split(". ")[:3]).rstrip(".")
+        raise InputError(
+            f"{where} has too little memory for {what}: take {remedy}, let no other job use it "
+            f"meanwhile, or take FEDCORE_DEVICE=cpu (PyTorch: {said})"
+        ) from error
 
 
 @cache
@@ -48,7 +80,8 @@ def _named(name: str) -> Device:
     if name in ("cpu", "together"):
         return Device(CPU.where, name == "together")
     try:
-        where = torch.empty(0, device=name).device
+        with room(name, "one more process", "another device"):
+            where = torch.empty(0, device=name).device
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise FedcoreError(

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedcore.deep.device import chosen
+from fedcore.deep.device import chosen, room
 from fedcore.deep.networks import Network
 
 Vectors = np.ndarray | Sequence[np.ndarray]  # one for all clients, or one each
@@ -78,7 +78,9 @@ def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
     vector = torch.tensor(w, device=device)
     rows = ROWS if device.type == "cpu" else ROWS_OF_ACCELERATOR
     rows = max(rows - rows % network.block, network.block)
-    return torch.cat([network.apply(vector, piece.to(vector)) for piece in x.split(rows)])
+    what = f"a network's outputs for {len(x)} samples"
+    with room(device, what, "fewer samples of a client"):
+        return torch.cat([network.apply(vector, piece.to(vector)) for piece in x.split(rows)])
 
 
 def _outputs(network: Network, vectors: Vectors, inputs: list[Tensor]) -> list[Tensor]:

@@ -14,7 +14,11 @@ Size = tuple[int, ...]
 
 
 class Parameter(NamedTuple):
-    """A tensor of a layer; its first entries are uniform in ±`bound`, as PyTorch's are."""
+    """A tensor of parameters of a layer, and how it begins.
+
+    Before the training, each entry is drawn from the uniform distribution on [−`bound`, `bound`],
+    which is also PyTorch's start for such a layer.
+    """
 
     shape: Size
     bound: float

@@ -92,7 +92,11 @@ def average(
     networks: Callable[[np.ndarray], Any],
     **more: Any,
 ) -> np.ndarray:
-    """Replace what the server holds by the mean of ``update``'s replies to it, in every `loop`."""
+    """Make the rounds of `loop`, in each of which the server takes a mean over the participants.
+
+    The server sends them what it holds, each answers by the client step `update`, and the mean of
+    the answers is what the server then holds.
+    """
 
     def one_round(t: int, chosen: Any, held: np.ndarray) -> np.ndarray:
         federation.broadcast(held, to=chosen)

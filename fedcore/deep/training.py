@@ -97,8 +97,9 @@ class Learner:
         place, where = (_place(data.X), _place(data.y), self._dtype), device.chosen().where
         if place in _THERE:
             return _THERE[place][1]
-        x = self.body.inputs(data.X.astype(self._dtype, copy=False)).to(where)
-        batch = Batch(x, torch.tensor(np.ascontiguousarray(data.y)).long().to(where))
+        with device.room(where, "the samples of all clients, which stay there", "fewer samples"):
+            x = self.body.inputs(data.X.astype(self._dtype, copy=False)).to(where)
+            batch = Batch(x, torch.tensor(np.ascontiguousarray(data.y)).long().to(where))
         if where.type != "cpu":
             _THERE[place] = data, batch  # with the arrays, so that no others come there
         return batch
@@ -167,15 +168,12 @@ class Learner:
     def _descend(self, gradient: Gradient, several: Sequence[Descent]) -> list[np.ndarray]:
         rate, momentum = self._params.rate, self._params.momentum
         where = device.chosen().where
-        try:
-            if len(several) > 1:
-                return descent.together(gradient, several, rate, momentum, where)
-            return [descent.alone(gradient, several[0], rate, momentum, where)]
-        except torch.OutOfMemoryError as error:
-            raise InputError(
-                f"{where} has too little memory for {len(several)} clients that advance "
-                "together: take a smaller batch or participation, or FEDCORE_DEVICE=cpu"
-            ) from error
+        if len(several) == 1:
+            with device.room(where, "the training of one client"):
+                return [descent.alone(gradient, several[0], rate, momentum, where)]
+        what = f"{len(several)} clients that advance together"
+        with device.room(where, what, "fewer (a smaller participation) or a smaller batch"):
+            return descent.together(gradient, several, rate, momentum, where)
 
     def proximal(self, strength: float) -> Gradient:
         """Return the gradient of ``f(w) + strength/2 ‖w − anchor‖²``, f the loss on a batch.

@@ -67,8 +67,9 @@ class FederatedPCA(Transformer):
     tol : float, optional
         For algorithms with a residual test (block_krylov, momentum_power, ssi): largest sine of
         the angle between the subspace found and the exact one. Their default is 1e-8. If rounding
-        does not allow `tol`, the run ends at what rounding allows. Directions of singular values
-        that agree to 1e-8 are interchangeable.
+        does not allow `tol`, the run ends at what rounding allows, in float32 often 1e-6 to 1e-4;
+        `error_estimate_` says it, and above 1e-3 a warning. Directions of singular values that
+        agree to 1e-8 are interchangeable.
     random_state : int, SeedSequence, Generator, RandomState or None, default=0
         Same seed, same result, bit for bit where CPU type, BLAS, its number of threads and
         library versions are the same. None draws fresh entropy at every `fit`, and a generator of
@@ -121,7 +122,8 @@ class FederatedPCA(Transformer):
         For a run without a test, from the products of the last round; it is then rather too
         small, as nothing says how large the next singular value is. None for a private fit.
     converged_ : bool or None
-        Whether `tol`, or the limit of rounding, was reached; None for an algorithm without a test.
+        Whether `tol`, or the limit of rounding, was reached; `error_estimate_` is above `tol` in
+        the second case. None for an algorithm without a test.
     n_iter_ : int
         Iterations; for the algorithms with a test, rounds.
     n_samples_ : int

@@ -25,6 +25,7 @@ from fedcore.api import execute
 from fedcore.errors import ConfigError, LateError, require_known
 from fedcore.experiments import provenance, tuning, twins
 from fedcore.experiments.checkpoint import Checkpoint
+from fedcore.experiments.references import resolve
 from fedcore.experiments.stopping import Stop
 from fedcore.federation import lockstep
 from fedcore.federation.ledger import Shape
@@ -32,17 +33,8 @@ from fedcore.history import History, save_seconds
 from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.problems.regression import Truth
 from fedcore.recorder import COLUMNS, Recorder
 from fedcore.seeds import name_key
-
-# Parameters that may be given as "reference": a theorem or a baseline assumes that they are known.
-REFERENCES: dict[str, Callable[[Problem, int], float]] = {
-    "sigma_max": lambda problem, rank: float(problem.singular_values[0]),
-    "sigma_r": lambda problem, rank: float(problem.singular_values[rank - 1]),
-    "sigma_next": lambda problem, rank: float(np.append(problem.singular_values, 0.0)[rank]),
-    "head_sigma": lambda problem, rank: float(_truth(problem).head_singular_values[0]),
-}
 
 AUDITS = {
     "canary": "fedcore.audits.epsilon_bound",
@@ -143,109 +135,171 @@ def run_repeats(
     Where the problem has stragglers and the method cannot go on without a client, the history says
     so under ``refused``, and has no result.
     """
-    problem = draws[0]
-    algorithm = algorithms.get(cell["algorithm"])
-    attempt = partial(trial, simulate=simulate)
-    tuned = tuning.tune(cell, draws, attempt) if cell.get("tune") else None
-    params = {**cell["params"], **(tuned["chosen"] if tuned else {})}
-    measure = [metrics.get(name) for name in cell["metrics"]]
-    audit = audit_module(cell["audit"]) if cell.get("audit") else None
-    twinned = cell.get("twin", "none") != "none"
-    pairs = [twins.Pair() for _ in range(cell["repeats"])] if twinned else []
-    guests = _newcomers(cell, algorithm, params, problem, newcomers)
-
-    def stop() -> Callable[[Mapping[str, float]], bool] | None:
-        rule = Stop(cell["stop"]) if cell.get("stop") else None
-        return rule if seen is None else partial(_after, seen, rule)
-
-    def run(repeat: int) -> tuple[Recorder, dict[str, Any]]:
-        transcript = audit.watch() if audit else None
-        recorder, output = attempt(
-            cell, draws, params, repeat, measure,
-            iterates=cell["iterates"], measured=cell.get("measured"), stop=stop(),
-            transcript=transcript, watch=partial(pairs[repeat].see, False) if twinned else None,
-            checkpoint=checkpoints[repeat] if checkpoints else None, center=center,
-        )  # fmt: skip
-        if audit:
-            own = draws[repeat % len(draws)]
-            recorder.add(cell["audit"], audit.column(own, transcript, recorder))
-        final = {key: value for key, value in output.items() if key != "U"}
-        if guests:
-            final[guests.NAME] = guests.accuracies(output, repeat_seed(cell, repeat))
-        return recorder, final
-
-    def twin(repeat: int) -> tuple[Recorder, dict[str, Any]]:
-        return attempt(
-            cell, draws, params, repeat, measure,
-            algorithm=twins.Perturbed(algorithm.name, algorithm.module),
-            measured=cell.get("measured"), stop=stop(),
-            watch=partial(pairs[repeat].see, True),
-        )  # fmt: skip
-
-    about = {
-        **{key: cell[key] for key in ("paper", "experiment", "algorithm", "name")},
-        "params": params,
-        **({"tuning": tuned} if tuned else {}),
-        **({"twin": cell["twin"]} if twinned else {}),
-        **({"centred": True} if center else {}),
-        **({"newcomers": guests.about} if guests else {}),
-        "problem": {
-            "name": problem.name,
-            "status": problem.status,
-            "note": problem.note,
-            "settings": [draw.setting for draw in draws],
-            "sha256": checksum(draws),
-            **({"stragglers": problem.stragglers} if problem.stragglers else {}),
-            "n_clients": len(problem.clients),
-            "n_samples": problem.n_samples,
-            "n_features": problem.n_features,
-        },
-        "seed": {"master": cell["seed"], "spawn_key": [_seed_key(cell), "repeat"]},
-        "code": code,
-        "versions": provenance.versions(algorithm.task.packages),
-        **provenance.device(algorithm.task.packages),
-    }
-    counts = dict(algorithm.columns) | ({cell["audit"]: audit.COLUMN} if audit else {})
-    repeats = range(cell["repeats"])
+    repeats = _Repeats(
+        cell, draws, code, checkpoints,
+        simulate=simulate, center=center, seen=seen, newcomers=newcomers,
+    )  # fmt: skip
     try:
-        if cell.get("together"):
-            ways = (run, twin) if twinned else (run,)
-            runs = lockstep.together([partial(way, repeat) for way in ways for repeat in repeats])
-            runs, others = runs[: len(repeats)], runs[len(repeats) :]
-        else:
-            runs, others = [], []
-            for repeat in progress(repeats):
-                runs.append(run(repeat))
-                if twinned:
-                    others.append(twin(repeat))
+        runs, others = repeats.run(progress)
     except LateError as error:
-        if not simulate:  # it may be a private method, see below
-            del about["problem"]["sha256"]
-        return _refused(cell, measure, about | {"refused": str(error)}, counts)
+        return repeats.refused(error)
     for used in [*draws, *([newcomers] if newcomers else [])]:
         used.require_unwritten()
-    recorders, outputs = zip(*runs, strict=True)
-    if twinned:
-        counts[twins.DISTANCE] = twins.COLUMN
-        for recorder, pair in zip(recorders, pairs, strict=True):
-            recorder.add(twins.DISTANCE, pair.column(len(recorder.rows)))
-    if recorders[0].ledger.privacy is not None:
-        about["privacy"] = provenance.privacy(recorders)
-        if not simulate:  # with the checksum, who knows all rows but one can check a guess of it
-            del about["problem"]["sha256"]
-        if tuned:
-            tuned["note"] = tuning.UNPAID
-    history = History.from_runs(
-        recorders,
-        outputs,
-        metrics=measure,
-        reference=_answers([recorders[0].problem] if center else draws),
-        about=about,
-        counts=counts,
-        twins=[recorder for recorder, _ in others],
-    )
-    history.units |= {guests.NAME: guests.TEXT} if guests else {}
-    return history
+    return repeats.history(runs, others)
+
+
+Run = tuple[Recorder, dict[str, Any]]  # what a run recorded, and what it returned
+
+
+class _Repeats:
+    """All repeats of a cell, settled before the first of them begins; see `run_repeats`.
+
+    The grid of ``tune`` runs here, so that all repeats share what it chooses.
+    """
+
+    def __init__(
+        self,
+        cell: Mapping[str, Any],
+        draws: Sequence[Problem],
+        code: str,
+        checkpoints: Sequence[Checkpoint],
+        *,
+        simulate: bool,
+        center: bool,
+        seen: Callable[[Mapping[str, float]], Any] | None,
+        newcomers: Problem | None,
+    ) -> None:
+        self._cell, self._draws, self._checkpoints = cell, draws, checkpoints
+        self._simulate, self._center, self._seen = simulate, center, seen
+        self._algorithm = algorithms.get(cell["algorithm"])
+        self._trial = partial(trial, simulate=simulate)
+        self._tuned = tuning.tune(cell, draws, self._trial) if cell.get("tune") else None
+        self._params = {**cell["params"], **(self._tuned["chosen"] if self._tuned else {})}
+        self._measure = [metrics.get(name) for name in cell["metrics"]]
+        self._audit = audit_module(cell["audit"]) if cell.get("audit") else None
+        twinned = cell.get("twin", "none") != "none"
+        self._pairs = [twins.Pair() for _ in range(cell["repeats"])] if twinned else []
+        self._guests = _newcomers(cell, self._algorithm, self._params, draws[0], newcomers)
+        self._about = self._provenance(code)
+        self._counts = dict(self._algorithm.columns)
+        if self._audit:
+            self._counts[cell["audit"]] = self._audit.COLUMN
+
+    def run(self, progress: Callable[[Any], Any]) -> tuple[list[Run], list[Run]]:
+        """Run the repeats one after the other or side by side; return them, and their twins."""
+        repeats = range(self._cell["repeats"])
+        if self._cell.get("together"):
+            ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
+            runs = lockstep.together([partial(way, repeat) for way in ways for repeat in repeats])
+            return runs[: len(repeats)], runs[len(repeats) :]
+        runs, others = [], []
+        for repeat in progress(repeats):  # a loop: it closes a bar before an error goes on
+            runs.append(self._repeat(repeat))
+            if self._pairs:
+                others.append(self._twin(repeat))
+        return runs, others
+
+    def history(self, runs: Sequence[Run], others: Sequence[Run]) -> History:
+        """Return the history of complete repeats and their twins."""
+        recorders, outputs = zip(*runs, strict=True)
+        if self._pairs:
+            self._counts[twins.DISTANCE] = twins.COLUMN
+            for recorder, pair in zip(recorders, self._pairs, strict=True):
+                recorder.add(twins.DISTANCE, pair.column(len(recorder.rows)))
+        if recorders[0].ledger.privacy is not None:
+            self._mark_as_private(recorders)
+        history = History.from_runs(
+            recorders,
+            outputs,
+            metrics=self._measure,
+            reference=_answers([recorders[0].problem] if self._center else self._draws),
+            about=self._about,
+            counts=self._counts,
+            twins=[recorder for recorder, _ in others],
+        )
+        history.units |= {self._guests.NAME: self._guests.TEXT} if self._guests else {}
+        return history
+
+    def refused(self, error: LateError) -> History:
+        """Return the history of a method that cannot go on without a client that is late."""
+        if not self._simulate:  # it may be a private method, see `_mark_as_private`
+            del self._about["problem"]["sha256"]
+        about = self._about | {"refused": str(error)}
+        return _refused(self._cell, self._measure, about, self._counts)
+
+    def _repeat(self, repeat: int) -> Run:
+        """Run a repeat, audited and with its newcomers; of U, which is large, nothing is kept."""
+        cell, transcript = self._cell, self._audit.watch() if self._audit else None
+        recorder, output = self._trial(
+            cell, self._draws, self._params, repeat, self._measure,
+            iterates=cell["iterates"], measured=cell.get("measured"), stop=self._stop(),
+            transcript=transcript,
+            watch=partial(self._pairs[repeat].see, False) if self._pairs else None,
+            checkpoint=self._checkpoints[repeat] if self._checkpoints else None,
+            center=self._center,
+        )  # fmt: skip
+        if self._audit:
+            own = self._draws[repeat % len(self._draws)]
+            recorder.add(cell["audit"], self._audit.column(own, transcript, recorder))
+        final = {key: value for key, value in output.items() if key != "U"}
+        if self._guests:
+            final[self._guests.NAME] = self._guests.accuracies(output, repeat_seed(cell, repeat))
+        return recorder, final
+
+    def _twin(self, repeat: int) -> Run:
+        """Run the twin of a repeat, whose start differs by one rounding."""
+        return self._trial(
+            self._cell, self._draws, self._params, repeat, self._measure,
+            algorithm=twins.Perturbed(self._algorithm.name, self._algorithm.module),
+            measured=self._cell.get("measured"), stop=self._stop(),
+            watch=partial(self._pairs[repeat].see, True),
+        )  # fmt: skip
+
+    def _stop(self) -> Callable[[Mapping[str, float]], bool] | None:
+        """Return a stop rule for one run, which also shows its rows to `seen`."""
+        rule = Stop(self._cell["stop"]) if self._cell.get("stop") else None
+        return rule if self._seen is None else partial(_after, self._seen, rule)
+
+    def _provenance(self, code: str) -> dict[str, Any]:
+        """Return what the history says of the cell, its problem, its seeds and the versions."""
+        cell, packages = self._cell, self._algorithm.task.packages
+        return {
+            **{key: cell[key] for key in ("paper", "experiment", "algorithm", "name")},
+            "params": self._params,
+            **({"tuning": self._tuned} if self._tuned else {}),
+            **({"twin": cell["twin"]} if self._pairs else {}),
+            **({"centred": True} if self._center else {}),
+            **({"newcomers": self._guests.about} if self._guests else {}),
+            "problem": _facts(self._draws),
+            "seed": {"master": cell["seed"], "spawn_key": [_seed_key(cell), "repeat"]},
+            "code": code,
+            "versions": provenance.versions(packages),
+            **provenance.device(packages),
+        }
+
+    def _mark_as_private(self, recorders: Sequence[Recorder]) -> None:
+        """Say what private repeats claim, and drop what would tell more than they release."""
+        self._about["privacy"] = provenance.privacy(recorders)
+        if not self._simulate:  # with the checksum, who knows all rows but one can check a guess
+            del self._about["problem"]["sha256"]
+        if self._tuned:
+            self._tuned["note"] = tuning.UNPAID
+
+
+def _facts(draws: Sequence[Problem]) -> dict[str, Any]:
+    """Return what a history says of its problem."""
+    problem = draws[0]
+    return {
+        "name": problem.name,
+        "status": problem.status,
+        "note": problem.note,
+        "settings": [draw.setting for draw in draws],
+        "sha256": checksum(draws),
+        **({"stragglers": problem.stragglers} if problem.stragglers else {}),
+        "n_clients": len(problem.clients),
+        "n_samples": problem.n_samples,
+        "n_features": problem.n_features,
+    }
 
 
 def _newcomers(
@@ -260,7 +314,7 @@ def _newcomers(
         return None
     if newcomers is None:
         raise ConfigError(f"this cell needs the file of its newcomers, {cell['newcomers']}")
-    settings = algorithm.params(_resolve(params, problem))
+    settings = algorithm.params(resolve(params, problem))
     shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
     cost, epochs = algorithm.communication(settings, shape), cell["newcomers"]["epochs"]
     made = importlib.import_module(NEWCOMERS).Newcomers
@@ -307,7 +361,7 @@ def trial(
     """
     algorithm = algorithm or algorithms.get(cell["algorithm"])
     problem = draws[repeat % len(draws)]
-    settings, seed = algorithm.params(_resolve(params, problem)), repeat_seed(cell, repeat)
+    settings, seed = algorithm.params(resolve(params, problem)), repeat_seed(cell, repeat)
     name = f"{cell['experiment']}/{cell['algorithm']}/{cell['name']}"
     noise: Source | None = simulated(seed, name, params) if simulate else None
     if cell.get("weaken"):
@@ -338,32 +392,6 @@ def repeat_seed(cell: Mapping[str, Any], repeat: int) -> np.random.SeedSequence:
 
 def _seed_key(cell: Mapping[str, Any]) -> int:
     return name_key(f"{cell['paper']}/{cell['experiment']}/{cell['problem']}")
-
-
-def _resolve(params: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
-    resolved = dict(params)
-    for name, value in params.items():
-        if value == "reference":
-            if name not in REFERENCES:
-                raise ConfigError(
-                    f"'{name}: reference' is not possible: take a number; only "
-                    f"{', '.join(sorted(REFERENCES))} have a reference"
-                )
-            rank, most = params.get("n_components"), min(problem.n_samples, problem.n_features)
-            if not isinstance(rank, int) or not 1 <= rank <= most:
-                raise ConfigError(
-                    f"'{name}: reference' needs n_components from 1 to {most}, got {rank!r}"
-                )
-            resolved[name] = REFERENCES[name](problem, rank)
-    return resolved
-
-
-def _truth(problem: Problem) -> Truth:
-    if problem.truth is None:
-        raise ConfigError(
-            f"problem {problem.name}: no model of its labels is known; give head_sigma as a number"
-        )
-    return problem.truth
 
 
 def checksum(draws: Sequence[Problem]) -> str:

@@ -24,10 +24,11 @@ from fedcore.config.short_forms import merge, require_written_out, written_out
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import build, ranks
-from fedcore.experiments.cell import AUDITS, NEWCOMERS, REFERENCES
+from fedcore.experiments.cell import AUDITS, NEWCOMERS
 from fedcore.experiments.combinations import combinations
 from fedcore.experiments.fingerprint import fingerprint
 from fedcore.experiments.ranks import ONE_PROCESS, Ranks
+from fedcore.experiments.references import REFERENCES
 from fedcore.experiments.stopping import Stop
 from fedcore.metrics import Metric
 from fedcore.privacy.noise import WEAKENED
@@ -486,7 +487,7 @@ def _check_cell(cell: Cell, where: str) -> None:
         }
         algorithm = algorithms.get(cell.algorithm)
         for changes in combinations(cell.tune["over"]) if cell.tune else [{}]:
-            if algorithm.private(algorithm.params({**values, **changes})):
+            if algorithm.private(algorithm.params({**values, **changes}, form="NAME: VALUE")):
                 require_released(cell.stop, released_columns(algorithm.released))
         if cell.newcomers and "model" not in algorithm.task.fields:
             raise ConfigError(f"{cell.algorithm} learns no network: it has nothing for newcomers")

@@ -22,6 +22,7 @@ import numpy as np
 from fedcore.algorithms import Algorithm
 from fedcore.errors import ConfigError
 from fedcore.federation.federation import Federation
+from fedcore.iterates import Iterate
 from fedcore.linalg import orth, sin_theta
 
 KINDS = ("none", "rounding")
@@ -77,8 +78,9 @@ class Pair:
     distances: dict[int, float] = field(default_factory=dict)
     _waiting: dict[tuple[bool, int], np.ndarray] = field(default_factory=dict)
 
-    def see(self, of_twin: bool, record: int, shared: np.ndarray) -> None:
+    def see(self, of_twin: bool, record: int, iterate: Iterate) -> None:
         """Compare or keep the shared matrix at a record of the run or, if `of_twin`, the twin."""
+        shared = iterate.held
         basis = orth(shared) if np.isfinite(shared).all() else np.full_like(shared, np.nan)
         other = self._waiting.pop((not of_twin, record), None)
         if other is None:

@@ -112,5 +112,6 @@ def get(name: str) -> Metric:
     found, broken = families()
     known = {metric.name: metric for family in found.values() for metric in family}
     if name not in known:
-        raise ConfigError("; ".join([f"unknown metric '{name}': {nearest(name, known)}", *broken]))
+        hint = nearest(name, known, "`fedcore metrics` lists all")
+        raise ConfigError("; ".join([f"unknown metric '{name}': {hint}", *broken]))
     return known[name]

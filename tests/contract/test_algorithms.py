@@ -233,7 +233,7 @@ def test_every_parameter_is_declared_and_described_and_states_no_default(name):
 
 @every_algorithm
 def test_a_missing_parameter_is_named(name):
-    with pytest.raises(InputError, match=f"{name} needs the parameter 'n_components'"):
+    with pytest.raises(InputError, match=f"{name} needs the parameters? 'n_components' "):
         algorithms.get(name).params({})
 
 

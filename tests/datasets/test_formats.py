@@ -115,35 +115,47 @@ def test_libsvm_empty(tmp_path):
     assert x.shape == (0, 3) and y.shape == (0,)
 
 
+LABEL, PAIR = "a label, a whole number below 2^53", "index:value, two numbers"
+
+
 @pytest.mark.fault("damaged", "a line of a raw text that cannot be read", told="… line 3: …")
 @pytest.mark.parametrize(
-    "bad",
+    ("bad", "expected", "found"),
     [
-        b"1 2",
-        b"1 2:",
-        b"1 :2",
-        b"1 2:x",
-        b"x 2:1",
-        b"1 2:3:1",
-        b"1 2:1 3:1:1 5",
-        b"1 0:1",
-        b"1 10:1",
-        b"1 2:1 2:1",
-        b"1 3:1 2:1",
-        b"1 1.5:1",
-        b"1:1 2:1",
-        b"0.5 1:1",
-        b"1 2:nan",
-        b"1 2:inf",
-        b"1 qid:1",
+        (b"1 2", PAIR, "2"),
+        (b"1 2:", PAIR, "2:"),
+        (b"1 :2", PAIR, ":2"),
+        (b"1 2:x", PAIR, "2:x"),
+        (b"x 2:1", LABEL, "x"),
+        (b"1 2:3:1", PAIR, "2:3:1"),
+        (b"1 2:1 3:1:1 5", PAIR, "3:1:1"),
+        (b"1 0:1", "an index from 1 to 9", "0:1"),
+        (b"1 10:1", "an index from 1 to 9", "10:1"),
+        (b"1 2:1 2:1", "an index above 2, as they rise in a line", "2:1"),
+        (b"1 3:1 2:1", "an index above 3, as they rise in a line", "2:1"),
+        (b"1 1.5:1", PAIR, "1.5:1"),
+        (b"1:1 2:1", LABEL, "1:1"),
+        (b"0.5 1:1", LABEL, "0.5"),
+        (b"1 2:nan", PAIR, "2:nan"),
+        (b"1 2:inf", PAIR, "2:inf"),
+        (b"1 qid:1", PAIR, "qid:1"),
     ],
 )
-def test_libsvm_bad_token_names_its_line(tmp_path, bad):
+def test_libsvm_bad_token_names_its_line(tmp_path, bad, expected, found):
     path = tmp_path / "t"
     path.write_bytes(b"1 1:1\n\n" + bad + b"\n1 2:1\n")
-    with pytest.raises(DataError, match="line 3: ") as error:
+    with pytest.raises(DataError) as error:
         libsvm.parse(path, 9)
-    assert str(path) in one_sentence(error)
+    assert one_sentence(error) == (
+        f"{path}, line 3: expected {expected}, found '{found}'; a line is 'label index:value "
+        "index:value …', indices from 1"
+    )
+
+
+def test_libsvm_shows_the_beginning_of_a_long_token(tmp_path):
+    (tmp_path / "t").write_bytes(b"1 2:" + b"x" * 90)
+    with pytest.raises(DataError, match=f"line 1: .* found '2:{'x' * 78}…';"):
+        libsvm.parse(tmp_path / "t", 9)
 
 
 def test_libsvm_agrees_with_a_plain_loop(tmp_path):

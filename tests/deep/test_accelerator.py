@@ -17,7 +17,7 @@ from fedcore.testing.samples import held_out, images
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 
-from fedcore.deep import descent, device, one, several  # noqa: E402
+from fedcore.deep import descent, device, one, several, training  # noqa: E402
 from fedcore.deep.batches import Batch, of_several  # noqa: E402
 from fedcore.deep.descent import Descent  # noqa: E402
 from fedcore.deep.layers import Convolution, Dense, Lstm, Pool, Relu, Reshaped, Softmax  # noqa: E402
@@ -156,15 +156,54 @@ def test_mps_refuses_double_precision(monkeypatch):
     Learner(Params(**PARAMS), images(dtype=np.float32))
 
 
-@pytest.mark.parametrize("way", ["together", "alone"])
-def test_too_little_memory_is_a_sentence(way, monkeypatch):
-    def full(*args):
-        raise torch.OutOfMemoryError("CUDA out of memory")
+SAID = (
+    "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of "
+    "which 1.06 GiB is free. Process 7 has 78.0 GiB memory in use. See https://pytorch.org\n more"
+)
+FULL = {  # where it happens, and for what memory then lacks and what needs less
+    "together": (descent, "together", "cpu has too little memory for 2 clients that advance "
+                 "together: take fewer (a smaller participation) or a smaller batch, "),
+    "cpu": (descent, "alone", "cpu has too little memory for the training of one client: take a "
+            "smaller batch, "),
+    "representation": (Network, "apply", "a network's outputs for "),
+    "samples": (training, "Batch", "the samples of all clients, which stay there: take fewer "),
+}  # fmt: skip
 
-    monkeypatch.setattr(descent, way, full)
+
+@pytest.mark.parametrize("way", FULL)
+@pytest.mark.parametrize("kind", [torch.OutOfMemoryError, RuntimeError])
+def test_too_little_memory_is_a_sentence(way, kind, monkeypatch):
+    def full(*args):
+        raise kind(SAID)
+
+    owner, name, says = FULL[way]
+    monkeypatch.setattr(owner, name, full)
     monkeypatch.setenv(device.VARIABLE, "together" if way == "together" else "cpu")
-    with pytest.raises(FedcoreError, match=r"too little memory for \d clients that advance"):
+    with pytest.raises(FedcoreError) as caught:
         run("fedavg")
+    said = str(caught.value)
+    assert says in said and "let no other job use it meanwhile, or take FEDCORE_DEVICE=cpu" in said
+    assert said.endswith("of which 1.06 GiB is free)") and "\n" not in said
+
+
+def test_other_errors_of_a_step_stay_what_they_are(monkeypatch):
+    def broken(*args):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    monkeypatch.setattr(descent, "alone", broken)
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        run("fedavg")
+
+
+def test_a_device_that_is_full_from_the_start_is_not_called_unknown(monkeypatch):
+    def full(*args, **options):
+        raise torch.OutOfMemoryError(SAID)
+
+    device._named.cache_clear()
+    monkeypatch.setattr(torch, "empty", full)
+    monkeypatch.setenv(device.VARIABLE, "cuda:3")
+    with pytest.raises(FedcoreError, match="cuda:3 has too little memory for one more process"):
+        device.chosen()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -61,6 +61,11 @@ def test_the_plan_checks_a_network_without_pytorch():
     _check_cell(cell(), "here")
     with pytest.raises(ConfigError, match="here: rate must be a finite number above 0"):
         _check_cell(cell(params={**PARAMS, "rate": 0.0}), "here")
+    with pytest.raises(ConfigError, match="has no parameter 'n_components', as it learns no"):
+        _check_cell(cell(params={**PARAMS, "n_components": 2}), "here")
+    lacks = r"here: fedrep needs the parameter 'model' \(one of .*\): give it as NAME: VALUE"
+    with pytest.raises(ConfigError, match=lacks):
+        _check_cell(cell(params={}), "here")
     with pytest.raises(ConfigError, match="model = 'cnn' is unknown"):
         _check_cell(cell(params={"model": "cnn"}), "here")
     with pytest.raises(ConfigError, match="fedrep learns no subspace: it has no twin"):

@@ -13,6 +13,7 @@ from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.estimators import FederatedPCA, certificate
 from fedcore.linalg import sin_theta
+from fedcore.parts import residuals
 
 # What FederatedPCA takes without ε: subspaces from samples alone.
 TAKEN = [
@@ -138,6 +139,19 @@ def test_the_last_round_sends_the_products(parts, form):
     assert few.ledger_.scalars_down == plain.scalars_down + len(parts) * d * R
     # The estimate lacks the next singular value, half of the third: 1 − 1/4 of the gap.
     assert off(few, parts) / 3 < few.error_estimate_ < 3 * off(few, parts)
+
+
+@pytest.mark.parametrize("name", ["block_krylov", "momentum_power", "ssi"])
+def test_single_precision_converges_to_what_rounding_allows_and_the_estimate_says_so(parts, name):
+    """README's and `tol`'s words: 1e-8 in double precision; in single it is out of reach."""
+    model, said = fit(parts, name, {})
+    assert model.converged_ and not said
+    assert max(off(model, parts), model.error_estimate_) <= residuals.TOL == 1e-8
+    single = [part.astype(np.float32) for part in parts]
+    model, said = fit(single, name, {})
+    assert model.converged_ and not said
+    assert residuals.TOL < 1e-6 < model.error_estimate_ < 1e-4 < residuals.UNDETERMINED == 1e-3
+    assert off(model, single) <= model.error_estimate_
 
 
 def test_the_estimate_is_that_of_the_residual():

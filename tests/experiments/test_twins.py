@@ -14,6 +14,7 @@ from fedcore.experiments import build, twins
 from fedcore.experiments.cell import repeat_seed, run_cell
 from fedcore.experiments.plan import load_plan, read_yaml
 from fedcore.history import History
+from fedcore.iterates import Iterate
 from fedcore.linalg import sin_theta
 from fedcore.problems import storage
 
@@ -152,10 +153,10 @@ def test_the_distance_ends_with_the_shorter_of_the_two():
     pair = twins.Pair()
     run, twin = partial(pair.see, False), partial(pair.see, True)
     for record in range(3):
-        run(record, np.eye(4)[:, :2])
-    twin(0, np.eye(4)[:, :2])
-    twin(1, np.eye(4)[:, 1:3])
-    twin(2, np.full((4, 2), np.nan))  # diverged
+        run(record, Iterate(np.eye(4)[:, :2]))
+    twin(0, Iterate(np.eye(4)[:, :2]))
+    twin(1, Iterate(np.eye(4)[:, 1:3]))
+    twin(2, Iterate(np.full((4, 2), np.nan)))  # diverged
     np.testing.assert_allclose(pair.column(4), [0, 1, np.nan, np.nan], atol=EPS)
     assert not pair._waiting
 

@@ -76,13 +76,11 @@ CONFIGURATION = {
     ),
     "algorithm": (
         PAPER, "algorithm: wk2023", "algorithm: wk2032",
-        f"{PAPER}, experiment first: unknown algorithm 'wk2032': did you mean 'wk2023'? "
-        "known: {algorithms}",
+        f"{PAPER}, experiment first: unknown algorithm 'wk2032': {{algorithms}}",
     ),
     "metric": (
         PAPER, "metrics: [objective]", "metrics: [objectiv]",
-        f"{PAPER}, experiment first: unknown metric 'objectiv': did you mean 'objective'? "
-        "known: {metrics}",
+        f"{PAPER}, experiment first: unknown metric 'objectiv': {{metrics}}",
     ),
     "parameter": (
         PAPER, "{local_steps: 4}", "{localsteps: 4}",
@@ -167,21 +165,26 @@ def test_braces_in_a_path(fresh):
 
 def refused(fresh, wrong):
     from fedcore import algorithms, datasets, generators, metrics
+    from fedcore.errors import nearest
 
     path, old, new, message = CONFIGURATION[wrong]
     fresh.edit(path, old, new)
     families = map(metrics.REGISTRY.module, metrics.REGISTRY.names())
     known = {
         "papers": ["arena", *(file.stem for file in (fresh.root / "config/papers").iterdir())],
-        "algorithms": algorithms.names(),
-        "metrics": [metric.name for family in families for metric in family.METRICS],
         "generators": generators.names(),
         "datasets": {*datasets.names(), "little"},
     }
+    every = [metric.name for family in families for metric in family.METRICS]
+    alike = {
+        "algorithms": nearest("wk2032", algorithms.names(), "`fedcore algorithms` lists all"),
+        "metrics": nearest("objectiv", every, "`fedcore metrics` lists all"),
+    }
     run = fresh.snakemake("-n")
     assert run.status == 1
-    for kind, names in known.items():
-        message = message.replace(f"{{{kind}}}", ", ".join(sorted(names)))
+    said = {kind: ", ".join(sorted(names)) for kind, names in known.items()} | alike
+    for kind, names in said.items():
+        message = message.replace(f"{{{kind}}}", names)
     assert sentence(run.text).replace(f"{fresh.root}/", "") == message
     assert "Traceback" not in run.text
 

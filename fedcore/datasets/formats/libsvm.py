@@ -19,6 +19,7 @@ _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _LARGEST = 2.0**53  # of a label: a float represents every integer below it exactly
 WIDEST = 2**31 - 1  # index of a column where a file's width is not known
 _SHOWN = 80  # characters of a bad token
+_FORM = "'label index:value index:value …', indices from 1"
 
 
 class _Table(NamedTuple):
@@ -66,23 +67,28 @@ def _parse(text: bytes, n_features: int) -> _Table | None:
 
 
 def _problem(text: bytes, n_features: int) -> str:
-    """Return what is wrong with the first line that is not well formed."""
+    """Return the first line that is not well formed, what is expected there, and what stands."""
     for number, line in enumerate(text.split(b"\n"), start=1):
         label, *pairs = line.split() or [b"0"]
         known = _NUMBER.fullmatch(label) is not None and float(label).is_integer()
         if not known or abs(float(label)) >= _LARGEST:
-            shown = label[:_SHOWN].decode(errors="replace")
-            return f"line {number}: label '{shown}' is not an integer below 2^53"
+            return _told(number, "a label, a whole number below 2^53", label)
         last = 0
         for pair in pairs:
             index, colon, value = pair.partition(b":")
-            shown = pair[:_SHOWN].decode(errors="replace")
             if not (colon and index.isdigit() and _NUMBER.fullmatch(value)):
-                return f"line {number}: '{shown}' is not of the form index:value"
-            if len(index) > _SHOWN or not last < int(index) <= n_features:
-                return f"line {number}: the index of '{shown}' is not in {last + 1}..{n_features}"
+                return _told(number, "index:value, two numbers", pair)
+            if len(index) > _SHOWN or not 1 <= int(index) <= n_features:
+                return _told(number, f"an index from 1 to {n_features}", pair)
+            if int(index) <= last:
+                return _told(number, f"an index above {last}, as they rise in a line", pair)
             last = int(index)
-    return "a line is not of the form 'label index:value ...'"
+    return f"a line is not as expected: {_FORM}"
+
+
+def _told(number: int, expected: str, found: bytes) -> str:
+    shown = found[:_SHOWN].decode(errors="replace") + "…" * (len(found) > _SHOWN)
+    return f"line {number}: expected {expected}, found '{shown}'; a line is {_FORM}"
 
 
 def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
@@ -103,7 +109,8 @@ def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     Raises
     ------
     DataError
-        When the file cannot be read or a line is malformed; the message has the line number.
+        When the file cannot be read or a line is malformed; the message has the line number, what
+        is expected there and what was found.
     """
     table = _table(path, n_features)
     x = np.zeros((len(table.labels), n_features))

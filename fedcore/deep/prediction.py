@@ -1,0 +1,82 @@
+"""Classes that trained networks predict for samples of a user's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedcore.deep.models import MODELS, sample_shape
+from fedcore.errors import InputError
+from fedcore.iterates import Classifiers
+from fedcore.problems.clients import check_client
+from fedcore.words import counted
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The networks that a run has recorded last.
+
+    Attributes
+    ----------
+    classifiers : Classifiers
+        What every client uses.
+    server : ndarray of shape (p,) or None
+        Parameters of the server's network, if it holds a whole one.
+    model : str
+    n_clients, n_features : int
+    """
+
+    classifiers: Classifiers
+    server: np.ndarray | None
+    model: str
+    n_clients: int
+    n_features: int
+
+    def predict(self, samples: Any, client: int | None = None) -> np.ndarray:
+        """Return the class of every sample, by a client's network or by the server's.
+
+        Parameters
+        ----------
+        samples : ndarray of shape (n, n_features)
+        client : int, optional
+            Number of the client, from 0; without it the server's network is taken.
+
+        Returns
+        -------
+        ndarray of int of shape (n,)
+
+        Raises
+        ------
+        InputError
+            For unfit samples, an unknown client, or if the server holds no whole network.
+        """
+        try:
+            X = check_client(samples, 0)
+        except InputError as error:
+            raise InputError(str(error).replace("client 0", "samples", 1)) from None
+        if X.shape[1] != self.n_features:
+            has = counted(X.shape[1], "feature")
+            raise InputError(f"samples have {has}, and the network takes {self.n_features}")
+        return np.argmax(self._of_server(X) if client is None else self._of(client, X), axis=1)
+
+    def _of(self, client: int, X: np.ndarray) -> np.ndarray:
+        """Return the scores of a client's network; the others get one row, as they get some."""
+        if client not in range(self.n_clients):
+            raise InputError(f"client = {client!r}: clients are 0 to {self.n_clients - 1}")
+        asked = [X if i == client else X[:1] for i in range(self.n_clients)]
+        return self.classifiers.scores(asked)[client]
+
+    def _of_server(self, X: np.ndarray) -> np.ndarray:
+        if self.server is None or self.model not in MODELS:  # a plug-in may have its own
+            raise InputError(
+                "the server of this method holds no whole network: say whose to take, as client=0"
+            )
+        from fedcore.deep.evaluation import in_pieces
+        from fedcore.deep.networks import Network
+
+        model, shape = MODELS[self.model], sample_shape(self.model, self.n_features)
+        network = Network(model.body + model.head, shape)
+        found: np.ndarray = in_pieces(network, self.server, network.inputs(X)).cpu().numpy()
+        return found

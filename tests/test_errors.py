@@ -1,0 +1,48 @@
+"""Names in messages: the nearest one, and of many only those that are alike."""
+
+from __future__ import annotations
+
+import pytest
+
+import fedcore
+from fedcore import algorithms, metrics
+from fedcore.errors import ALIKE, MOST, ConfigError, InputError, nearest
+
+
+def test_few_names_are_all_listed():
+    names = [f"name{i:02}" for i in range(MOST)]
+    assert nearest("name3", names).endswith(f"known: {', '.join(names)}")
+    assert nearest("x", []) == "known: none"
+
+
+def test_of_many_names_those_that_are_alike_are_listed_and_the_others_counted():
+    names = ["rounds", "round", "sounds", *(f"k{i}" for i in range(100))]
+    said = nearest("rouns", names)
+    assert said.startswith("did you mean 'rounds'? known: ") and said.endswith(" and 95 more")
+    shown = said.partition("known: ")[2].removesuffix(" and 95 more").split(", ")
+    assert len(shown) == ALIKE and shown == sorted(shown)
+    assert {"rounds", "round", "sounds"} <= set(shown) <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "start", "end"),
+    [
+        (
+            lambda: fedcore.run("wk2032", []),
+            InputError,
+            "unknown algorithm 'wk2032': did you mean 'wk2023'? known: ",
+            f" and {len(algorithms.names()) - ALIKE} more (`fedcore algorithms` lists all)",
+        ),
+        (
+            lambda: metrics.get("objectiv"),
+            ConfigError,
+            "unknown metric 'objectiv': did you mean 'objective'? known: ",
+            " more (`fedcore metrics` lists all)",
+        ),
+    ],
+)
+def test_a_long_list_says_what_lists_all(ask, error, start, end):
+    with pytest.raises(error) as caught:
+        ask()
+    said = str(caught.value)
+    assert said.startswith(start) and said.endswith(end) and len(said) < 300
