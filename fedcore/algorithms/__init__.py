@@ -159,18 +159,17 @@ class Algorithm:
 
         An unknown name may be one of them, misspelt: nothing is said before it is refused.
         """
-        if values.keys() - {field.name for field in dataclasses.fields(self.module.Params)}:
+        fields = dataclasses.fields(self.module.Params)
+        required = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}
+        missing = required - values.keys()
+        if not missing or values.keys() - {f.name for f in fields}:
             return
-        lacking = [
-            f"'{known.name}' ({known.kind})"
-            for known in describe(self.module.Params)
-            if known.default == "required" and known.name not in values
-        ]
-        if lacking:
-            noun, them = ("parameter", "it") if len(lacking) == 1 else ("parameters", "them")
-            raise InputError(
-                f"{self.name} needs the {noun} {' and '.join(lacking)}: give {them} as {form}"
-            )
+        described = describe(self.module.Params)
+        lacking = [f"'{known.name}' ({known.kind})" for known in described if known.name in missing]
+        noun, them = ("parameter", "it") if len(lacking) == 1 else ("parameters", "them")
+        raise InputError(
+            f"{self.name} needs the {noun} {' and '.join(lacking)}: give {them} as {form}"
+        )
 
     def communication(self, params: Any, shape: Shape) -> Cost:
         """Return the communication of a complete run, by the closed form."""

@@ -10,7 +10,7 @@ import numpy as np
 from fedcore.deep.models import MODELS, sample_shape
 from fedcore.errors import InputError
 from fedcore.iterates import Classifiers
-from fedcore.problems.clients import check_client
+from fedcore.problems.clients import check_matrix
 from fedcore.words import counted
 
 
@@ -35,27 +35,8 @@ class Trained:
     n_features: int
 
     def predict(self, samples: Any, client: int | None = None) -> np.ndarray:
-        """Return the class of every sample, by a client's network or by the server's.
-
-        Parameters
-        ----------
-        samples : ndarray of shape (n, n_features)
-        client : int, optional
-            Number of the client, from 0; without it the server's network is taken.
-
-        Returns
-        -------
-        ndarray of int of shape (n,)
-
-        Raises
-        ------
-        InputError
-            For unfit samples, an unknown client, or if the server holds no whole network.
-        """
-        try:
-            X = check_client(samples, 0)
-        except InputError as error:
-            raise InputError(str(error).replace("client 0", "samples", 1)) from None
+        """Return the class of every sample, as `fedcore.calls.Result.predict` says."""
+        X = check_matrix(samples, "samples")
         if X.shape[1] != self.n_features:
             has = counted(X.shape[1], "feature")
             raise InputError(f"samples have {has}, and the network takes {self.n_features}")

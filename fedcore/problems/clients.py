@@ -255,24 +255,29 @@ def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
 
 def check_client(client: Any, i: int) -> Any:
     """Check the matrix of client `i` as `check_clients` does, without the others."""
-    _require_present(client, f"client {i}")
-    if hasattr(client, "toarray") or isinstance(client, SparseRows):
-        return sparse.checked(client, f"client {i}")
+    return check_matrix(client, f"client {i}")
+
+
+def check_matrix(matrix: Any, who: str) -> Any:
+    """Check one matrix as `check_clients` does; messages call it `who`."""
+    _require_present(matrix, who)
+    if hasattr(matrix, "toarray") or isinstance(matrix, SparseRows):
+        return sparse.checked(matrix, who)
     try:
-        data = np.asarray(client)
+        data = np.asarray(matrix)
     except ValueError as error:
-        raise InputError(f"client {i} is not a matrix: {error}") from error
+        raise InputError(f"{who} is not a matrix: {error}") from error
     if data.ndim != 2:
-        raise InputError(f"client {i}: expected a 2-D (samples, features) array, got {data.ndim}-D")
+        raise InputError(f"{who}: expected a 2-D (samples, features) array, got {data.ndim}-D")
     if data.shape[0] == 0 or data.shape[1] == 0:
-        raise InputError(f"client {i} is empty (shape {data.shape}); drop it or give it samples")
-    if wrong := _not_numeric(client, data):
-        raise InputError(f"client {i}: {wrong}")
+        raise InputError(f"{who} is empty (shape {data.shape}); drop it or give it samples")
+    if wrong := _not_numeric(matrix, data):
+        raise InputError(f"{who}: {wrong}")
     if data.dtype != np.float32:
         data = data.astype(np.float64, copy=False)
     if not np.isfinite(data).all():
         row, column = np.argwhere(~np.isfinite(data))[0]
-        raise InputError(f"client {i} has {data[row, column]} at row {row}, feature {column}")
+        raise InputError(f"{who} has {data[row, column]} at row {row}, feature {column}")
     return np.ascontiguousarray(data)
 
 

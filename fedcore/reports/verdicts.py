@@ -245,16 +245,17 @@ def _because(item: Mapping[str, Any], reading: Reading) -> str:
 
 
 def _tried(reading: Reading, decided: Reading, departures: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return another reading and its result, in words; departures are shared with `decided`."""
+    """Return another reading and its result, in words.
+
+    Of one that departs in all that `decided` does, and in more, only the latter is said.
+    """
     obstacle = f"not run, {reading.obstacle}" if reading.obstacle else ""
     result = obstacle or f"{reading.outcome.measured}, {reading.outcome.state}"
     lack = f" ({reading.outcome.lack})" if reading.outcome.lack else ""
-    shared = [name for name in decided.departures if name in reading.departures]
-    more = [name for name in reading.departures if name not in shared]
-    if more and shared and len(shared) == len(decided.departures):
+    how = _protocol(reading.departures, departures)
+    if decided.departures and {*decided.departures} < {*reading.departures}:
+        more = [name for name in reading.departures if name not in decided.departures]
         how = f"and also {_protocol(more, departures)}"
-    else:
-        how = _protocol(reading.departures, departures)
     return f"{how}: {result}{lack}"
 
 
