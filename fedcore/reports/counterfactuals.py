@@ -27,8 +27,6 @@ from fedcore.reports.outcomes import (
 
 SHIFT = 1.5  # factor on a printed number that must turn the outcome
 FURTHER = 3.0  # factor on measured values that must take them over a limit
-# Tests of a tolerance in which the print may lie near one end: one of two shifts must turn them.
-RANGES = ("one_run", "between")
 
 
 def turned(
@@ -96,32 +94,22 @@ def scaled(
     return outcome_of(test, _each(numbers_of(values), partial(mul, factor)), spread=spread)
 
 
-def with_power(
-    kind: str, outcome: Outcome, others: Sequence[tuple[str, Outcome]]
-) -> tuple[Outcome, bool]:
-    """Return an outcome after its counterfactuals, and whether they turned it.
+def with_power(outcome: Outcome, others: Sequence[tuple[str, Outcome]]) -> tuple[Outcome, bool]:
+    """Return an outcome after its counterfactuals, and whether all of them turned it.
 
-    What holds is undecided if a counterfactual would hold as well. Of the two shifts of a range one
-    may, and the place of the print then says so.
+    What holds is undecided if a counterfactual would hold as well.
 
     Parameters
     ----------
-    kind : str
-        The test, such as "one_run".
     outcome : Outcome
     others : sequence of (str, Outcome)
         Counterfactuals in words, each with its outcome.
     """
     same = [what for what, other in others if other.state == outcome.state]
-    needed = len(others) if kind in RANGES else 1
     if outcome.state != HOLDS or not same:
-        return outcome, len(same) < needed
-    words = " or ".join(same)
-    if len(same) < needed:
-        return replace(outcome, place=f"{outcome.place}; as good with {words}"), True
-    return replace(
-        outcome, state=UNDECIDED, lack=f"no power: it would also hold with {words}"
-    ), False
+        return outcome, not same
+    lack = f"no power: it would also hold with {' or '.join(same)}"
+    return replace(outcome, state=UNDECIDED, lack=lack), False
 
 
 def _perfect(kind: str, given: Any) -> float:

@@ -98,7 +98,8 @@ class Measurements:
         rows = matching(table, where)
         if not rows:
             values = ", ".join(f"{k} = {_listed(v)}" for k, v in where.items())
-            raise _Obstacle(f"no row in {path}" + (f" with {values}" if values else ""))
+            why = f": {select['absent']}" if "absent" in select else ""
+            raise _Obstacle(f"no row in {path}" + (f" with {values}" if values else "") + why)
         for name, wanted in where.items():
             for one in wanted if isinstance(wanted, list) else []:
                 if not any(_same(row[name], one) for row in rows):
@@ -141,8 +142,7 @@ class Measurements:
                 lack = f"{NO_RIVAL}: {given['what']}: {obstacle}"
                 return replace(outcome, state=UNDECIDED, lack=lack), "", None
             others = [(f"{given['what']} ({other.measured})", other)]
-        kind = next(iter(test)) if given is None else "given"
-        outcome, turned = counterfactuals.with_power(kind, outcome, others)
+        outcome, turned = counterfactuals.with_power(outcome, others)
         return outcome, "; ".join(f"{text}: {other.state}" for text, other in others), turned
 
     def _instead(self, item: Mapping[str, Any], row: tables.Row, what: str) -> Outcome:

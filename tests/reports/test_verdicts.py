@@ -333,6 +333,9 @@ def test_not_run_says_what_is_missing(judge, tmp_path):
     assert judge([], item())[0].verdict == "not run"
     (found,) = judge([], item(because="the start lies below the threshold"))
     assert found.reason.startswith("the start lies below the threshold; no row in ")
+    absent = "a start takes hours"
+    (found,) = judge(rows(6, method="other"), item(select=ITEM["select"] | {"absent": absent}))
+    assert found.reason.endswith(f"with method = wk: {absent}")
 
 
 def test_data_that_cannot_be_had_are_not_run_even_beside_an_old_table(judge):
@@ -431,7 +434,7 @@ def test_rounding_decides_what_a_twin_turns_round(judge):
         "rounding decides: one rounding of the starts changes a repeat by up to 12, and the range "
         "of the starts is 20"
     )
-    assert judge(rows(46, 63, 98), item(**one_run))[0].verdict == "reproduced"  # no twin: unseen
+    assert judge(rows(46, 63, 71), item(**one_run))[0].verdict == "reproduced"  # no twin: unseen
 
 
 @pytest.mark.parametrize("twins", [(5, 6, 7), (5.1, 6.2, 6.8), (None, None, None)])
