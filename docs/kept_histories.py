@@ -25,11 +25,17 @@ from fedcore.experiments.plan import Cell, load_plan
 from fedcore.experiments.reasons import settings_changed
 from fedcore.history import History
 from fedcore.problems import storage
+from fedcore.reports.machine import machine
 from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "histories"
 READ = ("newcomer_accuracy",)  # what tables read of what a run ends with
+KERNEL = (
+    "Kernels of OpenBLAS draw data that differ in their last digits. If the kept ones were made "
+    "under another than here ({blas}), OPENBLAS_CORETYPE names it, as in "
+    "`OPENBLAS_CORETYPE=SkylakeX make restore`."
+)
 BESIDE = ("seconds", "benchmarks")  # tables of times, in folders of results/ and of docs/histories/
 
 
@@ -87,12 +93,16 @@ def restore(kept: Path, configfile: Path, cores: int, *, other_code: bool = Fals
     subprocess.run([*snakemake, "--", *used], check=True)
     sums = {path: checksum(storage.load_draws(path)) for path in used}
     restored = []
+    drawn = False  # whether some are out whose data are drawn
     for name in cells:
         if _sums_of_data(kept / f"{name}.h5") != [sums[path] for path in files[name]]:
             print(f"{name}: the data are others")
+            drawn |= History.load(kept / f"{name}.h5").about["problem"]["status"] == "synthetic"
             continue
         _copy(kept, name, results)
         restored.append(name)
+    if drawn:
+        print(KERNEL.format(blas=machine()["BLAS"]))
     if restored:
         # Snakemake notes what the copies were made with, so that a later change makes them again.
         outputs = [f"{results}/histories/{name}.h5" for name in restored]
