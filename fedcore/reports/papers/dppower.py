@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fedcore.reports import audits
-from fedcore.reports.papers import dppower_laws
+from fedcore.reports.papers import dppower_factors, dppower_laws
 from fedcore.reports.papers.dppower_laws import fitted, to_population
 from fedcore.reports.papers.dppower_theory import (
     WITHOUT_ERRORS,
@@ -97,7 +97,7 @@ def errors(results: Results) -> Rows:
     The population's direction is (1, …, 1)/√d for the spiked rows, and unknown for real data.
     """
     rows = []
-    others = (*WITHOUT_ERRORS, *dppower_laws.EXPERIMENTS)
+    others = (*WITHOUT_ERRORS, *dppower_laws.EXPERIMENTS, "factors")
     compared = [name for name in results.plan["experiments"] if name not in others]
     for run in results.runs(*compared):
         drawn = "generator" in results.plan["problems"][run.problem]
@@ -310,6 +310,7 @@ TABLES = {
     "closed_form": Table(closed_form, without("experiment", "algorithm", "variant")),
     "lemmas": Table(lemmas, by_group("spent", "method", "stated")),
     "laws": Table(dppower_laws.laws, by_group("slope", "law", "points")),
+    "factors": Table(dppower_factors.factors, by_group("slope", "row", "factor", "points")),
     "small_gap": Table(dppower_laws.small_gap, by_group("ratio", "problem", "gap")),
     "correlation": Table(dppower_laws.correlation, by_group("share", "problem")),
     "audits": Table(lambda results: audits.bounds(results, "audit", "audit_replaced")),

@@ -1,0 +1,74 @@
+"""Rows whose top left singular vector lies on a few of them, with an exact spectrum.
+
+For the factor ‖U‖_∞ in Table 1 of Nguyen, Ene & Nguyen (*Adaptive power iteration method for
+differentially private PCA*). A = U Σ Vᵀ: the first column of U is ±1/√m on the first m = h n rows
+and zero on the others; its other columns are random signs, orthonormalised, about the least that a
+column can have. Hence
+
+    ‖U‖_∞² = 1 / (h n),
+
+to a few per cent at h = 1. All singular values below σ₁ are ``σ₁ √(1 − κ)``, and the top right
+singular vector is (1, …, 1)/√d. It has the least entries that a vector can have, 1/√d, so that
+below d rows ‖U‖_∞ is larger than they. Some rows are long: of the m rows each has a norm of
+σ₁/√m at least. That is no matter where neighbours differ in one entry.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import numpy as np
+
+from fedcore.errors import InputError
+from fedcore.linalg import orth
+from fedcore.validation import Count, Positive, Share, checked, require_at_least, whole
+
+
+@checked
+def generate(
+    rng: np.random.Generator,
+    *,
+    n_samples: Count = 10_000,
+    n_features: Annotated[int, whole(2)] = 20,
+    gap: Share = 0.75,
+    carriers: Positive = 1.0,
+    top: Positive = 100.0,
+) -> list[np.ndarray]:
+    """Draw rows of one client.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_samples, n_features : int
+        n and d.
+    gap : float
+        κ = (σ₁² − σ₂²)/σ₁².
+    carriers : float
+        h, share of the rows with a component along the top direction.
+    top : float
+        σ₁.
+
+    Returns
+    -------
+    list of one ndarray of shape (n_samples, n_features)
+
+    Raises
+    ------
+    InputError
+        For fewer samples than features, or a share that is no whole number of rows.
+    """
+    require_at_least(n_features, n_samples=n_samples)
+    m = round(carriers * n_samples)
+    if not 1 <= m <= n_samples or abs(m - carriers * n_samples) > 1e-6:
+        raise InputError(
+            f"carriers = {carriers!r}: the share of n_samples = {n_samples} rows must be a whole "
+            f"number from 1 to {n_samples}"
+        )
+    signs = rng.choice((-1.0, 1.0), (n_samples, n_features))
+    signs[m:, 0] = 0.0
+    sigma = np.full(n_features, top * math.sqrt(1.0 - gap))
+    sigma[0] = top
+    others = rng.standard_normal((n_features, n_features - 1))
+    V = orth(np.column_stack([np.ones(n_features), others]))
+    return [orth(signs) * sigma @ V.T]
