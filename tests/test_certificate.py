@@ -426,7 +426,9 @@ def test_a_verdict_by_another_rule_is_not_kept(certificate, results, tmp_path):
         {"spread": False},
         {"counterfactual": {"what": "one draw", "scale": 2.0}},
         {"departures": ["code"]},
+        {"select": {"table": "u"}},
         {"because": "other words", "quantity": "the same in other words"},
+        {"select": {"table": "t", "absent": "words"}, "because": "b"},
     ],
     ids=lambda change: next(iter(change)),
 )
