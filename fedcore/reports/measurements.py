@@ -34,6 +34,7 @@ class Reading:
     surrogate: bool = False
     counterfactual: str = ""
     turned: bool | None = None  # None where nothing is decided that could turn
+    powerless: bool = False  # whether it agrees, and would also agree with its counterfactual
 
     @property
     def silent(self) -> bool:
@@ -69,7 +70,8 @@ class Measurements:
         values = tuple(x for part in parts for x in _values(part, select["column"]))
         reading = Reading(departures, place(select), "", outcome, values, flags, surrogate)
         if outcome.state == UNDECIDED:
-            return reading
+            open_ = [turned for one, _, turned in found if one.state == UNDECIDED]
+            return replace(reading, powerless=all(turned is False for turned in open_))
         decisive = [(text, turned) for one, text, turned in found if one.state == outcome.state]
         texts = dict.fromkeys(text for text, _ in decisive)
         turned = all(turned for _, turned in decisive)

@@ -218,14 +218,19 @@ def _decided(
 ) -> tuple[Reading, str]:
     """Return the reading that the verdict rests on, and the verdict; `first` is nearest the print.
 
-    Other readings count only where the first fails, says nothing or could not be run. Where none
-    agrees, a failure of the others says nothing of a first one that was not run.
+    Other readings count only where the first fails, says nothing or could not be run. The first of
+    them that agrees decides, also where it has no power: one is not passed over for another that
+    happens to have. Where none agrees, a failure of the others says nothing of a first one that was
+    not run.
     """
-    by_state = {reading.outcome.state: reading for reading in reversed(made) if not reading.silent}
+    heard = [reading for reading in made if not reading.silent]
+    by_state = {reading.outcome.state: reading for reading in reversed(heard)}
     if not (first.obstacle or first.silent) and first.outcome.state == UNDECIDED:
         return first, "undecided"
-    if HOLDS in by_state:
-        holding = by_state[HOLDS]
+    agreeing = (r for r in heard if r.outcome.state == HOLDS or r.powerless)
+    if holding := next(agreeing, None):
+        if holding.powerless:
+            return holding, "undecided"
         if not holding.departures:
             return holding, "reproduced"
         names = (*first.departures, *holding.departures)

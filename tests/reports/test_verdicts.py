@@ -126,6 +126,22 @@ def test_readings_count_where_the_print_fails(judge, printed, other, departures,
     assert (found.turned is None) == (verdict == "undecided")
 
 
+def test_a_reading_without_power_is_not_passed_over_for_one_that_happens_to_have(judge):
+    """Between 2 and 10 lie 6, 9 and 3; between 5 and 7 lies 6 alone."""
+    table = [
+        row | {"wide": wide, "narrow": narrow}
+        for row, wide, narrow in zip(
+            rows(*[60] * 5), (2, 4, 6, 8, 10), (5, 6, 6, 6, 7), strict=True
+        )
+    ]
+    wide, narrow = reading("wide", "order"), reading("narrow", "code")
+    (found,) = judge(table, item(readings=[narrow, wide]))
+    assert found.verdict == "holds with a departure" and found.measured == "6"
+    (found,) = judge(table, item(readings=[wide, narrow]))
+    assert (found.verdict, found.turned) == ("undecided", None)
+    assert found.reason.startswith("no power: it would also hold with 9 printed or 3 printed")
+
+
 def test_only_a_printed_protocol_can_show_that_a_paper_contradicts_itself(judge):
     table = [row | {"other": 6} for row in rows(60, 61, 60, 61)]
     (found,) = judge(table, item(departures=["code"], readings=[reading("other", "order")]))
