@@ -33,8 +33,8 @@ KEPT = ROOT / "docs" / "histories"
 READ = ("newcomer_accuracy",)  # what tables read of what a run ends with
 KERNEL = (
     "Kernels of OpenBLAS draw data that differ in their last digits. If the kept ones were made "
-    "under another than here ({blas}), OPENBLAS_CORETYPE names it, as in "
-    "`OPENBLAS_CORETYPE=SkylakeX make restore`."
+    "under another than here ({blas}), delete what was drawn now, in {folder}, and name the other, "
+    "as in `OPENBLAS_CORETYPE=SkylakeX make restore OTHER_CODE=1`."
 )
 BESIDE = ("seconds", "benchmarks")  # tables of times, in folders of results/ and of docs/histories/
 
@@ -102,7 +102,7 @@ def restore(kept: Path, configfile: Path, cores: int, *, other_code: bool = Fals
         _copy(kept, name, results)
         restored.append(name)
     if drawn:
-        print(KERNEL.format(blas=machine()["BLAS"]))
+        print(KERNEL.format(blas=machine()["BLAS"], folder=problems))
     if restored:
         # Snakemake notes what the copies were made with, so that a later change makes them again.
         outputs = [f"{results}/histories/{name}.h5" for name in restored]

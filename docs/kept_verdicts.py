@@ -1,4 +1,4 @@
-"""Keeps the verdicts of the last full run in docs/verdicts/, and what else their pages say.
+"""Keeps the verdicts of the last runs in docs/verdicts/, and what else their pages say.
 
 `collect` copies the tables of verdicts from ``results/`` and writes beside them, in ``run.json``,
 data, versions, machine and times. Of earlier runs there stay other papers, and of the same paper

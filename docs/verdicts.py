@@ -1,4 +1,4 @@
-"""Writes the verdicts' pages from the last full run; `make verdicts` runs it.
+"""Writes the verdicts' pages from the last runs; `make verdicts` runs it.
 
 `kept_verdicts` keeps the run's verdicts in docs/verdicts/. All pages are functions of these kept
 files, and so is what `readme_verdicts` writes into README and docs/privacy.md; a test remakes them.
@@ -28,7 +28,10 @@ from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "verdicts"
-WRITTEN = "`make verdicts` writes this page from the last full run; a test fails when it is stale."
+WRITTEN = (
+    "`make verdicts` writes this page from the last run and, where that left something out, from\n"
+    "earlier ones; a test fails when it is stale."
+)
 OTHER_CODE = (
     "The commit is that of tables and verdicts. Cells *by other code* were made before, and their\n"
     "histories put back (`make restore OTHER_CODE=1`); each names the code that made it.\n"

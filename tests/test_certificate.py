@@ -81,6 +81,23 @@ def test_every_verdict_that_is_kept_was_turned_by_its_counterfactual(certificate
         assert unturned([replace(one, **fault)]) == [one.id]
 
 
+def powerless(found):
+    """Return ids of items that agree, and would agree with a counterfactual, too."""
+    agree = {"reproduced", "holds with a departure", "contradicts itself"}
+    return [
+        v.id for v in found if v.verdict in agree and re.search(": holds(;|$)", v.counterfactual)
+    ]
+
+
+def test_no_verdict_that_is_kept_would_hold_with_a_shifted_number(certificate):
+    kept, _ = certificate.read(certificate.KEPT)
+    found = [verdict for items in kept.values() for verdict in items]
+    assert powerless(found) == []
+    one = next(v for v in found if v.verdict == "reproduced")
+    both = "506 printed: fails; 168 printed: holds"
+    assert powerless([replace(one, counterfactual=both)]) == [one.id]
+
+
 def test_every_finding_is_of_an_item_and_types_no_decimals(told):
     """What was measured stands in a finding by the name of its item, not as a number."""
     findings = read_yaml(told.FINDINGS)

@@ -3,7 +3,9 @@
 Along n, ε, the gap, ‖U‖_∞ or d, all else fixed, the slope of log error against log rate is 1 where
 the rate is the law of the error. An upper bound asks for less. As n or ε grows, the error falls at
 least as fast as the bound; as d or ‖U‖_∞ grows, or the gap shrinks, it rises at most as fast. Each
-factor so goes to where it has no end: at its other end, the bound's constant hides the slope.
+factor so goes to where it has no end: at its other end, the bound's constant hides the slope. Where
+sampling adds a term without ε, ε shrinks instead, and the error rises at most as fast. Where n is
+varied for [HR13, HP14] and [dN26], σ₁ grows as √n and n‖U‖²_∞ stays.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ def lkjo22_privacy(run: Run, model: Model) -> float:
 
 FACTORS = {  # by row: the algorithm, and factors
     "hr13": ("noisy_power", {
-        "n": Factor(hr13, True, (Cells("samples", "entry"),)),
+        "n and σ": Factor(hr13, True, (Cells("samples", "entry"),)),
         "ε": Factor(hr13, True, (
             Cells("samples", "entry", ("gauss20_n6",)),
             Cells("factors", "eps-3"), Cells("factors", "eps-10"),
@@ -84,7 +86,7 @@ FACTORS = {  # by row: the algorithm, and factors
         "‖U‖_∞": Factor(hr13, False, (Cells("factors", "carried"),)),
     }),
     "dn26": ("dn26", {
-        "n": Factor(dn26, True, (
+        "n and σ": Factor(dn26, True, (
             Cells("factors", "eps-100"), Cells("entry_gap", "entry", ("gauss20_n6",)),
         )),
         "ε": Factor(dn26, True, (
