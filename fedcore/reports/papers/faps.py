@@ -111,9 +111,9 @@ def counts(results: Results) -> Rows:
 def times(results: Results) -> Rows:
     """Figures 2 and 3b, Section 5.7: CPU seconds until every stop, a row per start.
 
-    They are NaN where it was not reached. The start, which all methods make alike, is left out. ``over_local_power`` are the seconds over
-    those of LocalPower from the same start; SSI's say nothing where it reads the sum of the Gram
-    matrices in the place of the clients' data.
+    They are NaN where it was not reached. The start, which all methods make alike, is left out.
+    ``over_local_power`` are the seconds over those of LocalPower from the same start; SSI's say
+    nothing where it reads the sum of the Gram matrices in the place of the clients' data.
     """
     found = []
     for run, rule in itertools.product(results.runs("times"), ("kkt", "rule27")):
