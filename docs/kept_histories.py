@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import FedcoreError
@@ -95,9 +96,10 @@ def restore(kept: Path, configfile: Path, cores: int, *, other_code: bool = Fals
     restored = []
     drawn = False  # whether some are out whose data are drawn
     for name in cells:
-        if _sums_of_data(kept / f"{name}.h5") != [sums[path] for path in files[name]]:
+        about = History.load(kept / f"{name}.h5").about
+        if _sums_of_data(about) != [sums[path] for path in files[name]]:
             print(f"{name}: the data are others")
-            drawn |= History.load(kept / f"{name}.h5").about["problem"]["status"] == "synthetic"
+            drawn |= about["problem"]["status"] == "synthetic"
             continue
         _copy(kept, name, results)
         restored.append(name)
@@ -128,9 +130,8 @@ def _fitting(
     return cells
 
 
-def _sums_of_data(history: Path) -> list[str]:
+def _sums_of_data(about: Mapping[str, Any]) -> list[str]:
     """Return the checksums of the problems that a history has been made on."""
-    about = History.load(history).about
     return [about[key]["sha256"] for key in ("problem", "newcomers") if key in about]
 
 

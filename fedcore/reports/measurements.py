@@ -70,8 +70,8 @@ class Measurements:
         values = tuple(x for part in parts for x in _values(part, select["column"]))
         reading = Reading(departures, place(select), "", outcome, values, flags, surrogate)
         if outcome.state == UNDECIDED:
-            open_ = [turned for one, _, turned in found if one.state == UNDECIDED]
-            return replace(reading, powerless=all(turned is False for turned in open_))
+            undecided = [turned for one, _, turned in found if one.state == UNDECIDED]
+            return replace(reading, powerless=all(turned is False for turned in undecided))
         decisive = [(text, turned) for one, text, turned in found if one.state == outcome.state]
         texts = dict.fromkeys(text for text, _ in decisive)
         turned = all(turned for _, turned in decisive)

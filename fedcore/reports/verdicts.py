@@ -224,7 +224,6 @@ def _decided(
     not run.
     """
     heard = [reading for reading in made if not reading.silent]
-    by_state = {reading.outcome.state: reading for reading in reversed(heard)}
     if not (first.obstacle or first.silent) and first.outcome.state == UNDECIDED:
         return first, "undecided"
     agreeing = (r for r in heard if r.outcome.state == HOLDS or r.powerless)
@@ -240,8 +239,8 @@ def _decided(
         return holding, "holds with a departure"
     if first.obstacle:
         return first, "not run"
-    if UNDECIDED in by_state:
-        return by_state[UNDECIDED], "undecided"
+    if undecided := next((r for r in heard if r.outcome.state == UNDECIDED), None):
+        return undecided, "undecided"
     return first, "undecided" if first.silent else "deviates"
 
 
