@@ -31,7 +31,8 @@ def execute(
     measure: Sequence[metrics.Metric],
     *,
     threads: int = 1,
-    iterates: str = "last",
+    iterates: str = "none",
+    client_iterates: bool = False,
     stop: StopRule | None = None,
     finish: Finish | None = None,
     transcript: Transcript | None = None,
@@ -50,8 +51,8 @@ def execute(
     them, the recorded rows do not change, and its result joins the output. A `transcript` gets
     every upload, those of `finish` included. `stack` and `noise` are those of `Federation`. With
     `center` the clients subtract their common mean first, in a round of its own; the records refer
-    to the centred data, and the mean joins the output. `measured`, `watch` and `checkpoint` are
-    those of `Recorder`.
+    to the centred data, and the mean joins the output. `iterates`, `client_iterates`, `measured`,
+    `watch` and `checkpoint` are those of `Recorder`.
 
     Returns
     -------
@@ -99,8 +100,9 @@ def execute(
         require_size(problem.clients, "the data less their mean")
     recorder = Recorder(
         problem, federation.ledger, measure,
-        iterates=iterates, stop=stop, counts_released=algorithm.released,
-        measured=measured, watch=watch, algorithm=algorithm.name, checkpoint=checkpoint,
+        iterates=iterates, client_iterates=client_iterates, stop=stop,
+        counts_released=algorithm.released, measured=measured, watch=watch,
+        algorithm=algorithm.name, checkpoint=checkpoint,
     )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # the recorder marks a diverged iterate
         output = algorithm.run(federation, settings, federation.rng, recorder)

@@ -10,7 +10,7 @@ import difflib
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from fedcore.problems.distinct import require_distinct_each
 from fedcore.problems.problem import Problem
 from fedcore.recorder import NOT_RELEASED, Recorder
 from fedcore.seeds import root_of
+from fedcore.snapshots import stack
 from fedcore.validation import require_flag
 from fedcore.words import counted
 
@@ -58,6 +59,10 @@ class Result:
         without privacy.
     trained : Trained or None
         The networks that were recorded last, for `predict`; None for an algorithm without them.
+    iterates : dict of str to ndarray
+        Iterates that were kept: ``iteration`` and ``record_number`` of shape (snapshots,), and
+        ``shared``, what the server held, of shape (snapshots, n_features, n_components), or
+        (snapshots, p) for the p parameters of networks. They are released as `components` are.
     """
 
     components: np.ndarray | None
@@ -66,6 +71,7 @@ class Result:
     output: dict[str, Any]
     released: frozenset[str] | None = None
     trained: Trained | None = None
+    iterates: dict[str, np.ndarray] = field(default_factory=dict)
 
     def predict(self, samples: Any, client: int | None = None) -> np.ndarray:
         """Return the class of every sample, by the network of a client or by the server's.
@@ -121,6 +127,7 @@ def run(
     start: np.ndarray | None = None,
     measure: Sequence[str] | None = None,
     threads: int = 1,
+    iterates: str = "log",
     stop: StopRule | None = None,
     finish: Finish | None = None,
     transcript: Transcript | None = None,
@@ -154,6 +161,9 @@ def run(
         and, for classifiers, ``test_accuracy``, or ``training_accuracy`` without `held_out`.
     threads : int, default=1
         Client steps that run at the same time.
+    iterates : {"none", "last", "log", "all"}, default="log"
+        Which iterates to keep, 50 MB of them at most; ``log`` keeps the iterations 0, 1, 2, 4, 8, …
+        and the last one. See `fedcore.snapshots`.
     stop : callable, optional
         ``row -> bool``, called with every recorded row; the run ends when it is true. See
         `fedcore.experiments.stopping.Stop`. In a private run it may read released columns only.
@@ -215,8 +225,9 @@ def run(
     with _bar(chosen, settings, problem, center=center, asked=progress) as until:
         recorder, output = execute(
             chosen, problem, settings, seed, wanted,
-            threads=threads, stop=until(stop), finish=finish, transcript=transcript, noise=noise,
-            center=center, watch=lambda record, iterate: last.update(iterate=iterate),
+            threads=threads, iterates=iterates, stop=until(stop), finish=finish,
+            transcript=transcript, noise=noise, center=center,
+            watch=lambda record, iterate: last.update(iterate=iterate),
         )  # fmt: skip
     iterations = recorder.rows[-1]["iteration"]
     residuals.tell(algorithm, settings, output, iterations, recorder.problem.clients)
@@ -230,6 +241,7 @@ def run(
         output=output,
         released=recorder.released,
         trained=_trained(last["iterate"], settings, problem, output),
+        iterates={name: values[0] for name, values in stack([recorder.snapshots])[0].items()},
     )
 
 

@@ -2,41 +2,44 @@
 
 One file per cell, all repeats on the leading axis:
 
-    /history/<column>    (repeats, records)   iteration, round, scalars_*, bytes_*, the metrics, and
-                                              epsilon in a private run
-    /clients/<metric>    (repeats, records, n_clients)   values of the single clients
-    /iterates/<name>     (repeats, kept, …)   kept by the policy "none", "last", "log" or "all"
-    /final/<name>        (repeats, …)         arrays that the algorithm returned
-    /reference/<name>    the answer that the problem came with
-    /twin/<column>       (repeats, records)   the same columns of each repeat's twin, whose start
-                                              differs by one rounding (`fedcore.experiments.twins`)
+    /history/<column>          (repeat, record)   iteration, round, scalars_*, bytes_*, the metrics,
+                               and epsilon in a private run
+    /clients/<metric>          (repeat, record, client)   values of the single clients
+    /iterates/<name>           (repeat, snapshot, …)   kept by `fedcore.snapshots`
+    /client_iterates/<name>    (snapshot, client, …)   what the clients of the first repeat held
+    /final/<name>              (repeat, …)   arrays that the algorithm returned
+    /reference/<name>          the answer that the problem came with
+    /twin/<column>             (repeat, record)   the same columns of each repeat's twin, whose
+                               start differs by one rounding (`fedcore.experiments.twins`)
 
-Every dataset has the attributes ``units`` and ``description``, the root has the provenance, and the
-file has the seal of `fedcore.files.hdf5`. In a private run the attribute ``privacy`` says whether a
-column was ``released``; measures were not, because they are exact functions of the data. The file
-holds no time: the same run gives the same bytes if CPU type, BLAS, its number of threads and
-library versions are the same.
+The root holds a dimension scale for each dimension, and says where the file comes from. Every data
+set has the attributes ``units`` and ``long_name``, and ``_FillValue`` where values may be missing
+(`fedcore.history_schema`). The file has the seal of `fedcore.files.hdf5`. In a private run the
+attribute ``privacy`` says whether a data set was ``released``; measures were not, because they are
+exact functions of the data. The file holds no time: the same run gives the same bytes if commit,
+CPU type, BLAS, its number of threads and library versions are the same.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import h5py
 import numpy as np
 
+from fedcore import history_schema as schema
+from fedcore import snapshots
 from fedcore.errors import HistoryError, InputError
 from fedcore.files import atomic, hdf5
 from fedcore.metrics import Metric
 from fedcore.recorder import COLUMNS, NOT_RELEASED, Recorder
 from fedcore.words import counted
 
-SCHEMA = 1
-_MARKED = ("history", "reference", "twin", "clients")  # of a private run: released or not
+_RELEASED = ("iterates/iteration", "iterates/record_number", "iterates/shared", "final/basis")
 _PARTS = ("params", "problem", "seed", "versions", "privacy")  # of the provenance
 
 
@@ -50,8 +53,13 @@ class History:
         Shorter repeats are padded: with −1 in integer columns, with NaN in the others.
     final : dict of str to ndarray of shape (repeats, …)
     iterates : dict of str to ndarray
-        ``iteration`` of shape (repeats, kept) and ``shared``, what the server held, of shape
-        (repeats, kept, d, r), or (repeats, kept, p) for the p parameters of networks.
+        ``iteration`` and ``record_number`` of shape (repeats, snapshots), and ``shared``, what the
+        server held, of shape (repeats, snapshots, d, r), or (repeats, snapshots, p) for the p
+        parameters of networks. There may be fewer repeats than in `columns`: as many as fit, see
+        ``about["iterates"]``.
+    client_iterates : dict of str to ndarray
+        ``iteration`` and ``record_number`` of shape (snapshots,), and what the clients of the first
+        repeat held, each of shape (snapshots, clients, …); of as many clients as fit.
     reference : dict of str to ndarray
     about : dict
         Provenance: paper, experiment, algorithm, cell, parameters, data, seeds, versions, code.
@@ -78,6 +86,7 @@ class History:
     twin: dict[str, np.ndarray] = field(default_factory=dict)
     clients: dict[str, np.ndarray] = field(default_factory=dict)
     seconds: np.ndarray | None = None
+    client_iterates: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Algorithm, problem, size and names of the columns in one line; no arrays."""
@@ -111,21 +120,23 @@ class History:
         arrays = [k for k, v in finals[0].items() if isinstance(v, np.ndarray | np.generic)]
         # Draws of different sizes give arrays of different shapes; leave them out.
         arrays = [name for name in arrays if len({np.shape(run[name]) for run in finals}) == 1]
-        final = {name: np.stack([np.asarray(run[name]) for run in finals]) for name in arrays}
-        iterates: dict[str, np.ndarray] = {}
-        if all(recorder.kept for recorder in recorders):
-            kept = [list(zip(*recorder.kept, strict=True)) for recorder in recorders]
-            iterates["iteration"] = _stack([np.array(pair[0]) for pair in kept])
-            iterates["shared"] = _stack([np.array(pair[1]) for pair in kept])
+        final = {name: np.stack([_plain(run[name]) for run in finals]) for name in arrays}
+        iterates, of_clients, left_out = snapshots.stack([one.snapshots for one in recorders])
+        about = dict(about or {})
+        if iterates:
+            policy = recorders[0].snapshots.policy
+            about["iterates"] = {
+                "policy": policy, "limit_bytes": snapshots.LIMIT, "left_out": left_out
+            }  # fmt: skip
         clients = {
             name: _stack([np.array(recorder.by_client[name]) for recorder in recorders])
             for name in recorders[0].by_client
         }
         units = COLUMNS | dict(counts or {}) | {m.name: (m.units, m.description) for m in metrics}
         return cls(
-            columns, final, iterates, dict(reference or {}), dict(about or {}), units,
+            columns, final, iterates, dict(reference or {}), about, units,
             recorders[0].released, twin, clients,
-            _stack([np.array(recorder.seconds) for recorder in recorders]),
+            _stack([np.array(recorder.seconds) for recorder in recorders]), of_clients,
         )  # fmt: skip
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -158,16 +169,66 @@ class History:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the history, whole or not at all; the bytes depend on it and HDF5's version."""
         with hdf5.create(path) as file:
-            file.attrs["schema"] = SCHEMA
-            file.attrs["about"] = json.dumps(self.about, sort_keys=True)
-            for group, arrays in self._groups().items():
-                for name, array in sorted(arrays.items()):
-                    dataset = file.create_dataset(f"{group}/{name}", data=array)
-                    units, text = self.units.get(name, ("data units", f"{group} {name}"))
-                    dataset.attrs["units"], dataset.attrs["description"] = units, text
-                    if self.released is not None and group in _MARKED:
-                        open_to_all = group == "history" and name in self.released
-                        dataset.attrs["privacy"] = "released" if open_to_all else NOT_RELEASED
+            file.attrs.update(self.attributes)
+            arrays = list(self.arrays())
+            for group, name, array, described in arrays:
+                data = file.create_dataset(
+                    f"{group}/{name}", data=array, **schema.storage(group, array)
+                )
+                data.attrs["units"], data.attrs["long_name"] = described.units, described.long_name
+                if (fill := schema.fill_value(group, array)) is not None:
+                    data.attrs["_FillValue"] = fill
+                if (mark := self._mark(group, name)) is not None:
+                    data.attrs["privacy"] = mark
+            scales = {}
+            for name, (size, text) in _dimensions(arrays).items():
+                scales[name] = file.create_dataset(name, data=np.arange(size))
+                scales[name].attrs["units"], scales[name].attrs["long_name"] = "1", text
+                scales[name].make_scale(name)
+            for group, name, _, described in arrays:
+                for axis, dimension in enumerate(described.axes):
+                    file[f"{group}/{name}"].dims[axis].attach_scale(scales[dimension])
+
+    @property
+    def attributes(self) -> dict[str, str | int]:
+        """What the file's root says of it."""
+        about = self.about
+        cell = "/".join(str(about[key]) for key in ("paper", "experiment", "name") if key in about)
+        problem = about.get("problem", {}).get("name")
+        whose = [str(about.get("algorithm", "a run")), *([f"on {problem}"] if problem else [])]
+        version = about.get("versions", {}).get("fedcore", "")
+        return {
+            "title": " ".join([*whose, *([f"({cell})"] if cell else [])]),
+            "references": str(about.get("references", "")),
+            "source": f"fedcore {version}, commit {about.get('commit', 'unknown')}",
+            "license": schema.LICENCE,
+            "schema": schema.VERSION,
+            "documentation": schema.PAGE,
+            "about": json.dumps(about, sort_keys=True),
+        }
+
+    def arrays(self) -> Iterator[tuple[str, str, np.ndarray, schema.Described]]:
+        """Yield every data set: its group, its name, its values, and what they are.
+
+        Where two data sets differ in the size of a dimension, the later one has a dimension of its
+        own, whose name ends in this size.
+        """
+        sizes: dict[str, int] = {}
+        for group, arrays in self._groups().items():
+            for name, array in sorted(arrays.items()):
+                described = schema.describe(group, name, array, self.units)
+                axes = tuple(
+                    axis if sizes.setdefault(axis, size) == size else f"{axis}_{size}"
+                    for axis, size in zip(described.axes, array.shape, strict=True)
+                )
+                yield group, name, array, described._replace(axes=axes)
+
+    def _mark(self, group: str, name: str) -> str | None:
+        """Return whether a private run has released a data set; None where nothing is said."""
+        if self.released is None or (group == "final" and name != "basis"):
+            return None
+        column = group == "history" and name in self.released
+        return "released" if column or f"{group}/{name}" in _RELEASED else NOT_RELEASED
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> History:
@@ -180,11 +241,13 @@ class History:
         """
 
         def decode(file: h5py.File) -> History:
-            schema = int(file.attrs["schema"])
-            if schema != SCHEMA:
+            if "history" not in file:
+                raise ValueError("it holds no columns")
+            version = int(file.attrs["schema"])
+            if version != schema.VERSION:
                 raise HistoryError(
-                    f"{path}: history of schema {schema}, this version reads {SCHEMA}; run its "
-                    "cell again, or read it with the fedcore that wrote it"
+                    f"{path}: history of schema {version}, this version reads {schema.VERSION}; "
+                    "run its cell again, or read it with the fedcore that wrote it"
                 )
             return cls._decode(file)
 
@@ -201,7 +264,7 @@ class History:
     def _decode(cls, file: h5py.File) -> History:
         groups = {
             key: {name: data[()] for name, data in file[key].items()}
-            for key in ("history", "final", "iterates", "reference", "twin", "clients")
+            for key in schema.LEADING
             if key in file
         }
         columns, stored = groups["history"], file["history"].items()
@@ -211,8 +274,7 @@ class History:
         if not all(isinstance(about.get(key, {}), dict) for key in _PARTS):
             raise ValueError("its provenance is not that of a history")
         units = {
-            name: (str(data.attrs["units"]), str(data.attrs["description"]))
-            for name, data in stored
+            name: (str(data.attrs["units"]), str(data.attrs["long_name"])) for name, data in stored
         }
         marks = {name: data.attrs["privacy"] for name, data in stored if "privacy" in data.attrs}
         return cls(
@@ -225,17 +287,37 @@ class History:
             frozenset(name for name in marks if marks[name] == "released") if marks else None,
             groups.get("twin", {}),
             groups.get("clients", {}),
+            client_iterates=groups.get("client_iterates", {}),
         )
 
     def _groups(self) -> dict[str, dict[str, np.ndarray]]:
         return {
             "history": self.columns,
-            "final": self.final,
+            "clients": self.clients,
             "iterates": self.iterates,
+            "client_iterates": self.client_iterates,
+            "final": self.final,
             "reference": self.reference,
             "twin": self.twin,
-            "clients": self.clients,
         }
+
+
+def _dimensions(
+    arrays: Iterable[tuple[str, str, np.ndarray, schema.Described]],
+) -> dict[str, tuple[int, str]]:
+    """Return the size and the long name of every dimension, by name."""
+    found: dict[str, tuple[int, str]] = {}
+    for _, name, array, described in arrays:
+        for axis, size in zip(described.axes, array.shape, strict=True):
+            known = schema.DIMENSIONS.get(axis.removesuffix(f"_{size}"))
+            found.setdefault(axis, (size, known or f"number along an axis of {name}, from 0"))
+    return found
+
+
+def _plain(value: Any) -> np.ndarray:
+    """Return an array of numbers; HDF5 knows no truth values."""
+    array = np.asarray(value)
+    return array.astype(np.uint8) if array.dtype == bool else array
 
 
 def save_seconds(history: History, path: str | os.PathLike[str]) -> None:

@@ -12,7 +12,7 @@ Sᵢ and Uᵢ.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -127,6 +127,9 @@ class Iterate:
         Number of leading directions to find; the default is the number of columns.
     local : sequence of ndarray of shape (d, r)
         The clients' own bases, aligned, before the server combines them.
+    clients : callable, optional
+        ``() -> {name: one array for each client}``, what the clients hold, read outside the
+        protocol for histories that keep it.
     penalty : callable, optional
         ``() -> float``, the penalty that the algorithm adds to the loss.
     derived : dict
@@ -140,6 +143,7 @@ class Iterate:
     features: np.ndarray | None = None
     target: int | None = None
     local: Sequence[np.ndarray] = ()
+    clients: Callable[[], Mapping[str, Sequence[np.ndarray]]] | None = None
     penalty: Callable[[], float] | None = None
     derived: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 

@@ -14,14 +14,8 @@ from fedcore.federation.ledger import Ledger
 from fedcore.iterates import Iterate
 from fedcore.metrics import Metric
 from fedcore.problems.problem import Problem
-from fedcore.validation import require_one_of, require_tall
-
-POLICIES: dict[str, Callable[[int], bool]] = {
-    "none": lambda iteration: False,
-    "last": lambda iteration: False,  # the final arrays are always kept
-    "log": lambda iteration: iteration & (iteration - 1) == 0,  # 0, 1, 2, 4, 8, …
-    "all": lambda iteration: True,
-}
+from fedcore.snapshots import Snapshots
+from fedcore.validation import require_tall
 
 COLUMNS = {
     "iteration": ("iterations", "steps of the algorithm, local ones included"),
@@ -89,7 +83,10 @@ class Recorder:
         The federation's.
     metrics : sequence of Metric
     iterates : {"none", "last", "log", "all"}
-        Of which iterates to keep what the server holds.
+        Of which iterates to keep what the server holds; see `fedcore.snapshots`.
+    client_iterates : bool, default=False
+        Whether to keep of these iterates what the clients hold, too. A run with real noise never
+        does: only what the server holds is released.
     stop : callable, optional
         ``row -> bool``; the run ends when it is true. `row` maps column names to the newest values.
         In a private run it has released columns only.
@@ -122,7 +119,8 @@ class Recorder:
         ledger: Ledger,
         metrics: Sequence[Metric],
         *,
-        iterates: str = "last",
+        iterates: str = "none",
+        client_iterates: bool = False,
         stop: Callable[[Mapping[str, float]], bool] | None = None,
         counts_released: Collection[str] = (),
         measured: Mapping[str, int] | None = None,
@@ -130,14 +128,13 @@ class Recorder:
         algorithm: str = "the algorithm",
         checkpoint: Any = None,
     ) -> None:
-        require_one_of(POLICIES, iterates=iterates)
         self.problem, self.ledger, self._metrics = problem, ledger, metrics
-        self._keep, self._stop = POLICIES[iterates], stop
+        self.snapshots, self._stop = Snapshots(iterates), stop
+        self._client_iterates = client_iterates
         self._measured, self._most = measured or {"every": 1, "last": 0}, 0
         self._watch, self._algorithm, self._checkpoint = watch, algorithm, checkpoint
         self._released = released_columns(counts_released)
         self.rows: list[dict[str, float]] = []
-        self.kept: list[tuple[int, np.ndarray]] = []
         self.by_client: dict[str, list[np.ndarray]] = {m.name: [] for m in metrics if m.each}
         self.ended = False
         self.seconds: list[float] = []
@@ -179,11 +176,12 @@ class Recorder:
         They are 0 and `held`, unless there is a checkpoint; federation and records are then as it
         has them.
         """
-        return (
-            (0, held)
-            if self._checkpoint is None
-            else self._checkpoint.resume(self, federation, held)
-        )
+        if self._checkpoint is None:
+            return 0, held
+        done, held = self._checkpoint.resume(self, federation, held)
+        if done:
+            self.snapshots.resume(len(self.rows) - 1, int(self.rows[-1]["iteration"]), held)
+        return done, held
 
     def keep(self, federation: Any, held: np.ndarray) -> None:
         """Offer a checkpoint of the run after its last record; `held` is what the server holds."""
@@ -218,8 +216,9 @@ class Recorder:
             diverged = any(m.fails(row[m.name]) for m in self._metrics)
             row["diverged"] = int(diverged)
         self.rows.append(row)
-        if self._keep(iteration):
-            self.kept.append((iteration, np.array(iterate.held)))
+        privacy = self.ledger.privacy
+        clients = self._client_iterates and (privacy is None or privacy.simulated)
+        self.snapshots.see(len(self.rows) - 1, iteration, iterate, clients=clients)
         readable = row if self.ledger.privacy is None else _Readable(row, self._released)
         self.ended = bool(diverged or (self._stop is not None and self._stop(readable)))
 
@@ -244,7 +243,8 @@ class Recorder:
         return iterate
 
     def end(self, output: Mapping[str, Any]) -> None:
-        """Mark the last record as diverged if a returned matrix is not finite."""
+        """Keep the last iterate; mark it as diverged if a returned matrix is not finite."""
+        self.snapshots.end()
         matrices = [a for a in output.values() if isinstance(a, np.ndarray) and a.ndim > 1]
         if self.rows and not all(np.isfinite(a).all() for a in matrices if a.dtype.kind in "fc"):
             self.rows[-1]["diverged"] = 1

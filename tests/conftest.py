@@ -21,6 +21,7 @@ from fedcore.federation.in_process import InProcess
 from fedcore.federation.mpi import Mpi
 from fedcore.federation.team import Team
 from fedcore.federation.wire import Wire
+from fedcore.files import hdf5
 from fedcore.problems.problem import Problem
 from fedcore.testing.samples import (
     FEATURES,
@@ -127,12 +128,12 @@ def resealed() -> Callable[[Path, Callable[[h5py.File], None]], None]:
     """Return a function that edits a sealed file and seals it again, as another program might."""
 
     def edit(path: Path, change: Callable[[h5py.File], None]) -> None:
+        path.write_bytes(path.read_bytes()[: -hdf5.TAIL])
         with h5py.File(path, "r+") as file:
             change(file)
         whole = path.read_bytes()
-        label = whole[:512].rstrip(b"\0")[:-64]
-        seal = label + hashlib.sha256(whole[512:]).hexdigest().encode()
-        path.write_bytes(seal.ljust(512, b"\0") + whole[512:])
+        seal = hdf5.LABEL + hashlib.sha256(whole).hexdigest().encode()
+        path.write_bytes(whole + seal.ljust(hdf5.TAIL, b"\0"))
 
     return edit
 

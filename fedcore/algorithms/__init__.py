@@ -88,6 +88,12 @@ class Algorithm:
         return (inspect.getdoc(self.module) or self.name).splitlines()[0]
 
     @property
+    def citation(self) -> str:
+        """Where it comes from: the second paragraph of its documentation, in one line."""
+        paragraphs = (inspect.getdoc(self.module) or "").split("\n\n")
+        return " ".join(paragraphs[1].split()) if len(paragraphs) > 1 else ""
+
+    @property
     def columns(self) -> Mapping[str, tuple[str, str]]:
         """Units and description of each of its own columns."""
         return getattr(self.module, "COLUMNS", {})

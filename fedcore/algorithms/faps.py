@@ -58,7 +58,7 @@ from fedcore.federation.federation import Federation
 from fedcore.linalg import orth, outside, spectral_norm
 from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits
 from fedcore.parts.gram_products import local_gram_product
-from fedcore.parts.local_axes import Coordinates, coordinates
+from fedcore.parts.local_axes import Coordinates, as_features, coordinates
 from fedcore.validation import Count, NonNegative, Positive, one_of
 
 PAPER = "faps"
@@ -158,8 +158,13 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         state.W = here.features(outside(here.X, -AAX))
         state.X = here.features(here.X)
 
+    def held() -> dict[str, Any]:
+        """Xᵢ and Wᵢ of the clients, for histories that keep them; before any message those of Z."""
+        pairs = federation.observe(own_iterate, Z)
+        return {"X": [X for X, _ in pairs], "W": [W for _, W in pairs]}
+
     Z = starting_basis(federation, params, rng)
-    record(0, basis=Z, counts={"inner_products": 0, "penalty": 0.0})
+    record(0, basis=Z, counts={"inner_products": 0, "penalty": 0.0}, clients=held)
     for k in record.rounds(params.rounds):
         federation.broadcast(Z)
         Z = orth(federation.sum(client))
@@ -167,12 +172,18 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             "inner_products": sum(federation.observe(products_so_far)),
             "penalty": sum(federation.observe(own_penalty)),
         }
-        record(k, basis=Z, counts=counts)
+        record(k, basis=Z, counts=counts, clients=held)
     found: dict[str, Any] = {"basis": Z}
     if federation.ledger.rounds:
         federation.local(finish)
         found |= {name: federation.client_state(name) for name in ("X", "W")}
     return found
+
+
+def own_iterate(data: Any, state: SimpleNamespace, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Client step: its Xᵢ and Wᵢ as blocks of features; Xᵢ = Z before its first answer."""
+    X = as_features(getattr(state, "X", Z), state)
+    return X, outside(X, -(data.T @ (data @ X)))
 
 
 def products_so_far(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> int:

@@ -64,15 +64,20 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``V``, the last B, of shape (n_features, n_components), and ``heads`` of shape (n_clients,
         n_components).
     """
+
+    def held() -> dict[str, Any]:
+        """wᵢ of the clients, for histories that keep them."""
+        return {"w": federation.client_state("w")}
+
     B = representation_starts.starting_representation(federation, params, rng)
-    record(0, basis=B, models=local_models(federation, B))
+    record(0, basis=B, models=local_models(federation, B), clients=held)
     for t in record.rounds(params.rounds):
         chosen = params.participants(federation.shape.n_clients, rng)
         federation.broadcast(B, to=chosen)
         B = federation.mean(local_round(params, t), of=chosen)
         if params.orthonormalise and np.isfinite(B).all():
             B = orth(B)
-        record(t, basis=B, models=local_models(federation, B))
+        record(t, basis=B, models=local_models(federation, B), clients=held)
     return {"V": B, "heads": np.array(federation.client_state("w"))}
 
 

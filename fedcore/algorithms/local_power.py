@@ -79,12 +79,18 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     dict
         ``basis`` of shape (n_features, n_components).
     """
+
+    def held() -> dict[str, Any]:
+        """Zᵢ of the clients, for histories that keep them."""
+        return {"Z": federation.client_state("Z")}
+
     Z = starting_basis(federation, params, rng)
     record(0, basis=Z)
     for k in record.rounds(params.rounds):
         federation.broadcast(Z)
-        Z = orth(aggregate(federation, steps_of(params, k), params.alignment))
-        record(k, basis=Z)
+        q = steps_of(params, k)
+        Z = orth(aggregate(federation, q, params.alignment))
+        record(k, basis=Z, clients=held if q > 1 else None)
     return {"basis": Z}
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fedcore.tasks import Task
 
 FIT = ("training_loss",)
+POLICIES = ("none", "last", "log", "all")  # of fedcore.snapshots, which needs NumPy
 OF_FILES = {"by": "--by", "labels": "--labels", "without": "--without"}
 OF_DATA_SETS = {
     "clients": "--clients", "partition": "--partition", "surrogate": "--surrogate",
@@ -56,6 +57,8 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
                      "subspace_distance; of regressions training_loss; of networks test_accuracy]"),
         click.option("--simulate", is_flag=True,
                      help="Draw privacy noise from the seed: nothing is guaranteed."),
+        click.option("--iterates", type=click.Choice(POLICIES), default="log", show_default=True,
+                     help="Iterates that the history keeps: log is 0, 1, 2, 4, 8, … and the last."),
         options.raw,
         click.option("--blas-threads", type=options.COUNT, help="Threads of the linear algebra.  "
                      "[default: OMP_NUM_THREADS, or else 1]"),
@@ -113,6 +116,7 @@ class Asked:
     surrogate: bool
     measure: tuple[str, ...]
     simulate: bool
+    iterates: str
     raw: str
 
     def params(self, algorithm: Algorithm, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,7 +257,7 @@ class Asked:
             metrics.get(metric)
         cell = Cell(
             "command line", "run", algorithm.name, data.name, data.seed_name,
-            params, self.repeats, measure, "last", self.seed,
+            params, self.repeats, measure, self.iterates, self.seed,
         )  # fmt: skip
         bar = Rounds(algorithm.name, self._rounds(algorithm, params, data.problem), self.repeats)
         module = algorithm.module.__name__

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcore import algorithms, metrics
+from fedcore import algorithms, metrics, snapshots
 from fedcore.api import execute
 from fedcore.errors import ConfigError, LateError, require_known
 from fedcore.experiments import provenance, tuning, twins
@@ -99,8 +99,9 @@ def run_repeats(
     ----------
     cell : mapping
         ``paper``, ``experiment``, ``algorithm``, ``name``, ``problem``, ``params``, ``repeats``,
-        ``metrics``, ``measured``, ``iterates``, ``stop``, ``audit``, ``weaken``, ``tune``,
-        ``together``, ``twin``, ``newcomers`` and ``seed``; see `fedcore.experiments.plan.Cell`.
+        ``metrics``, ``measured``, ``iterates``, ``client_iterates``, ``stop``, ``audit``,
+        ``weaken``, ``tune``, ``together``, ``twin``, ``newcomers`` and ``seed``; see
+        `fedcore.experiments.plan.Cell`.
     draws : sequence of Problem
         The draws of its problem, mostly one; repeat i runs on draw i modulo their number.
     code : str
@@ -181,6 +182,7 @@ class _Repeats:
         self._pairs = [twins.Pair() for _ in range(cell["repeats"])] if twinned else []
         self._guests = _newcomers(cell, self._algorithm, self._params, draws[0], newcomers)
         self._about = self._provenance(code)
+        self._room = snapshots.LIMIT
         self._counts = dict(self._algorithm.columns)
         if self._audit:
             self._counts[cell["audit"]] = self._audit.COLUMN
@@ -212,13 +214,31 @@ class _Repeats:
             recorders,
             outputs,
             metrics=self._measure,
-            reference=_answers([recorders[0].problem] if self._center else self._draws),
+            reference=self._answers(recorders),
             about=self._about,
             counts=self._counts,
             twins=[recorder for recorder, _ in others],
         )
         history.units |= {self._guests.NAME: self._guests.TEXT} if self._guests else {}
         return history
+
+    def _answers(self, recorders: Sequence[Recorder]) -> dict[str, np.ndarray]:
+        """Return what the history keeps of the answer; several draws are stacked.
+
+        The directions to be found are exact functions of the data: a run with real noise keeps
+        none.
+        """
+        draws = [recorders[0].problem] if self._center else self._draws
+        answers = [dict(draw.answer) for draw in draws]
+        kept = recorders[0].snapshots.kept
+        hidden = recorders[0].ledger.privacy is not None and not self._simulate
+        if kept and not hidden and kept[-1].shared.ndim == 2:
+            columns = max(one.shared.shape[1] for run in recorders for one in run.snapshots.kept)
+            for draw, answer in zip(draws, answers, strict=True):
+                answer |= draw.directions(columns)
+        if len(answers) == 1:
+            return answers[0]
+        return {name: np.stack([answer[name] for answer in answers]) for name in answers[0]}
 
     def refused(self, error: LateError) -> History:
         """Return the history of a method that cannot go on without a client that is late."""
@@ -232,7 +252,9 @@ class _Repeats:
         cell, transcript = self._cell, self._audit.watch() if self._audit else None
         recorder, output = self._trial(
             cell, self._draws, self._params, repeat, self._measure,
-            iterates=cell["iterates"], measured=cell.get("measured"), stop=self._stop(),
+            iterates=cell["iterates"] if self._room > 0 else "none",
+            client_iterates=not repeat and cell.get("client_iterates", False),
+            measured=cell.get("measured"), stop=self._stop(),
             transcript=transcript,
             watch=partial(self._pairs[repeat].see, False) if self._pairs else None,
             checkpoint=self._checkpoints[repeat] if self._checkpoints else None,
@@ -241,6 +263,7 @@ class _Repeats:
         if self._audit:
             own = self._draws[repeat % len(self._draws)]
             recorder.add(cell["audit"], self._audit.column(own, transcript, recorder))
+        self._room -= recorder.snapshots.nbytes
         final = {key: value for key, value in output.items() if key != "U"}
         if self._guests:
             final[self._guests.NAME] = self._guests.accuracies(output, repeat_seed(cell, repeat))
@@ -272,6 +295,8 @@ class _Repeats:
             **({"newcomers": self._guests.about} if self._guests else {}),
             "problem": _facts(self._draws),
             "seed": {"master": cell["seed"], "spawn_key": [_seed_key(cell), "repeat"]},
+            "references": self._algorithm.citation,
+            "commit": provenance.commit(),
             "code": code,
             "versions": provenance.versions(packages),
             **provenance.device(packages),
@@ -398,11 +423,3 @@ def checksum(draws: Sequence[Problem]) -> str:
     """Return a problem's checksum; for several draws, the sha256 of their checksums."""
     sums = [draw.checksum for draw in draws]
     return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
-
-
-def _answers(draws: Sequence[Problem]) -> dict[str, np.ndarray]:
-    """Return what a history keeps of the answer; several draws are stacked on a leading axis."""
-    if len(draws) == 1:
-        return draws[0].answer
-    answers = [draw.answer for draw in draws]
-    return {name: np.stack([answer[name] for answer in answers]) for name in answers[0]}

@@ -63,6 +63,7 @@ class Cell:
     mem_mb: int | None = None
     ranks: Ranks = ONE_PROCESS
     newcomers: dict[str, Any] | None = None
+    client_iterates: bool = False
 
     @property
     def path(self) -> str:
@@ -275,6 +276,7 @@ class Plan:
                 for cell in _cells_of_run(
                     run, spec, settings["problems"], where,
                     paper=paper, experiment=experiment, seed=self.config["seed"],
+                    iterates=spec.get("iterates", self.config["iterates"]),
                 ):  # fmt: skip
                     _check_cell(cell, where)
                     yield cell
@@ -465,7 +467,6 @@ def _cells_of_run(
                 params=params,
                 repeats=run.get("repeats", spec["repeats"]),
                 metrics=spec["metrics"],
-                iterates=spec.get("iterates", "last"),
                 stop=run.get("stop", spec.get("stop", {})),
                 audit=spec.get("audit"),
                 tune=run.get("tune"),
@@ -476,6 +477,7 @@ def _cells_of_run(
                 mem_mb=run.get("mem_mb"),
                 ranks=ranks.asked(run, spec, where),
                 newcomers=spec.get("newcomers"),
+                client_iterates=spec.get("client_iterates", False),
             )
 
 

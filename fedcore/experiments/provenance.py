@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib
 import os
 import platform
+import subprocess
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from fedcore.recorder import Recorder
@@ -20,6 +23,19 @@ def own_version() -> str:
     Not by an import statement: every cell would depend on all that the package exports.
     """
     return str(importlib.import_module("fedcore").__version__)
+
+
+@cache
+def commit() -> str:
+    """Return the commit of fedcore's checkout, marked if files differ from it; else "unknown"."""
+    root = Path(__file__).parents[2]
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"]
+    if not (root / ".git").exists():  # a package in some other project's checkout
+        return "unknown"
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:

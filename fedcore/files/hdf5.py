@@ -1,7 +1,7 @@
 """HDF5 files with a seal: the sha256 of their bytes, checked before HDF5 reads them.
 
-The seal is in the file's user block, the first 512 bytes, which HDF5 leaves to applications; other
-HDF5 tools open a sealed file as usual. Behind the content of a large file there is a table of
+The seal is the last 128 bytes of the file. HDF5 ignores what follows its content, so other tools
+open a sealed file as any HDF5 file. Behind the content of a large file there is a table of
 checksums, one for each piece, and the seal is the sha256 of this table. A piece is checked when it
 is read, so reading one array of a 4 GB problem does not read the others. `fedcore.files.mapping`
 reads arrays of such a file by a memory map.
@@ -30,15 +30,22 @@ from fedcore.files import atomic
 
 Content = TypeVar("Content")
 
-HEAD = 512
-LABEL = b"fedcore sha256 of the bytes from 512 on: "
+TAIL = 128  # bytes of the seal
+LABEL = b"fedcore sha256 of the bytes before: "
 TABLE = b"fedcore sha256 of the checksums from byte "
-OLDER = b", without the arrays listed from byte "
+MARK = "by fedcore, in the last 128 bytes"  # an attribute, near the start of the file
+OLDER = b"fedcore sha256 of the bytes from 512 on: ", TABLE  # seals at the start of the file
 LARGE = 1 << 27  # bytes up to which a file is checked as a whole, in about 0.1 s
 PIECE = 1 << 16  # bytes
-DIFFERS = "its checksum differs from the one in its head"
+DIFFERS = "its checksum differs from the one at its end"
 _SUM = hashlib.sha256().digest_size
 _SHOWN = 200  # characters of another library's error
+_PART = 1 << 20  # bytes that are read at once
+_HEAD = 4096  # bytes at the start of the file, with `MARK`
+_DIGITS = 19  # of a place in a file, at most
+_FILTERS = {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE}
+_RATIO = 1100  # of deflate at its best
+UNPACKED = 1 << 28  # bytes of all arrays in chunks
 
 
 class BrokenSeal(OSError):
@@ -70,7 +77,8 @@ def create(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         with open(temporary, "x+b", buffering=0) as raw:
             written = _Written(raw)
             try:
-                with h5py.File(written, "w", userblock_size=HEAD) as file:
+                with h5py.File(written, "w") as file:
+                    file.attrs["sealed"] = MARK
                     yield file
             finally:
                 if written.error is not None:
@@ -79,9 +87,9 @@ def create(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
             size = raw.seek(0, os.SEEK_END)
             if large := size > LARGE:
                 raw.write(_table(raw, size))
-            seal = _seal(raw, size if large else None)
-            raw.seek(0)
-            raw.write(seal)
+            seal = _seal(raw, size if large else None, raw.seek(0, os.SEEK_END))
+            raw.seek(0, os.SEEK_END)
+            raw.write(seal.ljust(TAIL, b"\0"))
 
 
 class _Written(io.RawIOBase):
@@ -145,20 +153,19 @@ class Opened(h5py.File):
         The checksums of a large file's pieces.
     raw : file
         The file itself.
-    head : bytes
-        Its seal.
+    seal : bytes
     """
 
     pieces: Pieces | None = None
     raw: io.BufferedReader
-    head: bytes
+    seal: bytes
     _held: Held | None = None
 
     @property
     def held(self) -> Held:
         """Return the file to be read again after it is closed."""
         if self._held is None:
-            self._held = Held(self.raw, self.head)
+            self._held = Held(self.raw, self.seal)
         return self._held
 
 
@@ -169,12 +176,12 @@ class Held:
     ----------
     raw : file
         Open for reading.
-    head : bytes
-        Its seal, for a file without pieces.
+    seal : bytes
+        Of a file without pieces.
     """
 
-    def __init__(self, raw: io.BufferedReader, head: bytes) -> None:
-        self._file, self._head = os.dup(raw.fileno()), head  # outlives `raw`
+    def __init__(self, raw: io.BufferedReader, seal: bytes) -> None:
+        self._file, self._seal = os.dup(raw.fileno()), seal  # outlives `raw`
         weakref.finalize(self, os.close, self._file)
 
     @contextlib.contextmanager
@@ -186,9 +193,10 @@ class Held:
         Overwritten
             When it has another content now.
         """
-        # Threads may read at once, each from its own start; `_seal` reads no bare BytesIO in part.
-        content = io.BufferedReader(io.BytesIO(self._bytes()))
-        if content.read(HEAD).rstrip(b"\0") != self._head or self._head != _seal(content, None):
+        whole = self._bytes()  # threads may read at once, each from its own start
+        content = io.BytesIO(whole)
+        end = max(len(whole) - TAIL, 0)
+        if whole[end:].rstrip(b"\0") != self._seal or self._seal != _seal(content, None, end):
             raise Overwritten("it was overwritten while it was read")
         with Opened(content, "r") as file:
             yield file
@@ -221,20 +229,25 @@ def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
             raw = stack.enter_context(open(path, "rb"))
         except IsADirectoryError as error:
             raise Foreign("it is a folder") from error
-        head = raw.read(HEAD).rstrip(b"\0")
-        if not head.startswith((LABEL, TABLE)):
-            raise Foreign("it is cut off or was not written by fedcore")
-        if OLDER in head:
+        end = max(os.fstat(raw.fileno()).st_size - TAIL, 0)
+        head = raw.read(_HEAD)
+        if head.startswith(OLDER):
             raise BrokenSeal("an older version wrote it")
-        start = head[len(TABLE) :].partition(b":")[0] if head.startswith(TABLE) else b""
-        table = int(start) if start.isdigit() else None
-        if head != _seal(raw, table):
+        raw.seek(end)
+        seal = raw.read(TAIL).rstrip(b"\0")
+        if not seal.startswith((LABEL, TABLE)):
+            if MARK.encode() in head:
+                raise BrokenSeal("it is cut off, or another program has changed it")
+            raise Foreign("it is cut off or was not written by fedcore")
+        start = seal[len(TABLE) :].partition(b":")[0] if seal.startswith(TABLE) else b""
+        table = int(start) if start.isdigit() and len(start) < _DIGITS else None
+        if seal != _seal(raw, table, end):
             raise BrokenSeal(DIFFERS)
-        pieces = None if table is None else Pieces(raw, table)
+        pieces = None if table is None else Pieces(raw, table, end)
         # By its name HDF5 might find another file, which took it after the seal was checked.
         content = raw if pieces is None else _Checked(raw, pieces)
         file = stack.enter_context(Opened(content, "r"))
-        file.pieces, file.raw, file.head = pieces, raw, head
+        file.pieces, file.raw, file.seal = pieces, raw, seal
         _refuse_foreign(file, os.fstat(raw.fileno()).st_size)
         yield file
 
@@ -308,6 +321,7 @@ def _refuse_foreign(file: h5py.File, size: int) -> None:
     HDF5 follows links and external storage to other files, which the seal does not cover.
     """
     todo: list[h5py.Group] = [file]
+    unpacked = 0
     seen = {h5py.h5o.get_info(file.id).addr}
     while todo:
         group = todo.pop()
@@ -324,19 +338,24 @@ def _refuse_foreign(file: h5py.File, size: int) -> None:
                 todo.append(item)
             elif not _is_plain(item, size):
                 raise Foreign(f"{place} is not stored as plain numbers in the file")
+            elif item.chunks:
+                unpacked += item.nbytes
+                if unpacked > UNPACKED:
+                    raise Foreign(f"{place} takes more than {UNPACKED >> 20} MiB when it is read")
 
 
 def _is_plain(item: h5py.HLObject, size: int) -> bool:
-    """Whether an object is a dataset of numbers that all lie in the file."""
+    """Whether an object is a dataset of numbers that all lie in the file, packed or not."""
     if not isinstance(item, h5py.Dataset) or item.shape is None or item.dtype.kind not in "biufc":
         return False
-    layout = item.id.get_create_plist().get_layout()
-    wanted = math.prod(item.shape) * item.dtype.itemsize
-    return (
-        layout in (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT)
-        and item.external is None
-        and item.id.get_storage_size() == wanted <= size
-    )
+    made = item.id.get_create_plist()
+    wanted, stored = math.prod(item.shape) * item.dtype.itemsize, item.id.get_storage_size()
+    if made.get_layout() == h5py.h5d.CHUNKED:
+        filters = {made.get_filter(i)[0] for i in range(made.get_nfilters())}
+        fits = filters <= _FILTERS and wanted <= _RATIO * stored
+    else:
+        fits = made.get_layout() in (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT) and wanted == stored
+    return fits and item.external is None and stored <= size
 
 
 class Pieces:
@@ -348,6 +367,8 @@ class Pieces:
         Open for reading.
     size : int
         Bytes of the content; the table of checksums follows them.
+    end : int
+        Bytes of the content and the table; the seal follows them.
 
     Attributes
     ----------
@@ -355,12 +376,12 @@ class Pieces:
     size : int
     """
 
-    def __init__(self, raw: io.BufferedReader, size: int) -> None:
+    def __init__(self, raw: io.BufferedReader, size: int, end: int) -> None:
         self._file = os.dup(raw.fileno())  # outlives `raw`
         weakref.finalize(self, os.close, self._file)
         self._opened = os.fstat(self._file)
         raw.seek(size)
-        self.raw, self.size, self._table = raw, size, raw.read()
+        self.raw, self.size, self._table = raw, size, raw.read(end - size)
         if len(self._table) != -(-size // PIECE) * _SUM:
             raise BrokenSeal(DIFFERS)
 
@@ -370,7 +391,7 @@ class Pieces:
 
     def require(self, number: int, piece: Any) -> None:
         """Raise `BrokenSeal` unless these bytes are those of the piece of this number."""
-        if _sum(number, piece) != self._table[number * _SUM : (number + 1) * _SUM]:
+        if _sum(piece) != self._table[number * _SUM : (number + 1) * _SUM]:
             if self.written():
                 raise Overwritten("it was overwritten while it was read")
             raise BrokenSeal(f"the checksum of bytes from {number * PIECE} on differs")
@@ -412,19 +433,23 @@ class _Checked(io.RawIOBase):
         return filled
 
 
-def _seal(raw: io.BufferedIOBase, table: int | None) -> bytes:
-    """Return the head that a file should have; `table` is the first byte of its table, if any."""
-    raw.seek(HEAD if table is None else table)
-    label = LABEL if table is None else TABLE + b"%d: " % table
-    return label + hashlib.file_digest(raw, "sha256").hexdigest().encode()
+def _seal(raw: Any, table: int | None, end: int) -> bytes:
+    """Return the seal of the first `end` bytes; `table` is the first byte of the table, if any."""
+    start, label = (0, LABEL) if table is None else (table, TABLE + b"%d: " % table)
+    digest = hashlib.sha256()
+    raw.seek(start)
+    while start < end and (part := raw.read(min(_PART, end - start))):
+        digest.update(part)
+        start += len(part)
+    return label + digest.hexdigest().encode()
 
 
 def _table(raw: io.BufferedIOBase, size: int) -> bytes:
     """Return the checksums of all pieces of the first `size` bytes, and stop after these."""
     raw.seek(0)
     pieces = (raw.read(min(PIECE, size - start)) for start in range(0, size, PIECE))
-    return b"".join(_sum(number, piece) for number, piece in enumerate(pieces))
+    return b"".join(_sum(piece) for piece in pieces)
 
 
-def _sum(number: int, piece: Any) -> bytes:
-    return hashlib.sha256(piece if number else piece[HEAD:]).digest()
+def _sum(piece: Any) -> bytes:
+    return hashlib.sha256(piece).digest()

@@ -93,6 +93,11 @@ def coordinates(
     return _Features(data, state, X, Z)
 
 
+def as_features(X: np.ndarray | Split, state: Any) -> np.ndarray:
+    """Return what ``kept`` returned as a block of features, shape (n, p)."""
+    return state.kept.axes.basis @ X.inside + X.outside if isinstance(X, Split) else X
+
+
 class _Features:
     """The features themselves as coordinates."""
 

@@ -135,6 +135,18 @@ class Problem:
             return {} if self.by_products else {"singular_values": self.singular_values}
         return {"head_singular_values": self.truth.head_singular_values}
 
+    def directions(self, most: int) -> dict[str, np.ndarray]:
+        """Return the directions to be found, `most` at most, for the history.
+
+        They are the leading right singular vectors of S or, with a `truth`, the true
+        representation. Nothing is returned where they would have to be computed anew.
+        """
+        if self.truth is not None:
+            return {"representation": self.truth.representation}
+        if self.held_out is not None or self.by_products:
+            return {}
+        return {"leading_vectors": self.right_vectors[:, :most]}
+
     @property
     def by_products(self) -> bool:
         """Whether there is no reference, because the clients are sparse and it would take minutes.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fedcore import history
+from fedcore import history, history_schema
 from fedcore.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class History(history.History):
         return cls(
             {name: np.asarray(values)[None] for name, values in result.history.items()},
             {name: np.asarray(array)[None] for name, array in arrays.items()},
+            {name: array[None] for name, array in result.iterates.items()},
             about={"algorithm": algorithm} if algorithm else {},
             released=result.released,
         )
@@ -103,6 +104,42 @@ class History(history.History):
             [given] if isinstance(given, str) else given for given in (against, metrics)
         )
         return comparison.figure({name: self}, across, chosen, path=path)
+
+    def to_xarray(self) -> Any:
+        """Return all that the history holds as a tree of xarray, as ``open_datatree`` reads a file.
+
+        Returns
+        -------
+        xarray.DataTree
+            A group each of ``history``, ``iterates``, ``final``, ``reference`` and what else there
+            is, with named dimensions. Missing values are NaN.
+
+        Raises
+        ------
+        InputError
+            When xarray is not installed.
+        """
+        try:
+            import xarray
+        except ImportError as error:
+            raise InputError(
+                "to_xarray needs xarray, which is not installed: pip install 'xarray[io]'"
+            ) from error
+        groups: dict[str, dict[str, Any]] = {}
+        sizes: dict[str, int] = {}
+        for group, name, array, described in self.arrays():
+            attributes: dict[str, Any] = {
+                "units": described.units,
+                "long_name": described.long_name,
+            }
+            if (fill := history_schema.fill_value(group, array)) is not None:
+                attributes["_FillValue"] = fill
+            groups.setdefault(group, {})[name] = (described.axes, array, attributes)
+            sizes |= zip(described.axes, array.shape, strict=True)
+        tree = {group: xarray.decode_cf(xarray.Dataset(arrays)) for group, arrays in groups.items()}
+        axes = {name: (name, np.arange(size)) for name, size in sizes.items()}
+        tree["/"] = xarray.Dataset(coords=axes, attrs=self.attributes)
+        return xarray.DataTree.from_dict(tree)
 
     def to_frame(self) -> Any:
         """Return all records as a pandas data frame, a row for each.

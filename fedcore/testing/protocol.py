@@ -54,7 +54,7 @@ def _compare_cut(subject: Subject, whole: Found, cut: Found, last: int) -> None:
     require(cut.ledger.snapshot() == ledger, "messages were sent after the last record")
     if subject.subspace:
         require(
-            np.array_equal(cut.shared, whole.recorder.kept[records - 1][1]),
+            np.array_equal(cut.shared, whole.recorder.snapshots.kept[records - 1].shared),
             "what it returns is not its last recorded iterate",
         )
     if "U" in cut.output and "objective" in cut.columns:

@@ -118,7 +118,7 @@ def test_cells_of_one_sweep_share_starts_sketches_and_samples(rows):
         spec = cell(epsilon, algorithm="noisy_power")
         params = {**spec["params"], "rounds": 1}
         recorder, _ = trial(spec, [Problem("x", [rows])], params, 0, [], iterates="all")
-        firsts.append(recorder.kept[0][1])
+        firsts.append(recorder.snapshots.kept[0].shared)
     np.testing.assert_array_equal(firsts[0], firsts[1])
     np.testing.assert_array_equal(firsts[0], firsts[2])
 

@@ -1,0 +1,180 @@
+"""Snapshots: the iterates of a run that are kept, by a policy and within a size.
+
+The policy ``log`` keeps the first iterate at or after each of the iterations 0, 1, 2, 4, 8, …, and
+the last one. ``all`` keeps every iterate, ``last`` the last one, ``none`` nothing. Of networks,
+whose parameters are many, ``log`` keeps the last model of the server alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fedcore.iterates import Iterate
+from fedcore.validation import require_one_of
+
+POLICIES = ("none", "last", "log", "all")
+Clients = Callable[[], Mapping[str, Sequence[np.ndarray]]]
+LIMIT = 50_000_000  # bytes of the iterates that one history keeps
+
+
+@dataclass
+class Snapshot:
+    """One iterate that is kept.
+
+    Attributes
+    ----------
+    record : int
+        Number of its record, from 0.
+    iteration : int
+    shared : ndarray of shape (d, r), or (p,) of networks
+        What the server holds.
+    clients : dict of str to ndarray of shape (clients, …)
+        What the first clients hold, by the algorithm's name for it.
+    """
+
+    record: int
+    iteration: int
+    shared: np.ndarray
+    clients: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+class Snapshots:
+    """The iterates of one run that are kept.
+
+    Parameters
+    ----------
+    policy : {"none", "last", "log", "all"}
+    limit : int, optional
+        Most bytes of what the server holds, and again of what the clients hold.
+
+    Attributes
+    ----------
+    kept : list of Snapshot
+    left_out : int
+        Number of iterates that the policy keeps and that were dropped for their size.
+    """
+
+    def __init__(self, policy: str, *, limit: int = LIMIT) -> None:
+        require_one_of(POLICIES, iterates=policy)
+        self.policy, self._limit = policy, limit
+        self.kept: list[Snapshot] = []
+        self.left_out = 0
+        self._next = 0  # of the iterations that ``log`` keeps
+        self._last: tuple[int, int, np.ndarray, Clients | None] | None = None
+
+    def see(self, record: int, iteration: int, iterate: Iterate, *, clients: bool = False) -> None:
+        """Keep an iterate if it is due, and hold it back in case that it is the last one.
+
+        With `clients`, what the clients hold is kept, too, of as many clients as fit.
+        """
+        if self.policy == "none":
+            return
+        self._last = record, iteration, np.array(iterate.held), iterate.clients if clients else None
+        single = iterate.classifiers is None
+        if self.policy == "all" or (self.policy == "log" and single and iteration >= self._next):
+            self._next = 1 << int(iteration).bit_length()
+            self._keep()
+
+    def resume(self, record: int, iteration: int, held: np.ndarray) -> None:
+        """Hold back what the server held at the record after which a killed run goes on."""
+        if self.policy != "none":
+            self._last = record, iteration, np.array(held), None
+
+    def end(self) -> None:
+        """Keep the last iterate."""
+        if self._last is not None:
+            self._keep()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what the server held, of all that are kept."""
+        return sum(one.shared.nbytes for one in self.kept)
+
+    def _keep(self) -> None:
+        assert self._last is not None
+        record, iteration, shared, clients = self._last
+        parts = {} if clients is None else clients()
+        held = {name: np.array(list(values)) for name, values in parts.items() if len(values)}
+        self.kept.append(Snapshot(record, iteration, shared, held))
+        self._last = None
+        self._fit_clients()
+        while self.nbytes > self._limit:
+            # Every second one between the first and the last goes, and then these two.
+            dropped = slice(1, -1, 2) if len(self.kept) > 2 else slice(0, 1)
+            self.left_out += len(self.kept[dropped])
+            del self.kept[dropped]
+
+    def _fit_clients(self) -> None:
+        """Drop the last clients of all snapshots until the others fit."""
+        a_client = sum(a[0].nbytes for one in self.kept for a in one.clients.values())
+        most = self._limit // max(a_client, 1)
+        for one in self.kept:
+            # A copy, because a view would hold the clients that are dropped.
+            one.clients = {
+                name: a if len(a) <= most else a[:most].copy() for name, a in one.clients.items()
+            }
+
+
+def stack(
+    runs: Sequence[Snapshots], limit: int = LIMIT
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, int]]:
+    """Stack the snapshots of a cell's repeats: those of the server, and of the first one's clients.
+
+    Returns
+    -------
+    iterates : dict of str to ndarray
+        ``iteration`` and ``record_number`` of shape (repeats, snapshots), padded with −1, and
+        ``shared`` of shape (repeats, snapshots, …), padded with NaN; of as many repeats as fit.
+        Empty when nothing was kept.
+    client_iterates : dict of str to ndarray
+        ``iteration`` and ``record_number`` of shape (snapshots,), and what the clients hold, each
+        of shape (snapshots, clients, …); of the first repeat, and as many clients as fit.
+    left_out : dict of str to int
+        Number of ``repeats``, ``snapshots`` and ``clients`` without which it fits.
+    """
+    kept = [run.kept for run in runs]
+    shape = kept[0][-1].shared.shape if kept[0] else (0,)
+    alike = [[one for one in run if one.shared.shape == shape] for run in kept]
+    left_out = {"snapshots": sum(run.left_out for run in runs)}
+    left_out["snapshots"] += sum(map(len, kept)) - sum(map(len, alike))
+    sizes = np.cumsum([sum(one.shared.nbytes for one in run) for run in alike])
+    fit = int(np.searchsorted(sizes, limit, side="right"))
+    fit = next((i for i, run in enumerate(alike[:fit]) if not run), fit)
+    left_out["repeats"] = len(runs) - fit
+    if not fit or 0 in shape:
+        return {}, {}, {}
+    longest, count = max(map(len, alike[:fit])), (fit, max(map(len, alike[:fit])))
+    iterates = {name: np.full(count, -1) for name in ("iteration", "record_number")}
+    iterates["shared"] = np.full((fit, longest, *shape), np.nan, alike[0][0].shared.dtype)
+    for repeat, run in enumerate(alike[:fit]):
+        for i, one in enumerate(run):
+            iterates["iteration"][repeat, i] = one.iteration
+            iterates["record_number"][repeat, i] = one.record
+            iterates["shared"][repeat, i] = one.shared
+    of_clients, lacking = _stack_clients(kept[0], limit - int(sizes[fit - 1]))
+    return iterates, of_clients, left_out | {"clients": lacking}
+
+
+def _stack_clients(kept: Sequence[Snapshot], limit: int) -> tuple[dict[str, np.ndarray], int]:
+    """Stack what the first clients hold, as many as fit; return it, and how many do not."""
+    shown = [one for one in kept if one.clients]
+    if not shown:
+        return {}, 0
+    number = max(len(a) for one in shown for a in one.clients.values())
+    fit = min(number, limit // sum(a[0].nbytes for one in shown for a in one.clients.values()))
+    if not fit:
+        return {}, number
+    found = {
+        "iteration": np.array([one.iteration for one in shown]),
+        "record_number": np.array([one.record for one in shown]),
+    }
+    for name in dict.fromkeys(name for one in shown for name in one.clients):
+        first = next(one.clients[name] for one in shown if name in one.clients)
+        found[name] = np.full((len(shown), fit, *first.shape[1:]), np.nan, first.dtype)
+        for row, one in zip(found[name], shown, strict=True):
+            if name in one.clients:
+                row[...] = one.clients[name][:fit]
+    return found, number - fit
