@@ -90,6 +90,8 @@ def load_draws(path: str | os.PathLike[str]) -> list[Problem]:
     """Read all draws of a problem; errors as of `load`."""
 
     def decode(file: hdf5.Opened) -> list[Problem]:
+        if "clients" not in file and "draws" not in file:
+            raise ValueError("it holds no clients")
         if (schema := int(file.attrs["schema"])) != SCHEMA:
             raise DataError(
                 f"{path}: problem of schema {schema}, this version reads {SCHEMA}; make it again"
