@@ -471,8 +471,8 @@ def json_of_lists(file, name, secret):
 
 BOTH = (
     external_link, external_storage, virtual, soft_link, soft_loop, group_in_itself, second_name,
-    huge_and_empty, compressed, other_filter, nothing, text, references, named_type, without_attributes,
-    attributes_of_numbers, bad_json, json_list,
+    huge_and_empty, compressed, other_filter, nothing, text, references, named_type,
+    without_attributes, attributes_of_numbers, bad_json, json_list,
 )  # fmt: skip
 HISTORY = (a_group, a_number, json_of_lists)
 
