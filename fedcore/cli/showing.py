@@ -14,18 +14,30 @@ from fedcore.cli.output import as_json, emit
 
 @click.command()
 @click.argument("file", type=click.Path())
+@click.option("--iterates", is_flag=True,
+              help="Replay the run: the angle of every iterate that FILE keeps, recomputed from "
+              "the iterate, beside the recorded one.")  # fmt: skip
 @as_json
-def show(file: str, as_json: bool) -> None:
+def show(file: str, iterates: bool, as_json: bool) -> None:
     """Show where a history FILE comes from, what it holds and how it ended.
 
     \b
-    Example:
+    Examples:
       fedcore show results/histories/factorization/fig3/power_gd/w8a-alpha0-gd.h5
+      fedcore show run.h5 --iterates
     """
+    import numpy as np
+
     from fedcore.reports.endings import ending
-    from fedcore.reports.terminal import contents, outcome
+    from fedcore.reports.replay import replay
+    from fedcore.reports.terminal import contents, outcome, replayed
 
     history = stored.load_history(file)
+    if iterates:
+        found = replay(history)
+        listed = {name: np.asarray(value).tolist() for name, value in found._asdict().items()}
+        emit(listed, lambda: replayed(history, found), as_json)
+        return
     emit(ending(history), lambda: f"{outcome(history)}\n\n{contents(history)}", as_json)
 
 

@@ -238,7 +238,13 @@ class _Repeats:
                 answer |= draw.directions(columns)
         if len(answers) == 1:
             return answers[0]
-        return {name: np.stack([answer[name] for answer in answers]) for name in answers[0]}
+        stacked = {}
+        for name, first in answers[0].items():
+            # Draws of other sizes have no place in the stack, nor have the iterates on them.
+            shapes = [answer[name].shape == first.shape for answer in answers]
+            alike = (*shapes, False).index(False)
+            stacked[name] = np.stack([answer[name] for answer in answers[:alike]])
+        return stacked
 
     def refused(self, error: LateError) -> History:
         """Return the history of a method that cannot go on without a client that is late."""

@@ -11,6 +11,7 @@ from fedcore.history import History
 from fedcore.parts.residuals import UNDETERMINED
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports.endings import ORDERED, bounds, ended, measured, spent
+from fedcore.reports.replay import Replay
 from fedcore.reports.tables import show
 from fedcore.words import counted
 
@@ -110,12 +111,31 @@ def contents(history: History) -> str:
         for name in sorted(history.columns)
     ]
     lines.append(columns(described))
-    for group in ("clients", "final", "iterates", "reference", "twin"):
-        mark = exact if group in ("clients", "reference", "twin") else ""
+    for group in ("clients", "final", "iterates", "client_iterates", "reference", "twin"):
+        mark = "" if group in ("final", "iterates") else exact
         for name, array in sorted(getattr(history, group).items()):
             size = " x ".join(map(str, array.shape)) or "scalar"
             lines.append(f"  {group}/{name}  {size}  {mark}".rstrip())
     return "\n".join(lines)
+
+
+def replayed(history: History, found: Replay) -> str:
+    """Angles of all iterates that are kept, recomputed and recorded, and what was left out."""
+    rows: list[tuple[str, ...]] = [("repeat", "iteration", "recomputed", "recorded")]
+    for repeat, snapshot in zip(*np.nonzero(found.iteration >= 0), strict=True):
+        place = repeat, snapshot
+        values = (show(float(found.recomputed[place])), show(float(found.recorded[place])))
+        rows.append((str(repeat), str(found.iteration[place]), *values))
+    kept = history.about.get("iterates", {})
+    lacking = {name: count for name, count in kept.get("left_out", {}).items() if count}
+    words = ", ".join(counted(count, name.removesuffix("s")) for name, count in lacking.items())
+    parts = [
+        f"{found.measure} of the iterates that are kept ({kept.get('policy', '?')})",
+        columns(rows, right=(0, 1, 2, 3)),
+        f"largest difference: {found.difference:.2g}",
+        f"left out, because a history keeps 50 MB of iterates: {words}" if words else "",
+    ]
+    return "\n".join(filter(None, parts))
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:

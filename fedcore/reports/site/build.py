@@ -191,6 +191,7 @@ def _pages_of(folder: Path, common: Mapping[str, Any], paper: model.Paper) -> No
         data = curves.script(curves.groups(paper.plan_file))
         (own / "curves.js").write_text(data, encoding="utf-8")
         page("curves.html.j2", f"{paper.name}/curves.html", paper=paper, axes=curves.AXES)
+        page("replay.html.j2", f"{paper.name}/replay.html", paper=paper)
         if not paper.judged:
             page("compare.html.j2", f"{paper.name}/compare.html", paper=paper, axes=curves.AXES)
     if paper.notebook is not None:

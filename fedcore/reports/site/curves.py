@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from fedcore import algorithms
-from fedcore.errors import HistoryError
+from fedcore.errors import HistoryError, InputError
 from fedcore.reports import looks
+from fedcore.reports.replay import replay
 from fedcore.reports.results import Results, Run
 from fedcore.reports.site.model import slug
 from fedcore.reports.work import privacy, products, sum_of_squares
@@ -84,6 +85,30 @@ def _curves(paper: str, run: Run) -> dict[str, Any]:
         "x": {axis: _numbers(x[kept]) for axis, x in _axes(run).items()},
         "y": {measure: _spread(found[:, kept]) for measure, found in values.items()},
         "units": units,
+        **_replayed(run),
+    }
+
+
+def _replayed(run: Run) -> dict[str, Any]:
+    """Return the replay of the first repeat, if the history has what it takes."""
+    try:
+        found = replay(run.history, 1)
+    except InputError:
+        return {}
+    there = found.iteration[0] >= 0
+    whole = run["iteration"][0] >= 0
+    kept = _kept(int(whole.sum()))
+    curve = run[found.measure][0][kept] if found.measure in run.history.columns else kept * np.nan
+    apart = found.difference
+    return {
+        "replay": {
+            "measure": found.measure,
+            "iterations": found.iteration[0][there].tolist(),
+            "recomputed": _numbers(found.recomputed[0][there]),
+            "recorded": _numbers(found.recorded[0][there]),
+            "difference": apart if np.isfinite(apart) else None,
+            "curve": [run["iteration"][0][kept].tolist(), _numbers(curve)],
+        }
     }
 
 

@@ -1,0 +1,91 @@
+"""Replay of a run: the angle of every iterate that its history keeps, recomputed from the iterate.
+
+The angle is that between the columns of the iterate and the directions to be found, which the
+history has beside it. It must equal the measure that was recorded while the run went on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from fedcore.errors import InputError
+from fedcore.history import History
+from fedcore.linalg import column_space, sin_theta
+
+# Measures of an angle, with what turns the sine of the largest angle into them.
+MEASURES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "subspace_distance": lambda sine: sine,
+    "projection_distance": lambda sine: sine,
+    "representation_distance": lambda sine: sine,
+    "sin_squared": lambda sine: sine**2,
+}
+
+
+class Replay(NamedTuple):
+    """What the iterates of a history say, and what was recorded; all of shape (repeats, snapshots).
+
+    Attributes
+    ----------
+    iteration : ndarray of int
+        −1 where a repeat has fewer iterates.
+    recomputed : ndarray
+        The measure, from the iterates; NaN where there is none, or it is not finite.
+    recorded : ndarray
+        The measure, from the columns of the history; NaN where it was not computed.
+    measure : str
+        Its name; `subspace_distance` when no angle was recorded.
+    """
+
+    iteration: np.ndarray
+    recomputed: np.ndarray
+    recorded: np.ndarray
+    measure: str
+
+    @property
+    def difference(self) -> float:
+        """The largest difference of the two; NaN when nothing can be compared."""
+        apart = np.abs(self.recomputed - self.recorded)
+        return float(np.nanmax(apart)) if np.isfinite(apart).any() else np.nan
+
+
+def replay(history: History, repeats: int | None = None) -> Replay:
+    """Recompute the angle of every iterate that a history keeps, of the first `repeats` or all.
+
+    Raises
+    ------
+    InputError
+        When it keeps no iterates of a subspace, or not the directions to be found.
+    """
+    found, exact = history.iterates, history.reference
+    if not found or found["shared"].ndim != 4:
+        raise InputError(
+            "this history keeps no iterates of a subspace: run it again with --iterates log"
+        )
+    true = "representation" in exact
+    if not true and "leading_vectors" not in exact:
+        raise InputError(
+            "this history does not keep the directions to be found, so that no angle can be "
+            "recomputed: a private run with real noise and very large sparse data have none"
+        )
+    answers = exact["representation" if true else "leading_vectors"]
+    answers = answers[None] if answers.ndim == 2 else answers  # one for each draw
+    names = ["representation_distance"] if true else [n for n in MEASURES if n[0] != "r"]
+    measure = next((name for name in names if name in history.columns), names[0])
+    target = history.about.get("params", {}).get("target")
+    iteration = found["iteration"][:repeats]
+    sine = np.full(iteration.shape, np.nan)
+    recorded = np.full(iteration.shape, np.nan)
+    for repeat, snapshot in zip(*np.nonzero(iteration >= 0), strict=True):
+        shared = found["shared"][repeat, snapshot]
+        k = target if target and measure == "projection_distance" else shared.shape[1]
+        answer = answers[repeat % len(answers)]
+        if np.isfinite(shared).all():
+            wanted = answer if true else answer[:, :k]
+            sine[repeat, snapshot] = sin_theta(column_space(shared), wanted)
+        if measure in history.columns:
+            record = found["record_number"][repeat, snapshot]
+            recorded[repeat, snapshot] = history[measure][repeat, record]
+    return Replay(iteration, MEASURES[measure](sine), recorded, measure)
