@@ -37,7 +37,7 @@ class LateError(FedcoreError):
 
 
 class RefusedError(FedcoreError):
-    """A client refuses an order, because its policy or its installation does not allow it."""
+    """A step or value cannot cross to another process, or is another one there."""
 
 
 class SupersededError(FedcoreError):

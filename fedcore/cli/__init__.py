@@ -24,7 +24,6 @@ from fedcore import __version__
 from fedcore.cli import (
     checking,
     data_kinds,
-    deploying,
     engines,
     health,
     lookup,
@@ -109,6 +108,6 @@ for command in (
     lookup.algorithms, lookup.metrics, lookup.datasets, lookup.fetch,
     data_kinds.generators, data_kinds.partitions,
     running.run, running.compare, showing.show, showing.plot,
-    results.verdicts, results.why, checking.check, health.doctor, deploying.deploy, deploying.join,
+    results.verdicts, results.why, checking.check, health.doctor,
 ):  # fmt: skip
     main.add_command(command)
