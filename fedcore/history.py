@@ -30,7 +30,7 @@ import h5py
 import numpy as np
 
 from fedcore.errors import HistoryError, InputError
-from fedcore.files import atomic, hdf5
+from fedcore.files import atomic, hdf5, outputs
 from fedcore.metrics import Metric
 from fedcore.recorder import COLUMNS, NOT_RELEASED, Recorder
 from fedcore.words import counted
@@ -155,8 +155,12 @@ class History:
         """Number of repeats."""
         return len(self["iteration"])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the history, whole or not at all; the bytes depend on it and HDF5's version."""
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the history, whole or not at all; the bytes depend on it and HDF5's version.
+
+        What `fedcore.files.outputs.require` refuses is not replaced without `force`.
+        """
+        outputs.require(path, "history", force=force)
         with hdf5.create(path) as file:
             file.attrs["schema"] = SCHEMA
             file.attrs["about"] = json.dumps(self.about, sort_keys=True)

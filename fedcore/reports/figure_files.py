@@ -37,6 +37,11 @@ def kinds_of_files(kinds: Collection[str]) -> Iterator[None]:
         _KINDS.reset(token)
 
 
+def files(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Return the PNG and the PDF of a figure, whose path has no suffix."""
+    return Path(f"{os.fspath(path)}.png"), Path(f"{os.fspath(path)}.pdf")
+
+
 def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
     """Write a figure as PNG (150 dpi) and PDF, each whole or not at all; show it in a notebook.
 
@@ -54,7 +59,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
     """
     mark_unreleased(figure)
     _lay_out(figure)
-    png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in ("png", "pdf"))
+    png, pdf = files(path)
     figure.set_dpi(DPI)
     metadata = {"Software": None, **origins.metadata(figure)}
     # `Figure.savefig` would draw once more for each file, to find a layout.
