@@ -13,7 +13,7 @@ import click
 
 from fedcore.cli import blas, engines, options
 from fedcore.cli.asked import Asked, shared
-from fedcore.cli.output import as_json, emit
+from fedcore.cli.output import as_json, emit, say
 from fedcore.errors import InputError, nearest
 from fedcore.files import HDF5_ENDINGS
 
@@ -153,7 +153,7 @@ def compare(
         histories[name].save(path, force=force)
     if plot:
         for file in comparison.draw(plot, histories, comparison.axes(histories), force=force):
-            click.echo(file, err=True)
+            say(file, err=True)
     emit(
         {name: ending(history) for name, history in histories.items()},
         lambda: comparison.table(histories),

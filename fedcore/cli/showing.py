@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from fedcore.cli import options, stored
-from fedcore.cli.output import as_json, emit
+from fedcore.cli.output import as_json, emit, say
 
 
 @click.command()
@@ -66,4 +66,4 @@ def plot(
         names = {file: file for file in names}
     drawn = {names[file]: history for file, history in histories.items()}
     for path in comparison.draw(target, drawn, against, metrics, force=force):
-        click.echo(path)
+        say(path)

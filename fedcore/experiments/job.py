@@ -21,7 +21,7 @@ from typing import IO, TextIO
 
 from fedcore.errors import FedcoreError, SupersededError
 from fedcore.files import atomic
-from fedcore.words import counted
+from fedcore.words import counted, visible
 
 DAY = 86400.0  # seconds
 # Signals that by default end a process silently. Here they raise an exception, so that temporary
@@ -89,7 +89,7 @@ def _logged(path: str, terminal: TextIO) -> Iterator[None]:
                 traceback.print_exc(file=log)
                 raise
             for stream in (log, terminal):
-                print(f"Error: {sentence}", file=stream)
+                print(f"Error: {visible(sentence)}", file=stream)
             late = SupersededError.__name__ in (type(error).__name__, getattr(error, "ename", ""))
             raise SystemExit(0 if late else 1) from None
         finally:
