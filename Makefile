@@ -7,7 +7,6 @@ PYTHON ?=
 UV     ?= uv
 TORCH  ?= torch==2.13.0
 MPI    ?= mpi4py==4.1.2 mpich==5.0.2
-FLARE  ?= nvflare==2.9.0
 SLURM  ?= snakemake-executor-plugin-slurm==2.8.0
 # Not docs, whose myst-parser brings a newer markdown-it-py, nor deep, whose PyTorch takes 5 GB.
 OLDEST ?= workflow slurm dev mpi
@@ -32,7 +31,7 @@ SHARED := -n $(CORES) --dist worksteal
 # A bar in the place of Snakemake's thousands of lines, which are in .snakemake/log/. QUIET= shows all.
 QUIET ?= $(if $(filter -n --dry-run --dryrun,$(SNAKEMAKE_ARGS)),,--quiet all)
 
-.PHONY: help docs env deep mpi flare cluster quickstart reproduce test test-oldest test-kernels test-readme test-flare test-cluster lint bench bench-kept arena report verdicts gallery restore faults architecture lock clean distclean
+.PHONY: help docs env deep mpi cluster quickstart reproduce test test-oldest test-kernels test-readme test-cluster lint bench bench-kept arena report verdicts gallery restore faults architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -49,11 +48,9 @@ quickstart: $(READY) ## every experiment at small size, on stand-in data, withou
 reproduce: $(READY) ## every experiment of the five papers at the papers' size
 	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) $(SNAKEMAKE_ARGS)
 
-test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the numerical ones twice, the contract over bytes
+test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the numerical ones twice
 	$(IN_ENV) $(ONE_THREAD) pytest $(SHARED) $(PYTEST_ARGS)
 	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py other $(SHARED) $(PYTEST_ARGS)
-	$(IN_ENV) $(ONE_THREAD) pytest tests/contract --transport wire $(SHARED) $(PYTEST_ARGS)
-	$(IN_ENV) $(ONE_THREAD) pytest tests/contract/test_wire.py --transport flare $(SHARED) $(PYTEST_ARGS)
 
 test-oldest: ## the tests with the oldest versions that pyproject.toml allows, by uv in .venv-oldest; PYTHON=3.11
 	@$(UV) --version >/dev/null 2>&1 || { echo "make test-oldest needs uv (pipx install uv)" >&2; exit 1; }
@@ -71,9 +68,6 @@ test-readme: $(READY) ## every command of README in its order, in a fresh clone 
 test-cluster: cluster ## on a SLURM of one node, which it sets up (Debian, as root): kill, resume, compare
 	$(IN_ENV) python tests/cluster/onenode.py --accounting
 	$(IN_ENV) $(ONE_THREAD) FEDCORE_TEST_CLUSTER=1 pytest tests/workflow/test_slurm.py $(PYTEST_ARGS)
-
-test-flare: flare ## runs over FLARE: simulator, mutual TLS on this machine, refusals, a killed site; some minutes
-	$(IN_ENV) $(ONE_THREAD) FEDCORE_TEST_FLARE=1 pytest tests/flare $(PYTEST_ARGS)
 
 lint: $(READY) ## style, types, import layers and Snakemake's linter; changes nothing
 	$(IN_ENV) ruff check .
@@ -129,11 +123,6 @@ mpi: $(READY) ## add mpi4py and an MPI to the environment, for clients at severa
 	@set -e; \
 	if $(UV) --version >/dev/null 2>&1; then $(UV) pip install --python "$(PY)" $(MPI); \
 	else "$(PY)" -m pip install --quiet --disable-pip-version-check $(MPI); fi
-
-flare: $(READY) ## add NVIDIA FLARE to the environment (VENV=.venv-flare: to one of its own), for clients of several organisations
-	@set -e; \
-	if $(UV) --version >/dev/null 2>&1; then $(UV) pip install --python "$(PY)" "$(FLARE)"; \
-	else "$(PY)" -m pip install --quiet --disable-pip-version-check "$(FLARE)"; fi
 
 cluster: $(READY) ## add Snakemake's plugin for SLURM to the environment
 	@set -e; \

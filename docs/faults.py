@@ -151,7 +151,7 @@ def page(lines: list[Row]) -> str:
     if untried := sum(row.untried for row in lines):
         total += (
             f" {untried} more were not tried when this page was written: they need SLURM (`make "
-            "test-cluster`), an MPI, NVIDIA FLARE (`make test-flare`), PyTorch or root, or were "
+            "test-cluster`), an MPI, PyTorch or root, or were "
             "left out of that run."
         )
     text = TEXT.format(total=textwrap.fill(total, 100, break_on_hyphens=False))

@@ -6,10 +6,16 @@ import difflib
 from collections.abc import Collection, Iterable
 
 MOST, ALIKE = 20, 8  # names that a message lists, and those of more that it lists instead
+LONGEST = 1000  # characters of a message
 
 
 class FedcoreError(Exception):
     """Base class; the command line and the workflow print its message and exit with status 1."""
+
+    def __str__(self) -> str:
+        """Return the message; of one that quotes very much, its ends."""
+        text = super().__str__()
+        return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 3 :]}"
 
 
 class ConfigError(FedcoreError, ValueError):
@@ -37,7 +43,7 @@ class LateError(FedcoreError):
 
 
 class RefusedError(FedcoreError):
-    """A client refuses an order, because its policy or its installation does not allow it."""
+    """A step or value cannot cross to another process, or is another one there."""
 
 
 class SupersededError(FedcoreError):

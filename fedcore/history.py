@@ -34,7 +34,7 @@ import numpy as np
 from fedcore import history_schema as schema
 from fedcore import snapshots
 from fedcore.errors import HistoryError, InputError
-from fedcore.files import atomic, hdf5
+from fedcore.files import atomic, hdf5, outputs
 from fedcore.metrics import Metric
 from fedcore.recorder import COLUMNS, NOT_RELEASED, Recorder
 from fedcore.words import counted
@@ -166,8 +166,12 @@ class History:
         """Number of repeats."""
         return len(self["iteration"])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the history, whole or not at all; the bytes depend on it and HDF5's version."""
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the history, whole or not at all; the bytes depend on it and HDF5's version.
+
+        What `fedcore.files.outputs.require` refuses is not replaced without `force`.
+        """
+        outputs.require(path, "history", force=force)
         with hdf5.create(path) as file:
             file.attrs.update(self.attributes)
             arrays = list(self.arrays())

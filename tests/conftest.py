@@ -11,7 +11,6 @@ from types import ModuleType
 
 import h5py
 import hypothesis
-import near_flare
 import numpy as np
 import pytest
 
@@ -20,7 +19,6 @@ from fedcore.federation.federation import Federation
 from fedcore.federation.in_process import InProcess
 from fedcore.federation.mpi import Mpi
 from fedcore.federation.team import Team
-from fedcore.federation.wire import Wire
 from fedcore.files import hdf5
 from fedcore.problems.problem import Problem
 from fedcore.testing.samples import (
@@ -34,12 +32,7 @@ from fedcore.testing.samples import (
 )
 
 TORCH = importlib.util.find_spec("torch") is not None
-FLARE = importlib.util.find_spec("nvflare") is not None
-ENGINES = {
-    "in-process": InProcess,
-    "wire": Wire,
-    "flare": near_flare.engine,
-}  # and, under mpiexec, "mpi"
+ENGINES = {"in-process": InProcess}  # and, under mpiexec, "mpi"
 
 # Whether an example is quick enough depends on what else the machine does.
 hypothesis.settings.register_profile(
@@ -50,16 +43,14 @@ hypothesis.settings.load_profile("untimed")
 
 FEDCORE = Path(__file__).parents[1] / "fedcore"
 DEEP = [FEDCORE / "deep"] * (not TORCH)
-OF_FLARE = [FEDCORE / "experiments" / f"flare_{part}.py" for part in ("client", "server")]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave out the doctests of what imports PyTorch or FLARE, where they are missing.
+    """Leave out the doctests of what imports PyTorch, where it is missing.
 
     No other import may fail: pytest's own option for that passes over files of tests, too.
     """
-    missing = DEEP + OF_FLARE * (not FLARE)
-    config.option.ignore = [*(config.option.ignore or []), *map(str, missing)]
+    config.option.ignore = [*(config.option.ignore or []), *map(str, DEEP)]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -147,21 +147,6 @@ def _git(words: list[str]) -> None:
     assert words[0] == "clone", words
 
 
-def _nvflare(words: list[str]) -> None:
-    """Accept the commands of FLARE that tests/flare knows to be there; FLARE need not be."""
-    from argparse import ArgumentParser
-
-    parser = ArgumentParser(exit_on_error=False)
-    commands = parser.add_subparsers(required=True)
-    provision = commands.add_parser("provision")
-    provision.add_argument("-p", required=True)
-    provision.add_argument("-w", required=True)
-    submit = commands.add_parser("job").add_subparsers(required=True).add_parser("submit")
-    submit.add_argument("-j", required=True)
-    submit.add_argument("--startup-kit", required=True)
-    parser.parse_args(words)
-
-
 def _python(words: list[str]) -> None:
     """Hold the options of a script of the repository against those that it has."""
     if words[:2] == ["-m", "venv"]:
@@ -174,5 +159,5 @@ def _python(words: list[str]) -> None:
 PARSERS: dict[str, Callable[[list[str]], None]] = {
     "mpiexec": _mpiexec,
     "make": _make, "snakemake": _snakemake, "fedcore": _fedcore, "pip": _pip, "git": _git,
-    "python": _python, "python3": _python, "nvflare": _nvflare,
+    "python": _python, "python3": _python,
 }  # fmt: skip

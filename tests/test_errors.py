@@ -6,7 +6,7 @@ import pytest
 
 import fedcore
 from fedcore import algorithms, metrics
-from fedcore.errors import ALIKE, MOST, ConfigError, InputError, nearest
+from fedcore.errors import ALIKE, MOST, ConfigError, FedcoreError, InputError, nearest
 
 
 def test_few_names_are_all_listed():
@@ -46,3 +46,11 @@ def test_a_long_list_says_what_lists_all(ask, error, start, end):
         ask()
     said = str(caught.value)
     assert said.startswith(start) and said.endswith(end) and len(said) < 300
+
+
+@pytest.mark.parametrize("length", [1, 999, 1000, 1001, 5_000_000])
+@pytest.mark.parametrize("kind", FedcoreError.__subclasses__())
+def test_a_message_is_bounded_and_keeps_where_it_begins_and_how_it_ends(kind, length):
+    middle = "x" * length
+    said = str(kind(f"claims.yaml, a1: {middle}: name it"))
+    assert len(said) <= 1000 and said.startswith("claims.yaml, a1: ") and said.endswith(": name it")

@@ -167,7 +167,7 @@ def test_what_is_installed_is_the_wheel_and_works(environment, tmp_path):
     assert "is not installed" not in said and "broken" not in said
 
 
-@pytest.mark.parametrize("extra", ["privacy", "deep", "mpi", "flare"])
+@pytest.mark.parametrize("extra", ["privacy", "deep", "mpi"])
 def test_the_doctor_names_the_packages_of_an_extra(extra, monkeypatch):
     """A user of the wheel has no checkout, and the package index no extras of fedcore."""
     wanted = {re.match(r"[\w-]+", line)[0] for line in PROJECT["optional-dependencies"][extra]}

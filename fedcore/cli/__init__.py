@@ -24,7 +24,6 @@ from fedcore import __version__
 from fedcore.cli import (
     checking,
     data_kinds,
-    deploying,
     engines,
     health,
     lookup,
@@ -33,6 +32,7 @@ from fedcore.cli import (
     showing,
 )
 from fedcore.errors import FedcoreError
+from fedcore.words import visible
 
 _STANDARD_ERROR = 2  # the stream itself may be replaced, and have no number
 
@@ -50,8 +50,17 @@ class Sentences(click.Group):
             faulthandler.enable(_STANDARD_ERROR)
         return super().main(*args, **kwargs)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read the options before the command."""
+        with _visible_errors():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn errors that a user can cause into ``Error: …`` and status 1."""
+        with _visible_errors():
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: click.Context) -> Any:
         try:
             with _plain_warnings():
                 return super().invoke(ctx)
@@ -66,14 +75,24 @@ class Sentences(click.Group):
 
 
 @contextlib.contextmanager
+def _visible_errors() -> Iterator[None]:
+    """Show control characters in errors, click's own among them, as escapes."""
+    try:
+        yield
+    except click.ClickException as error:
+        error.message = visible(error.message)  # type: ignore[misc]
+        raise
+
+
+@contextlib.contextmanager
 def _plain_warnings() -> Iterator[None]:
     """Print warnings that users can act on as ``Warning: …``, without a line of Python."""
     known = warnings.formatwarning
 
     def sentence(message: Any, category: type[Warning], *where: Any, **line: Any) -> str:
         if not issubclass(category, UserWarning):
-            return known(message, category, *where, **line)
-        return f"Warning: {' '.join(str(message).split())}\n"
+            return visible(known(message, category, *where, **line))
+        return f"Warning: {visible(' '.join(str(message).split()))}\n"
 
     warnings.formatwarning = sentence
     try:
@@ -109,6 +128,6 @@ for command in (
     lookup.algorithms, lookup.metrics, lookup.datasets, lookup.fetch,
     data_kinds.generators, data_kinds.partitions,
     running.run, running.compare, showing.show, showing.plot,
-    results.verdicts, results.why, checking.check, health.doctor, deploying.deploy, deploying.join,
+    results.verdicts, results.why, checking.check, health.doctor,
 ):  # fmt: skip
     main.add_command(command)

@@ -27,7 +27,6 @@ EXTRAS = {
     "privacy": ("dp_accounting", "private methods: pip install dp-accounting"),
     "deep": ("torch", "methods for networks: pip install torch"),
     "mpi": ("mpi4py", "runs over MPI: pip install mpi4py mpich"),
-    "flare": ("nvflare", "runs between organisations: pip install nvflare"),
     "workflow": ("snakemake", "the papers: pip install '.[workflow]' in fedcore's checkout"),
     "parquet": ("pyarrow", "Parquet files: pip install pyarrow"),
 }

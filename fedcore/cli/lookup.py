@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedcore.cli import options
-from fedcore.cli.output import as_json, emit
+from fedcore.cli.output import as_json, emit, say
 from fedcore.errors import FedcoreError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def warn(sentences: list[str]) -> None:
     """Say on standard error what is broken, mostly of another package."""
     for sentence in sentences:
-        click.echo(f"Warning: {sentence}", err=True)
+        say(f"Warning: {sentence}", err=True)
 
 
 @click.command()
@@ -230,4 +230,4 @@ def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
         data_sets.describe(name)  # a misspelt name is refused before anything is fetched
     for name in names:
         for path in data_sets.fetch(name, raw, mirror=mirror):
-            click.echo(path)
+            say(path)

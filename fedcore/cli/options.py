@@ -27,6 +27,11 @@ center = click.option(
     "--center", is_flag=True, help="Subtract the mean of all samples first, in one more round."
 )
 seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+force = click.option(
+    "--force",
+    is_flag=True,
+    help="Replace files, too, that fedcore has not written; never an input.",
+)
 repeats = click.option("--repeats", type=COUNT, default=1, show_default=True)
 
 
@@ -94,6 +99,19 @@ def require_folder(option: str, path: str | None) -> None:
     """
     if path is not None and not Path(path).parent.is_dir():
         raise InputError(f"{option} {path}: there is no folder {Path(path).parent}: make it first")
+
+
+def require_figure(path: str | None, inputs: Sequence[str], force: bool) -> None:
+    """Refuse to draw PATH.png and PATH.pdf over other files; None is no path.
+
+    Raises
+    ------
+    InputError
+    """
+    from fedcore.files import outputs
+
+    for ending in () if path is None else (".png", ".pdf"):
+        outputs.require(f"{path}{ending}", "figure", inputs=inputs, force=force)
 
 
 def require_raw(folder: str) -> None:

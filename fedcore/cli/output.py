@@ -9,12 +9,19 @@ from typing import Any
 
 import click
 
+from fedcore.words import visible
+
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def emit(value: Any, text: Callable[[], str], as_json: bool) -> None:
     """Print `value` as JSON, or the text."""
-    click.echo(json.dumps(plain(value), indent=1, ensure_ascii=False) if as_json else text())
+    say(json.dumps(plain(value), indent=1, ensure_ascii=False) if as_json else text())
+
+
+def say(text: Any, *, err: bool = False) -> None:
+    """Print a line, on standard error with `err`; no control character reaches the terminal."""
+    click.echo(visible(str(text)), err=err)
 
 
 def plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedcore.cli.output import as_json, emit
+from fedcore.cli.output import as_json, emit, say
 from fedcore.errors import DataError, InputError
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _results() -> str:
     for folder in (full, quick):
         if any((Path(folder) / name).exists() for name in ("verdicts.tsv", "verdicts")):
             if folder == quick:
-                click.echo(f"verdicts of the quick run, in {quick}:", err=True)
+                say(f"verdicts of the quick run, in {quick}:", err=True)
             return folder
     raise InputError(
         f"there are no verdicts in {full} or {quick}: run make quickstart or make reproduce, "

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import click
 
 from fedcore.cli import blas, engines, options
 from fedcore.cli.asked import Asked, shared
-from fedcore.cli.output import as_json, emit
+from fedcore.cli.output import as_json, emit, say
 from fedcore.errors import InputError, nearest
 from fedcore.files import HDF5_ENDINGS
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @options.setting
 @shared
 @click.option("--out", type=click.Path(dir_okay=False), help="Keep the history in this HDF5 file.")
+@options.force
 @engines.engine
 @engines.order
 @as_json
@@ -38,6 +39,7 @@ def run(
     data: tuple[str, ...],
     settings: tuple[str, ...],
     out: str | None,
+    force: bool,
     engine: str,
     order: str,
     as_json: bool,
@@ -75,6 +77,7 @@ def run(
 
     def body(team: Team | None) -> None:
         _require_history_name(out)
+        _require_outputs(force, [*data, asked["raw"]], histories=[out] if out else [])
         from fedcore import algorithms
         from fedcore.reports.endings import ending
         from fedcore.reports.terminal import outcome
@@ -88,7 +91,7 @@ def run(
         if team is not None:
             history.about.update(team.about)
         if out:
-            history.save(out)
+            history.save(out, force=force)
         emit(ending(history), lambda: outcome(history), as_json)
 
     engines.under(engine, order, body)
@@ -103,12 +106,14 @@ def run(
 @shared
 @click.option("--out", type=click.Path(file_okay=False), help="Keep the histories in this folder.")
 @click.option("--plot", metavar="PATH", help="Draw PATH.png and PATH.pdf.")
+@options.force
 @as_json
 def compare(
     words: tuple[str, ...],
     settings: tuple[str, ...],
     out: str | None,
     plot: str | None,
+    force: bool,
     as_json: bool,
     blas_threads: int | None,
     **asked: Any,
@@ -133,6 +138,8 @@ def compare(
     from fedcore.reports.endings import ending
 
     names, data = _names_and_data(words)
+    kept = {name: Path(out) / f"{name}.h5" for name in names} if out else {}
+    _require_outputs(force, [*data, asked["raw"]], histories=kept.values(), figure=plot)
     chosen, wanted = [algorithms.get(name) for name in names], Asked(**asked)
     if len({algorithm.task for algorithm in chosen}) > 1:
         raise InputError("networks and subspaces have no measure in common: compare them apart")
@@ -142,12 +149,11 @@ def compare(
         algorithm.name: wanted.history(algorithm, params[algorithm.name], clients)
         for algorithm in chosen
     }
-    for name, history in histories.items():
-        if out:
-            history.save(Path(out) / f"{name}.h5")
+    for name, path in kept.items():
+        histories[name].save(path, force=force)
     if plot:
-        for file in comparison.draw(plot, histories, comparison.axes(histories)):
-            click.echo(file, err=True)
+        for file in comparison.draw(plot, histories, comparison.axes(histories), force=force):
+            say(file, err=True)
     emit(
         {name: ending(history) for name, history in histories.items()},
         lambda: comparison.table(histories),
@@ -192,6 +198,21 @@ def _params_of_each(
         )
         for algorithm in chosen
     }
+
+
+def _require_outputs(
+    force: bool,
+    inputs: Sequence[str],
+    *,
+    histories: Iterable[str | Path],
+    figure: str | None = None,
+) -> None:
+    """Refuse to replace an input, or what fedcore has not written; see `outputs.require`."""
+    from fedcore.files import outputs
+
+    for path in histories:
+        outputs.require(path, "history", inputs=inputs, force=force)
+    options.require_figure(figure, inputs, force)
 
 
 def _require_folder_name(out: str | None) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from fedcore.cli import options, stored
-from fedcore.cli.output import as_json, emit
+from fedcore.cli.output import as_json, emit, say
 
 
 @click.command()
@@ -45,13 +45,18 @@ def show(file: str, iterates: bool, as_json: bool) -> None:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option("--out", metavar="PATH",
               help="Write PATH.png and PATH.pdf.  [default: beside the first FILE]")  # fmt: skip
+@options.force
 @click.option("--against", multiple=True, metavar="COLUMN",
               help="round, bytes_up, bytes_down, epsilon or iteration; several may be given.  "
               "[default: round]")  # fmt: skip
 @click.option("--metric", "metrics", multiple=True, shell_complete=options.metric_names,
               help="What to draw; may be given several times.  [default: all]")  # fmt: skip
 def plot(
-    files: tuple[str, ...], out: str | None, against: tuple[str, ...], metrics: tuple[str, ...]
+    files: tuple[str, ...],
+    out: str | None,
+    force: bool,
+    against: tuple[str, ...],
+    metrics: tuple[str, ...],
 ) -> None:
     """Draw the metrics of histories, a curve for each FILE.
 
@@ -61,6 +66,8 @@ def plot(
       fedcore plot ssi.h5 faps.h5 --against bytes_up --metric subspace_distance --out both
     """
     options.require_folder("--out", out)
+    target = out or str(Path(files[0]).with_suffix(""))
+    options.require_figure(target, files, force)
     from fedcore.reports import comparison
 
     histories = {file: stored.load_history(file) for file in dict.fromkeys(files)}
@@ -69,7 +76,6 @@ def plot(
         names = {file: f"{name}, {Path(file).stem}" for file, name in names.items()}
     if len(set(names.values())) < len(names):
         names = {file: file for file in names}
-    target = out or str(Path(files[0]).with_suffix(""))
     drawn = {names[file]: history for file, history in histories.items()}
-    for path in comparison.draw(target, drawn, against, metrics):
-        click.echo(path)
+    for path in comparison.draw(target, drawn, against, metrics, force=force):
+        say(path)

@@ -5,14 +5,20 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import math
+import zipfile
 import zlib
 from pathlib import Path
 from typing import IO, Protocol, cast
+
+from numpy.lib import format as npy
 
 from fedcore.errors import DataError
 
 # Bytes: several times the decompressed size of CIFAR's archives, the largest files read this way.
 MOST = 2**30
+WIDEST = 10**7  # features, of which each has a name
+DENSEST = 100  # bytes of arrays for each byte of their file, where there are more than MOST
 _CHUNK = 2**20
 ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)  # raised by a file that cannot be read
 
@@ -81,3 +87,55 @@ def unreadable(path: Path, error: Exception) -> DataError:
     """Return the error that says that a raw file is damaged, and what to do."""
     reason = " ".join(str(error).split())
     return DataError(f"{path} cannot be read ({reason}): move it away and fetch again")
+
+
+def require_arrays(path: Path) -> None:
+    """Refuse an NPY or NPZ file whose arrays are not as large as it says, or far larger than it.
+
+    Nothing but the arrays' heads is read. Call it before `numpy.load`.
+
+    Raises
+    ------
+    DataError
+    OSError, ValueError, zipfile.BadZipFile, zlib.error
+        For a file that is neither.
+    """
+    size, total = path.stat().st_size, 0
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                with archive.open(member) as file:
+                    total += _claimed(path, file, member.file_size)
+    else:
+        with open(path, "rb") as file:
+            total = _claimed(path, file, size)
+    if total > max(MOST, DENSEST * size):
+        raise DataError(
+            f"{path} holds {total} bytes in {size}: save it uncompressed (numpy.savez), or sparse "
+            "(scipy.sparse.save_npz)"
+        )
+
+
+def _claimed(path: Path, file: IO[bytes], size: int) -> int:
+    """Return the bytes of an array in a file of `size` bytes, from its head."""
+    version = npy.read_magic(file)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, _, dtype = read(file)
+    claimed = math.prod(shape) * dtype.itemsize
+    if not dtype.hasobject and claimed > size:
+        raise DataError(f"{path} says that it holds {claimed} bytes and has {size}: write it anew")
+    return claimed
+
+
+def require_width(path: Path | str, columns: int) -> None:
+    """Refuse more columns than a table can have; call it before anything of this size is made.
+
+    Raises
+    ------
+    DataError
+    """
+    if columns > WIDEST:
+        raise DataError(
+            f"{path} says that it has {columns} features, and {WIDEST} can be read: number those "
+            "that occur anew, from 1 on"
+        )

@@ -21,13 +21,14 @@ from typing import IO, TextIO
 
 from fedcore.errors import FedcoreError, SupersededError
 from fedcore.files import atomic
-from fedcore.words import counted
+from fedcore.words import counted, visible
 
 DAY = 86400.0  # seconds
 # Signals that by default end a process silently. Here they raise an exception, so that temporary
 # files are removed.
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU, signal.SIGUSR1, signal.SIGUSR2)
-FULL = (errno.ENOSPC, errno.EDQUOT)  # of the disk, or of what the user may have of it
+# The disk is full, or what the user may have of it, or the file is as large as it may be.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
@@ -88,7 +89,7 @@ def _logged(path: str, terminal: TextIO) -> Iterator[None]:
                 traceback.print_exc(file=log)
                 raise
             for stream in (log, terminal):
-                print(f"Error: {sentence}", file=stream)
+                print(f"Error: {visible(sentence)}", file=stream)
             late = SupersededError.__name__ in (type(error).__name__, getattr(error, "ename", ""))
             raise SystemExit(0 if late else 1) from None
         finally:
@@ -98,6 +99,8 @@ def _logged(path: str, terminal: TextIO) -> Iterator[None]:
 def _full(error: OSError) -> str:
     words = os.strerror(error.errno or 0)
     where = f", {error.filename}" if error.filename else ""
+    if error.errno == errno.EFBIG:
+        return f"a file may not become larger here ({words}{where}): raise `ulimit -f`, run again"
     return f"no space is left on the disk ({words}{where}): make room, and run again"
 
 

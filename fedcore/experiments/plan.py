@@ -266,23 +266,7 @@ class Plan:
         ConfigError
             When an experiment's cells are not as its algorithms want them.
         """
-        settings = self.papers[paper]
-        for experiment, spec in settings["experiments"].items():
-            where = f"{self.files[paper].paper}, experiment {experiment}"
-            if guests := spec.get("newcomers"):
-                _check_newcomers(guests["problem"], settings["problems"], where)
-            for i, run in enumerate(spec["runs"]):
-                _check_run(run, i, spec, settings["problems"], where)
-                for cell in _cells_of_run(
-                    run, spec, settings["problems"], where,
-                    paper=paper, experiment=experiment, seed=self.config["seed"],
-                    iterates=spec.get("iterates", self.config["iterates"]),
-                ):  # fmt: skip
-                    _check_cell(cell, where)
-                    yield cell
-                    if "weaken" in run:
-                        name = f"{cell.name}-{WEAKENED}"
-                        yield replace(cell, name=name, weaken=run["weaken"])
+        return _cells(self.papers[paper], self.files[paper], self.config)
 
 
 def load_plan(
@@ -341,7 +325,9 @@ def _read_paper(files: PaperFiles, changes: Mapping[str, Any], quick: bool) -> d
         raise
     settings = written_out(short, str(path), quick=quick)
     # The other size is checked, too, so that a mistake in it is found before it is run.
-    _check_paper(written_out(short, str(path), quick=not quick), str(path))
+    other = _check_paper(written_out(short, str(path), quick=not quick), str(path))
+    for _ in _cells(other, files, {"seed": 0, "iterates": "log"}):
+        pass
     for group in ("problems", "experiments"):
         if isinstance(changes.get(group), Mapping):
             where = f"the configuration, overrides.{files.name}.{group}"
@@ -415,6 +401,27 @@ def _label(spec: Mapping[str, Any], where: str) -> str:
             f"{where}: the label '{spec['label']}' cannot be filled in ({error!r}); "
             f"there are {', '.join(values) or 'no parameters'}"
         ) from None
+
+
+def _cells(
+    settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, Any]
+) -> Iterator[Cell]:
+    """Yield the cells of a paper; errors as of `Plan.all_cells_of`."""
+    for experiment, spec in settings["experiments"].items():
+        where = f"{files.paper}, experiment {experiment}"
+        if guests := spec.get("newcomers"):
+            _check_newcomers(guests["problem"], settings["problems"], where)
+        for i, run in enumerate(spec["runs"]):
+            _check_run(run, i, spec, settings["problems"], where)
+            for cell in _cells_of_run(
+                run, spec, settings["problems"], where,
+                paper=files.name, experiment=experiment, seed=config["seed"],
+                iterates=spec.get("iterates", config["iterates"]),
+            ):  # fmt: skip
+                _check_cell(cell, where)
+                yield cell
+                if "weaken" in run:
+                    yield replace(cell, name=f"{cell.name}-{WEAKENED}", weaken=run["weaken"])
 
 
 def _check_run(

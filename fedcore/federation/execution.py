@@ -57,9 +57,3 @@ def summed(at_once: Step) -> Callable[[AnyStep], AnyStep]:
 def name_of(step: Step) -> str:
     """Return the name of a step, for messages; a functools.partial has that of its function."""
     return getattr(getattr(step, "func", step), "__name__", "a step")
-
-
-def module_of(step: Step) -> str:
-    """Return the module in which a step is defined."""
-    named = getattr(step, "func", step)
-    return str(getattr(named, "__module__", None) or type(named).__module__)

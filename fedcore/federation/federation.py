@@ -171,7 +171,7 @@ class Federation:
         self.ledger.privacy = Privacy(
             self.shape.n_clients, delta, neighbours, simulated=simulated, weakened=weakened
         )
-        self._transport.tell(Protect(delta), self._everyone)
+        self._transport.tell(Protect(), self._everyone)
         if (accounts := self._transport.accounts) is not None:
             self.ledger.privacy.accounts = accounts
 

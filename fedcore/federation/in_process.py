@@ -88,7 +88,7 @@ class InProcess:
         elif isinstance(order, Protect):
             self._private = True
             for i in to:
-                self.sites[i].protect(order.delta)
+                self.sites[i].protect()
         elif isinstance(order, Bound | Centre):
             self._change(order)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from fedcore.errors import InputError
+from fedcore.words import visible
 
 if TYPE_CHECKING:  # the command line asks for the rank before it sets BLAS' threads
     import numpy as np
@@ -125,7 +126,7 @@ class Link:
 
     def abort(self, sentence: str) -> NoReturn:
         """Say why, and end all ranks at once."""
-        print(f"Error: {sentence}", file=sys.__stderr__, flush=True)
+        print(f"Error: {visible(sentence)}", file=sys.__stderr__, flush=True)
         self._world.Abort(1)
         raise SystemExit(1)
 

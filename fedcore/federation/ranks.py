@@ -212,9 +212,9 @@ def _turns(run: Run, of: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 def serve(link: Link) -> None:
     """Obey rank 0 until the program ends."""
-    rank, find = Rank(link), find_step()
+    rank = Rank(link)
     while True:
-        message = decode(link.hear(), None, find)
+        message = decode(link.hear(), find_step)
         if isinstance(message, End):
             return
         try:

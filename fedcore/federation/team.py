@@ -41,7 +41,7 @@ class Team:
         self._keys, self._gone = itertools.count(), list[int]()
         self._known: weakref.WeakKeyDictionary[Clients, Data] = weakref.WeakKeyDictionary()
         self._here: weakref.WeakValueDictionary[int, Clients] = weakref.WeakValueDictionary()
-        self._rank, self._find = Rank(link, self._here), find_step()
+        self._rank = Rank(link, self._here)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class Team:
         self.link.tell(sent)
         if then is not None:
             then()
-        answers = [self._rank.obey(decode(sent, None, self._find))]
+        answers = [self._rank.obey(decode(sent, find_step))]
         answers += [decode(self.link.receive(rank)) for rank in range(1, self.link.size)]
         self.link.busy = False
         failed = [(a.failure, rank) for rank, a in enumerate(answers) if a.failure is not None]

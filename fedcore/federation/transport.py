@@ -27,9 +27,7 @@ class Hold(NamedTuple):
 
 
 class Protect(NamedTuple):
-    """Begin a privacy account, whose ε is stated at δ; see `fedcore.privacy.mechanisms`."""
-
-    delta: float
+    """Begin a privacy account; see `fedcore.privacy.mechanisms`."""
 
 
 class Bound(NamedTuple):
@@ -86,13 +84,6 @@ class Charges(NamedTuple):
 
     events: Mapping[Event, int]
     unprotected: tuple[str, ...]
-
-    def and_then(self, later: Charges) -> Charges:
-        """Return these charges and later ones of the same client."""
-        events = dict(self.events)
-        for event, n in later.events.items():
-            events[event] = events.get(event, 0) + n
-        return Charges(events, self.unprotected + later.unprotected)
 
 
 class Answers(NamedTuple):

@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 from fedcore.errors import DataError
-from fedcore.files import hdf5
+from fedcore.files import hdf5, outputs
 from fedcore.files.mapping import Mapped, MappedStack
 from fedcore.problems.clients import Clients, Matrices, Reduction, check_each
 from fedcore.problems.problem import Problem, Reference, add_to, reference_of
@@ -25,7 +25,14 @@ SCHEMA = 1
 
 
 def save(problem: Problem | Sequence[Problem], path: str | os.PathLike[str]) -> None:
-    """Write a problem, or several draws of one, to one HDF5 file, atomically."""
+    """Write a problem, or several draws of one, to one HDF5 file, atomically.
+
+    Raises
+    ------
+    InputError
+        When a file is there that fedcore has not written; see `fedcore.files.outputs`.
+    """
+    outputs.require(path, "problem")
     with hdf5.create(path) as file:
         file.attrs["schema"] = SCHEMA
         if isinstance(problem, Problem):
@@ -59,8 +66,10 @@ def save_stream(
     Raises
     ------
     InputError
-        For clients that `check_clients` refuses, and for a sparse one.
+        For clients that `check_clients` refuses, for a sparse one, and where a file is that fedcore
+        has not written.
     """
+    outputs.require(path, "problem")
     digest = hashlib.sha256()
 
     def written(file: h5py.File) -> Iterator[np.ndarray]:

@@ -12,8 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedcore.errors import InputError, require_known
+from fedcore.files import outputs
 from fedcore.history import History
-from fedcore.reports import plotting
+from fedcore.reports import figure_files, plotting
 from fedcore.reports.endings import bounds, cpu_seconds, ended, measured, spent
 from fedcore.reports.looks import look
 from fedcore.reports.style import looks
@@ -74,6 +75,8 @@ def draw(
     histories: Mapping[str, History],
     against: Sequence[str] = (),
     metrics: Sequence[str] = (),
+    *,
+    force: bool = False,
 ) -> tuple[Path, Path]:
     """Draw what `figure` draws into two files.
 
@@ -81,7 +84,7 @@ def draw(
     ----------
     path : path-like
         Without the ending; PNG and PDF are written.
-    histories, against, metrics
+    histories, against, metrics, force
         As in `figure`.
 
     Returns
@@ -93,8 +96,9 @@ def draw(
     InputError
         As `figure`.
     """
-    figure(histories, against, metrics, path=path)
-    return Path(f"{os.fspath(path)}.png"), Path(f"{os.fspath(path)}.pdf")
+    figure(histories, against, metrics, path=path, force=force)
+    png, pdf = figure_files.files(path)
+    return png, pdf
 
 
 def figure(
@@ -103,6 +107,7 @@ def figure(
     metrics: Sequence[str] = (),
     *,
     path: str | os.PathLike[str] | None = None,
+    force: bool = False,
 ) -> Figure:
     """Draw every metric against columns of the ledger, a curve for each history.
 
@@ -119,6 +124,8 @@ def figure(
         By default all that every history has.
     path : path-like, optional
         Where to save it, see `plotting.save`.
+    force : bool
+        Whether files of that name may be replaced that fedcore has not written.
 
     Returns
     -------
@@ -127,8 +134,11 @@ def figure(
     Raises
     ------
     InputError
-        For an unknown column or metric, or histories without a metric in common.
+        For an unknown column or metric, histories without a metric in common, or a file that
+        `fedcore.files.outputs.require` keeps.
     """
+    for file in () if path is None else figure_files.files(path):
+        outputs.require(file, "figure", force=force)
     chosen = list(metrics) or _metrics(histories.values(), every=True)
     if not chosen:
         raise InputError(f"nothing to draw: {', '.join(histories)} have no metric in common")

@@ -102,10 +102,9 @@ def ending(history: History) -> dict[str, Any]:
     dict
         ``algorithm``, ``params``, ``seed``, ``sums`` (in which order they were taken over clients),
         ``problem``, ``centred``, ``repeats``, ``metrics``, ``ledger``, ``seconds``, ``converged``,
-        ``diverged``, ``privacy``; of a run that was ended why it is ``incomplete``, and of one
-        without a result why it was ``refused``. A metric has ``units``, the ``median``, ``min`` and
-        ``max`` of the last values, ``at best`` and ``all zero`` where they are known, and
-        ``released`` in a private run.
+        ``diverged``, ``privacy``; of a run without a result why it was ``refused``. A metric has
+        ``units``, the ``median``, ``min`` and ``max`` of the last values, ``at best`` and ``all
+        zero`` where they are known, and ``released`` in a private run.
     """
     about = history.about
     metrics: dict[str, dict[str, Any]] = {}
@@ -125,7 +124,7 @@ def ending(history: History) -> dict[str, Any]:
         "sums": dict(about.get("sums", ORDERED)),
         "problem": about.get("problem", {}),
         "centred": bool(about.get("centred")),
-        **{why: about[why] for why in ("incomplete", "refused") if why in about},
+        **({"refused": about["refused"]} if "refused" in about else {}),
         "repeats": history.repeats,
         "metrics": metrics,
         "ledger": spent(history),

@@ -15,11 +15,13 @@ from pathlib import Path
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from fedcore.files import atomic
 from fedcore.reports import origins
 from fedcore.reports.axes import mark_unreleased
 from fedcore.reports.style import style
+from fedcore.words import visible
 
 DPI = 150
 WIDENINGS = 4  # the layout moves axes of a fixed aspect when there is more room
@@ -35,6 +37,11 @@ def kinds_of_files(kinds: Collection[str]) -> Iterator[None]:
         yield
     finally:
         _KINDS.reset(token)
+
+
+def files(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Return the PNG and the PDF of a figure, whose path has no suffix."""
+    return Path(f"{os.fspath(path)}.png"), Path(f"{os.fspath(path)}.pdf")
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
@@ -53,8 +60,11 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
         libraries, the same figure gives the same bytes.
     """
     mark_unreleased(figure)
+    for text in figure.findobj(Text):  # fonts lack control characters, and one stops the PDF
+        if (shown := visible(text.get_text())) != text.get_text():
+            text.set_text(shown)
     _lay_out(figure)
-    png, pdf = (Path(f"{os.fspath(path)}.{kind}") for kind in ("png", "pdf"))
+    png, pdf = files(path)
     figure.set_dpi(DPI)
     metadata = {"Software": None, **origins.metadata(figure)}
     # `Figure.savefig` would draw once more for each file, to find a layout.

@@ -24,13 +24,11 @@ def outcome(history: History) -> str:
 
 
 def _head(history: History) -> list[str]:
-    """Lines on what was run on which data, and on a run that did not end as it should."""
+    """Lines on what was run on which data, and on a run without a result."""
     about, (data, *note) = history.about, on_data(history)
     lines = [f"{about.get('algorithm', '?')} on {data}"]
     if reason := about.get("refused"):
         lines.append(f"NO RESULT: {reason}")
-    if reason := about.get("incomplete"):
-        lines.append(f"INCOMPLETE, the run was ended: {reason}")
     return [*lines, *note]
 
 
@@ -72,7 +70,7 @@ def _ledger(history: History) -> list[str]:
     for way in ("up", "down"):
         scalars, size = f"{total[f'scalars_{way}']:,.0f}", as_bytes(total[f"bytes_{way}"])
         rows.append((f"  {way}", scalars, "scalars", size))
-    privacy = about.get("privacy", {})  # an incomplete run has not said it
+    privacy = about.get("privacy", {})  # a run without a result has not said it
     notes = [privacy.get("noise"), about.get("tuning", {}).get("note")]
     if "epsilon" in total:
         terms = privacy and f"at delta = {privacy['delta']:g}, neighbours = {privacy['neighbours']}"

@@ -1,4 +1,4 @@
-"""Client steps by name: what a step is on the wire, and the receiver's own copy of it.
+"""Client steps by name: what a step is in a message of MPI, and the receiver's own copy of it.
 
 A step is a function of an installed module, or one defined inside such a function, or a
 `functools.partial` or a bound method of these. Its captured values cross with it; arrays do not,
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -66,50 +66,40 @@ def _function(step: FunctionType, writer: Writer) -> dict[str, Any]:
     return {**about, "holds": writer.skeleton([held, *defaults])}
 
 
-def find_step(
-    modules: Sequence[str] | None = None,
-) -> Callable[[str, Any, Callable[[Any], Any]], Any]:
-    """Return the reader of what `name_step` writes, for `fedcore.steps.values.decode`.
+def find_step(kind: str, content: Any, value_of: Callable[[Any], Any]) -> Any:
+    """Return what `name_step` has described, for `fedcore.steps.values.decode`.
 
-    Parameters
-    ----------
-    modules : sequence of str, optional
-        Packages or modules whose steps may run here; any without it.
-
-    Notes
-    -----
-    The reader raises `RefusedError` for a step of another module, one that is not installed, and
-    one whose fingerprint differs from that of the installed one.
+    Raises
+    ------
+    RefusedError
+        For a step that is not installed here, or whose fingerprint differs from that of the
+        installed one.
     """
-
-    def find(kind: str, content: Any, value_of: Callable[[Any], Any]) -> Any:
-        if kind == "partial":
-            step, args, keywords = value_of(content)
-            return functools.partial(step, *args, **keywords)
-        if kind == "method":
-            owner, name = value_of(content)
-            return getattr(owner, name)
-        if kind != "step":
-            raise RefusedError(f"nothing of the kind {kind!r} is expected here")
-        module, name, code = content["module"], content["name"], content["code"]
-        outer = inspect.unwrap(installed(module, name.partition(INSIDE)[0], modules))
-        if not isinstance(outer, FunctionType):
-            raise RefusedError(f"{name} of {module} is no step here")
-        found = [c for c in _codes(outer.__code__, name) if fingerprint(c, module) == code]
-        if not found:
-            raise RefusedError(
-                f"the step {name} of {module} differs from the one installed here: install the "
-                "version of fedcore, its plug-ins and Python that the server has"
-            )
-        if INSIDE not in name:
-            return outer
-        held, defaults, kwdefaults = value_of(content["holds"])
-        cells = tuple(CellType(part) for part in held)
-        step = FunctionType(found[0], vars(sys.modules[module]), None, defaults, cells)
-        step.__kwdefaults__ = kwdefaults
-        return step
-
-    return find
+    if kind == "partial":
+        step, args, keywords = value_of(content)
+        return functools.partial(step, *args, **keywords)
+    if kind == "method":
+        owner, name = value_of(content)
+        return getattr(owner, name)
+    if kind != "step":
+        raise RefusedError(f"nothing of the kind {kind!r} is expected here")
+    module, name, code = content["module"], content["name"], content["code"]
+    outer = inspect.unwrap(installed(module, name.partition(INSIDE)[0]))
+    if not isinstance(outer, FunctionType):
+        raise RefusedError(f"{name} of {module} is no step here")
+    found = [c for c in _codes(outer.__code__, name) if fingerprint(c, module) == code]
+    if not found:
+        raise RefusedError(
+            f"the step {name} of {module} differs from the one installed here: install the "
+            "version of fedcore, its plug-ins and Python that rank 0 has"
+        )
+    if INSIDE not in name:
+        return outer
+    held, defaults, kwdefaults = value_of(content["holds"])
+    cells = tuple(CellType(part) for part in held)
+    step = FunctionType(found[0], vars(sys.modules[module]), None, defaults, cells)
+    step.__kwdefaults__ = kwdefaults
+    return step
 
 
 def _codes(code: CodeType, name: str) -> Iterator[CodeType]:

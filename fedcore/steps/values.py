@@ -2,8 +2,8 @@
 
 The order of an array's axes in memory crosses, too: products of arrays in another order round
 differently. Numbers keep type and precision, and read-only arrays stay so. Tuples with names, data
-classes and plain objects cross as the name of their class and their parts; no class outside the
-packages that the receiver allows is looked up, and no code of a class runs.
+classes and plain objects cross as the name of their class and their parts. A message may name any
+class: only processes of one owner exchange them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import importlib
 import json
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -133,7 +133,6 @@ def encode(value: Any, special: Callable[[Any, Writer], Any] | None = None) -> b
 
 def decode(
     data: bytes,
-    modules: Sequence[str] | None = None,
     special: Callable[[str, Any, Callable[[Any], Any]], Any] | None = None,
 ) -> Any:
     """Return the value of `encode`.
@@ -141,15 +140,13 @@ def decode(
     Parameters
     ----------
     data : bytes
-    modules : sequence of str, optional
-        Packages or modules whose classes may be looked up; any without it.
     special : callable, optional
         ``(kind, content, value_of) -> value``, for skeletons of further kinds.
 
     Raises
     ------
     RefusedError
-        For bytes that `encode` has not written, and for a class of another package.
+        For bytes that `encode` has not written, and for a class that is not installed.
     """
     start = len(MAGIC) + 8
     try:
@@ -183,7 +180,7 @@ def decode(
             return np.dtype(content)
         if kind == "object":
             module, name, parts = content
-            return _object_of(installed(module, name, modules), value_of(parts))
+            return _object_of(installed(module, name), value_of(parts))
         if special is None:
             raise RefusedError(f"nothing of the kind {kind!r} is expected here")
         return special(kind, content, value_of)
@@ -217,26 +214,21 @@ def _array_at(
     return laid.transpose(np.argsort(axes)) if axes else laid, end
 
 
-def installed(module: str, name: str, modules: Sequence[str] | None = None) -> Any:
-    """Return what an imported or importable module of an allowed package has under a name.
+def installed(module: str, name: str) -> Any:
+    """Return what an imported or importable module has under a name.
 
     Raises
     ------
     RefusedError
-        When the module is not allowed or not installed, or has nothing of this name.
+        When the module is not installed, or has nothing of this name.
     """
-    if modules is not None and not any(f"{module}.".startswith(f"{a}.") for a in modules):
-        raise RefusedError(
-            f"{module} is not allowed here: allowed are {', '.join(modules)}; ask the owner of "
-            f"this site to install and to allow {module}"
-        )
     try:
         found: Any = sys.modules.get(module) or importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise RefusedError(
-            f"{name} of {module} is not installed here: install the version of the server"
+            f"{name} of {module} is not installed here: install the version of rank 0"
         ) from error
     return found
 

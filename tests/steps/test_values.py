@@ -68,13 +68,6 @@ def test_objects_cross_by_the_names_of_their_classes():
     assert type(found) is Pair and found.a == 1 and (found.b == np.eye(2)).all()
 
 
-def test_a_class_of_a_package_that_is_not_allowed_is_not_looked_up():
-    data = encode(Gaussian(1.0))
-    assert decode(data, ("fedcore",)) == Gaussian(1.0)
-    with pytest.raises(RefusedError, match=r"fedcore\.privacy\.events is not allowed here"):
-        decode(data, ("fed", "fedcore.linalg"))
-
-
 @pytest.mark.parametrize(
     ("value", "words"),
     [

@@ -1,12 +1,11 @@
-"""Every client behind bytes, its state saved and restored: equal to plain steps, bit for bit.
+"""Every client behind the bytes of MPI: equal to plain steps, bit for bit.
 
-With ``--transport mpi``, under mpiexec, the clients are those of all ranks; with ``--transport
-flare`` they are members of a run over FLARE, without FLARE.
+Threads take the place of the ranks; with ``--transport mpi``, under mpiexec, they are real ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,13 +14,13 @@ import pytest
 from contract.cases import case_of
 from contract.checks import settings_of
 from contract.test_algorithms import NAMES, run
+from federation.threads_link import engine_of, team_of
 
 from fedcore import algorithms
 from fedcore.api import execute
 from fedcore.errors import LateError
 from fedcore.federation.federation import Federation
 from fedcore.federation.in_process import InProcess
-from fedcore.federation.wire import Wire
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.tasks import TASKS
@@ -34,9 +33,13 @@ PLAIN = partial(InProcess, plain=True)
 
 
 @pytest.fixture
-def away() -> Any:
+def away() -> Iterator[Any]:
     """Return the engine that is compared with one in process."""
-    return Wire if Federation.engine is InProcess else Federation.engine
+    if Federation.engine is not InProcess:
+        yield Federation.engine
+        return
+    with team_of(3, idle=True) as team:
+        yield engine_of(team)
 
 
 def under(engine: Any, call: Any) -> Any:

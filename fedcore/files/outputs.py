@@ -1,0 +1,100 @@
+"""Where results may be written: never over an input, nor over what fedcore has not written.
+
+A history and a problem are known by the label of their seal and by what they hold, a figure and a
+table by the checksum that fedcore keeps beside them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import h5py
+
+from fedcore.errors import InputError
+from fedcore.files import checksums, hdf5
+
+# A sealed file of a kind has one of these, as an attribute or as a group.
+_MARKS = {"history": {"about", "history"}, "problem": {"checksum", "draws"}}
+
+
+def require(
+    path: str | os.PathLike[str],
+    kind: str,
+    *,
+    inputs: Iterable[str | os.PathLike[str]] = (),
+    force: bool = False,
+) -> None:
+    """Refuse to write to a path where something would be lost; call it before any computation.
+
+    Parameters
+    ----------
+    path : path-like
+        Of the output. A link is refused, so that it is clear which file is meant.
+    kind : {"history", "problem", "figure"}
+        What will be written. An earlier output of the same kind is replaced.
+    inputs : iterable of path-like
+        Files that are read, and folders of such files. None of them is ever replaced, whatever its
+        other names are.
+    force : bool
+        Whether a link, a write-protected file, or one that fedcore has not written may be replaced.
+
+    Raises
+    ------
+    InputError
+    """
+    final = Path(path)
+    for source in inputs:
+        if _is_or_holds(source, final):
+            raise InputError(f"{path} is not written, as it is read here: name another output")
+    if not os.path.lexists(final):
+        _require_writable(final)
+    elif final.exists() and not final.is_file():
+        raise InputError(f"{path} is not written, as it is no regular file: name another output")
+    elif not force and (why := _reason(final, kind)):
+        raise InputError(
+            f"{path} is not replaced, as it is {why}: name another output, or force it"
+        )
+
+
+def _is_or_holds(source: str | os.PathLike[str], final: Path) -> bool:
+    try:
+        if os.path.isdir(source):
+            inside = Path(os.path.realpath(final)).is_relative_to(os.path.realpath(source))
+            return inside and os.path.lexists(final)
+        return os.path.samefile(source, final)
+    except OSError:  # one is not there
+        return False
+
+
+def _require_writable(final: Path) -> None:
+    folder = next(place for place in final.absolute().parents if os.path.lexists(place))
+    if not folder.is_dir():
+        raise InputError(f"{final} is not written, as {folder} is no folder: name another output")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"{final} is not written: make its folder {folder} writable")
+
+
+def _reason(final: Path, kind: str) -> str:
+    """Return why a file or link is not replaced; nothing if it may be."""
+    if final.is_symlink():
+        return f"a link to {os.readlink(final)}"
+    try:
+        own = _sealed(final, _MARKS[kind]) if kind in _MARKS else _summed(final)
+    except OSError:
+        own = False
+    if not own:
+        return f"no {kind} that fedcore has written and that is still whole"
+    return "" if final.stat().st_mode & 0o222 else "protected from writing"
+
+
+def _sealed(final: Path, marks: set[str]) -> bool:
+    if not hdf5.is_sealed(final):
+        return False
+    with h5py.File(final, "r") as file:
+        return not marks.isdisjoint({*file, *file.attrs})
+
+
+def _summed(final: Path) -> bool:
+    return checksums.place(final).is_file() and not checksums.differs(final)
