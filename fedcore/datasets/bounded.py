@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import lzma
 import math
 import zipfile
 import zlib
@@ -20,7 +19,7 @@ MOST = 2**30
 WIDEST = 10**7  # features, of which each has a name
 DENSEST = 100  # bytes of arrays for each byte of their file, where there are more than MOST
 _CHUNK = 2**20
-ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)  # raised by a file that cannot be read
+ERRORS = (OSError, EOFError, zlib.error)  # raised by a file that cannot be read
 
 
 class Source(Protocol):
@@ -60,7 +59,7 @@ class Bounded(io.RawIOBase):
 
 
 def content(path: Path) -> bytes:
-    """Return a file's content, decompressed if it begins like a gzip or an xz file.
+    """Return a file's content, decompressed if it begins like a gzip file.
 
     Raises
     ------
@@ -75,12 +74,10 @@ def content(path: Path) -> bytes:
 
 
 def opened(path: Path) -> IO[bytes]:
-    """Open a file for reading, through a decompressor if it begins like a gzip or an xz file."""
+    """Open a file for reading, through a decompressor if it begins like a gzip file."""
     with open(path, "rb") as file:
-        head = file.read(6)
-    if head.startswith(b"\x1f\x8b"):
-        return cast(IO[bytes], gzip.open(path))
-    return lzma.open(path) if head == b"\xfd7zXZ\0" else open(path, "rb")
+        zipped = file.read(2) == b"\x1f\x8b"
+    return cast(IO[bytes], gzip.open(path)) if zipped else open(path, "rb")
 
 
 def unreadable(path: Path, error: Exception) -> DataError:

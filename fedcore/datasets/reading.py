@@ -31,7 +31,7 @@ class Dataset:
         uint8 for pixel data, float64 otherwise (celeba: float64 in [0, 1]).
     y : ndarray of shape (n_samples,) or None
         Integer labels; identities for celeba.
-    status : {'official', 'rebuilt', 'surrogate'}
+    status : {'official', 'official content', 'rebuilt', 'surrogate'}
         Where the rows come from.
     note : str
         What a reader of the results must know.

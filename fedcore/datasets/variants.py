@@ -18,11 +18,10 @@ from fedcore.words import counted
 # ``module:function``, imported when used: a problem's fingerprint covers its own loader only.
 LOADERS = {
     "celeba": "fedcore.datasets.formats.celeba:read",
-    "cifar100_binary": "fedcore.datasets.formats.cifar:read_binary100",
+    "cifar100_pictures": "fedcore.datasets.formats.cifar:read_pictures100",
     "cifar100_python": "fedcore.datasets.formats.cifar:read_python100",
-    "cifar10_binary": "fedcore.datasets.formats.cifar:read_binary10",
+    "cifar10_pictures": "fedcore.datasets.formats.cifar:read_pictures10",
     "cifar10_python": "fedcore.datasets.formats.cifar:read_python10",
-    "cifar10_records": "fedcore.datasets.formats.cifar_records:read",
     "emnist": "fedcore.datasets.formats.letters:read_emnist",
     "idx": "fedcore.datasets.formats.idx:read",
     "libsvm": "fedcore.datasets.formats.libsvm:read",

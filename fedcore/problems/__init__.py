@@ -1,3 +1,4 @@
 """Problems: the clients' samples, the answers to compare with, and their files."""
 
-STATUSES = ("official", "rebuilt", "surrogate", "synthetic", "own")  # origin of the samples
+# Origin of the samples. "official content": the published records, in files of another form.
+STATUSES = ("official", "official content", "rebuilt", "surrogate", "synthetic", "own")

@@ -70,7 +70,7 @@ class Run:
 
     @property
     def status(self) -> str:
-        """Whether the data are official, rebuilt, surrogate or synthetic."""
+        """Where the data come from, one of `fedcore.problems.STATUSES`."""
         return str(self.history.about["problem"]["status"])
 
     @property

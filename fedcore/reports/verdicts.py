@@ -125,7 +125,7 @@ def judge(
         Why something of the plan is not run, by ``<paper>/<name>``, as in `Plan.not_run`.
     surrogate : bool
         Whether the run may have used stand-ins for data. Rows then count as made with stand-ins
-        unless their column ``status`` says ``official``, ``rebuilt`` or ``synthetic``.
+        unless their column ``status`` says where the data come from.
     small : bool, default=False
         Whether the run is smaller than the paper's. What it shows is then said, and is no verdict
         on the paper.

@@ -115,7 +115,7 @@ def test_a_nist_image_that_is_none(tmp_path, content, word):
         letters.read_by_class(tmp_path, {"archive": "z.zip"}, 784, letters="a")
 
 
-@pytest.mark.fault("hostile", "bombs: gzip, xz, tar and its headers, a file without end", times=2)
+@pytest.mark.fault("hostile", "bombs: gzip, tar and its headers, a file without end", times=2)
 def test_a_member_that_is_too_large(tmp_path):
     zipped(tmp_path / "z.zip", {"a": bytes(100), "b.gz": gzip.compress(bytes(10**5))})
     with archive.opened(tmp_path / "z.zip") as file:

@@ -383,7 +383,7 @@ def test_surrogate_data_never_pass(judge, number):
     assert judge(table, item(readings=[other]))[0].verdict == "surrogate data"
 
 
-@pytest.mark.parametrize("status", ["official", "rebuilt", "synthetic"])
+@pytest.mark.parametrize("status", ["official", "official content", "rebuilt", "synthetic"])
 def test_rows_that_say_where_they_come_from_are_judged_by_that(judge, status):
     (found,) = judge(rows(6, status=status), item(), surrogate=True)
     assert found.verdict == "reproduced"

@@ -1,26 +1,31 @@
-"""CIFAR-10 and CIFAR-100: the official python and binary archives.
+"""CIFAR-10 and CIFAR-100: the official python archives, and their images as lossless pictures.
 
 Every reader returns rows of 3072 bytes: 1024 red, 1024 green and 1024 blue values, row by row.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
+import itertools
 import pickle
 import tarfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.datasets import bounded
+from fedcore.datasets import archive, bounded
 from fedcore.datasets.loaded import Loaded
-from fedcore.errors import DataError
+from fedcore.errors import DataError, FedcoreError
 from fedcore.validation import checked, one_of
 from fedcore.words import counted
 
 PIXELS = 3072
+_SIDE, _WIDE, _HIGH = 32, 25, 20  # of an image in pixels, and of a picture in images
+_PICTURE = 2**22  # bytes of a picture's file; raw, one has 1.5 MB
 _LABELS = {"coarse": 0, "fine": 1}
 _RECONSTRUCT = np.empty(0).__reduce__()[0]
 _SAFE = {
@@ -95,25 +100,6 @@ def _python(folder: Path, parts: Mapping[str, Any], key: bytes) -> Loaded:
     return Loaded(np.concatenate(images), np.concatenate(labels))
 
 
-def records(blocks: Mapping[str, bytes], n_labels: int, column: int) -> Loaded:
-    """Read records of `n_labels` label bytes and 3072 pixel bytes; keys of `blocks` say where from.
-
-    Column `column` of the label bytes becomes y.
-
-    Raises
-    ------
-    DataError
-        When a block is empty or does not hold a whole number of records.
-    """
-    size = n_labels + PIXELS
-    for origin, block in blocks.items():
-        if not block or len(block) % size:
-            found = counted(len(block), "byte")
-            raise DataError(f"{origin} holds {found}, not a multiple of {size}")
-    table = np.concatenate([np.frombuffer(b, np.uint8).reshape(-1, size) for b in blocks.values()])
-    return Loaded(np.ascontiguousarray(table[:, n_labels:]), table[:, column].astype(np.int64))
-
-
 def read_python10(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
     """Read ``cifar-10-python.tar.gz`` (its pickles through an unpickler that makes arrays only)."""
     return _python(folder, parts, b"labels")
@@ -127,21 +113,66 @@ def read_python100(
     return _python(folder, parts, f"{labels}_labels".encode())
 
 
-def _binary(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int) -> Loaded:
-    """Read the ``.bin`` members of an archive."""
-    path = folder / parts["archive"]
-    contents = zip(parts["members"], _members(path, parts["members"]), strict=True)
-    return records({f"{path}, member {n},": c for n, c in contents}, n_labels, column)
+def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int) -> Loaded:
+    """Read zip files of ``labels.bin`` and lossless WebP pictures, each of 25 x 20 images.
+
+    Labels and rows side by side are the records of the official binary files. Their sha256 tells
+    whether they are the official ones, however they were compressed.
+    """
+    blocks = []
+    for name, wanted in parts["records"].items():
+        path = folder / name
+        with archive.opened(path) as file:
+            labels = file.content(file.full_name("labels.bin"), bounded.MOST // PIXELS)
+            count, rest = divmod(len(labels), n_labels)
+            if rest or not count:
+                found = counted(len(labels), "byte")
+                raise DataError(f"{path}: labels.bin has {found}, not {n_labels} an image")
+            names = [f"{i:03}.webp" for i in range(-(-count // (_WIDE * _HIGH)))]
+            contents = [file.content(file.full_name(n), _PICTURE) for n in names]
+        with ThreadPoolExecutor() as pool:  # pillow releases the interpreter's lock
+            rows = list(pool.map(_images, contents, itertools.repeat(path), names))
+        marks = np.frombuffer(labels, np.uint8).reshape(count, n_labels)
+        table = np.hstack([marks, np.concatenate(rows)[:count]])
+        if (found := hashlib.sha256(table).hexdigest()) != wanted:
+            raise DataError(
+                f"{path}: its labels and images have sha256 {found} where the registry expects "
+                f"{wanted}: put a right copy in its place"
+            )
+        blocks.append(table)
+    table = np.concatenate(blocks)
+    return Loaded(np.ascontiguousarray(table[:, n_labels:]), table[:, column].astype(np.int64))
 
 
-def read_binary10(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
-    """Read ``cifar-10-binary.tar.gz``."""
-    return _binary(folder, parts, 1, 0)
+def _images(content: bytes, path: Path, name: str) -> np.ndarray:
+    """Return the images of a picture, from left to right and down, as rows of 3072 bytes."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise FedcoreError(
+            "pictures of CIFAR need pillow: install it with 'pip install pillow'"
+        ) from error
+    size = _WIDE * _SIDE, _HIGH * _SIDE
+    try:
+        with Image.open(io.BytesIO(content), formats=("WEBP",)) as picture:
+            if picture.size != size:
+                raise ValueError(f"it has {picture.size} pixels and not {size}")
+            pixels = np.asarray(picture.convert("RGB"))
+    except Exception as error:  # a damaged picture can raise anything
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path}: picture {name} cannot be read ({reason})") from error
+    apart = pixels.reshape(_HIGH, _SIDE, _WIDE, _SIDE, 3).transpose(0, 2, 4, 1, 3)
+    return apart.reshape(-1, PIXELS)
+
+
+def read_pictures10(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
+    """Read CIFAR-10's ``*.webp.zip`` files, ``records`` with the sha256 of their content."""
+    return _pictures(folder, parts, 1, 0)
 
 
 @checked
-def read_binary100(
+def read_pictures100(
     folder: Path, parts: Mapping[str, Any], n_features: int, *, labels: Label = "fine"
 ) -> Loaded:
-    """Read ``cifar-100-binary.tar.gz``; `labels` is 'fine' (100 classes) or 'coarse' (20)."""
-    return _binary(folder, parts, 2, _LABELS[labels])
+    """Read CIFAR-100's ``*.webp.zip`` files; `labels` is 'fine' (100 classes) or 'coarse' (20)."""
+    return _pictures(folder, parts, 2, _LABELS[labels])

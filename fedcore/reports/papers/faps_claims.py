@@ -57,7 +57,7 @@ def _or_end(row: Row, name: str) -> float:
 def _status(rows: Rows) -> str:
     """Return the status of what several problems gave: that of the first in this order."""
     found = {row["status"] for row in rows}
-    order = ("surrogate", "rebuilt", "official", "synthetic")
+    order = ("surrogate", "rebuilt", "official content", "official", "synthetic")
     return next(status for status in order if status in found)
 
 
