@@ -143,6 +143,21 @@ const visit = (page) => new Promise((done) => {
         choices.parameter.value = "";
       }
     }
+    const replayed = []; // of each run: largest relative distance of a point to the line
+    const replay = inner.getElementById("replay");
+    for (const option of replay ? [...replay.group.options] : []) {
+      replay.group.value = option.value;
+      replay.dispatchEvent(new Event("change"));
+      for (const cell of [...replay.run.options].map((one) => one.value)) {
+        replay.run.value = cell;
+        replay.dispatchEvent(new Event("change"));
+        const [line, points] = inner.getElementById("plot").data;
+        const there = new Map(line.x.map((x, i) => [x, line.y[i]]));
+        const apart = points.x.map((x, i) =>
+          Math.abs(points.y[i] - there.get(x)) / Math.max(Math.abs(there.get(x)), 1e-12));
+        replayed.push([cell, points.x.length, Math.max(...apart)]);
+      }
+    }
     let origin = null;
     if (choices) {
       const curve = inner.getElementById("plot").data.find((trace) => trace.meta);
@@ -181,7 +196,7 @@ const visit = (page) => new Promise((done) => {
       ranked.right = Math.max(...values.map((cell) => cell.getBoundingClientRect().right));
     }
     const wide = inner.documentElement.scrollWidth;
-    found[page] = { points, origin, ranked, slid, drawn, wide, errors, sorted, left };
+    found[page] = { points, replayed, origin, ranked, slid, drawn, wide, errors, sorted, left };
     done();
   };
   console.log("VISIT " + page);

@@ -43,8 +43,10 @@ noise by ``state.privacy``, and mark what they compute from releases by `derived
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -83,14 +85,22 @@ class Algorithm:
         return self.module.PAPER
 
     @property
+    def documentation(self) -> str:
+        """The module's docstring, which is also there under ``python -OO``."""
+        known = self.module.__doc__ or ""
+        if not known and sys.flags.optimize > 1:
+            known = ast.get_docstring(ast.parse(inspect.getsource(self.module))) or ""
+        return inspect.cleandoc(known)
+
+    @property
     def title(self) -> str:
         """First line of its documentation."""
-        return (inspect.getdoc(self.module) or self.name).splitlines()[0]
+        return (self.documentation or self.name).splitlines()[0]
 
     @property
     def citation(self) -> str:
         """Where it comes from: the second paragraph of its documentation, in one line."""
-        paragraphs = (inspect.getdoc(self.module) or "").split("\n\n")
+        paragraphs = self.documentation.split("\n\n")
         return " ".join(paragraphs[1].split()) if len(paragraphs) > 1 else ""
 
     @property

@@ -122,7 +122,7 @@ def _unseen(documentation: str) -> str:
 def _text(algorithm: Algorithm, described: dict[str, Any]) -> str:
     text = click.HelpFormatter()
     text.write(f"{algorithm.name}, of the paper '{algorithm.paper}'\n\n")
-    text.write(f"{_unseen(algorithm.module.__doc__ or '')}\n")
+    text.write(f"{_unseen(algorithm.documentation)}\n")
     with text.section("Parameters, with --set NAME=VALUE (n_components is --components)"):
         text.write_dl(
             (p["name"], f"{p['meaning']} [{p['range']}; {_spelled(p)}]".lstrip())

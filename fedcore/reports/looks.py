@@ -6,7 +6,6 @@ figures again and runs no cell.
 
 from __future__ import annotations
 
-import inspect
 import re
 import zlib
 from collections import Counter
@@ -121,7 +120,7 @@ def told(algorithm: str) -> str | None:
     """
     if algorithm not in algorithms.names():
         return None
-    found = FIELD.search(inspect.getdoc(algorithms.REGISTRY.module(algorithm)) or "")
+    found = FIELD.search(algorithms.get(algorithm).documentation)
     return found[1].strip() if found else None
 
 

@@ -25,7 +25,7 @@ CONFIGURATION = {
     "key of the configuration": (
         "tiny.yaml", "paths:", "pahts:",
         "the configuration, top level: unknown key 'pahts': did you mean 'paths'? "
-        "known: leave_out, overrides, papers, paths, quick, seed, surrogates",
+        "known: iterates, leave_out, overrides, papers, paths, quick, seed, surrogates",
     ),
     "key said twice in the configuration": (
         "tiny.yaml", "  clients: data", "  results: elsewhere\n  clients: data",
@@ -55,8 +55,8 @@ CONFIGURATION = {
     "key of an experiment": (
         PAPER, "repeats: 3", "repeat: 3",
         f"{PAPER}, experiments.second: unknown key 'repeat': did you mean 'repeats'? known: "
-        "audit, because, iterates, measured, metrics, newcomers, params, problems, quick, repeats, "
-        "reproduces, runs, stop, together, twin",
+        "audit, because, client_iterates, iterates, measured, metrics, newcomers, params, "
+        "problems, quick, repeats, reproduces, runs, stop, together, twin",
     ),
     "key of an item": (
         CLAIMS, "spread: false", "spraed: false",

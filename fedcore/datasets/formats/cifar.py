@@ -134,7 +134,7 @@ def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int
             rows = list(pool.map(_images, contents, itertools.repeat(path), names))
         marks = np.frombuffer(labels, np.uint8).reshape(count, n_labels)
         table = np.hstack([marks, np.concatenate(rows)[:count]])
-        if (found := hashlib.sha256(table).hexdigest()) != wanted:
+        if (found := hashlib.sha256(table.data).hexdigest()) != wanted:
             raise DataError(
                 f"{path}: its labels and images have sha256 {found} where the registry expects "
                 f"{wanted}: put a right copy in its place"

@@ -1,7 +1,7 @@
 "use strict";
 
 // Draws the replay of one run of window.CURVES, its first repeat; see fedcore/reports/replay.py.
-const form = document.getElementById("choices");
+const form = document.getElementById("replay");
 const plot = document.getElementById("plot");
 const groups = window.CURVES.map((group) => ({ ...group, runs: group.runs.filter((run) => run.replay) }))
   .filter((group) => group.runs.length);
