@@ -153,9 +153,10 @@ const visit = (page) => new Promise((done) => {
         replay.dispatchEvent(new Event("change"));
         const [line, points] = inner.getElementById("plot").data;
         const there = new Map(line.x.map((x, i) => [x, line.y[i]]));
-        const apart = points.x.map((x, i) =>
-          Math.abs(points.y[i] - there.get(x)) / Math.max(Math.abs(there.get(x)), 1e-12));
-        replayed.push([cell, points.x.length, Math.max(...apart)]);
+        const apart = points.x.map((x, i) => [points.y[i], there.get(x)])
+          .filter(([, recorded]) => recorded !== null)
+          .map(([y, recorded]) => Math.abs(y - recorded) / Math.max(recorded, 1e-12));
+        replayed.push([cell, points.x.length, apart.length, Math.max(0, ...apart)]);
       }
     }
     let origin = null;

@@ -281,9 +281,9 @@ def test_a_browser_shows_every_page(site, width):
     ((name, everything, fewer, shown),) = found["tiny/curves.html"]["slid"]
     assert (name, shown) == ("momentum", "momentum = false") and 0 < fewer < everything
     replayed = found["tiny/replay.html"]["replayed"]
-    assert len(replayed) >= 2, "no run of the tiny paper can be replayed"
-    for cell, kept, apart in replayed:
-        assert kept >= 1 and apart < 1e-6, f"{cell}: its iterates do not give what it recorded"
+    assert sum(recorded > 2 for _, _, recorded, _ in replayed) >= 2
+    for cell, kept, _, apart in replayed:
+        assert kept >= 1 and apart < 1e-4, f"{cell}: its iterates do not give what it recorded"
     assert any(seen["sorted"] for seen in found.values())
     assert any(seen["left"] for seen in found.values())
 

@@ -24,10 +24,10 @@ const draw = (event) => {
   const steep = values.length > 0 && Math.max(...values) > 30 * Math.min(...values);
   const shown = { ...group, runs: [run] };
   Plotly.react(plot, drawn, layout(plot, shown, ["iterations", false], [measure, steep]), SETTINGS);
-  const number = (value) => (value === null ? "not known" : value.toPrecision(4));
+  const told = (value, from, none) => (value === null ? none : `${value.toPrecision(4)} ${from}`);
   const apart = difference === null ? "" : ` Over all iterates they differ by at most ${difference.toPrecision(2)}.`;
   document.getElementById("said").textContent =
-    `Iterate ${iterations[at]}: ${number(recomputed[at])} from the iterate, ${number(recorded[at])} recorded.${apart}`;
+    `Iterate ${iterations[at]}: ${told(recomputed[at], "from the iterate", "not finite")}, ${told(recorded[at], "recorded", "no angle was recorded")}.${apart}`;
   form.value.setAttribute("aria-valuetext", `iteration ${iterations[at]}`);
 };
 
