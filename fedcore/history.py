@@ -185,7 +185,7 @@ class History:
                 if (mark := self._mark(group, name)) is not None:
                     data.attrs["privacy"] = mark
             scales = {}
-            for name, (size, text) in _dimensions(arrays).items():
+            for name, (size, text) in dimensions(arrays).items():
                 scales[name] = file.create_dataset(name, data=np.arange(size))
                 scales[name].attrs["units"], scales[name].attrs["long_name"] = "1", text
                 scales[name].make_scale(name)
@@ -306,7 +306,7 @@ class History:
         }
 
 
-def _dimensions(
+def dimensions(
     arrays: Iterable[tuple[str, str, np.ndarray, schema.Described]],
 ) -> dict[str, tuple[int, str]]:
     """Return the size and the long name of every dimension, by name."""

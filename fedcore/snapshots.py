@@ -55,13 +55,15 @@ class Snapshots:
     kept : list of Snapshot
     left_out : int
         Number of iterates that the policy keeps and that were dropped for their size.
+    n_clients : int
+        Number of clients that hold something, also of those that were dropped for their size.
     """
 
     def __init__(self, policy: str, *, limit: int = LIMIT) -> None:
         require_one_of(POLICIES, iterates=policy)
         self.policy, self._limit = policy, limit
         self.kept: list[Snapshot] = []
-        self.left_out = 0
+        self.left_out, self.n_clients = 0, 0
         self._next = 0  # of the iterations that ``log`` keeps
         self._last: tuple[int, int, np.ndarray, Clients | None] | None = None
 
@@ -112,9 +114,12 @@ class Snapshots:
         a_client = sum(a[0].nbytes for one in self.kept for a in one.clients.values())
         most = self._limit // max(a_client, 1)
         for one in self.kept:
+            self.n_clients = max([self.n_clients, *map(len, one.clients.values())])
             # A copy, because a view would hold the clients that are dropped.
             one.clients = {
-                name: a if len(a) <= most else a[:most].copy() for name, a in one.clients.items()
+                name: a if len(a) <= most else a[:most].copy()
+                for name, a in one.clients.items()
+                if most
             }
 
 
@@ -154,19 +159,19 @@ def stack(
             iterates["iteration"][repeat, i] = one.iteration
             iterates["record_number"][repeat, i] = one.record
             iterates["shared"][repeat, i] = one.shared
-    of_clients, lacking = _stack_clients(kept[0], limit - int(sizes[fit - 1]))
-    return iterates, of_clients, left_out | {"clients": lacking}
+    of_clients, fitting = _stack_clients(kept[0], limit - int(sizes[fit - 1]))
+    return iterates, of_clients, left_out | {"clients": runs[0].n_clients - fitting}
 
 
 def _stack_clients(kept: Sequence[Snapshot], limit: int) -> tuple[dict[str, np.ndarray], int]:
-    """Stack what the first clients hold, as many as fit; return it, and how many do not."""
+    """Stack what the first clients hold, as many as fit; return it, and how many do."""
     shown = [one for one in kept if one.clients]
     if not shown:
         return {}, 0
     number = max(len(a) for one in shown for a in one.clients.values())
     fit = min(number, limit // sum(a[0].nbytes for one in shown for a in one.clients.values()))
     if not fit:
-        return {}, number
+        return {}, 0
     found = {
         "iteration": np.array([one.iteration for one in shown]),
         "record_number": np.array([one.record for one in shown]),
@@ -177,4 +182,4 @@ def _stack_clients(kept: Sequence[Snapshot], limit: int) -> tuple[dict[str, np.n
         for row, one in zip(found[name], shown, strict=True):
             if name in one.clients:
                 row[...] = one.clients[name][:fit]
-    return found, number - fit
+    return found, fit

@@ -4,9 +4,11 @@ import shutil
 import time
 from dataclasses import replace
 
+import h5netcdf
 import h5py
 import numpy as np
 import pytest
+import xarray
 
 from fedcore import algorithms, metrics
 from fedcore.api import execute
@@ -309,3 +311,38 @@ def test_recording_does_not_count_as_time_of_the_run(problem):
         busy(0.1)
         recorder(k, basis=np.eye(9)[:, :1])
     np.testing.assert_allclose(recorder.seconds, [0.1, 0.2, 0.3], atol=0.05)
+
+
+def test_xarray_reads_named_dimensions_without_options(history, file):
+    tree = xarray.open_datatree(file)
+    assert tree["history"]["objective"].dims == ("repeat", "record")
+    assert tree["iterates"]["shared"].dims == ("repeat", "snapshot", "feature", "component")
+    assert tree["final"]["V"].dims == ("repeat", "feature", "component")
+    for group in ("history", "iterates", "final", "reference"):
+        alone = xarray.open_dataset(file, group=group)
+        assert not [name for name in alone.dims if "phony" in str(name)]
+        for name, values in alone.items():
+            assert values.attrs["units"] and values.attrs["long_name"], name
+    shared = tree["iterates"]["shared"].sel(repeat=1)
+    assert np.isfinite(shared.isel(snapshot=2)).all() and np.isnan(shared.isel(snapshot=3)).all()
+    assert tree.attrs["schema"] == SCHEMA and "commit" in tree.attrs["source"]
+
+
+def test_the_tree_of_a_history_is_that_of_its_file(history, file):
+    from fedcore import History as Public
+
+    read = xarray.open_datatree(file)
+    made = Public.load(file).to_xarray()
+    assert set(made.groups) == set(read.groups)
+    assert read.attrs.pop("sealed")
+    for group in made.groups:
+        xarray.testing.assert_identical(made[group].to_dataset(), read[group].to_dataset())
+
+
+def test_h5netcdf_finds_a_scale_for_every_dimension(file):
+    with h5netcdf.File(file) as opened:
+        assert {"repeat", "record", "snapshot", "feature", "component"} <= set(opened.dimensions)
+        for group in opened.groups.values():
+            for name, variable in group.variables.items():
+                assert len(variable.dimensions) == len(variable.shape), name
+                assert set(variable.dimensions) <= set(opened.dimensions), name

@@ -123,10 +123,9 @@ class History(history.History):
             import xarray
         except ImportError as error:
             raise InputError(
-                "to_xarray needs xarray, which is not installed: pip install 'xarray[io]'"
+                "to_xarray needs xarray, which is not installed: pip install xarray h5netcdf"
             ) from error
         groups: dict[str, dict[str, Any]] = {}
-        sizes: dict[str, int] = {}
         for group, name, array, described in self.arrays():
             attributes: dict[str, Any] = {
                 "units": described.units,
@@ -135,9 +134,11 @@ class History(history.History):
             if (fill := history_schema.fill_value(group, array)) is not None:
                 attributes["_FillValue"] = fill
             groups.setdefault(group, {})[name] = (described.axes, array, attributes)
-            sizes |= zip(described.axes, array.shape, strict=True)
         tree = {group: xarray.decode_cf(xarray.Dataset(arrays)) for group, arrays in groups.items()}
-        axes = {name: (name, np.arange(size)) for name, size in sizes.items()}
+        axes = {
+            name: (name, np.arange(size), {"units": "1", "long_name": text})
+            for name, (size, text) in history.dimensions(self.arrays()).items()
+        }
         tree["/"] = xarray.Dataset(coords=axes, attrs=self.attributes)
         return xarray.DataTree.from_dict(tree)
 
