@@ -104,8 +104,8 @@ docs: $(READY) ## this documentation as pages in build/docs, without a network; 
 	$(IN_ENV) $(ONE_THREAD) python -m sphinx -W --keep-going -q -c docs/site docs build/docs
 	@echo "Open build/docs/index.html in a browser."
 
-restore: $(READY) ## put kept histories into results/, not to run them again; OTHER_CODE=1: those of earlier code, too
-	$(IN_ENV) python docs/kept_histories.py restore --cores $(CORES) $(if $(OTHER_CODE),--other-code)
+restore: $(READY) ## put kept histories of long runs into results/, not to run them again
+	$(IN_ENV) python docs/kept_histories.py restore --cores $(CORES)
 
 faults: $(READY) ## inject every fault again, and write docs/faults.md
 	$(IN_ENV) $(ONE_THREAD) python docs/faults.py $(SHARED) $(PYTEST_ARGS)

@@ -34,7 +34,7 @@ WRITTEN = (
 )
 OTHER_CODE = (
     "The commit is that of tables and verdicts. Cells *by other code* were made before, and their\n"
-    "histories put back (`make restore OTHER_CODE=1`); each names the code that made it.\n"
+    "histories put back (`make restore`); each names the commit that keeps it.\n"
     "*Untimed* cells have no seconds here. Where both are empty, nobody has noted them.\n"
 )
 TIMES = (

@@ -57,7 +57,7 @@ def test_a_changed_setting_is_named_and_keeps_a_kept_history_out(
 ):
     cell = replace(CELL, **changes)
     assert settings_changed(cell, history) == [said]
-    found = docs_script("kept_histories").outdated(history, cell, other_code=True)
+    found = docs_script("kept_histories").outdated(history, cell)
     assert found == f"the configuration has changed: {said}"
 
 

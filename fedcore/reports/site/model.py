@@ -163,6 +163,16 @@ class Paper:
         return found
 
     @property
+    def records(self) -> list[tuple[str, list[str], int]]:
+        """What restored histories say of their data, with their commits and their number."""
+        found: dict[str, list[str]] = {}
+        for job in self.jobs:
+            if "restored" in job.about:
+                note = job.about["problem"]["note"] or "drawn under that commit."
+                found.setdefault(note, []).append(job.about.get("commit", "unknown"))
+        return [(note, sorted(set(every)), len(every)) for note, every in found.items()]
+
+    @property
     def data(self) -> list[dict[str, Any]]:
         """Facts on the data of the problems that were run."""
         known = {job.about["problem"]["name"]: job.about["problem"] for job in self.jobs}
