@@ -33,6 +33,8 @@ const draw = (event) => {
 
 if (groups.length) {
   fill(form.group, groups.map((group, i) => [String(i), `${group.experiment}: ${group.label}`]));
+  const recorded = groups.findIndex((group) => group.runs.some((run) => run.replay.difference !== null));
+  form.group.value = String(Math.max(recorded, 0)); // the first with something to compare
   form.addEventListener("change", draw);
   form.value.addEventListener("input", draw);
   form.addEventListener("submit", (event) => event.preventDefault());
