@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import threading
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,7 +14,7 @@ import numpy as np
 
 from fedcore.federation import ranks
 from fedcore.federation.mpi import Mpi
-from fedcore.federation.mpi_link import ANSWER
+from fedcore.federation.mpi_link import ANSWER, CHAIN, DATA
 from fedcore.federation.team import Team
 
 TELL, SUM = -1, -2
@@ -53,7 +53,10 @@ class ThreadsLink:
 @contextmanager
 def team_of(size: int, order: str = "chain", *, idle: bool = False) -> Iterator[Team]:
     """A team whose other ranks are threads."""
-    mail: Any = defaultdict(queue.Queue)
+    kinds = (TELL, SUM, ANSWER, CHAIN, DATA)
+    # Made before the threads begin: two that make the same queue at once would lose a message.
+    pairs = itertools.product(range(size), range(size), kinds)
+    mail: Any = {key: queue.Queue() for key in pairs}
     links = [ThreadsLink(rank, size, mail) for rank in range(size)]
     others = [threading.Thread(target=ranks.serve, args=(link,)) for link in links[1:]]
     for thread in others:
