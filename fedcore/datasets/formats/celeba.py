@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.datasets import bounded
+from fedcore.datasets import bounded, pictures
 from fedcore.datasets.loaded import Loaded
-from fedcore.errors import ConfigError, DataError, FedcoreError
+from fedcore.errors import ConfigError, DataError
 
 _CROP, _SIDE = 148, 32
 _PIXELS, _BYTES = 2**24, 2**26  # of an image, and of its file; CelebA's are 178 x 218
@@ -77,10 +76,8 @@ def shrink(content: bytes) -> np.ndarray:
     """
     from PIL import Image
 
-    with Image.open(io.BytesIO(content)) as picture:
+    with pictures.opened(content, _PIXELS) as picture:
         width, height = picture.size
-        if width * height > _PIXELS:
-            raise ValueError(f"{width} x {height} pixels are more than {_PIXELS}")
         pixels = np.asarray(picture.convert("RGB"), np.float32)
     if min(height, width) < _CROP:
         raise ValueError(f"{width} x {height} pixels are less than {_CROP} x {_CROP}")
@@ -120,15 +117,9 @@ def _read_all(
     """Decode the images of `rows`; return (n, 3072) and each file's name and sha256."""
     x, used = np.empty((len(rows), 3 * _SIDE * _SIDE)), []
     for i, (name, _) in enumerate(rows):
-        try:
+        with pictures.reading(f"{where}: image {name}"):
             content = get(name)
             x[i] = side_by_side(shrink(content))
-        except ImportError as error:
-            raise FedcoreError(
-                "CelebA needs pillow: install it with 'pip install pillow'"
-            ) from error
-        except Exception as error:  # a damaged image or archive can raise anything
-            raise DataError(f"{where}: image {name} cannot be read ({error})") from error
         used.append((name, hashlib.sha256(content).hexdigest()))
     return x, used
 

@@ -17,9 +17,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.datasets import archive, bounded
+from fedcore.datasets import archive, bounded, pictures
 from fedcore.datasets.loaded import Loaded
-from fedcore.errors import DataError, FedcoreError
+from fedcore.errors import DataError
 from fedcore.validation import checked, one_of
 from fedcore.words import counted
 
@@ -146,21 +146,14 @@ def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int
 
 def _images(content: bytes, path: Path, name: str) -> np.ndarray:
     """Return the images of a picture, from left to right and down, as rows of 3072 bytes."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise FedcoreError(
-            "pictures of CIFAR need pillow: install it with 'pip install pillow'"
-        ) from error
-    size = _WIDE * _SIDE, _HIGH * _SIDE
-    try:
-        with Image.open(io.BytesIO(content), formats=("WEBP",)) as picture:
-            if picture.size != size:
-                raise ValueError(f"it has {picture.size} pixels and not {size}")
-            pixels = np.asarray(picture.convert("RGB"))
-    except Exception as error:  # a damaged picture can raise anything
-        reason = " ".join(str(error).split())
-        raise DataError(f"{path}: picture {name} cannot be read ({reason})") from error
+    width, height = size = _WIDE * _SIDE, _HIGH * _SIDE
+    with (
+        pictures.reading(f"{path}: picture {name}"),
+        pictures.opened(content, width * height, ("WEBP",)) as picture,
+    ):
+        if picture.size != size:
+            raise ValueError(f"it has {picture.size} pixels and not {size}")
+        pixels = np.asarray(picture.convert("RGB"))
     apart = pixels.reshape(_HIGH, _SIDE, _WIDE, _SIDE, 3).transpose(0, 2, 4, 1, 3)
     return apart.reshape(-1, PIXELS)
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.datasets import archive
+from fedcore.datasets import archive, pictures
 from fedcore.datasets.formats import idx
 from fedcore.datasets.loaded import Loaded
-from fedcore.errors import ConfigError, DataError, FedcoreError
+from fedcore.errors import ConfigError, DataError
 from fedcore.validation import Count
 
 SIDE = 28
@@ -144,21 +143,11 @@ def read_by_class(
 
 def _small(content: bytes, path: Path, name: str) -> np.ndarray:
     """Return an image as 784 grey values."""
-    try:
+    with pictures.reading(f"{path}: image {name}"), pictures.opened(content, _PIXELS) as picture:
         from PIL import Image
-    except ImportError as error:
-        raise FedcoreError(
-            "NIST's images need pillow: install it with 'pip install pillow'"
-        ) from error
-    try:
-        with Image.open(io.BytesIO(content)) as picture:
-            width, height = picture.size
-            if width * height > _PIXELS:
-                raise ValueError(f"{width} x {height} pixels are more than {_PIXELS}")
-            small = picture.convert("L").resize((SIDE, SIDE), Image.Resampling.LANCZOS)
-            return np.asarray(small, np.uint8).ravel()
-    except Exception as error:  # a damaged image can raise anything
-        raise DataError(f"{path}: image {name} cannot be read ({error})") from error
+
+        small = picture.convert("L").resize((SIDE, SIDE), Image.Resampling.LANCZOS)
+        return np.asarray(small, np.uint8).ravel()
 
 
 def _require_all(path: Path, letters: str, found: Sequence[int]) -> None:

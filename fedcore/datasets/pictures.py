@@ -1,0 +1,53 @@
+"""Pictures from files that may be damaged or hostile: their size, and what is said of them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from fedcore.errors import DataError, FedcoreError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+
+@contextlib.contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn whatever a damaged picture raises into a `DataError` that names it.
+
+    Raises
+    ------
+    DataError
+    FedcoreError
+        Without pillow.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise FedcoreError("pictures need pillow: install it with 'pip install pillow'") from error
+    except Exception as error:  # a damaged picture or archive can raise anything
+        raise DataError(f"{what} cannot be read ({' '.join(str(error).split())})") from error
+
+
+@contextlib.contextmanager
+def opened(
+    content: bytes, most: int, formats: tuple[str, ...] | None = None
+) -> Iterator[Image.Image]:
+    """Open a picture of at most `most` pixels, in one of the formats that Pillow names so.
+
+    Raises
+    ------
+    ValueError
+        For more pixels.
+    OSError
+        When the bytes are no such picture.
+    """
+    from PIL import Image
+
+    with Image.open(io.BytesIO(content), formats=formats) as picture:
+        width, height = picture.size
+        if width * height > most:
+            raise ValueError(f"{width} x {height} pixels are more than {most}")
+        yield picture
