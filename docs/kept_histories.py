@@ -82,6 +82,7 @@ def restore(kept: Path, configfile: Path, cores: int) -> list[str]:
         f"{len(restored)} histories fit; their data are made first, in {len(used)} files",
         flush=True,
     )
+    # Data that are made later would be newer than the histories, which would then run again.
     snakemake = [sys.executable, "-m", "snakemake", f"--cores={cores}"]
     snakemake += [f"--configfile={configfile}", "--quiet", "all"]
     subprocess.run([*snakemake, "--", *sorted(used)], check=True)

@@ -116,11 +116,8 @@ class Snapshots:
         for one in self.kept:
             self.n_clients = max([self.n_clients, *map(len, one.clients.values())])
             # A copy, because a view would hold the clients that are dropped.
-            one.clients = {
-                name: a if len(a) <= most else a[:most].copy()
-                for name, a in one.clients.items()
-                if most
-            }
+            kept = one.clients.items() if most else ()
+            one.clients = {name: a if len(a) <= most else a[:most].copy() for name, a in kept}
 
 
 def stack(
