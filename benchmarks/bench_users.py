@@ -43,10 +43,10 @@ from timing import Times, interleaved
 
 import fedcore
 from fedcore.estimators.public import gram_comes_first, pooled_gram
+from fedcore.experiments.provenance import commit
 from fedcore.linalg import sin_theta
 from fedcore.problems.clients import Clients
 from fedcore.reports import tables
-from fedcore.reports.machine import commit
 
 TOL = 1e-8  # what the default promises
 ROUNDING = 1e-12  # errors below it count as equal
@@ -249,7 +249,7 @@ def against_textbook(case: Case, xi: float, rounds: int, repeats: int) -> list[d
 @click.option("--json", "file", type=click.Path(), help="Write the figures here.")
 def main(cases: tuple[str, ...], xi: float, rounds: int, repeats: int, file: str | None) -> None:
     chosen = [Case(*map(int, text.split(","))) for text in cases] or CASES
-    made = where(commit(Path(__file__).parent))  # before files change
+    made = where(commit(Path(__file__).parents[1]))  # before files change
     found = [against_pooled(case, xi, repeats) for case in chosen]
     figures = {
         "pooled": [first for first, _ in found],

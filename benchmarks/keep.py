@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from fedcore.reports.machine import commit, machine
+from fedcore.experiments.provenance import commit
+from fedcore.reports.machine import machine
 
 FOLDER = Path(__file__).parent
 KEPT = FOLDER / "kept"
@@ -82,7 +83,7 @@ def main(names: list[str]) -> None:
     """Keep the named benchmarks; by default those in README, but for `ASKED`."""
     shown = re.findall(r"writes what follows: ([\w-]+) -->", README.read_text(encoding="utf-8"))
     every = [name for name in shown if name not in ASKED]
-    at = commit(FOLDER)  # before outputs are kept, which are files of the checkout
+    at = commit(FOLDER.parent)  # before outputs are kept, which are files of the checkout
     for name in names or every:
         print(f"== {name}", flush=True)
         keep(name, at)

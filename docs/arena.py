@@ -13,8 +13,9 @@ import textwrap
 from pathlib import Path
 
 from fedcore.errors import DataError
+from fedcore.experiments.provenance import commit
 from fedcore.reports import tables
-from fedcore.reports.machine import commit, machine
+from fedcore.reports.machine import machine
 from fedcore.reports.papers import arena
 
 ROOT = Path(__file__).parents[1]

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fedcore.config.strict_yaml import read_yaml
+from fedcore.experiments.provenance import commit
 from fedcore.reports import origins
-from fedcore.reports.machine import commit
 from fedcore.reports.site import model
 
 Notes = dict[str, Any]

@@ -20,8 +20,9 @@ import h5py
 
 from fedcore.errors import DataError
 from fedcore.experiments.expectation import measured
+from fedcore.experiments.provenance import commit
 from fedcore.reports import tables, verdict_pages
-from fedcore.reports.machine import commit, machine
+from fedcore.reports.machine import machine
 from fedcore.reports.measurements import NO_RIVAL
 from fedcore.reports.verdicts import Verdict
 from fedcore.words import counted

@@ -302,7 +302,7 @@ class _Repeats:
             "problem": _facts(self._draws),
             "seed": {"master": cell["seed"], "spawn_key": [_seed_key(cell), "repeat"]},
             "references": self._algorithm.citation,
-            "commit": provenance.commit(),
+            "commit": provenance.own_commit(),
             "code": code,
             "versions": provenance.versions(packages),
             **provenance.device(packages),

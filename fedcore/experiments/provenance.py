@@ -26,11 +26,15 @@ def own_version() -> str:
 
 
 @cache
-def commit() -> str:
-    """Return the commit of fedcore's checkout, marked if files differ from it; else "unknown"."""
-    root = Path(__file__).parents[2]
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"]
-    if not (root / ".git").exists():  # a package in some other project's checkout
+def own_commit() -> str:
+    """Return the commit of fedcore's checkout, as `commit`; asked once in a process."""
+    return commit(Path(__file__).parents[2])
+
+
+def commit(checkout: Path) -> str:
+    """Return the commit of a checkout, marked if files differ from it; "unknown" without one."""
+    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--exclude=*"]
+    if not (checkout / ".git").exists():  # it may lie in some other project's checkout
         return "unknown"
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,10 +1,9 @@
-"""The machine and the commit of a run, as pages name them."""
+"""The machine of a run, as pages name it."""
 
 from __future__ import annotations
 
 import platform
 import re
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +27,3 @@ def machine() -> dict[str, str]:
     kernels -= {"None"}
     name += f", kernel {', '.join(sorted(kernels))}" if kernels else ""
     return {"CPU": cpu, "BLAS": name, "system": f"{platform.system()} {platform.machine()}"}
-
-
-def commit(checkout: Path) -> str:
-    """Return the commit of a checkout, marked if files differ from it; "unknown" without git."""
-    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--exclude=*"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
