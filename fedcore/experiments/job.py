@@ -98,7 +98,8 @@ def _logged(path: str, terminal: TextIO) -> Iterator[None]:
 
 def _full(error: OSError) -> str:
     words = os.strerror(error.errno or 0)
-    where = f", {error.filename}" if error.filename else ""
+    name = error.filename2 or error.filename  # of a copy, what is written
+    where = f", {name}" if name else ""
     if error.errno == errno.EFBIG:
         return f"a file may not become larger here ({words}{where}): raise `ulimit -f`, run again"
     return f"no space is left on the disk ({words}{where}): make room, and run again"

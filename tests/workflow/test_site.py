@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
+import io
 import os
 import re
+import resource
 import shutil
 from pathlib import Path
 
@@ -14,8 +17,9 @@ from matplotlib import image
 from site_pages import Page, dead_links, in_a_browser, opened, pictures, visited
 
 from fedcore.errors import DataError
+from fedcore.experiments import job
 from fedcore.history import History
-from fedcore.reports import origins, tables, verdict_pages
+from fedcore.reports import origins, steps, tables, verdict_pages
 from fedcore.reports.machine import machine
 from fedcore.reports.site import build, curves, links, model, notebooks
 
@@ -90,6 +94,36 @@ def test_a_damaged_table_leaves_the_old_site(done):
     assert {path.name: path.read_bytes() for path in site.iterdir() if path.is_file()} == before
     with pytest.raises(DataError, match="there are no verdicts and no plans"):
         build.write(site, site, command="c", surrogates=False)
+
+
+@pytest.mark.parametrize("where", ["assets/plotly.min.js", "twice/ends.png"])
+@pytest.mark.fault("disk", "a limit on the size of a file that the report copies")
+def test_a_limit_on_the_size_of_files_leaves_the_old_site(done, tmp_path, monkeypatch, where):
+    """The second paper is written by another process than the rest."""
+    monkeypatch.chdir(done.root)
+    results, size = Path("results/tiny"), 8_000_000
+    for kind, ending in (("verdicts", "tsv"), ("plans", "json")):
+        shutil.copyfile(results / f"{kind}/tiny.{ending}", results / f"{kind}/twice.{ending}")
+    shutil.copytree(results / "figures/tiny", results / "figures/twice")
+    if where.startswith("twice"):
+        with open(results / "figures/twice/ends.png", "ab") as figure:
+            figure.write(bytes(2 * size))
+    before = {path: path.read_bytes() for path in results.rglob("report/**/*") if path.is_file()}
+    said = io.StringIO()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size if "twice" in where else 1_000_000, hard))
+    try:
+        with contextlib.redirect_stderr(said), pytest.raises(SystemExit) as end:
+            with job.logged(str(tmp_path / "log")):
+                steps.site(
+                    "results/tiny/report/index.html", command="c", surrogates=False, processes=2
+                )
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert end.value.code == 1 and "Traceback" not in (tmp_path / "log").read_text()
+    assert where in said.getvalue()
+    after = {path: path.read_bytes() for path in results.rglob("report/**/*") if path.is_file()}
+    assert after == before and not list(results.glob(".report*"))
 
 
 def test_curves_are_medians_with_all_repeats_between_the_bands(first_run):
