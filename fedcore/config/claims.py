@@ -243,4 +243,12 @@ def _filled(value: Any, known: Mapping[str, Any], where: str, *, number: bool = 
         if number and isinstance(found, str) and re.fullmatch(NUMBER, found):
             return float(found)  # YAML takes 1e-6 for text
         return found
-    return re.sub(r"{(\w+)}", lambda name: str(known[name[1]]), value)
+    return re.sub(r"{(\w+)}", lambda name: _word(known[name[1]], name[1], where), value)
+
+
+def _word(value: Any, name: str, where: str) -> str:
+    if value is None or isinstance(value, list | Mapping):
+        raise ConfigError(
+            f"{where}: a text names '{name}', which is {value}: give a word or number"
+        )
+    return str(value)

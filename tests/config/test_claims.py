@@ -97,6 +97,35 @@ def test_groups_rows_and_names():
     assert last["because"] == "theory"  # an item's own lies over a row of its group
 
 
+@pytest.mark.parametrize("given", ["[a, b]", "[]", "{a: b}", "null"])
+@pytest.mark.parametrize("key", ["quantity", "source", "printed", "because", "column", "where"])
+def test_a_list_is_no_word_of_a_text(key, given):
+    row = {key: "of {name} here"}
+    select = {"table": "t", "column": row.pop("column", "c"), "where": {"w": row.pop("where", "x")}}
+    item = {
+        "id": "a", "quantity": "q", "source": "s", "kind": "number", "printed": "5",
+        "because": "b", "select": select, "test": {"one_run": "5"},
+    } | row  # fmt: skip
+    text = "[{each: [{name: %s}], items: []}]"
+    (group,) = parse_yaml(text % "word", "text")
+    assert len(written("{}", claims=[group | {"items": [item]}])["claims"]) == 1
+    (group,) = parse_yaml(text % given, "text")
+    with pytest.raises(ConfigError, match="name"):
+        written("{}", claims=[group | {"items": [item]}])
+
+
+@pytest.mark.parametrize("given", [[], {}, {"a": "b"}, [["a"]], ["a", {"b": "c"}], [1, [2]]])
+@pytest.mark.parametrize("filled", [True, False])
+def test_rows_are_asked_for_by_values_and_lists_of_values(given, filled):
+    (entry,) = parse_yaml(ALONE, "text")
+    entry["select"]["where"] = {"w": "{name}" if filled else given}
+    for value in ("a", 1, 2.5, True, None, ["a", 1, None]):
+        one = {**entry, "select": {**entry["select"], "where": {"w": value}}}
+        assert written("{}", claims=[one])["claims"][0]["select"]["where"] == {"w": value}
+    with pytest.raises(ConfigError, match=r"where\.w"):
+        written("{}", claims=[{"each": [{"name": given}], "items": [entry]}])
+
+
 def test_a_test_replaces_a_test_and_unchecked_replaces_both():
     common = """
 - {source: s, quantity: q, kind: number, printed: "5", select: {table: t, column: c},
