@@ -114,6 +114,18 @@ def test_a_list_is_no_word_of_a_text(key, given):
         written("{}", claims=[group | {"items": [item]}])
 
 
+@pytest.mark.parametrize("wrong", ["text", 5, ["a"] * 400, None])
+@pytest.mark.parametrize("key", ["claims", "items", "each"])
+def test_one_wrong_entry_is_named_and_not_all_that_stand_beside_it(key, wrong):
+    (entry,) = parse_yaml(ALONE, "text")
+    many = [{"id": f"number-{i}"} for i in range(400)]
+    for part in ([*many, wrong], {"a": many}):
+        given = part if key == "claims" else [{**entry, key: part}]
+        with pytest.raises(ConfigError) as found:
+            written("{}", claims=given)
+        assert len(str(found.value)) < 300 and "number-8" not in str(found.value)
+
+
 @pytest.mark.parametrize("given", [[], {}, {"a": "b"}, [["a"]], ["a", {"b": "c"}], [1, [2]]])
 @pytest.mark.parametrize("filled", [True, False])
 def test_rows_are_asked_for_by_values_and_lists_of_values(given, filled):
@@ -286,9 +298,9 @@ READING = {"departures": ["code"], "select": {"column": "d"}}
         ({"readings": 5}, "alone.readings: 5 is not of type 'array'"),
         ({"counterfactual": {"what": "x"}}, "alone.counterfactual: "),
         ({"counterfactual": {"select": {"column": "d"}}}, "'what' is a required property"),
-        ({"each": [5]}, "c.yaml, claims: [5] is no list of items or rows, which have keys"),
+        ({"each": [5]}, "c.yaml, claims: 5 is no item or row, which has keys"),
         ({"each": [{"n": 1}, {"n": 2}]}, "c.yaml, alone: two items have this id: rename one"),
-        ({"items": 5}, "c.yaml, claims: 5 is no list of items or rows, which have keys"),
+        ({"items": 5}, "c.yaml, claims: 5 is no list of items or rows"),
     ],
 )
 def test_items_that_cannot_be_read(changes, words):
