@@ -12,7 +12,6 @@ from fedcore.estimators.inputs import Given
 from fedcore.estimators.likelihood import Model
 from fedcore.estimators.manners import Transformer, merged
 from fedcore.estimators.request import Request
-from fedcore.estimators.telling import at_the_users_line
 from fedcore.federation.centring import centred
 from fedcore.federation.ledger import Ledger
 from fedcore.problems.clients import check_clients
@@ -341,7 +340,7 @@ class FederatedPCA(Transformer):
     def _fit(self, given: Given) -> None:
         require_flag(center=self.center, scale=self.scale)
         method = public.fit if self.epsilon is None else private.fit
-        with given.named(), at_the_users_line():
+        with given.named():
             names = inputs.names_of(given.matrices)
             found = method(Request.of(self), check_clients(given.matrices))
         self.components_: np.ndarray = found.axes.components
