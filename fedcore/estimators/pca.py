@@ -358,7 +358,7 @@ class FederatedPCA(Transformer):
             others = min(self.n_samples_ - r, others)
         self.singular_values_: np.ndarray = np.sqrt(squares)
         self.explained_variance_: np.ndarray = squares / freedom
-        self.explained_variance_ratio_: np.ndarray = squares / (total or 1.0)  # 0: noise alone
+        self.explained_variance_ratio_: np.ndarray = squares / total
         self.noise_variance_ = float(found.outside / freedom / others) if others > 0 else 0.0
         self.error_bound_, self.error_estimate_ = found.bound, found.estimate
         self.converged_, self.n_iter_ = found.converged, int(found.history["iteration"][-1])

@@ -126,7 +126,8 @@ def fit(asked: Request, matrices: Any) -> Found:
             ".toarray() on every client's matrix"
         )
     bounds = bounds_of(asked.bounds, d)
-    size = bounds.reach(bounds.middle, np.ones(d))
+    with np.errstate(over="ignore"):
+        size = bounds.reach(bounds.middle, np.ones(d))
     if not 1 / LONGEST <= size <= LONGEST:
         raise InputError(
             f"bounds allow samples up to {size:.3g} from their middle, whose squares leave the "
