@@ -28,17 +28,20 @@ from fedcore.errors import ArbitraryWarning, ConvergenceWarning, FedcoreError, u
 from fedcore.testing.samples import images
 
 threadpoolctl = pytest.importorskip("threadpoolctl")
+pandas = pytest.importorskip("pandas")
 
 RNG = np.random.default_rng(0)
 CLIENTS = [RNG.standard_normal((20, 5)) for _ in range(3)]
 LABELS = [X[:, 0] + 0.1 * RNG.standard_normal(20) for X in CLIENTS]
 FEW = RNG.standard_normal((4, 9))  # fewer samples than features: the last component is arbitrary
+FRAMES = [pandas.DataFrame(X, columns=list("abcde")) for X in CLIENTS]
 PRIVATE = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-4.0, 4.0)}
 FITS = {
     "all components": lambda: fedcore.FederatedPCA().fit(FEW),
     "a share": lambda: fedcore.FederatedPCA(0.8).fit(CLIENTS),
     "scores": lambda: fedcore.FederatedPCA(2, scale=True).fit(CLIENTS).score(CLIENTS[0]),
     "sparse": lambda: fedcore.FederatedPCA(2).fit([scipy.sparse.csr_array(X) for X in CLIENTS]),
+    "data frames": lambda: fedcore.FederatedPCA(2).fit(FRAMES).transform(FRAMES[0]),
     "a warning": lambda: fedcore.FederatedPCA(3, params={"rounds": 1}).fit(CLIENTS),
     "private": lambda: fedcore.FederatedPCA(2, scale=True, **PRIVATE).fit(CLIENTS),
     "factors": lambda: fedcore.FederatedFactorization(2).fit(CLIENTS),
