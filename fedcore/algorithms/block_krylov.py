@@ -71,15 +71,17 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         (n_components,), the leading Ritz values of AAᵀ in data units squared; with a tolerance
         also the entries of `fedcore.parts.residuals.Residual.output`.
     """
-    n, p = federation.shape.n_features, params.n_components
+    n, wanted = federation.shape.n_features, params.n_components
+    p = params.columns(n)
     room = min(p * params.memory, n)
     keep = p * (room // p // 2)  # 0 when the space has no room for two blocks
-    test, fresh = Residual(params.tol, federation.shape), p  # columns of Q that V lacks
+    test = Residual(params.tol, federation.shape, wanted)
+    fresh = p  # columns of Q that V lacks
 
     Q = starting_basis(federation, params, rng)
     Z, theta = Q, np.full(p, np.nan)
     V, T = np.empty((n, 0)), np.empty((0, 0))
-    record(0, basis=Z)
+    record(0, basis=Z[:, :wanted])
     for k in record.rounds(params.rounds):
         federation.broadcast(Q)
         reply = federation.sum(gram_product)
@@ -88,9 +90,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         T = _bordered(T, V.T @ U)
         theta, S = _leading(T)
         F = U - V @ T[:, -fresh:]
-        arrived = _arrived(test, theta, F, S[-fresh:], p, reply.dtype)
+        arrived = _arrived(test, theta, F, S[-fresh:], wanted, reply.dtype)
         Z = orth(V @ (S[:, :p] * theta[:p]) + F @ S[-fresh:, :p])
-        record(k, basis=Z)
+        record(k, basis=Z[:, :wanted])
         if arrived:
             break
         left = room - V.shape[1]
@@ -104,7 +106,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         else:
             Q = _complement(F, V)
         fresh = min(p, left) or p
-    return {"basis": Z, "ritz_values": theta[:p], **test.output()}
+    return {"basis": Z[:, :wanted], "ritz_values": theta[:wanted], **test.output()}
 
 
 def _arrived(

@@ -25,24 +25,26 @@ class FederatedPCA(Transformer):
     ``sklearn.decomposition.PCA`` on the pooled data, to the accuracy of `tol`; with
     ``center=False`` the components and singular values of ``TruncatedSVD``.
 
-    The ledger charges all rounds: one for the mean (per client d + 1 doubles up and d down), with
-    ``scale=True`` one more for the scales (d up and d down), those of the algorithm, and one for
-    the principal axes. In the last round the server sends an orthonormal basis Z, the clients reply
-    with the r×r matrices ``Zᵀ SᵢᵀSᵢ Z`` and the sums of squares of Sᵢ outside range(Z), and the
-    eigenvectors of the sum rotate Z. After a run without a test they also send the products
-    ``SᵢᵀSᵢ Z``, n_features · r doubles, by which the server tests Z. The history ends before the
-    last round.
+    The ledger charges all rounds: one for the mean (per client d + 2 doubles up and d down), one
+    for the mean that rounding has left if a client has a feature whose mean is above 2²⁰ times its
+    standard deviation (d + 1 up and d down), with ``scale=True`` one for the scales (d up and d
+    down), those of the algorithm, and one for the principal axes. In the last round the server
+    sends an orthonormal basis Z, the clients reply with the r×r matrices ``Zᵀ SᵢᵀSᵢ Z`` and the
+    sums of squares of Sᵢ outside range(Z), and the eigenvectors of the sum rotate Z. After a run
+    without a test they also send the products ``SᵢᵀSᵢ Z``, n_features · r doubles, by which the
+    server tests Z. The history ends before the last round.
 
     **What the server sees of a client.** With plain sums it sees every reply: the mean, the number
-    of samples, and in every round of the default the product of the client's covariance with r more
-    directions. After n_features / r rounds these determine the covariance. All these exchanges
-    allow secure aggregation; the server then sees the same quantities of the pooled data only. The
-    attack of `fedcore.audits.leakage` on the first of five clients with equal parts of
-    scikit-learn's digits rebuilds its covariance, after convergence, up to a relative error of less
-    than 1e-7 with r = 10, and with r = 2 of 0.14 with the default, 0.11 with momentum and 0.13 with
-    subspace iteration. That takes 7, 32 and 75 rounds with r = 10, and 12, 46 and 139 with r = 2.
-    The slower methods reveal about as much; the default is the one with the fewest rounds. For a
-    guarantee give `epsilon`: every exchange then has noise.
+    of samples, how many features are far from the origin, and in every round of the default the
+    product of the client's covariance with r + 1 more directions. After n_features / (r + 1) rounds
+    these determine the covariance. All these exchanges allow secure aggregation; the server then
+    sees the same quantities of the pooled data only. The attack of `fedcore.audits.leakage` on the
+    first of five clients with equal parts of scikit-learn's digits rebuilds its covariance, after
+    convergence, up to a relative error of less than 1e-7 with r = 10, and with r = 2 of 0.09 with
+    the default, 0.08 with momentum and 0.08 with subspace iteration. That takes 6, 29 and 64 rounds
+    with r = 10, and 11, 25 and 45 with r = 2. The slower methods reveal about as much; the default
+    is the one with the fewest rounds. For a guarantee give `epsilon`: every exchange then has
+    noise.
 
     Parameters
     ----------
@@ -57,7 +59,8 @@ class FederatedPCA(Transformer):
     params : mapping, optional
         Hyper-parameters of the algorithm (``fedcore algorithms NAME`` lists them; `rounds` is the
         largest number of rounds), and ``start``, ``measure`` (default: nothing), ``threads``,
-        ``transcript`` and ``simulate`` of `fedcore.run`. Checked by `fit`.
+        ``transcript`` and ``simulate`` of `fedcore.run`. Checked by `fit`. ``n_oversamples`` is 1
+        here: messages have a column more, by which the test sees the next singular value.
     center : bool, default=True
         Whether the clients subtract the mean of all samples first.
     scale : bool, default=False
@@ -114,15 +117,12 @@ class FederatedPCA(Transformer):
     noise_variance_ : float
         Mean variance of the ``min(n_samples, n_features) - n_components_`` directions left out; 0
         if there are none. In a private fit, of ``n_features - n_components_``.
-    error_bound_ : float
-        Bound on the sine of the largest angle between the subspace found and the exact one, proven
-        up to rounding from what the server has received (`fedcore.estimators.certificate`). It is 1
-        when that proves nothing: directions that no message has asked about hold more variance than
-        the last component, `transcript` watches some clients only, or the fit is private.
     error_estimate_ : float or None
-        Estimate of the same sine by the algorithm's own test, which may have missed a component.
-        For a run without a test, from the products of the last round; it is then rather too
-        small, as nothing says how large the next singular value is. None for a private fit.
+        Estimate of the sine of the largest angle between the subspace found and the exact one, by
+        the algorithm's own test (``docs/error_estimate.md`` says how often and how far the true
+        angle exceeds it). For a run without a test, from the products of the last round; it is
+        then rather too small, as nothing says how large the next singular value is. 1 when nothing
+        is known, None for a private fit.
     converged_ : bool or None
         Whether `tol`, or the limit of rounding, was reached; `error_estimate_` is above `tol` in
         the second case. None for an algorithm without a test.
@@ -159,7 +159,7 @@ class FederatedPCA(Transformer):
     True
     >>> pca.transform(clients[0]).shape, pca.converged_, pca.ledger_.rounds
     ((50, 2), True, 5)
-    >>> pca.error_bound_ < 1e-8
+    >>> pca.error_estimate_ < 1e-8
     True
     """
 
@@ -360,7 +360,7 @@ class FederatedPCA(Transformer):
         self.explained_variance_: np.ndarray = squares / freedom
         self.explained_variance_ratio_: np.ndarray = squares / total
         self.noise_variance_ = float(found.outside / freedom / others) if others > 0 else 0.0
-        self.error_bound_, self.error_estimate_ = found.bound, found.estimate
+        self.error_estimate_ = found.estimate
         self.converged_, self.n_iter_ = found.converged, int(found.history["iteration"][-1])
         self.history_: dict[str, np.ndarray] = found.history
         self.ledger_: Ledger = found.ledger
