@@ -33,7 +33,7 @@ from fedcore.problems.clients import (
     client_list,
     client_names,
 )
-from fedcore.problems.labelled import Features, column_names, per_client, per_feature
+from fedcore.problems.labelled import Features, as_array, column_names, per_client, per_feature
 from fedcore.problems.naming import named
 from fedcore.problems.problem import Problem
 from fedcore.recorder import NOT_RELEASED, Recorder
@@ -226,8 +226,12 @@ def run(
     settings = chosen.params(residuals.with_tolerance(chosen, given_params))
     if isinstance(measure, str):
         raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
-    wanted = [] if measure is None else [metrics.get(name) for name in measure]
-    apart = None if held_out is None else _held_out(held_out, client_names(given), columns)
+    names = [] if measure is None else as_array(measure, "measure").tolist()
+    wanted = [metrics.get(name) for name in np.ravel(names)]
+    for option, value in (("stop", stop), ("finish", finish)):
+        if value is not None and not callable(value):
+            raise InputError(f"{option} must be a function, got {value!r}")
+    apart = None if held_out is None else _held_out(held_out, client_names(given), columns, samples)
     problem = Problem("clients", samples, held_out=apart)
     if measure is None:
         wanted = [metrics.get(name) for name in chosen.task.measures(problem)]
@@ -366,14 +370,16 @@ def _checked(given: Any, labels: Any, columns: Sequence[Any] | None = None) -> C
     return Clients(samples, labels=None if labels is None else check_labels(labels, samples, given))
 
 
-def _held_out(pair: Any, names: Sequence[str] | None, columns: Sequence[Any] | None) -> Clients:
-    """Return samples and labels that are held out, by the names of the clients and columns."""
+def _held_out(
+    pair: Any, names: Sequence[str] | None, columns: Sequence[Any] | None, clients: Clients
+) -> Clients:
+    """Return samples and labels that are held out, by the names of `clients` and their columns."""
     if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
         raise InputError("held_out must be a pair: matrices and labels, one of each per client")
     matrices, labels = pair
     if isinstance(matrices, Clients):
         return matrices
-    given = per_client(matrices, "held_out[0]", "matrix", names, len(names or matrices))
+    given = per_client(matrices, "held_out", "matrix", names, len(clients))
     return _checked(
         given if names is None else dict(zip(names, given, strict=True)), labels, columns
     )

@@ -197,9 +197,11 @@ class Transformer(Estimator, ABC):
         InputError
             For another word, or a library that is not installed.
         """
-        if transform not in (None, "default", *_FRAMES):
-            known = ", ".join(["default", *_FRAMES])
-            raise InputError(f"set_output: transform is one of {known}, got {transform!r}")
+        known = ("default", *_FRAMES)
+        if transform is not None and not (isinstance(transform, str) and transform in known):
+            raise InputError(
+                f"set_output: transform is one of {', '.join(known)}, got {transform!r}"
+            )
         if transform in _FRAMES:
             _library(transform)
         if transform is not None:

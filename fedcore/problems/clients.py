@@ -233,14 +233,15 @@ def check_clients(
         entries, contains NaN or infinity, or differs from the first client in the number or the
         names of features, or is sparse where the first client is dense, or the reverse.
     """
-    checked: list[Any] = []
-    for i, client in enumerate(client_list(clients)):
-        if i == 0 and names is None:
-            names = column_names(client)
-        checked.append(check_client(client, i, names))
-        _require_same_form(checked)
-    if not checked:
+    clients = client_list(clients)
+    if not len(clients):
         raise InputError("a federation needs at least one client")
+    names = column_names(clients[0]) if names is None else names
+    orders = [_order_of(client, i, names) for i, client in enumerate(clients)]
+    checked: list[Any] = []
+    for i, (client, order) in enumerate(zip(clients, orders, strict=True)):
+        checked.append(check_matrix(client, f"client {i}", order))
+        _require_same_form(checked)
     return checked
 
 
@@ -255,7 +256,7 @@ def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
     width, names = 0, None
     for i, client in enumerate(clients):
         names = names if i else column_names(client)
-        matrix = check_client(client, i, names)
+        matrix = check_matrix(client, f"client {i}", _order_of(client, i, names))
         if isinstance(matrix, SparseRows):
             sparse.refuse("a problem file")
         width = width or matrix.shape[1]
@@ -265,21 +266,29 @@ def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
         check_clients([])  # says that one is needed
 
 
-def check_client(client: Any, i: int, names: Sequence[Any] | None = None) -> Any:
-    """Check the matrix of client `i`, whose columns have the `names` of client 0."""
-    return check_matrix(client, f"client {i}", names, "client 0")
+def _order_of(client: Any, i: int, names: Sequence[Any] | None) -> list[int] | None:
+    require_distinct(client, f"client {i}")
+    return column_order(column_names(client), names, f"client {i}", "client 0")
 
 
-def check_matrix(matrix: Any, who: str, names: Sequence[Any] | None = None, whose: str = "") -> Any:
-    """Check one matrix as `check_clients` does; messages call it `who`.
+def check_client(client: Any, i: int) -> Any:
+    """Check the matrix of client `i` as `check_clients` does, without the others."""
+    return check_matrix(client, f"client {i}")
 
-    The columns come in the order of `names`, which are those of `whose`; without it, as they are.
-    """
+
+def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -> Any:
+    """Check a matrix whose columns, if both have names, come in the order of `names`."""
+    require_distinct(matrix, who)
+    own = column_names(matrix)
+    order = None if own is None or names is None else column_order(own, names, who, whose)
+    return check_matrix(matrix, who, order)
+
+
+def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> Any:
+    """Check one matrix as `check_clients` does, with columns in `order`; messages say `who`."""
     _require_present(matrix, who)
     if hasattr(matrix, "toarray") or isinstance(matrix, SparseRows):
         return sparse.checked(matrix, who)
-    require_distinct(matrix, who)
-    order = column_order(column_names(matrix), names, who, whose) if whose else None
     data = as_array(matrix, who)
     if data.ndim != 2:
         raise InputError(f"{who}: expected a 2-D (samples, features) array, got {data.ndim}-D")
@@ -295,12 +304,6 @@ def check_matrix(matrix: Any, who: str, names: Sequence[Any] | None = None, whos
         row, column = np.argwhere(~np.isfinite(data))[0]
         raise InputError(f"{who} has {data[row, column]} at row {row}, feature {column}")
     return np.ascontiguousarray(data)
-
-
-def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -> Any:
-    """Check a matrix whose columns, if both have names, are brought into the order of `names`."""
-    named = names is not None and column_names(matrix) is not None
-    return check_matrix(matrix, who, names, whose if named else "")
 
 
 def client_list(clients: Any) -> Sequence[Any]:
@@ -348,8 +351,8 @@ def _require_present(client: Any, who: str) -> None:
         raise InputError(f"{who} is None; leave it out or give it a matrix")
     if isinstance(client, str | PathLike):
         raise InputError(
-            f"{who} is a path, {str(client)!r}: read the file first, by "
-            "fedcore.datasets.own_files.read or pandas.read_csv"
+            f"{who} is {str(client)!r}: if this names a file, read it first, by pandas.read_csv or "
+            "fedcore.datasets.own_files.read"
         )
     if isinstance(client, np.ma.MaskedArray) and np.ma.is_masked(client):
         raise InputError(
@@ -434,11 +437,6 @@ def check_labels(labels: Any, clients: Sequence[Any], given: Any = None) -> list
         names or an index that the clients have not.
     """
     vectors = per_client(labels, "labels", "vector", client_names(given), len(clients))
-    if len(vectors) != len(clients):
-        raise InputError(
-            f"one vector of labels is needed for each of {counted(len(clients), 'client')}; got "
-            f"{len(vectors)}"
-        )
     rows = [None] * len(clients) if given is None else map(row_labels, client_list(given))
     checked = []
     for i, (vector, client, own) in enumerate(zip(vectors, clients, rows, strict=True)):

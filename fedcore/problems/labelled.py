@@ -189,6 +189,10 @@ def per_client(
             )
         if (at := _order(own, wanted, who, "the clients have", "name")) is not None:
             values = [values[i] for i in at]
+    if len(values) != count:
+        raise InputError(
+            f"{who}: one {noun} is needed for each of {counted(count, 'client')}; got {len(values)}"
+        )
     return values
 
 
@@ -203,7 +207,8 @@ def one_per_client(values: Any, who: str, noun: str) -> Sequence[Any]:
     values = values.item() if getattr(values, "ndim", None) == 0 else values
     if isinstance(values, Mapping):
         return list(values.values())
-    if isinstance(values, str | bytes | Set) or not isinstance(values, Iterable):
+    unfit = isinstance(values, str | bytes | Set) or hasattr(values, "toarray")
+    if unfit or not isinstance(values, Iterable):
         raise InputError(f"{who} must be a list with one {noun} per client, got {_kind(values)}")
     return values if isinstance(values, Sequence) else list(values)
 
@@ -321,28 +326,34 @@ def as_array(given: Any, who: str) -> np.ndarray:
     if np.ma.is_masked(given):
         raise InputError(f"{who} has masked values: fill them with .filled(value), or drop them")
     if hasattr(given, "toarray"):
-        raise InputError(f"{who} is sparse, {_kind(given)}: give .toarray() of it")
+        raise InputError(f"{who} must be dense, got {_kind(given)}: give .toarray() of it")
     if hasattr(given, "coords") and hasattr(given, "to_pandas"):
-        raise InputError(f"{who} is {_kind(given)} of xarray: give .to_pandas() of it")
+        raise InputError(
+            f"{who} is {_kind(given)}, with labels of its own: give .to_pandas() of it"
+        )
     if isinstance(given, str | bytes | bytearray | Set | Iterator | Mapping):
-        raise InputError(f"{who} is {_kind(given)}: give a list or an array")
+        raise InputError(f"{who} must be a list or an array, got {_kind(given)}")
+    lacking = False
     if isinstance(given, Sequence):
         for i, part in enumerate(given):
             if isinstance(part, float | int | str) and part == part:
                 continue  # what most lists hold
-            if is_missing(part):
-                raise InputError(f"{who} has a missing value ({part}) at position {i}: fill it in")
             if row_labels(part) is not None or isinstance(part, Mapping):
-                raise InputError(f"{who}[{i}] is {_kind(part)} in a list: give one data frame")
+                raise InputError(
+                    f"{who}[{i}] is {_kind(part)} in a list: give one data frame for all"
+                )
+            lacking = lacking or is_missing(part)
     try:
-        values = np.asarray(given)
+        values = np.empty(len(given), object) if lacking else np.asarray(given)
+        if lacking:  # as text, NumPy would take a missing value for one
+            values[:] = given
     except Exception as error:  # other libraries' containers raise what they like
         said = str(error).partition("\n")[0]
         raise InputError(
-            f"{who} is {_kind(given)}, and no array can be made of it: {said}"
+            f"{who} must be a list or an array, and none can be made of {_kind(given)}: {said}"
         ) from error
     if values.dtype.names or (values.dtype == object and values.ndim == 0):
-        raise InputError(f"{who} is {_kind(given)}: give a list or an array")
+        raise InputError(f"{who} must be a list or an array, got {_kind(given)}")
     return values
 
 
@@ -392,12 +403,12 @@ def numbers(values: np.ndarray, who: str) -> np.ndarray:
 
 
 def _kind(value: Any) -> str:
-    """Name the class of an object; text as it is."""
+    """Name the class of an object and whose it is; text as it is."""
     if isinstance(value, str):
         return f"the text {value!r}"
     kind = type(value)
     module = kind.__module__.partition(".")[0]
-    return f"a {kind.__name__}" + ("" if module == "builtins" else f" ({module})")
+    return kind.__name__ if module == "builtins" else f"{kind.__name__} of {module}"
 
 
 def _listed(names: Iterable[Any], most: int = 3) -> str:
