@@ -317,7 +317,8 @@ def client_list(clients: Any) -> Sequence[Any]:
     # `toarray` identifies sparse matrices without an import of scipy.sparse.
     if hasattr(clients, "toarray"):
         raise InputError("clients is one sparse matrix: pass a list, [matrix]")
-    if len(getattr(clients, "shape", ())) == 2:  # of polars, too, which has no ``ndim``
+    shape = getattr(clients, "shape", ())  # polars has no ``ndim``
+    if getattr(clients, "ndim", None) == 2 or len(shape) == 2:
         raise InputError("clients must be a list of matrices; for one client pass [matrix]")
     return one_per_client(clients, "clients", "matrix")
 
