@@ -43,7 +43,7 @@ from fedcore.privacy import accounting
 from fedcore.privacy.events import Gaussian
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.privacy.noise import Weakened
-from fedcore.problems.labelled import as_array, numbers
+from fedcore.problems.labelled import floats
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 from fedcore.validation import require_at_least
@@ -255,7 +255,7 @@ def lower_bound(
     """
     accounting.require_delta(delta)
     first, second = (
-        np.atleast_1d(numbers(as_array(scores, name), name))
+        np.atleast_1d(floats(scores, name))
         for name, scores in (("present", present), ("absent", absent))
     )
     if max(first.ndim, second.ndim) > 1:

@@ -379,6 +379,17 @@ def _first_missing(values: np.ndarray) -> int | None:
     return int(np.argmax(missing)) if np.any(missing) else None
 
 
+def floats(given: Any, who: str) -> np.ndarray:
+    """Return numbers of any container, as they stand, as float64.
+
+    Raises
+    ------
+    InputError
+        As `as_array` and `numbers`.
+    """
+    return numbers(as_array(given, who), who)
+
+
 def numbers(values: np.ndarray, who: str) -> np.ndarray:
     """Return values as float64, missing ones as NaN.
 
