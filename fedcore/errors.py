@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable
+import sys
+import warnings
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 MOST, ALIKE = 20, 8  # names that a message lists, and those of more that it lists instead
 LONGEST = 1000  # characters of a message
@@ -53,6 +57,37 @@ class SupersededError(FedcoreError):
 
 class ConvergenceWarning(UserWarning):
     """A result is less accurate than was asked for; the message says what to do."""
+
+
+class ArbitraryWarning(ConvergenceWarning):
+    """Components are arbitrary, because singular values are equal in the precision of the data."""
+
+
+_UNWANTED: ContextVar[tuple[type[Warning], ...]] = ContextVar("unwanted", default=())
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside of fedcore that led here.
+
+    Every warning of fedcore is given here. Nothing catches or filters them on the way: what Python
+    has for that changes the whole process, so that other threads lose warnings.
+    """
+    if issubclass(category, _UNWANTED.get()):
+        return
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "fedcore":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)  # noqa: TID251
+
+
+@contextmanager
+def unwanted(*categories: type[Warning]) -> Iterator[None]:
+    """Leave out fedcore's own warnings of these categories that this thread would give inside."""
+    before = _UNWANTED.set(categories)
+    try:
+        yield
+    finally:
+        _UNWANTED.reset(before)
 
 
 def require_known(

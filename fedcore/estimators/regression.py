@@ -15,7 +15,6 @@ from fedcore.estimators.exchanges import require_values
 from fedcore.estimators.inputs import Given
 from fedcore.estimators.manners import Estimator, merged
 from fedcore.estimators.request import continued
-from fedcore.estimators.telling import at_the_users_line
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
 from fedcore.linalg import orth
@@ -160,7 +159,7 @@ class SharedRepresentationRegression(Estimator):
                 "give the labels of every client"
             )
         given = inputs.given(clients, groups)
-        with given.named(), at_the_users_line():
+        with given.named():
             matrices, features = inputs.checked(given)
             _require_dense(matrices[0], "client 0")
             labels = _labels_of(y, given, matrices, clients)

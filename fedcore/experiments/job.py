@@ -6,6 +6,7 @@ import contextlib
 import errno
 import faulthandler
 import fcntl
+import importlib
 import os
 import platform
 import secrets
@@ -61,6 +62,14 @@ def logged(path: str) -> Iterator[None]:
             raise
         print(f"Error: {_full(error)}", file=terminal)
         raise SystemExit(1) from None
+
+
+def settle_device() -> None:
+    """Settle PyTorch, in a process of fedcore's own, if the environment names an accelerator."""
+    if os.environ.get("FEDCORE_DEVICE", "") in ("", "cpu", "together"):
+        return
+    with contextlib.suppress(ModuleNotFoundError):  # without PyTorch there are no networks
+        importlib.import_module("fedcore.deep.device").settle()
 
 
 @contextlib.contextmanager

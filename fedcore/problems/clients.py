@@ -367,15 +367,13 @@ def _not_numeric(client: Any, data: np.ndarray) -> str | None:
     polars makes numbers of dates, so its columns are looked at in any case.
     """
     numeric = data.dtype.kind in "biuf"
-    dtypes: Any = getattr(client, "dtypes", None)
     pairs: Iterable[tuple[Any, Any]] = ()
-    polars = isinstance(dtypes, list) and all(hasattr(own, "to_python") for own in dtypes)
-    if polars:
-        pairs = zip(column_names(client) or [], dtypes, strict=True)
+    if polars := hasattr(client, "get_columns"):
+        pairs = zip(column_names(client) or [], client.dtypes, strict=True)
         wrong = [pair for pair in pairs if pair[1].to_python() not in (bool, int, float)]
     else:
-        if hasattr(dtypes, "items") and not numeric:
-            pairs = dtypes.items()
+        if hasattr(client, "items") and not numeric:
+            pairs = ((name, column.dtype) for name, column in client.items())
         wrong = [pair for pair in pairs if not _is_plain(pair[1])]
     if wrong:
         name, dtype = wrong[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,12 +45,12 @@ def _parse(text: bytes, n_features: int) -> _Table | None:
         return None
     if len(colons) and (colons[-1] + 1 == len(raw) or blank[colons + 1].any()):
         return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)
-        try:
-            numbers = np.fromstring(text.replace(b":", b" ").decode("ascii"), sep=" ")
-        except (ValueError, DeprecationWarning):
-            return None
+    if b"_" in text:  # which Python's numbers may have
+        return None
+    try:
+        numbers = np.array(text.replace(b":", b" ").split(), dtype=np.float64)
+    except ValueError:
+        return None
     if len(numbers) != len(starts) + len(colons) or not np.isfinite(numbers).all():
         return None
     first = np.arange(len(starts)) + np.cumsum(~is_label) - ~is_label
