@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator
@@ -17,8 +18,8 @@ class FedcoreError(Exception):
     """Base class; the command line and the workflow print its message and exit with status 1."""
 
     def __str__(self) -> str:
-        """Return the message; of one that quotes very much, its ends."""
-        text = super().__str__()
+        """Return the message on one line; of one that quotes very much, its ends."""
+        text = re.sub(r"\s*\n\s*", " ", super().__str__())
         return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 3 :]}"
 
 

@@ -14,7 +14,6 @@ from fedcore.estimators.manners import Transformer, merged
 from fedcore.estimators.request import Request
 from fedcore.federation.centring import centred
 from fedcore.federation.ledger import Ledger
-from fedcore.problems.clients import check_clients
 from fedcore.validation import require_flag
 
 
@@ -84,7 +83,8 @@ class FederatedPCA(Transformer):
         analyze_gauss or noisy_power. Every fit spends them anew, each of a grid search, too.
     bounds : (low, high) or float, optional
         Public bounds of the entries, numbers or arrays of shape (n_features,); or the largest norm
-        of a sample. Clients clip their samples to them. Noise grows with them.
+        of a sample. Clients clip their samples to them. Noise grows with them. A Series, a
+        mapping such as ``{"age": (0, 120), …}`` or a data frame is matched by the columns' names.
     verbose : bool or int, default=False
         Whether to show a bar that counts the algorithm's rounds, on standard error.
     **others
@@ -137,8 +137,8 @@ class FederatedPCA(Transformer):
     n_features_in_ : int
         Features of the clients' matrices.
     feature_names_in_ : ndarray of shape (n_features,)
-        Column names, if the clients are data frames and all names are strings. All clients, and
-        the data frames of `transform`, must have the same names in the same order.
+        Column names, if the clients are data frames and all names are strings. The columns of the
+        other clients, and of the data frames of `transform`, are matched by these names.
 
     See Also
     --------
@@ -345,8 +345,8 @@ class FederatedPCA(Transformer):
         require_flag(center=self.center, scale=self.scale)
         method = public.fit if self.epsilon is None else private.fit
         with given.named():
-            names = inputs.names_of(given.matrices)
-            found = method(Request.of(self), check_clients(given.matrices))
+            matrices, features = inputs.checked(given)
+            found = method(Request.of(self, features), matrices)
         self.components_: np.ndarray = found.axes.components
         self.n_components_, self.n_features_in_ = self.components_.shape
         self.mean_, self.scale_, self.n_samples_ = found.mean, found.scale, found.n_samples
@@ -364,4 +364,4 @@ class FederatedPCA(Transformer):
         self.converged_, self.n_iter_ = found.converged, int(found.history["iteration"][-1])
         self.history_: dict[str, np.ndarray] = found.history
         self.ledger_: Ledger = found.ledger
-        self._keep_names(names)
+        self._keep_names(features)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from types import SimpleNamespace
 from typing import Any, NamedTuple, overload
 
@@ -12,9 +13,17 @@ import numpy as np
 
 from fedcore import sparse
 from fedcore.errors import InputError
-from fedcore.problems.names import column_names
-from fedcore.problems.names import feature_names as feature_names
-from fedcore.problems.names import require_names as require_names
+from fedcore.problems.labelled import (
+    as_array,
+    column_names,
+    column_order,
+    numbers,
+    one_per_client,
+    per_client,
+    per_row,
+    require_distinct,
+    row_labels,
+)
 from fedcore.sparse import SparseRows
 from fedcore.words import counted
 
@@ -197,36 +206,42 @@ class Clients(Sequence[Any]):
         return float(sum(np.einsum("ij,ij->", m, m, dtype=np.float64) for m in self))
 
 
-def check_clients(clients: Sequence[Any]) -> list[Any]:
+def check_clients(
+    clients: Sequence[Any] | Mapping[Any, Any], names: Sequence[Any] | None = None
+) -> list[Any]:
     """Check client matrices and return them as C-contiguous float arrays, or as sparse rows.
 
     Parameters
     ----------
-    clients : sequence of array-like of shape (n_i, d)
+    clients : sequence or mapping of array-like of shape (n_i, d)
         Dense matrices, data frames with numeric columns, or sparse matrices of `scipy.sparse` in
         any format.
+    names : sequence, optional
+        Names of the columns in their order, if not those of the first client.
 
     Returns
     -------
     list of ndarray, or list of SparseRows, of shape (n_i, d)
         float64 (float32 stays float32), C-contiguous; copied only if necessary. Sparse matrices
-        become `fedcore.sparse.SparseRows`.
+        become `fedcore.sparse.SparseRows`. The columns of data frames are matched by their names
+        and have the order of the first client's.
 
     Raises
     ------
     InputError
         When there is no client, or a client is empty, is not a 2-D numeric matrix, has masked
-        entries, contains NaN or infinity, or differs from the first client in the number, the names
-        or the order of features, or is sparse where the first client is dense, or the reverse.
+        entries, contains NaN or infinity, or differs from the first client in the number or the
+        names of features, or is sparse where the first client is dense, or the reverse.
     """
     clients = client_list(clients)
-    checked: list[Any] = []
-    for i, client in enumerate(clients):
-        checked.append(check_client(client, i))
-        _require_same_form(checked)
-    if not checked:
+    if not len(clients):
         raise InputError("a federation needs at least one client")
-    feature_names(clients)
+    names = column_names(clients[0]) if names is None else names
+    orders = [_order_of(client, i, names) for i, client in enumerate(clients)]
+    checked: list[Any] = []
+    for i, (client, order) in enumerate(zip(clients, orders, strict=True)):
+        checked.append(check_matrix(client, f"client {i}", order))
+        _require_same_form(checked)
     return checked
 
 
@@ -240,17 +255,20 @@ def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
     """
     width, names = 0, None
     for i, client in enumerate(clients):
-        matrix = check_client(client, i)
+        names = names if i else column_names(client)
+        matrix = check_matrix(client, f"client {i}", _order_of(client, i, names))
         if isinstance(matrix, SparseRows):
             sparse.refuse("a problem file")
-        own = column_names(client)
-        if i == 0:
-            width, names = matrix.shape[1], own
+        width = width or matrix.shape[1]
         require_width(matrix, i, width)
-        require_names(own, names, f"client {i}", "client 0")
         yield matrix
     if not width:
         check_clients([])  # says that one is needed
+
+
+def _order_of(client: Any, i: int, names: Sequence[Any] | None) -> list[int] | None:
+    require_distinct(client, f"client {i}")
+    return column_order(column_names(client), names, f"client {i}", "client 0")
 
 
 def check_client(client: Any, i: int) -> Any:
@@ -258,22 +276,28 @@ def check_client(client: Any, i: int) -> Any:
     return check_matrix(client, f"client {i}")
 
 
-def check_matrix(matrix: Any, who: str) -> Any:
-    """Check one matrix as `check_clients` does; messages call it `who`."""
+def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -> Any:
+    """Check a matrix whose columns, if both have names, come in the order of `names`."""
+    require_distinct(matrix, who)
+    own = column_names(matrix)
+    order = None if own is None or names is None else column_order(own, names, who, whose)
+    return check_matrix(matrix, who, order)
+
+
+def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> Any:
+    """Check one matrix as `check_clients` does, with columns in `order`; messages say `who`."""
     _require_present(matrix, who)
     if hasattr(matrix, "toarray") or isinstance(matrix, SparseRows):
         return sparse.checked(matrix, who)
-    try:
-        # NumPy would have pandas change the process's warnings, for a moment; so would `dtypes`.
-        data = matrix.to_numpy() if hasattr(matrix, "to_numpy") else np.asarray(matrix)
-    except ValueError as error:
-        raise InputError(f"{who} is not a matrix: {error}") from error
+    data = as_array(matrix, who)
     if data.ndim != 2:
         raise InputError(f"{who}: expected a 2-D (samples, features) array, got {data.ndim}-D")
     if data.shape[0] == 0 or data.shape[1] == 0:
         raise InputError(f"{who} is empty (shape {data.shape}); drop it or give it samples")
     if wrong := _not_numeric(matrix, data):
         raise InputError(f"{who}: {wrong}")
+    if order is not None:
+        data = data[:, order]
     if data.dtype != np.float32:
         data = data.astype(np.float64, copy=False)
     if not np.isfinite(data).all():
@@ -283,30 +307,25 @@ def check_matrix(matrix: Any, who: str) -> Any:
 
 
 def client_list(clients: Any) -> Sequence[Any]:
-    """Return an iterable of one matrix per client as a sequence.
+    """Return an iterable of one matrix per client, or a mapping of names to them, as a sequence.
 
     Raises
     ------
     InputError
-        For a single matrix, a mapping, a string, or an object that is not iterable.
+        For a single matrix, a string, a set, or an object that is not iterable.
     """
     # `toarray` identifies sparse matrices without an import of scipy.sparse.
     if hasattr(clients, "toarray"):
         raise InputError("clients is one sparse matrix: pass a list, [matrix]")
-    if getattr(clients, "ndim", None) == 2:
+    shape = getattr(clients, "shape", ())  # polars has no ``ndim``
+    if getattr(clients, "ndim", None) == 2 or len(shape) == 2:
         raise InputError("clients must be a list of matrices; for one client pass [matrix]")
-    return _one_per_client(clients, "clients", "matrix")
+    return one_per_client(clients, "clients", "matrix")
 
 
-def _one_per_client(values: Any, name: str, noun: str) -> Sequence[Any]:
-    values = values.item() if getattr(values, "ndim", None) == 0 else values
-    if isinstance(values, Mapping):
-        raise InputError(f"{name} is a dict: pass list({name}.values())")
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InputError(
-            f"{name} must be a list with one {noun} per client, got {type(values).__name__}"
-        )
-    return values if isinstance(values, Sequence) else list(values)
+def client_names(clients: Any) -> list[str] | None:
+    """Return the names of clients that are given by their names."""
+    return [str(name) for name in clients] if isinstance(clients, Mapping) else None
 
 
 def _require_same_form(checked: Sequence[Any]) -> None:
@@ -331,6 +350,11 @@ def require_width(matrix: Any, i: int, n_features: int) -> None:
 def _require_present(client: Any, who: str) -> None:
     if client is None:
         raise InputError(f"{who} is None; leave it out or give it a matrix")
+    if isinstance(client, str | PathLike):
+        raise InputError(
+            f"{who} is {str(client)!r}: if this names a file, read it first, by pandas.read_csv or "
+            "fedcore.datasets.own_files.read"
+        )
     if isinstance(client, np.ma.MaskedArray) and np.ma.is_masked(client):
         raise InputError(
             f"{who} has masked entries: fill them with .filled(value), or drop their samples"
@@ -390,14 +414,16 @@ def require_size(clients: Clients, what: str = "the data") -> None:
         )
 
 
-def check_labels(labels: Sequence[np.ndarray], clients: Sequence[np.ndarray]) -> list[np.ndarray]:
+def check_labels(labels: Any, clients: Sequence[Any], given: Any = None) -> list[np.ndarray]:
     """Check the labels of clients and return them in the precision of the clients' samples.
 
     Parameters
     ----------
-    labels : sequence of array-like of shape (n_i,)
+    labels : sequence or mapping of array-like of shape (n_i,)
     clients : sequence of ndarray of shape (n_i, d)
         Result of `check_clients`.
+    given : sequence or mapping, optional
+        The clients before `check_clients`: their names and the labels of their rows.
 
     Returns
     -------
@@ -406,27 +432,15 @@ def check_labels(labels: Sequence[np.ndarray], clients: Sequence[np.ndarray]) ->
     Raises
     ------
     InputError
-        When a client's labels are missing, too few, too many, not numbers, or not finite.
+        When a client's labels are missing, too few, too many, not numbers, or not finite, or have
+        names or an index that the clients have not.
     """
-    labels = _one_per_client(labels, "labels", "vector")
-    if len(labels) != len(clients):
-        raise InputError(
-            f"one vector of labels is needed for each of {counted(len(clients), 'client')}; got "
-            f"{len(labels)}"
-        )
+    vectors = per_client(labels, "labels", "vector", client_names(given), len(clients))
+    rows = [None] * len(clients) if given is None else map(row_labels, client_list(given))
     checked = []
-    for i, (given, client) in enumerate(zip(labels, clients, strict=True)):
-        try:
-            y = np.asarray(given)
-        except ValueError as error:
-            raise InputError(f"the labels of client {i} are not a vector: {error}") from error
-        if y.shape != (len(client),):
-            raise InputError(
-                f"client {i} has {counted(len(client), 'sample')} and labels of shape {y.shape}; "
-                "give it one label per sample"
-            )
-        if y.dtype.kind not in "biuf":
-            raise InputError(f"the labels of client {i}: dtype {y.dtype} is not numeric")
+    for i, (vector, client, own) in enumerate(zip(vectors, clients, rows, strict=True)):
+        y = per_row(vector, f"the labels of client {i}", len(client), own, "have")
+        y = numbers(y, f"the labels of client {i}")
         if not np.isfinite(y).all():
             row = int(np.argmin(np.isfinite(y)))
             raise InputError(f"the labels of client {i} have {y[row]} at row {row}")
