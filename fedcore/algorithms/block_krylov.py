@@ -37,11 +37,12 @@ import scipy.linalg
 
 from fedcore.algorithms import ssi
 from fedcore.algorithms.ssi import communication as communication
-from fedcore.algorithms.ssi import starting_basis
+from fedcore.algorithms.ssi import start_of
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.parts.gram_products import gram_product
 from fedcore.parts.residuals import Residual
+from fedcore.rowspace import inside, orthonormal
 from fedcore.validation import whole
 
 PAPER = "faps"
@@ -71,18 +72,21 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         (n_components,), the leading Ritz values of AAᵀ in data units squared; with a tolerance
         also the entries of `fedcore.parts.residuals.Residual.output`.
     """
-    n, p = federation.shape.n_features, params.n_components
+    start, p = start_of(federation, params, rng), params.n_components
+    frame = federation.frame(start)  # of wide sparse clients: all below are coordinates in it
+    shown = np.asarray if frame is None else frame.block
+    Q = orth(start) if frame is None else frame.start
+    n = len(Q)
     room = min(p * params.memory, n)
     keep = p * (room // p // 2)  # 0 when the space has no room for two blocks
     test, fresh = Residual(params.tol, federation.shape), p  # columns of Q that V lacks
 
-    Q = starting_basis(federation, params, rng)
     Z, theta = Q, np.full(p, np.nan)
     V, T = np.empty((n, 0)), np.empty((0, 0))
-    record(0, basis=Z)
+    record(0, basis=shown(Z))
     for k in record.rounds(params.rounds):
-        federation.broadcast(Q)
-        reply = federation.sum(gram_product)
+        federation.broadcast(shown(Q))
+        reply = inside(federation.sum(gram_product))
         U = reply.astype(V.dtype, copy=False)[:, :fresh]
         V = np.hstack([V, Q[:, :fresh]])
         T = _bordered(T, V.T @ U)
@@ -90,7 +94,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         F = U - V @ T[:, -fresh:]
         arrived = _arrived(test, theta, F, S[-fresh:], p, reply.dtype)
         Z = orth(V @ (S[:, :p] * theta[:p]) + F @ S[-fresh:, :p])
-        record(k, basis=Z)
+        record(k, basis=shown(Z))
         if arrived:
             break
         left = room - V.shape[1]
@@ -104,7 +108,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         else:
             Q = _complement(F, V)
         fresh = min(p, left) or p
-    return {"basis": Z, "ritz_values": theta[:p], **test.output()}
+    basis = Z if frame is None else orthonormal(np.asarray(frame.block(Z)))
+    return {"basis": basis, "ritz_values": theta[:p], **test.output()}
 
 
 def _arrived(

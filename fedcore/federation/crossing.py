@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from fedcore.errors import InputError
+from fedcore.rowspace import Block
 from fedcore.words import counted
 
 
 def narrow(message: Any) -> Any:
     """Return `message` with its floating-point numbers as float32."""
     if isinstance(message, np.ndarray) and message.dtype.kind == "f":
+        return message.astype(np.float32, copy=False)
+    if isinstance(message, Block):
         return message.astype(np.float32, copy=False)
     if isinstance(message, float | np.floating):
         return np.float32(message)
