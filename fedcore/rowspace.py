@@ -24,9 +24,63 @@ from fedcore.sparse import SparseRows
 
 WIDE = 8  # features to a coordinate from which on coordinates are used
 PRODUCTS = 8  # rounds whose blocks may take as much room, and as many operations, as S Sᵀ
-STEEP = 1e4  # condition number of XᵀX above which X is no start
+BESIDE = 1e-4  # of a squared length outside the rows, below which a direction of X has no E
 FAR = 100.0  # ‖S‖² to ‖S − 1 μᵀ‖² above which subtracting the mean costs S Sᵀ digits
 _EPS = float(np.finfo(np.float64).eps)
+
+
+class Rows:
+    """The rows of all clients, in double precision, less their means.
+
+    Parameters
+    ----------
+    clients : sequence of SparseRows of shape (n_i, d)
+
+    Attributes
+    ----------
+    matrix : scipy.sparse.csr_array of shape (n, d)
+    means : ndarray of shape (u, d)
+        The different means of clients; none if nothing is subtracted.
+    """
+
+    def __init__(self, clients: Sequence[SparseRows]) -> None:
+        matrices = [client.matrix.astype(np.float64, copy=False) for client in clients]
+        self.matrix = scipy.sparse.vstack(matrices, format="csr")
+        different: list[np.ndarray] = []
+        of = []
+        for mean in (client.mean for client in clients):
+            if mean is None:
+                continue
+            at = (i for i, other in enumerate(different) if np.array_equal(mean, other))
+            of.append(next(at, len(different)))
+            if of[-1] == len(different):
+                different.append(mean)
+        self.means = different[0][None] if len(different) == 1 else np.array(different)
+        self._of = np.repeat(of, [len(client) for client in clients]) if of else np.empty(0, int)
+
+    def times(self, block: np.ndarray) -> np.ndarray:
+        """Return S `block`."""
+        found = self.matrix @ block
+        return found - (self.means @ block)[self._of] if len(self.means) else found
+
+    def transposed_times(self, block: np.ndarray) -> np.ndarray:
+        """Return Sᵀ `block`."""
+        found = self.matrix.T @ block
+        if len(self.means):
+            sums = [block[self._of == i].sum(axis=0) for i in range(len(self.means))]
+            found -= self.means.T @ np.array(sums)
+        return found
+
+    def products(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return S Sᵀ, in the order of LAPACK, and the squares of the rows with their means."""
+        found = (self.matrix @ self.matrix.T).toarray(order="F")
+        squares = found.diagonal().copy()
+        if len(self.means):
+            cross = (self.matrix @ self.means.T)[:, self._of]
+            found -= cross
+            found -= cross.T
+            found += (self.means @ self.means.T)[self._of[:, None], self._of]
+        return found, squares
 
 
 class Frame:
@@ -34,43 +88,40 @@ class Frame:
 
     Parameters
     ----------
-    rows : SparseRows of shape (n, d)
-        S, in double precision.
+    rows : Rows
+        S, of shape (n, d).
     chosen : ndarray of int of shape (k,)
         Rows whose span is that of all.
     factor : ndarray of shape (n, k)
         L, in the order of `rows`.
     start : ndarray of shape (d, p)
-        X, of full rank. It is not copied.
+        X, with orthonormal columns. It is not copied.
 
     Attributes
     ----------
     start : ndarray of shape (k + p, p)
-        Coordinates of the Q of ``X = Q R``, R with a positive diagonal.
+        Coordinates of X.
 
     Raises
     ------
     LinAlgError
-        When X has nothing outside the rows in some direction.
+        When X has next to nothing outside the rows in some direction.
     """
 
     def __init__(
-        self, rows: SparseRows, chosen: np.ndarray, factor: np.ndarray, start: np.ndarray
+        self, rows: Rows, chosen: np.ndarray, factor: np.ndarray, start: np.ndarray
     ) -> None:
         self._rows, self._chosen, self._factor, self._X = rows, chosen, factor, start
         self._triangle = factor[chosen]
-        to_q = _inverse(scipy.linalg.cholesky(start.T @ start))
-        along = scipy.linalg.solve_triangular(
-            self._triangle, rows.times(start)[chosen] @ to_q, lower=True
+        self._along = scipy.linalg.solve_triangular(
+            self._triangle, rows.times(start)[chosen], lower=True
         )
-        beside = np.eye(len(to_q)) - along.T @ along
-        if scipy.linalg.eigvalsh(beside)[0] < 1 / STEEP:
+        beside = np.eye(start.shape[1]) - self._along.T @ self._along
+        if scipy.linalg.eigvalsh(beside)[0] < BESIDE:
             raise np.linalg.LinAlgError("the start lies in the span of the rows")
-        size = scipy.linalg.cholesky(beside)
-        self._to_e = _inverse(size)  # E = (Q − B along) to_e, and Q = X to_q
-        self._to_q, self._along = to_q, along
-        self.start = np.vstack([along, size])
-        self.n_features, self.n_coordinates = len(start), sum(along.shape)
+        self._size = scipy.linalg.cholesky(beside)  # E = (X − B along) size⁻¹
+        self.start = np.vstack([self._along, self._size])
+        self.n_features = len(start)
 
     def block(self, inside: np.ndarray) -> Block:
         """Return [B E] `inside`."""
@@ -86,15 +137,14 @@ class Frame:
     def array(self, inside: np.ndarray) -> np.ndarray:
         """Return [B E] `inside` as an array of shape (d, ·)."""
         k = self._factor.shape[1]
-        along = inside[:k].astype(np.float64, copy=False)
-        beside = self._to_e @ inside[k:]
-        weights = np.zeros((len(self._rows), inside.shape[1]))
+        beside = scipy.linalg.solve_triangular(self._size, inside[k:])
+        weights = np.zeros((len(self._factor), inside.shape[1]))
         weights[self._chosen] = scipy.linalg.solve_triangular(
-            self._triangle, along - self._along @ beside, lower=True, trans="T"
+            self._triangle, inside[:k] - self._along @ beside, lower=True, trans="T"
         )
         found = self._rows.transposed_times(weights)
-        if np.abs(inside[k:]).max(initial=0.0) > _EPS * self.n_coordinates:  # else it is rounding
-            found += self._X @ (self._to_q @ beside)
+        if np.abs(beside).max(initial=0.0) > _EPS * len(inside):  # else it is rounding
+            found += self._X @ beside
         return found.astype(inside.dtype, copy=False)
 
 
@@ -152,19 +202,16 @@ def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
     ----------
     clients : sequence of SparseRows of shape (n_i, d), or of ndarray
     start : ndarray of shape (d, p)
+        Orthonormal columns.
     """
     (d, p), n = start.shape, sum(len(client) for client in clients)
     if not isinstance(clients[0], SparseRows) or WIDE * (n + p) > d or n * n > PRODUCTS * d * p:
         return None
-    if np.linalg.cond(start.T @ start) > STEEP:
+    rows = Rows(clients)
+    if len(rows.means) > PRODUCTS * p:
         return None
-    mean = clients[0].mean
-    if mean is not None and not all(np.array_equal(mean, other.mean) for other in clients[1:]):
-        return None
-    matrices = [client.matrix.astype(np.float64, copy=False) for client in clients]
-    rows = SparseRows(scipy.sparse.vstack(matrices, format="csr"), mean)
     counts = np.bincount(rows.matrix.indices).astype(np.float64)
-    if counts @ counts > 4 * PRODUCTS * p * (rows.stored + d * p):
+    if counts @ counts > 4 * PRODUCTS * p * (rows.matrix.nnz + d * p):
         return None
     found = _triangular(rows)
     try:
@@ -173,15 +220,10 @@ def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
         return None
 
 
-def _triangular(rows: SparseRows) -> tuple[np.ndarray, np.ndarray] | None:
+def _triangular(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
     """Return rows that span all, and L with ``S Sᵀ = L Lᵀ``; None where digits would be lost."""
-    matrix, n = rows.matrix, len(rows)
-    square = (matrix @ matrix.T).toarray(order="F")
-    sizes = square.diagonal().copy()
-    if rows.mean is not None:
-        cross = matrix @ rows.mean
-        square -= cross[:, None] + cross - rows.mean @ rows.mean
-    own, rounding = square.diagonal().copy(), _EPS * float(sizes.max())
+    square, sizes = rows.products()
+    n, own, rounding = len(square), square.diagonal().copy(), _EPS * float(sizes.max())
     if sizes.sum() > FAR * own.sum():
         return None
     packed, pivots, k, _ = scipy.linalg.lapack.dpstrf(
@@ -190,19 +232,6 @@ def _triangular(rows: SparseRows) -> tuple[np.ndarray, np.ndarray] | None:
     factor = np.empty((n, k))
     factor[pivots - 1] = np.tril(packed[:, :k])
     left = np.maximum(own - np.einsum("ij,ij->i", factor, factor), 0.0).sum()
-    if left > (n + np.sqrt(rows.shape[1])) * rounding:  # rows that are small, but not rounding
+    if left > (n + np.sqrt(rows.matrix.shape[1])) * rounding:  # rows that are small, but not rounding
         return None
     return pivots[:k] - 1, factor
-
-
-def _inverse(upper: np.ndarray) -> np.ndarray:
-    """Return the inverse of an upper triangular matrix of few columns."""
-    return scipy.linalg.solve_triangular(upper, np.eye(len(upper)))
-
-
-def orthonormal(basis: np.ndarray) -> np.ndarray:
-    """Return a basis, nearly orthonormal, without what small singular values of S cost it."""
-    square = basis.T @ basis
-    if not np.abs(square - np.eye(len(square))).max() > _EPS * len(basis) ** 0.5:
-        return basis
-    return basis @ _inverse(scipy.linalg.cholesky(square)).astype(basis.dtype)

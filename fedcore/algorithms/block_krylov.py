@@ -37,12 +37,12 @@ import scipy.linalg
 
 from fedcore.algorithms import ssi
 from fedcore.algorithms.ssi import communication as communication
-from fedcore.algorithms.ssi import start_of
+from fedcore.algorithms.ssi import starting_basis
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.parts.gram_products import gram_product
 from fedcore.parts.residuals import Residual
-from fedcore.rowspace import inside, orthonormal
+from fedcore.rowspace import inside
 from fedcore.validation import whole
 
 PAPER = "faps"
@@ -72,10 +72,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         (n_components,), the leading Ritz values of AAᵀ in data units squared; with a tolerance
         also the entries of `fedcore.parts.residuals.Residual.output`.
     """
-    start, p = start_of(federation, params, rng), params.n_components
-    frame = federation.frame(start)  # of wide sparse clients: all below are coordinates in it
-    shown = np.asarray if frame is None else frame.block
-    Q = orth(start) if frame is None else frame.start
+    Q, p = starting_basis(federation, params, rng), params.n_components
+    frame = federation.frame(Q)
+    if frame is not None:  # wide sparse clients: all that follows are coordinates
+        Q = frame.start
+    shown = frame.block if frame is not None else lambda Z: Z
     n = len(Q)
     room = min(p * params.memory, n)
     keep = p * (room // p // 2)  # 0 when the space has no room for two blocks
@@ -108,7 +109,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         else:
             Q = _complement(F, V)
         fresh = min(p, left) or p
-    basis = Z if frame is None else orthonormal(np.asarray(frame.block(Z)))
+    basis = Z if frame is None else orth(np.asarray(frame.block(Z)))
     return {"basis": basis, "ritz_values": theta[:p], **test.output()}
 
 

@@ -91,10 +91,5 @@ def communication(params: Any, shape: Shape) -> Cost:
 
 def starting_basis(federation: Federation, params: Any, rng: np.random.Generator) -> np.ndarray:
     """Z⁽⁰⁾: `params.start` or uniform entries in [−1, 1], orthonormalised."""
-    return orth(start_of(federation, params, rng))
-
-
-def start_of(federation: Federation, params: Any, rng: np.random.Generator) -> np.ndarray:
-    """`params.start` or uniform entries in [−1, 1]: the columns that span Z⁽⁰⁾."""
     size = (federation.shape.n_features, params.n_components)
-    return rng.uniform(-1.0, 1.0, size) if params.start is None else params.start
+    return orth(rng.uniform(-1.0, 1.0, size) if params.start is None else params.start)
