@@ -50,7 +50,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     with nullcontext() if _chosen_by_user(asked) else unwanted(ArbitraryWarning):
         result = run(
             asked.algorithm.name, ready.clients, r, seed=asked.seed, finish=last_round,
-            transcript=products, **options,
+            transcript=products, **{"iterates": "none", **options},
         )  # fmt: skip
     output = result.output
     axes, outside = _with_share(output["axes"], output["outside"], asked.share)
