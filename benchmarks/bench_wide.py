@@ -71,11 +71,13 @@ KINDS = {"words": words, "steps": steps, "noise": noise}
 OURS = {"FederatedPCA": True, "run, centred": True, "run": False}
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "FederatedPCA": lambda rows, parts: fedcore.FederatedPCA(RANK).fit(parts).components_,
-    "run, centred": lambda rows, parts: fedcore.run(
-        "block_krylov", parts, RANK, measure=[], center=True
-    ).components,
+    "run, centred": lambda rows, parts: (
+        fedcore.run("block_krylov", parts, RANK, measure=[], center=True).components
+    ),
     "run": lambda rows, parts: fedcore.run("block_krylov", parts, RANK, measure=[]).components,
-    "TruncatedSVD": lambda rows, parts: TruncatedSVD(RANK, algorithm="arpack").fit(rows).components_,
+    "TruncatedSVD": lambda rows, parts: (
+        TruncatedSVD(RANK, algorithm="arpack").fit(rows).components_
+    ),
     "PCA": lambda rows, parts: PCA(RANK, svd_solver="arpack").fit(rows).components_,
 }
 

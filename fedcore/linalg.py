@@ -99,13 +99,14 @@ def _orth_by_blocks(matrix: np.ndarray) -> np.ndarray:
     d, k = matrix.shape
     rows = max(TALL // 8, 8 * k)
     blocks = [slice(first, first + rows) for first in range(0, d, rows)]
-    found = [qr_positive(matrix[block]) for block in blocks]
-    inside = orth(np.vstack([r for _, r in found]))
-    ends = np.cumsum([len(r) for _, r in found])[:-1]
-    parts = zip(blocks, found, np.split(inside, ends), strict=True)
-    out = np.empty((d, k), inside.dtype)
-    for block, (q, _), part in parts:
-        np.matmul(q, part, out=out[block])
+    out, triangles = np.empty((d, k), np.float32 if matrix.dtype == np.float32 else float), []
+    for block in blocks:
+        q, r = qr_positive(matrix[block])
+        out[block, : len(r)] = q
+        triangles.append(r)
+    ends = np.cumsum([len(r) for r in triangles])[:-1]
+    for block, part in zip(blocks, np.split(orth(np.vstack(triangles)), ends), strict=True):
+        out[block] = out[block, : len(part)] @ part
     return out
 
 

@@ -20,12 +20,14 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
+from fedcore.linalg import orth
 from fedcore.sparse import SparseRows
 
 WIDE = 8  # features to a coordinate from which on coordinates are used
 PRODUCTS = 8  # rounds whose blocks may take as much room, and as many operations, as S Sᵀ
 BESIDE = 1e-4  # of a squared length outside the rows, below which a direction of X has no E
 FAR = 100.0  # ‖S‖² to ‖S − 1 μᵀ‖² above which subtracting the mean costs S Sᵀ digits
+FEW = 4096  # features at a time where a block of all would be another copy
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -67,8 +69,10 @@ class Rows:
         """Return Sᵀ `block`."""
         found = self.matrix.T @ block
         if len(self.means):
-            sums = [block[self._of == i].sum(axis=0) for i in range(len(self.means))]
-            found -= self.means.T @ np.array(sums)
+            each = range(len(self.means))
+            sums = np.array([block[self._of == i].sum(axis=0) for i in each])
+            for first in range(0, len(found), FEW):
+                found[first : first + FEW] -= self.means[:, first : first + FEW].T @ sums
         return found
 
     def products(self) -> tuple[np.ndarray, np.ndarray]:
@@ -187,6 +191,13 @@ class Block:
         return Block(self.frame, self.frame.gram_times(self.inside))
 
 
+def orthonormal(basis: np.ndarray) -> np.ndarray:
+    """Return a basis again, made orthonormal where small singular values of S have cost it that."""
+    p = basis.shape[1]
+    near = np.abs(basis.T @ basis - np.eye(p)).max() <= 16 * p * _EPS
+    return basis if near else orth(basis)
+
+
 def inside(matrix: np.ndarray | Block) -> np.ndarray:
     """Return the coordinates of a block; an array is its own."""
     return matrix.inside if isinstance(matrix, Block) else matrix
@@ -232,6 +243,5 @@ def _triangular(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
     factor = np.empty((n, k))
     factor[pivots - 1] = np.tril(packed[:, :k])
     left = np.maximum(own - np.einsum("ij,ij->i", factor, factor), 0.0).sum()
-    if left > (n + np.sqrt(rows.matrix.shape[1])) * rounding:  # rows that are small, but not rounding
-        return None
-    return pivots[:k] - 1, factor
+    rest = (n + np.sqrt(rows.matrix.shape[1])) * rounding
+    return (pivots[:k] - 1, factor) if left <= rest else None  # small rows are not rounding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tracemalloc
 from unittest.mock import patch
 
@@ -43,7 +44,7 @@ def wide(draw):
         S = scipy.sparse.csr_array(scipy.sparse.diags_array(0.5 ** np.arange(S.shape[0])) @ S)
     ends = sorted(rng.integers(1, n, draw(st.integers(0, 3)))) if n > 1 else []
     cuts = np.unique([0, *ends, n])
-    parts = [S[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    parts = [S[a:b] for a, b in itertools.pairwise(cuts)]
     return [part.astype(draw(st.sampled_from([np.float64, np.float32]))) for part in parts], p
 
 
@@ -61,7 +62,7 @@ def exact(parts, p, *, center):
 def test_the_answer_is_that_of_a_singular_value_decomposition(drawn, center):
     parts, p = drawn
     U, sigma = exact(parts, p, center=center)
-    if not sigma[0] > 0 or parts[0].dtype == np.float32 and not 1e-12 < sigma[0] < 1e12:
+    if not sigma[0] > 0 or (parts[0].dtype == np.float32 and not 1e-12 < sigma[0] < 1e12):
         return
     found = fedcore.run("block_krylov", parts, p, measure=[], center=center)
     V = found.components.T

@@ -42,7 +42,7 @@ from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.parts.gram_products import gram_product
 from fedcore.parts.residuals import Residual
-from fedcore.rowspace import inside
+from fedcore.rowspace import inside, orthonormal
 from fedcore.validation import whole
 
 PAPER = "faps"
@@ -109,7 +109,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         else:
             Q = _complement(F, V)
         fresh = min(p, left) or p
-    basis = Z if frame is None else orth(np.asarray(frame.block(Z)))
+    basis = Z if frame is None else orthonormal(np.asarray(frame.block(Z)))
     return {"basis": basis, "ritz_values": theta[:p], **test.output()}
 
 
