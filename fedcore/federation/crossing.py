@@ -32,8 +32,10 @@ def copied(message: Any) -> Any:
 
 
 def read_only(message: Any) -> Any:
-    """Return a copy of `message` whose arrays are read-only."""
+    """Return a copy of `message` whose arrays are read-only; such arrays of their own stay."""
     if isinstance(message, np.ndarray):
+        if type(message) is np.ndarray and message.flags.owndata and not message.flags.writeable:
+            return message
         copy = message.copy(order="K")
         copy.flags.writeable = False
         return copy
