@@ -111,7 +111,7 @@ def too_large(error: BaseException) -> str | None:
     return str(error) if long and any(words in str(error) for words in beyond) else None
 
 
-class held:  # noqa: N801
+class held:
     """Say of a size that cannot be held, inside, that `what` needs it, and what needs `less`.
 
     It is for ``with``, and a decorator; that of contextlib would be what `warn` takes for the user.
@@ -125,6 +125,8 @@ class held:  # noqa: N801
         self._what, self._less = what, less
 
     def __call__(self, function: Function) -> Function:
+        """Return a function that says so of all that it does."""
+
         @wraps(function)
         def inside(*args: Any, **options: Any) -> Any:
             with self:
