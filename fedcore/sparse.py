@@ -175,18 +175,27 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
 
     def any(self) -> bool:
         """Whether an entry is not zero."""
-        values, others, missing = self._groups()
-        return bool(values.any() or others[missing > 0].any())
+        values, means = self._entries()
+        return bool(values.any() or means.any())
 
     def max(self) -> float:
         """Return the largest entry."""
-        values, others, missing = self._groups()
-        return float(max(values.max(initial=-np.inf), others[missing > 0].max(initial=-np.inf)))
+        values, means = self._entries()
+        return float(max(values.max(initial=-np.inf), -means.min(initial=np.inf)))
 
     def min(self) -> float:
         """Return the smallest entry."""
-        values, others, missing = self._groups()
-        return float(min(values.min(initial=np.inf), others[missing > 0].min(initial=np.inf)))
+        values, means = self._entries()
+        return float(min(values.min(initial=np.inf), -means.max(initial=-np.inf)))
+
+    def _entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Stored values less the mean, and the means of columns that have zeros beside them."""
+        values, (n, d) = self.matrix.data, self.shape
+        if self.mean is None:
+            return values, np.zeros(int(self.stored < n * d))
+        full = np.bincount(self.matrix.indices, minlength=d) == n
+        means = self.mean[~full] if full.any() else self.mean
+        return values - self.mean[self.matrix.indices], means
 
     def squares_of_columns(self) -> np.ndarray:
         """Return the sums of the squares of all columns, in double precision, shape (d,)."""

@@ -7,6 +7,7 @@ from typing import Any, Never, Self
 
 import numpy as np
 
+from fedcore.errors import held
 from fedcore.estimators import exchanges, inputs, private, public, words
 from fedcore.estimators.inputs import Given
 from fedcore.estimators.likelihood import Model
@@ -15,6 +16,8 @@ from fedcore.estimators.request import Request
 from fedcore.federation.centring import centred
 from fedcore.federation.ledger import Ledger
 from fedcore.validation import require_flag
+
+FACTORS = "read components_ and explained_variance_, of which it is made"
 
 
 class FederatedPCA(Transformer):
@@ -315,11 +318,13 @@ class FederatedPCA(Transformer):
         self._require_fitted()
         return self._model().log_likelihood(self._standardised(x, "score_samples"))
 
+    @held("the covariance of all features", FACTORS)
     def get_covariance(self) -> np.ndarray:
         """Return the covariance of the model, in data units squared, (n_features, n_features)."""
         self._require_fitted()
         return self._model().covariance()
 
+    @held("the precision of all features", FACTORS)
     def get_precision(self) -> np.ndarray:
         """Return the inverse of `get_covariance`."""
         self._require_fitted()
@@ -344,7 +349,7 @@ class FederatedPCA(Transformer):
     def _fit(self, given: Given) -> None:
         require_flag(center=self.center, scale=self.scale)
         method = public.fit if self.epsilon is None else private.fit
-        with given.named():
+        with given.named(), held("the fit"):
             matrices, features = inputs.checked(given)
             found = method(Request.of(self, features), matrices)
         self.components_: np.ndarray = found.axes.components

@@ -54,7 +54,8 @@ def fit(asked: Request, matrices: Any) -> Found:
     with nullcontext() if _chosen_by_user(asked) else unwanted(ArbitraryWarning):
         result = run(
             asked.algorithm.name, ready.clients, r, seed=asked.seed, finish=last_round,
-            transcript=None if told is None else Later(told, ready.ledger.rounds), **options,
+            transcript=None if told is None else Later(told, ready.ledger.rounds),
+            **{"iterates": "none", **options},
         )  # fmt: skip
     output = result.output
     axes, outside = _with_share(output["axes"], output["outside"], asked.share)

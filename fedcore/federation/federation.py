@@ -46,6 +46,7 @@ from fedcore.privacy.mechanisms import Privacy
 from fedcore.privacy.noise import Source, Weakened
 from fedcore.problems.clients import Clients, check_clients
 from fedcore.problems.labelled import as_array
+from fedcore.rowspace import Frame
 from fedcore.seeds import SERVER, child, root_of
 from fedcore.validation import require_at_least
 from fedcore.words import counted
@@ -283,6 +284,17 @@ class Federation:
             for position in receivers:
                 self._inbox[position] = message
         self.ledger.download(message, len(receivers))
+
+    def frame(self, start: np.ndarray) -> Frame | None:
+        """Return coordinates in which blocks that begin with `start` cost little, if there are any.
+
+        With them, `broadcast` takes a `fedcore.rowspace.Block`, and a `sum` of
+        `fedcore.parts.gram_products.gram_product` is one. They exist where wide sparse clients are
+        in this process and nobody reads their single replies. The ledger counts the same numbers.
+        """
+        alone = type(self) is Federation and self._transcript is None
+        engine = self._transport
+        return engine.frame(start) if alone and isinstance(engine, InProcess) else None
 
     def gather(
         self, step: Step, *, of: Sequence[int] | None = None, partial: bool = False
