@@ -116,6 +116,17 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
             left = np.where(filled, 0.0, left)
         return SparseRows(matrix, left)
 
+    def has_whole_columns(self) -> bool:
+        """Whether each row stores an entry of one and the same column, or a mean is subtracted."""
+        if self.mean is not None:
+            return True
+        counts = np.bincount(self.matrix.indices, minlength=self.shape[1])
+        return bool(counts.max(initial=0) >= len(self))
+
+    def sum(self) -> np.ndarray:
+        """Return the sum of all stored rows, in double precision, shape (d,)."""
+        return np.bincount(self.matrix.indices, self.matrix.data, self.shape[1])
+
     def sum_less(self, row: np.ndarray) -> np.ndarray:
         """Return the sum of all rows minus `row` each, in double precision, shape (d,)."""
         less = row if self.mean is None else self.mean + row

@@ -188,11 +188,17 @@ class Axes(NamedTuple):
     squares: np.ndarray
 
 
+def _largest(row: np.ndarray) -> int:
+    """Return the first index of the largest magnitude, without an array of magnitudes."""
+    high, low = int(row.argmax()), int(row.argmin())
+    return min((high, low), key=lambda at: (-abs(row[at]), at))
+
+
 def principal_axes(basis: np.ndarray, inside: np.ndarray) -> Axes:
     """Rotate a basis of shape (d, r) to the eigenvectors of its r·r moments `inside`."""
     r = basis.shape[1]
     squares, rotation = np.linalg.eigh(inside.reshape(r, r))
     rows = np.ascontiguousarray(rotation[:, ::-1].T) @ basis.T  # BLAS takes no steps backwards
-    largest = [int(np.argmax(np.abs(row))) for row in rows]
+    largest = [_largest(row) for row in rows]
     rows[rows[np.arange(len(rows)), largest] < 0] *= -1.0
     return Axes(rows, np.maximum(squares[::-1], 0.0))

@@ -35,6 +35,8 @@ def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
     ndarray of shape (d + 1,)
         Not finite when the sum overflows.
     """
+    if isinstance(data, SparseRows) and not data.has_whole_columns():
+        return np.append(data.sum(), len(data))
     if isinstance(data, SparseRows):
         first = next(data.blocks(1))[0]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -50,9 +52,12 @@ def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
 def sum_count_and_far(data: np.ndarray | SparseRows) -> np.ndarray:
     """`sum_and_count`, followed by the number of features that are far from the origin.
 
-    The spread is that of the first `ROWS` rows, as it was over all of them: not more than it is.
+    The spread is that of the first `ROWS` rows, as it was over all of them: not more than it is. A
+    column with zeros has a spread above its mean over the root of the number of rows.
     """
     found = sum_and_count(data)
+    if isinstance(data, SparseRows) and not data.has_whole_columns():
+        return np.append(found, 0)
     n, first = len(data), data[:ROWS]
     with np.errstate(over="ignore", invalid="ignore"):
         mean = found[:-1] / n
