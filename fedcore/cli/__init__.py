@@ -65,7 +65,7 @@ class Sentences(click.Group):
             with _plain_warnings():
                 return super().invoke(ctx)
         except FedcoreError as error:
-            raise click.ClickException(" ".join(str(error).split())) from error
+            raise click.ClickException(" ".join(error.told(command=True).split())) from error
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
