@@ -224,11 +224,12 @@ class Asked:
         held_out = self._held_out(task, chosen[0].name)
         if held_out == "test":
             raise InputError("files have no test samples of their own: give a share to --held-out")
+        columns = next(csv.reader([",".join(self.columns)])) or None
         own = from_files.make(
             paths, by=self.by, labels=self.labels, held_out=held_out,
             classes=task.packages != (), single=task.problem.get("precision") == "single",
-            seed=self.seed, columns=next(csv.reader([",".join(self.columns)])) or None, without=self.without,
-            missing=self.missing or "refuse", header=self.header, delimiter=self.delimiter,
+            seed=self.seed, columns=columns, without=self.without, missing=self.missing or "refuse",
+             header=self.header, delimiter=self.delimiter,
             decimal=self.decimal, zero_based=self.zero_based,
         )  # fmt: skip
         for guess in own.guesses:
@@ -282,8 +283,8 @@ class Asked:
         from fedcore.calls import require_orthonormal
         from fedcore.experiments.cell import run_repeats
         from fedcore.experiments.plan import Cell
-        from fedcore.problems.naming import named
         from fedcore.progress import Rounds
+        from fedcore.words import named
 
         measure = list(self.measure or _printed(algorithm))
         for metric in measure:

@@ -1,10 +1,11 @@
 """Tables of one's own: CSV, Parquet, NPZ, NPY and LIBSVM, by one rule for all.
 
 A table is one matrix of numbers with a name for every column, and columns that are kept apart:
-whose each row is, or its label. What is a number and what is missing says `fedcore.problems.columns`
-for files as for data frames. Nothing is dropped or filled in silently: what is guessed stands in
-`Table.guesses`, and an option says otherwise. CSV is read by pandas and Parquet by pyarrow, both in
-the extra ``files``. LIBSVM files and NPZ files of `scipy.sparse.save_npz` give sparse matrices.
+whose each row is, or its label. `fedcore.problems.columns` says what is a number and what is
+missing, for files as for data frames. Nothing is dropped or filled in silently: what is guessed
+stands in `Table.guesses`, and an option says otherwise. CSV is read by pandas and Parquet by
+pyarrow, both in the extra ``files``. LIBSVM files and NPZ files of `scipy.sparse.save_npz` give
+sparse matrices.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Unfit(NamedTuple):
     kind : {'text', 'infinite', 'missing', 'absent', 'unnamed'}
     what : str
         The same in words.
-    count : int
+    cells : int
         How many cells.
     row : int
         The first of them, from 0.
@@ -60,7 +61,7 @@ class Unfit(NamedTuple):
     column: str
     kind: str
     what: str
-    count: int = 0
+    cells: int = 0
     row: int = 0
 
 
@@ -302,10 +303,11 @@ def _without_counts(table: Table, counting: set[str]) -> Table:
     """Leave out columns that count rows, in this file or another."""
     every = table._columns()
     found = [name for name in every if name in counting]
-    told = f"{table.path}: {', '.join(map(repr, found))} numbers the rows, to take it in"
+    what = f"{', '.join(map(repr, found))} numbers the rows and is left out"
+    guess = [_guess(table.path, what, columns=every)] * bool(found)
     kept = [i for i, name in enumerate(table.names) if name not in counting]
     return table._take(
-        kept, guesses=(*table.guesses, *[Advice(told, {"columns": every})] * bool(found)),
+        kept, guesses=(*table.guesses, *guess),
         _unfit=[one for one in table._unfit if one.column not in counting],
     )  # fmt: skip
 
@@ -325,14 +327,11 @@ def _absent(tables: Sequence[Table]) -> list[Unfit]:
     owned = [dict.fromkeys(table._columns()) for table in tables]
     found = []
     for table, own in zip(tables, owned, strict=True):
-        folded = {name.casefold(): f", which has '{name}'" for name in own}
-        found += [
-            Unfit(
-                table.path, name, "absent", f"not in {table.path}{folded.get(name.casefold(), '')}"
-            )
-            for name in dict.fromkeys(itertools.chain(*owned))
-            if name not in own
-        ]
+        alike = {name.casefold(): f", which has '{name}'" for name in own}
+        for name in dict.fromkeys(itertools.chain(*owned)):
+            if name not in own:
+                what = f"not in {table.path}{alike.get(name.casefold(), '')}"
+                found.append(Unfit(table.path, name, "absent", what))
     return found
 
 
@@ -344,7 +343,8 @@ def _refusal(unfit: Sequence[Unfit], how: Reading) -> TableError:
     told = [f"'{name}' ({', '.join(one.what for one in ones)})" for name, ones in columns.items()]
     more = [f"and {len(told) - SHOWN} more"] * (len(told) > SHOWN)
     lasting = [n for n, ones in columns.items() if any(one.kind != "missing" for one in ones)]
-    ways = [Advice("leave them out", {"without": [*how.without, *columns]})]
+    them = "it" if len(columns) == 1 else "them"
+    ways = [Advice(f"leave {them} out", {"without": [*how.without, *columns]})]
     if len(lasting) < len(columns):
         also = {"without": [*how.without, *lasting]} if lasting or how.without else {}
         ways.append(Advice("leave out rows with missing values", {**also, "missing": "drop"}))
@@ -372,6 +372,10 @@ def _dropped(table: Table) -> Table:
     )  # fmt: skip
 
 
+def _guess(path: str, what: str, **option: Any) -> Advice:
+    return Advice(f"{path}: {what}, unless told otherwise", option)
+
+
 def _extra(module: str, path: str) -> Any:
     try:
         return importlib.import_module(module)
@@ -394,7 +398,7 @@ def _csv(path: str, how: Reading) -> Table:
         raise TableError(f"{path} has no numbers: leave it out", file=path)
     width = len(rows[0])
     if not (how.delimiter or told or sign == ",") and width > 1:
-        guesses.append(Advice(f"{path}: {sign!r} separates columns, if not", {"delimiter": ","}))
+        guesses.append(_guess(path, f"{sign!r} separates the columns", delimiter=","))
     named = is_named(rows) if how.header is None else how.header
     if named is None:
         shown = rows[0] if width < 5 else [*rows[0][:3], "…"]
@@ -402,7 +406,7 @@ def _csv(path: str, how: Reading) -> Table:
         says = f"{path}, line 1 ({', '.join(shown)}) may be names or numbers"
         raise TableError(says, file=path, row=0, advice=ways)
     if not named and how.header is None:
-        guesses.append(Advice(f"{path}: line 1 has numbers, if not", {"header": True}))
+        guesses.append(_guess(path, "line 1 has numbers and no names", header=True))
     names: Any = Numbered(range(width))
     if named:
         names = [cell.strip() for cell in rows[0]]
@@ -484,7 +488,7 @@ def _decimal(path: str, texts: Iterable[Any], how: Reading, guesses: list[Advice
         says = f"{path}: the comma in '{cells[0]}' may be a decimal point or none"
         ways = [Advice("it is one", {"decimal": ","}), Advice("none", {"decimal": "."})]
         raise TableError(says, file=path, advice=ways)
-    guesses.append(Advice(f"{path}: commas are decimal points, if not", {"decimal": "."}))
+    guesses.append(_guess(path, "commas are decimal points", decimal="."))
     return True
 
 
@@ -511,7 +515,8 @@ def _of_columns(
 ) -> Table:  # fmt: skip
     """Return the table of columns by their places; `index` are those of pandas' index."""
     apart: dict[str, np.ndarray] = {}
-    found, unfit, counting = {}, [], set()
+    found, unfit = {}, []
+    counting: set[str] = set()
     for i, column in columns.items():
         if (name := names[i]) in how.apart:
             apart[name] = column.to_numpy() if hasattr(column, "to_numpy") else column
@@ -581,17 +586,15 @@ def _npz(path: str, how: Reading) -> Table:
             f"{path} holds {found or 'nothing'}: save one matrix, a row a sample, and beside it "
             "vectors alone, such as labels"
         )
-    loaded = np.load(path, allow_pickle=False)
 
     def array(name: str, numbers: bool = False) -> np.ndarray:
-        kind = heads[name][1].kind
-        if kind == "O" or (numbers and kind not in "biuf"):
-            to = "float" if numbers else "str"
-            raise TableError(
-                f"{path}: '{name}' holds {heads[name][1].name}", file=path, column=name,
-                advice=[Advice("", call=f"save {name}.astype({to})")],
-            )  # fmt: skip
-        return loaded[name] if hasattr(loaded, "files") else loaded
+        kind = heads[name][1]
+        if kind.hasobject or (numbers and kind.kind not in "biuf"):
+            call = f"save {name}.astype({'float' if numbers else 'str'})"
+            says, advice = f"{path}: '{name}' holds {kind.name}", [Advice("", call=call)]
+            raise TableError(says, file=path, column=name, advice=advice)
+        loaded = np.load(path, allow_pickle=False)
+        return loaded if isinstance(loaded, np.ndarray) else loaded[name]
 
     if sparse_parts:
         bounded.require_shape(path, *array("shape").tolist())

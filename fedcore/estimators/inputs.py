@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fedcore import words
 from fedcore.errors import InputError
-from fedcore.problems import naming
-from fedcore.problems.clients import check_clients, client_list, feature_names, require_names
+from fedcore.problems.clients import check_matrix, client_list, feature_names, require_names
 from fedcore.problems.distinct import require_distinct, require_distinct_each
 from fedcore.problems.names import column_names
 from fedcore.progress import wanted
@@ -46,7 +46,7 @@ class Given(NamedTuple):
     def named(self) -> AbstractContextManager[None]:
         """Name clients, columns and rows as given in the errors that are raised inside."""
         columns = column_names(self.matrices[0]) if len(self.matrices) else None
-        return naming.named(self.labels, columns, self.rows)
+        return words.named(self.labels, columns, self.rows)
 
 
 def given(clients: Any, groups: Any = None) -> Given:
@@ -104,7 +104,8 @@ def _grouped(matrix: Any, groups: Any) -> Given:
         raise InputError("groups has missing values: every row belongs to one client")
     rows = [np.flatnonzero(of == i) for i in range(len(found))]
     take = getattr(matrix, "iloc", matrix.tocsr() if hasattr(matrix, "tocsr") else matrix)
-    return Given([take[part] for part in rows], [str(value) for value in found.tolist()], rows)
+    pick = matrix.take if hasattr(matrix, "column_names") else take.__getitem__  # of Arrow
+    return Given([pick(part) for part in rows], [str(value) for value in found.tolist()], rows)
 
 
 def _is_matrix(value: Any) -> bool:
@@ -128,8 +129,6 @@ def names_of(matrices: Sequence[Any]) -> np.ndarray | None:
     if not len(matrices):
         raise InputError("there are no clients: fit takes at least one matrix")
     require_distinct_each(matrices)
-    for i, matrix in enumerate(matrices):
-        _require_columns(column_names(matrix), column_names(matrices[0]), f"client {i}", "client 0")
     names = feature_names(matrices)
     if names is None or not all(isinstance(name, str) for name in names):
         return None
@@ -161,18 +160,14 @@ def one_matrix(
     columns = column_names(x)
     require_distinct(x, "x")
     if columns is not None and names is not None:
-        _require_columns(columns, list(names), "x", "the fitted estimator")
         require_names(columns, list(names), "x", "the fitted estimator")
     if isinstance(x, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in x):
         raise InputError(
             f"x is a list of {counted(len(x), 'matrix', 'matrices')} and {method} takes one: write "
             f"[model.{each or f'{method}(c) for c in clients'}]"
         )
-    try:
-        with Given([x]).named():
-            (matrix,) = check_clients([x])
-    except InputError as error:
-        raise InputError(str(error).replace("client 0", "x", 1)) from None
+    with words.named(None, columns):
+        matrix = check_matrix(x, "x")
     if matrix.shape[1] != n_columns:
         raise InputError(f"x has {matrix.shape[1]} {what}, the fitted estimator has {n_columns}")
     return matrix
@@ -224,15 +219,3 @@ def options_of(estimator: Any, taken: Mapping[str, str]) -> dict[str, Any]:
         if name in instead:
             raise InputError(f"params has no entry '{name}': use {instead[name]}")
     return {"measure": (), **options, "progress": wanted(estimator.verbose, "verbose")}
-
-
-def _require_columns(own: list[Any] | None, wanted: list[Any] | None, who: str, whose: str) -> None:
-    """Name a column that only one of two data frames has, if their widths differ."""
-    if own is None or wanted is None or len(own) == len(wanted):
-        return
-    for name in wanted:
-        if name not in own:
-            raise InputError(f"{who} has no column {name!r}, which {whose} has")
-    for name in own:
-        if name not in wanted:
-            raise InputError(f"{who} has a column {name!r}, which {whose} has not")

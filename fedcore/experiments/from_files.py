@@ -13,10 +13,9 @@ from fedcore.datasets import own_files, partition
 from fedcore.errors import Advice, InputError, TableError
 from fedcore.problems.clients import Clients, check_clients, check_labels
 from fedcore.problems.columns import missing
-from fedcore.problems.naming import named
 from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key
-from fedcore.words import counted
+from fedcore.words import client, counted, named
 
 MOST = 8  # columns that a note names
 NAME = "files"  # names the random stream of the held-out samples
@@ -134,13 +133,13 @@ def _clients(
 
 
 def _sides(
-    client: int, count: int, share: float, rng: np.random.Generator
+    i: int, count: int, share: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows that a client keeps and holds out."""
     try:
         return partition.held_out(np.arange(count), share, rng)
     except InputError as error:
-        raise InputError(f"client {client}: {error}: leave its file out") from error
+        raise InputError(f"{client(i)}: {error}: leave its file out") from error
 
 
 def _pooled(matrices: Sequence[Any], paths: Sequence[str]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +11,9 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from fedcore import sparse
-from fedcore.errors import InputError
+from fedcore import sparse, words
+from fedcore.errors import Advice, InputError
+from fedcore.problems import columns
 from fedcore.problems.names import column_names
 from fedcore.problems.names import feature_names as feature_names
 from fedcore.problems.names import require_names as require_names
@@ -247,7 +249,7 @@ def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
         if i == 0:
             width, names = matrix.shape[1], own
         require_width(matrix, i, width)
-        require_names(own, names, f"client {i}", "client 0")
+        require_names(own, names, words.client(i), words.client(0))
         yield matrix
     if not width:
         check_clients([])  # says that one is needed
@@ -255,7 +257,7 @@ def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
 
 def check_client(client: Any, i: int) -> Any:
     """Check the matrix of client `i` as `check_clients` does, without the others."""
-    return check_matrix(client, f"client {i}")
+    return check_matrix(client, words.client(i))
 
 
 def check_matrix(matrix: Any, who: str) -> Any:
@@ -263,21 +265,25 @@ def check_matrix(matrix: Any, who: str) -> Any:
     _require_present(matrix, who)
     if hasattr(matrix, "toarray") or isinstance(matrix, SparseRows):
         return sparse.checked(matrix, who)
+    names = column_names(matrix)
     try:
-        data = np.asarray(matrix)
+        data = np.asarray(matrix) if names is None else columns.of_frame(matrix, names, who)
     except ValueError as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{who} is not a matrix: {error}") from error
     if data.ndim != 2:
         raise InputError(f"{who}: expected a 2-D (samples, features) array, got {data.ndim}-D")
     if data.shape[0] == 0 or data.shape[1] == 0:
         raise InputError(f"{who} is empty (shape {data.shape}); drop it or give it samples")
-    if wrong := _not_numeric(matrix, data):
-        raise InputError(f"{who}: {wrong}")
+    if data.dtype.kind not in "biuf":
+        raise InputError(f"{who}: dtype {data.dtype} is not numeric")
     if data.dtype != np.float32:
         data = data.astype(np.float64, copy=False)
     if not np.isfinite(data).all():
         row, column = np.argwhere(~np.isfinite(data))[0]
-        raise InputError(f"{who} has {data[row, column]} at row {row}, feature {column}")
+        at = f"row {words.row(who, row)}, {words.feature(column)}"
+        raise InputError(f"{who} has {data[row, column]} at {at}")
     return np.ascontiguousarray(data)
 
 
@@ -290,11 +296,19 @@ def client_list(clients: Any) -> Sequence[Any]:
         For a single matrix, a mapping, a string, or an object that is not iterable.
     """
     # `toarray` identifies sparse matrices without an import of scipy.sparse.
+    require_no_path(clients, "clients")
     if hasattr(clients, "toarray"):
         raise InputError("clients is one sparse matrix: pass a list, [matrix]")
     if getattr(clients, "ndim", None) == 2:
         raise InputError("clients must be a list of matrices; for one client pass [matrix]")
     return _one_per_client(clients, "clients", "matrix")
+
+
+def require_no_path(value: Any, who: str) -> None:
+    """Refuse the path of a file, and say what reads it."""
+    if isinstance(value, str | os.PathLike):
+        read = Advice("read it", call=f"fedcore.datasets.own_files.read({os.fspath(value)!r}).x")
+        raise InputError(f"{who} is a text and no matrix; if it is a path", advice=[read])
 
 
 def _one_per_client(values: Any, name: str, noun: str) -> Sequence[Any]:
@@ -314,8 +328,8 @@ def _require_same_form(checked: Sequence[Any]) -> None:
     forms = ["sparse" if isinstance(m, SparseRows) else "dense" for m in (last, first)]
     if forms[0] != forms[1]:
         raise InputError(
-            f"client {i} is {forms[0]} and client 0 is {forms[1]}: make all sparse, by "
-            "scipy.sparse.csr_array, or all dense, by .toarray()"
+            f"{words.client(i)} is {forms[0]} and {words.client(0)} is {forms[1]}: make all "
+            "sparse, by scipy.sparse.csr_array, or all dense, by .toarray()"
         )
     require_width(last, i, first.shape[1])
 
@@ -324,43 +338,17 @@ def require_width(matrix: Any, i: int, n_features: int) -> None:
     """Require that client `i` has as many features as client 0."""
     if matrix.shape[1] != n_features:
         own = counted(matrix.shape[1], "feature")
-        raise InputError(f"client {i} has {own}, client 0 has {n_features}")
+        raise InputError(f"{words.client(i)} has {own}, {words.client(0)} has {n_features}")
 
 
 def _require_present(client: Any, who: str) -> None:
     if client is None:
         raise InputError(f"{who} is None; leave it out or give it a matrix")
+    require_no_path(client, who)
     if isinstance(client, np.ma.MaskedArray) and np.ma.is_masked(client):
         raise InputError(
             f"{who} has masked entries: fill them with .filled(value), or drop their samples"
         )
-
-
-def _not_numeric(client: Any, data: np.ndarray) -> str | None:
-    """Name the column of a data frame that is not numeric, or else the dtype of the matrix.
-
-    polars makes numbers of dates, so its columns are looked at in any case.
-    """
-    numeric = data.dtype.kind in "biuf"
-    dtypes: Any = getattr(client, "dtypes", None)
-    pairs: Iterable[tuple[Any, Any]] = ()
-    polars = isinstance(dtypes, list) and all(hasattr(own, "to_python") for own in dtypes)
-    if polars:
-        pairs = zip(column_names(client) or [], dtypes, strict=True)
-        wrong = [pair for pair in pairs if pair[1].to_python() not in (bool, int, float)]
-    else:
-        if hasattr(dtypes, "items") and not numeric:
-            pairs = dtypes.items()
-        wrong = [pair for pair in pairs if not _is_plain(pair[1])]
-    if wrong:
-        name, dtype = wrong[0]
-        call = ".cast(float)" if polars else ".astype(float)"
-        return f"column {name!r} has dtype {dtype}; drop it or call {call} on it"
-    return None if numeric else f"dtype {data.dtype} is not numeric"
-
-
-def _is_plain(dtype: Any) -> bool:
-    return isinstance(dtype, np.dtype) and dtype.kind in "iuf"
 
 
 def require_size(clients: Clients, what: str = "the data") -> None:
@@ -415,24 +403,27 @@ def check_labels(labels: Sequence[np.ndarray], clients: Sequence[np.ndarray]) ->
             f"one vector of labels is needed for each of {counted(len(clients), 'client')}; got "
             f"{len(labels)}"
         )
-    checked = []
-    for i, (given, client) in enumerate(zip(labels, clients, strict=True)):
-        try:
-            y = np.asarray(given)
-        except ValueError as error:
-            raise InputError(f"the labels of client {i} are not a vector: {error}") from error
-        if y.shape != (len(client),):
-            raise InputError(
-                f"client {i} has {counted(len(client), 'sample')} and labels of shape {y.shape}; "
-                "give it one label per sample"
-            )
-        if y.dtype.kind not in "biuf":
-            raise InputError(f"the labels of client {i}: dtype {y.dtype} is not numeric")
-        if not np.isfinite(y).all():
-            row = int(np.argmin(np.isfinite(y)))
-            raise InputError(f"the labels of client {i} have {y[row]} at row {row}")
-        checked.append(y.astype(client.dtype))
-    return checked
+    pairs = enumerate(zip(labels, clients, strict=True))
+    return [check_own_labels(given, samples, words.client(i)) for i, (given, samples) in pairs]
+
+
+def check_own_labels(given: Any, samples: np.ndarray, who: str) -> np.ndarray:
+    """Check the labels of one client as `check_labels` does; messages call it `who`."""
+    try:
+        y = np.asarray(given)
+    except ValueError as error:
+        raise InputError(f"the labels of {who} are not a vector: {error}") from error
+    if y.shape != (len(samples),):
+        raise InputError(
+            f"{who} has {counted(len(samples), 'sample')} and labels of shape {y.shape}; "
+            "give it one label per sample"
+        )
+    if y.dtype.kind not in "biuf":
+        raise InputError(f"the labels of {who}: dtype {y.dtype} is not numeric")
+    if not np.isfinite(y).all():
+        row = int(np.argmin(np.isfinite(y)))
+        raise InputError(f"the labels of {who} have {y[row]} at row {words.row(who, row)}")
+    return y.astype(samples.dtype)
 
 
 def require_alike(held_out: Clients, clients: Clients) -> None:

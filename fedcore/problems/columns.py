@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any
 
 import numpy as np
+
+from fedcore.errors import Advice, TableError
+from fedcore.words import counted, row
 
 UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+|_level_\d+)?")  # of pandas for a column without a name
 INDEX = re.compile(r"__index_level_\d+__")  # of pandas in Parquet and Arrow
@@ -36,7 +40,8 @@ def parsed(column: Any) -> tuple[np.ndarray, np.ndarray]:
     wrong : ndarray of bool of shape (n,)
     """
     values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
-    coded = hasattr(column, "cat") or str(getattr(column, "type", "")).startswith("dictionary")
+    kind = str(getattr(column, "dtype", getattr(column, "type", "")))
+    coded = kind.startswith(("category", "dictionary"))
     if values.dtype.kind in "biuf" and not coded:
         return values, np.zeros(len(values), bool)
     if values.dtype.kind in "mM":
@@ -44,7 +49,8 @@ def parsed(column: Any) -> tuple[np.ndarray, np.ndarray]:
     lacking = missing(values)
     if values.dtype.kind != "O" or coded:
         return np.full(len(values), np.nan), ~lacking
-    wrong = ~lacking & [not isinstance(v, Real | np.bool_ | Decimal) for v in values.tolist()]
+    real = [isinstance(v, Real | np.bool_ | Decimal) for v in values.tolist()]
+    wrong = ~lacking & ~np.array(real, bool)
     found = np.full(len(values), np.nan)
     found[~(lacking | wrong)] = [float(v) for v in values[~(lacking | wrong)].tolist()]
     return found, wrong
@@ -90,3 +96,61 @@ def counts_rows(name: Any, values: np.ndarray | None, first: bool = True) -> boo
     if values is None or name.strip().casefold() not in COUNTING or len(values) < 2:
         return False
     return values[0] in (0, 1) and np.array_equal(values, np.arange(len(values)) + values[0])
+
+
+def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
+    """Return the numbers of a data frame of pandas or polars, or of a table of Arrow.
+
+    Raises
+    ------
+    TableError
+        When a column is none of numbers, lacks values or is the index that pandas has written; it
+        names all of them.
+    """
+    index = [name for i, name in enumerate(names) if is_index(name, i)]
+    if hasattr(frame, "iloc"):
+        whole = np.asarray(frame)
+        if whole.dtype.kind in "biuf" and not index and not np.isnan(whole).any():
+            return whole
+        columns, drop, rows = [frame.iloc[:, i] for i in range(len(names))], "columns=", "na"
+    elif hasattr(frame, "get_columns"):
+        columns, drop, rows = frame.get_columns(), "", "_nulls"
+    elif hasattr(frame, "column_names"):
+        columns, drop, rows = frame.columns, "", "_null"
+    else:
+        return of_frame(_Columns(np.asarray(frame).T), names, who)
+    found, unfit, lacking = [], dict.fromkeys(index, "numbers the rows"), {}
+    for name, column in zip(names, columns, strict=True):
+        values, wrong = parsed(column)
+        found.append(values)
+        lacks = np.isnan(values) & ~wrong
+        if wrong.any():
+            unfit[name] = f"{wrong.sum()} of {len(wrong)} no number"
+        elif lacks.any():
+            at = row(who, int(lacks.argmax()))
+            lacking[name] = f"{lacks.sum()} of {len(lacks)} missing, the first at row {at}"
+    if not unfit and not lacking:
+        return np.column_stack(found) if found else np.empty((len(frame), 0))
+    told = [f"{name!r} ({what})" for name, what in (unfit | lacking).items()]
+    drop = f".drop{'_columns' * hasattr(frame, 'column_names')}({drop}{[*unfit]!r})" * bool(unfit)
+    raise TableError(
+        f"{who}: {counted(len(told), 'column')} cannot be features: {', '.join(told)}",
+        client=who, column=next(iter(unfit | lacking)),
+        advice=[Advice("give instead", call=f"frame{drop}" + f".drop{rows}()" * bool(lacking))],
+    )  # fmt: skip
+
+
+class _Columns:
+    """Columns of a frame that only NumPy can read."""
+
+    def __init__(self, columns: np.ndarray) -> None:
+        self.columns = columns
+
+    def get_columns(self) -> list[np.ndarray]:
+        return list(self.columns)
+
+
+def is_index(name: Any, place: int) -> bool:
+    """Whether a name is one that pandas gives to a written index."""
+    text = str(name)
+    return bool(INDEX.fullmatch(text)) or (place == 0 and bool(UNNAMED.fullmatch(text)))

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from fedcore.errors import InputError
+from fedcore.problems.names import column_names
+from fedcore.words import client
 
 
 def require_distinct(matrix: Any, who: str) -> None:
@@ -17,8 +19,7 @@ def require_distinct(matrix: Any, who: str) -> None:
     InputError
         With the name of the first such column.
     """
-    given = getattr(matrix, "columns", None)
-    columns = [] if given is None else list(given)
+    columns = column_names(matrix) or []
     for name, times in Counter(columns).items():
         if times > 1:
             at = [i for i, known in enumerate(columns) if known == name]
@@ -31,4 +32,4 @@ def require_distinct(matrix: Any, who: str) -> None:
 def require_distinct_each(clients: Iterable[Any]) -> None:
     """Require it of the frames of all clients."""
     for i, matrix in enumerate(clients):
-        require_distinct(matrix, f"client {i}")
+        require_distinct(matrix, client(i))

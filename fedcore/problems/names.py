@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fedcore.errors import InputError
-from fedcore.words import counted
+from fedcore.errors import InputError, nearest
+from fedcore.words import client
 
 
 def column_names(client: Any) -> list[Any] | None:
     """Return the column names of a data frame; None for what has none."""
-    columns = getattr(client, "columns", None)
+    # A table of Arrow has its columns themselves under `columns`.
+    columns = getattr(client, "column_names", getattr(client, "columns", None))
     return None if columns is None else list(columns)
 
 
@@ -26,10 +27,10 @@ def feature_names(clients: Sequence[Any]) -> list[Any] | None:
     InputError
         When names or their order differ, or some clients have none.
     """
-    names = [column_names(client) for client in clients]
+    names = [column_names(frame) for frame in clients]
     first = names[0]
     for i, own in enumerate(names):
-        require_names(own, first, f"client {i}", "client 0")
+        require_names(own, first, client(i), client(0))
     return first
 
 
@@ -50,9 +51,15 @@ def require_names(
         raise InputError(
             f"{without} has no column names and {having} has: give data frames to all or to none"
         )
-    at = next((j for j, (a, b) in enumerate(zip(own, wanted, strict=False)) if a != b), len(own))
-    if at >= min(len(own), len(wanted)):
-        raise InputError(f"{who} has {counted(len(own), 'column')}, {whose} has {len(wanted)}")
+    if len(own) != len(wanted):
+        for name in (name for name in wanted if name not in own):
+            hint = nearest(str(name), map(str, own))
+            raise InputError(
+                f"{who} has no column {name!r}, which {whose} has: {hint}", column=name
+            )
+        for name in (name for name in own if name not in wanted):
+            raise InputError(f"{who} has a column {name!r}, which {whose} has not", column=name)
+    at = next(j for j, (a, b) in enumerate(zip(own, wanted, strict=True)) if a != b)
     same = sorted(map(str, own)) == sorted(map(str, wanted))
     raise InputError(
         f"column {at} of {who} is {own[at]!r} and of {whose} {wanted[at]!r}: "
