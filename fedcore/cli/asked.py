@@ -229,7 +229,7 @@ class Asked:
             paths, by=self.by, labels=self.labels, held_out=held_out,
             classes=task.packages != (), single=task.problem.get("precision") == "single",
             seed=self.seed, columns=columns, without=self.without, missing=self.missing or "refuse",
-             header=self.header, delimiter=self.delimiter,
+             header=self.header, delimiter=self.delimiter and self.delimiter.replace("\\t", "\t"),
             decimal=self.decimal, zero_based=self.zero_based,
         )  # fmt: skip
         for guess in own.guesses:

@@ -235,8 +235,6 @@ def _read(path: str, how: Reading) -> Table:
         raise DataError(f"{path} is no text in UTF-8 ({error.reason}): save it as UTF-8") from error
     except (OSError, ValueError, zipfile.BadZipFile, csv.Error, EOFError, RuntimeError) as error:
         raise DataError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
-    if 0 in table.x.shape and not table._unfit:
-        raise TableError(f"{path} has no numbers: leave it out", file=path)
     return table
 
 
@@ -256,6 +254,9 @@ def aligned(tables: Sequence[Table], how: Reading | None = None) -> list[Table]:
             raise InputError(f"{table.path} is given twice, and each file is one client: drop it")
         seen.add(place)
     _require_asked(tables, how)
+    for table in tables:
+        if 0 in table.x.shape and not table._unfit:
+            raise TableError(f"{table.path} has no numbers: leave it out", file=table.path)
     widest = max(tables, key=lambda table: len(table.names))
     tables = [_widened(table, widest) if table.open_ended else table for table in tables]
     counting = {name for table in tables for name in table._counting}
@@ -303,7 +304,7 @@ def _without_counts(table: Table, counting: set[str]) -> Table:
     """Leave out columns that count rows, in this file or another."""
     every = table._columns()
     found = [name for name in every if name in counting]
-    what = f"{', '.join(map(repr, found))} numbers the rows and is left out"
+    what = f"{', '.join(map(repr, found))} is no measurement and is left out"
     guess = [_guess(table.path, what, columns=every)] * bool(found)
     kept = [i for i, name in enumerate(table.names) if name not in counting]
     return table._take(
@@ -433,7 +434,7 @@ def _csv(path: str, how: Reading) -> Table:
     for i, text in texts.items():
         plain = text.map(lambda cell: _plain(cell, comma))
         numbers = pandas.to_numeric(plain, errors="coerce")
-        columns[i] = text.astype(object).where(numbers.isna(), numbers)
+        columns[i] = plain.astype(object).where(numbers.isna(), numbers)
     for i in apart:
         columns[i] = columns[i].fillna("").str.strip()
 
@@ -476,7 +477,8 @@ def _plain(cell: Any, comma: bool) -> Any:
     """Return a text as pandas reads numbers."""
     if not isinstance(cell, str):
         return cell
-    return (cell.replace(",", ".") if comma else cell).strip()
+    found = (cell.replace(",", ".") if comma else cell).strip()
+    return None if found in EMPTY else found
 
 
 def _decimal(path: str, texts: Iterable[Any], how: Reading, guesses: list[Advice]) -> bool:
@@ -597,7 +599,10 @@ def _npz(path: str, how: Reading) -> Table:
         return loaded if isinstance(loaded, np.ndarray) else loaded[name]
 
     if sparse_parts:
-        bounded.require_shape(path, *array("shape").tolist())
+        shape = array("shape")
+        if shape.dtype.kind not in "iu" or shape.shape != (2,) or shape.min() < 0:
+            raise DataError(f"{path} is no sparse matrix: its shape is {shape.tolist()}")
+        bounded.require_shape(path, *shape.tolist())
         x = sparse.checked(scipy.sparse.load_npz(path), path).matrix
         return _of_matrix(path, Numbered(np.arange(x.shape[1])), x, {}, how)
     x, (rows, width) = array(matrices[0], numbers=True), heads[matrices[0]][0]

@@ -108,7 +108,7 @@ def outcome(paths, **options):
 
 
 def follow(paths, options, seen=()):
-    """Follow every advice until a run succeeds; each next run must succeed or refuse other things."""
+    """Follow every advice until a run succeeds; each next one succeeds or refuses other things."""
     found = outcome(paths, **options)
     if not isinstance(found, FedcoreError):
         return 1
@@ -304,7 +304,8 @@ def test_a_misspelt_name_is_answered_whatever_its_case(tmp_path):
 # Types.
 
 TYPES = {
-    "bool": lambda x: x > 0, "int8": lambda x: x.astype(np.int8), "uint64": lambda x: (x > 0) * 2**60,
+    "bool": lambda x: x > 0, "int8": lambda x: x.astype(np.int8),
+    "uint64": lambda x: (x > 0) * 2**60,
     "float32": lambda x: x.astype(np.float32),
     "Int64": lambda x: pandas.array((x * 9).astype(int), dtype="Int64"),
     "Float64": lambda x: pandas.array(x, dtype="Float64"),
@@ -497,6 +498,7 @@ def long_parquet(path):
             writer.write_table(table)
 
 
+SHAPES = [(10**6, 2**40), (2**31, 2**31), (2**40, 3), (2**62, 2**62), (-1, 3)]
 LIARS = {
     "a.npy": lambda p: p.write_bytes(lying_npy((10**6, 10**6))),
     "bomb.npz": bomb,
@@ -505,7 +507,7 @@ LIARS = {
     "digits.svm": lambda p: p.write_text(f"1 1:1 {'9' * 500}:1\n"),
     **{f"{kind}{i}.npz": lambda p, kind=kind, shape=shape: lying_sparse(p, kind, shape)
        for kind in ("csr", "csc", "coo", "dia")
-       for i, shape in enumerate([(10**6, 2**40), (2**31, 2**31), (2**40, 3), (2**62, 2**62), (-1, 3)])},
+       for i, shape in enumerate(SHAPES)},
 }  # fmt: skip
 
 

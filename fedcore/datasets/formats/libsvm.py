@@ -16,7 +16,7 @@ from fedcore.errors import Advice, DataError
 
 _NUMBER = rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _LINE = re.compile(
-    rb"\s*(?:(%b)(?:[ \t\v\f]+qid:(\d+))?((?:[ \t\v\f]+\d+:%b)*)\s*)?" % (_NUMBER, _NUMBER)
+    rb"\s*(?:(%b)(?:[ \t\v\f]+qid:(\d{1,18}))?((?:[ \t\v\f]+\d+:%b)*)\s*)?" % (_NUMBER, _NUMBER)
 )
 _SHOWN = 80  # characters of a bad token
 _FORM = "'label index:value index:value …'"
@@ -46,8 +46,8 @@ def _table(path: Path, n_features: int, first: int = 1, *, classes: bool = False
     parts = [line.groups() if line else (b"nan", None, b"") for _, line in found]
     y = np.fromiter((float(label) for label, _, _ in parts), float)
     query = np.array([-1 if query is None else int(query) for _, query, _ in parts], object)
-    pairs = b"".join(pairs for _, _, pairs in parts).replace(b":", b" ").split()
-    numbers = np.fromiter(map(float, pairs), float)
+    pairs = b"".join(pairs for _, _, pairs in parts).replace(b":", b" ")
+    numbers = np.fromstring(pairs.decode("ascii"), sep=" ")  # every token matches _NUMBER
     index, values = numbers[::2] - first, numbers[1::2]
     rows = np.repeat(np.arange(len(at)), [pairs.count(b":") for _, _, pairs in parts])
     wrong = (index < 0) | (index >= n_features) | ~np.isfinite(values)
@@ -69,7 +69,7 @@ def _problem(where: str, line: bytes, n_features: int, first: int, classes: bool
     plain = re.fullmatch(_NUMBER, label) is not None and np.isfinite(float(label))
     if not plain or (classes and not (float(label).is_integer() and abs(float(label)) < _LARGEST)):
         told, pairs = "a label, a number" if not classes else _CLASS, [label]
-    elif not classes and pairs and re.fullmatch(rb"qid:\d+", pairs[0]):
+    elif not classes and pairs and re.fullmatch(rb"qid:\d{1,18}", pairs[0]):
         del pairs[0]
     for found in pairs:
         index, _, value = found.partition(b":")
