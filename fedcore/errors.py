@@ -70,16 +70,17 @@ class FedcoreError(Exception):
 
     def __str__(self) -> str:
         """Return the sentence, with advice for Python."""
-        return self.told()
+        return told(self)
 
-    def told(self, command: bool = False) -> str:
-        """Return the sentence, with advice for Python or for the command line.
 
-        Of one that quotes very much, its ends.
-        """
-        ways = ", or ".join(one.told(command) for one in self.advice)
-        text = ": ".join(filter(None, [super().__str__(), ways]))
-        return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 3 :]}"
+def told(error: FedcoreError, command: bool = False) -> str:
+    """Return an error's sentence, with advice for Python or for the command line.
+
+    Of one that quotes very much, its ends.
+    """
+    ways = ", or ".join(one.told(command) for one in error.advice)
+    text = ": ".join(filter(None, [*map(str, error.args), ways]))
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 3 :]}"
 
 
 class ConfigError(FedcoreError, ValueError):

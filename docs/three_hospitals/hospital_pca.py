@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import fedcore
 from fedcore.datasets import own_files
-from fedcore.errors import FedcoreError
+from fedcore.errors import FedcoreError, told
 
 # What everybody knows of the columns: their possible range. Not taken from the patients, so that it
 # tells nothing of them. For --epsilon on files of your own, write your columns here.
@@ -39,7 +39,7 @@ if asked.epsilon is not None and not asked.epsilon > 0:
 try:  # each is checked, and the columns of all brought into the order of the first
     tables = own_files.together(asked.files, without=asked.without, missing=asked.missing)
 except FedcoreError as error:
-    parser.error(error.told(command=True))
+    parser.error(told(error, command=True))
 for table in tables:
     for guess in table.guesses:
         print(guess.told(command=True), file=sys.stderr)
