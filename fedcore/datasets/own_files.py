@@ -126,6 +126,9 @@ class Reading:
     zero_based: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("apart", "columns", "without"):
+            if isinstance(one := getattr(self, name), str):
+                object.__setattr__(self, name, (one,))
         if self.missing not in ("refuse", "drop"):
             raise InputError(f"missing must be refuse or drop, got {self.missing!r}")
         if self.decimal not in (None, ".", ","):
@@ -166,6 +169,11 @@ class Table:
     _every: Sequence[str] = ()  # all columns of the file, but those of `names`
     _unfit: Sequence[Unfit] = ()
     _counting: Collection[str] = ()  # columns that count rows
+
+    def _has(self, name: str, feature: bool) -> bool:
+        """Whether there is such a column, which may be a feature."""
+        others = [one.column for one in self._unfit] if feature else self._every
+        return name in self.names or name in self.apart or name in others
 
     def _columns(self) -> list[str]:
         """Names of all columns that are wanted."""
@@ -266,7 +274,9 @@ def aligned(tables: Sequence[Table], how: Reading | None = None) -> list[Table]:
     unfit += _absent(tables)
     if unfit:
         raise _refusal(unfit, how)
-    names = [*filter(how.keeps, how.columns)] if how.columns else tables[0].names
+    names: Any = tables[0].names
+    if how.columns is not None:
+        names = [*dict.fromkeys(filter(how.keeps, how.columns))]
     places = [
         None if table.names == names else {name: i for i, name in enumerate(table.names)}
         for table in tables
@@ -275,13 +285,14 @@ def aligned(tables: Sequence[Table], how: Reading | None = None) -> list[Table]:
         table if at is None else table._take([at[name] for name in names])
         for at, table in zip(places, tables, strict=True)
     ]
-    return [_dropped(table) for table in tables] if how.missing == "drop" else tables
+    return [_dropped(table, how) for table in tables] if how.missing == "drop" else tables
 
 
 def _require_asked(tables: Sequence[Table], how: Reading) -> None:
     """Require that every file has the columns to take, and some file those to leave out."""
     for name in (*how.apart, *(how.columns or ()), *how.without):
-        lack = [t for t in tables if name not in t.names and name not in {*t._every, *t.apart}]
+        features = name in (how.columns or ())
+        lack = [t for t in tables if not t._has(name, features)]
         if lack and (len(lack) == len(tables) or name not in how.without):
             known = [*lack[0].names[:MANY], *lack[0]._every]
             raise TableError(
@@ -336,12 +347,21 @@ def _absent(tables: Sequence[Table]) -> list[Unfit]:
     return found
 
 
+def _reasons(ones: Sequence[Unfit]) -> str:
+    """Return what is wrong with a column: all that is missing, and else the first of each kind."""
+    kinds = [one.kind for one in ones]
+    shown = [one.what for i, one in enumerate(ones)
+             if one.kind in ("missing", "absent") or one.kind not in kinds[:i]]  # fmt: skip
+    more = len(ones) - len(shown)
+    return ", ".join([*shown, *[f"and so in {counted(more, 'more file')}"] * bool(more)])
+
+
 def _refusal(unfit: Sequence[Unfit], how: Reading) -> TableError:
     """Return the error that names all columns that are no features, and how to go on."""
     columns: dict[str, list[Unfit]] = {}
     for one in unfit:
         columns.setdefault(one.column, []).append(one)
-    told = [f"'{name}' ({', '.join(one.what for one in ones)})" for name, ones in columns.items()]
+    told = [f"'{name}' ({_reasons(ones)})" for name, ones in columns.items()]
     more = [f"and {len(told) - SHOWN} more"] * (len(told) > SHOWN)
     lasting = [n for n, ones in columns.items() if any(one.kind != "missing" for one in ones)]
     them = "it" if len(columns) == 1 else "them"
@@ -355,7 +375,7 @@ def _refusal(unfit: Sequence[Unfit], how: Reading) -> TableError:
     )  # fmt: skip
 
 
-def _dropped(table: Table) -> Table:
+def _dropped(table: Table, how: Reading) -> Table:
     """Return a table without the rows that lack a value."""
     lacking = np.zeros(table.x.shape[0], bool)
     if not scipy.sparse.issparse(table.x):
@@ -363,9 +383,10 @@ def _dropped(table: Table) -> Table:
     for values in table.apart.values():
         lacking = lacking | missing(values)
     if lacking.all():
-        most = [n for n, c in zip(table.names, table.x.T, strict=True) if np.isnan(c).any()]
-        way = Advice("leave out the columns that lack most", {"without": most})
-        raise TableError(f"{table.path}: each row lacks a value", file=table.path, advice=[way])
+        most = [] if scipy.sparse.issparse(table.x) else np.isnan(table.x).any(axis=0)
+        names = [*how.without, *(n for n, one in zip(table.names, most, strict=False) if one)]
+        ways = [Advice("leave out what lacks them", {"without": names})] * bool(any(most))
+        raise TableError(f"{table.path}: each row lacks a value", file=table.path, advice=ways)
     told = f"{table.path}: {lacking.sum()} of {len(lacking)} rows lack a value and are left out"
     return replace(
         table, x=table.x[~lacking], apart={k: v[~lacking] for k, v in table.apart.items()},
@@ -534,16 +555,18 @@ def _of_columns(
         for kind, bad in bads.items():
             if bad.any():
                 row = int(bad.argmax())
-                cell = "missing" if kind == "missing" else f"no finite number ({column[row]!s:.20})"
+                cell = (
+                    "missing" if kind == "missing" else f"no finite number, '{column[row]!s:.20}'"
+                )
                 what = f"{bad.sum()} of {len(bad)} {cell} in {path}, {where(row)}"
                 unfit.append(Unfit(path, name, kind, what, int(bad.sum()), row))
         if numbers is not None:
-            found[name] = numbers
-    if how.columns is not None or not {*found} - counting:
+            found[i] = numbers
+    if how.columns is not None or not {names[i] for i in found} - counting:
         counting = set()
     x = np.column_stack([*found.values()]) if found else np.empty((0, 0))
     x = x if x.dtype == np.float32 else x.astype(np.float64, copy=False)
-    own = names if len(found) == len(names) else [*found]
+    own: Any = names[[*found]] if isinstance(names, Numbered) else [names[i] for i in found]
     return Table(
         path, own, x, apart, guesses=tuple(guesses), _every=names, _unfit=unfit, _counting=counting
     )

@@ -409,6 +409,32 @@ def test_of_a_folder_the_files_are_named_that_lie_in_it(tmp_path, kind):
     assert said.exit_code == 1 and f"tables/*.{kind}" in said.stderr
 
 
+def test_options_that_name_what_is_no_feature_or_nothing_are_refused(tmp_path):
+    path = written(tmp_path, text(frames()), "csv")[0]
+    assert list(own_files.read(path, without="pid").names) == NAMES
+    (tmp_path / "a.svm").write_text("1 1:2 2:3\n2 1:1\n")
+    for file, options in (
+        (path, {"columns": ["agee"]}), (path, {"columns": ["pid"]}), (path, {"columns": []}),
+        (path, {"without": ["pid", *NAMES]}), (tmp_path / "a.svm", {"columns": ["label"]}),
+        (tmp_path / "a.svm", {"without": ["3"]}), (path, {"missing": "fill"}),
+        (path, {"decimal": ":"}), (path, {"delimiter": ";;"}),
+    ):  # fmt: skip
+        with pytest.raises(FedcoreError):
+            own_files.read(file, **options)
+    assert list(own_files.read(path, columns=["iron", "age", "iron"]).names) == ["iron", "age"]
+
+
+def test_files_without_names_agree_where_one_has_texts(tmp_path):
+    for i, last in enumerate(("1.25", "a")):
+        (tmp_path / f"{i}.csv").write_text(f"1.5,2.5,{last}\n" * 5)
+    paths = [tmp_path / "0.csv", tmp_path / "1.csv"]
+    with pytest.raises(TableError) as told:
+        own_files.together(paths, header=False)
+    assert [one.column for one in told.value.parts] == ["2"]
+    found = own_files.together(paths, header=False, without=["2"])
+    assert [list(table.names) for table in found] == [["0", "1"]] * 2
+
+
 # LIBSVM.
 
 
