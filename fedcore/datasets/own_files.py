@@ -18,7 +18,7 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -435,33 +435,25 @@ def _csv(path: str, how: Reading) -> Table:
         names = [n or f"Unnamed: {i}" * ("" in names[:i]) for i, n in enumerate(names)]
         _require_distinct(path, names)
     apart = {i for i, name in enumerate(names) if name in how.apart}
-    if len({*map(len, rows[:-1]), width}) > 1:
-        _require_even(path, sign, skip, width)
-    try:
-        frame = pandas.read_csv(
-            path, sep=sign, header=0 if named else None, names=range(width), low_memory=False,
-            index_col=False, encoding="utf-8-sig", skiprows=skip, keep_default_na=False,
-            na_values={i: [""] if i in apart else EMPTY for i in range(width)},
-            skipinitialspace=True, dtype=dict.fromkeys(apart, str),
-        )  # fmt: skip
-    except pandas.errors.ParserError:
-        _require_even(path, sign, skip, width)
-        raise
-    if frame[width - 1].isna().any():  # where pandas puts what a short line lacks
-        _require_even(path, sign, skip, width)
+    numbers = _lines(path, sign, skip, width)
+    frame = pandas.read_csv(
+        path, sep=sign, header=0 if named else None, names=range(width), low_memory=False,
+        index_col=False, encoding="utf-8-sig", skiprows=skip, keep_default_na=False,
+        na_values={i: [""] if i in apart else EMPTY for i in range(width)},
+        skipinitialspace=True, dtype=dict.fromkeys(apart, str),
+    )  # fmt: skip
     columns = {i: frame[i] for i, name in enumerate(names) if i in apart or how.keeps(name)}
     texts = {i: c for i, c in columns.items() if i not in apart and c.dtype.kind not in "biuf"}
     comma = _decimal(path, texts.values(), how, guesses)
     for i, text in texts.items():
         plain = text.map(lambda cell: _plain(cell, comma))
-        numbers = pandas.to_numeric(plain, errors="coerce")
-        columns[i] = plain.astype(object).where(numbers.isna(), numbers)
+        known = pandas.to_numeric(plain, errors="coerce")
+        columns[i] = plain.astype(object).where(known.isna(), known)
     for i in apart:
         columns[i] = columns[i].fillna("").str.strip()
 
     def where(row: int) -> str:
-        records = _records(path, sign, skip)
-        return f"line {next(itertools.islice(records, row + named, None))[0]}"
+        return f"line {numbers[row + named]}"
 
     return _of_columns(path, names, columns, how, guesses=guesses, where=where)
 
@@ -476,22 +468,21 @@ def _fit(lines: Sequence[str], sign: str) -> tuple[bool, int]:
     return len(set(widths)) == 1 and widths[0] > 1, widths[0]
 
 
-def _records(path: str, sign: str, skip: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a CSV file that pandas takes, with the numbers of their lines."""
+def _lines(path: str, sign: str, skip: int, width: int) -> list[int]:
+    """Return the numbers of the lines that end a row; refuse a row of another width."""
+    numbers = []
     with open(path, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(itertools.islice(file, skip, None), delimiter=sign)
         for row in reader:
-            if len(row) > 1 or (row and row[0].strip()):
-                yield reader.line_num + skip, row
-
-
-def _require_even(path: str, sign: str, skip: int, width: int) -> None:
-    for number, row in _records(path, sign, skip):
-        if len(row) != width:
-            raise TableError(
-                f"{path}, line {number}: {counted(len(row), 'cell')}, and the first line has "
-                f"{width}: give every line as many", file=path, row=number,
-            )  # fmt: skip
+            if len(row) < 2 and not "".join(row).strip():
+                continue
+            numbers.append(reader.line_num + skip)
+            if len(row) != width:
+                raise TableError(
+                    f"{path}, line {numbers[-1]}: {counted(len(row), 'cell')}, and the first line "
+                    f"has {width}: give every line as many", file=path, row=numbers[-1],
+                )  # fmt: skip
+    return numbers
 
 
 def _plain(cell: Any, comma: bool) -> Any:
