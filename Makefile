@@ -6,8 +6,9 @@ VENV   ?= .venv
 PYTHON ?=
 UV     ?= uv
 TORCH  ?= torch==2.13.0
-MPI    ?= mpi4py==4.1.2 mpich==5.0.2
-SLURM  ?= snakemake-executor-plugin-slurm==2.8.0
+# What locks of extras hold: the packages that the extras add to requirements.lock.
+MPI    := mpi4py mpich
+SLURM  := snakemake-executor-plugin-slurm snakemake-executor-plugin-slurm-jobstep
 # Not docs, whose myst-parser brings a newer markdown-it-py, nor deep, whose PyTorch takes 5 GB.
 OLDEST ?= workflow slurm dev mpi
 SNAKEMAKE_ARGS ?=
@@ -119,15 +120,17 @@ deep: $(READY) ## add PyTorch to the environment, for networks (paper fedrep)
 	if $(UV) --version >/dev/null 2>&1; then $(UV) pip install --python "$(PY)" "$(TORCH)"; \
 	else "$(PY)" -m pip install --quiet --disable-pip-version-check "$(TORCH)"; fi
 
+# Dependencies are those of requirements.lock, which are there.
+define locked
+@if $(UV) --version >/dev/null 2>&1; then $(UV) pip install --python "$(PY)" --no-deps --require-hashes -r requirements-$(1).lock; \
+	else "$(PY)" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-$(1).lock; fi
+endef
+
 mpi: $(READY) ## add mpi4py and an MPI to the environment, for clients at several ranks
-	@set -e; \
-	if $(UV) --version >/dev/null 2>&1; then $(UV) pip install --python "$(PY)" $(MPI); \
-	else "$(PY)" -m pip install --quiet --disable-pip-version-check $(MPI); fi
+	$(call locked,mpi)
 
 cluster: $(READY) ## add Snakemake's plugin for SLURM to the environment
-	@set -e; \
-	if $(UV) --version >/dev/null 2>&1; then $(UV) pip install --python "$(PY)" "$(SLURM)"; \
-	else "$(PY)" -m pip install --quiet --disable-pip-version-check "$(SLURM)"; fi
+	$(call locked,slurm)
 
 env: $(READY) ## the environment alone
 	@echo "$(VENV): $$($(PY) --version), fedcore and everything in requirements.lock"
@@ -175,12 +178,21 @@ $(READY): $(PY) pyproject.toml requirements.lock
 	fi
 	@touch $@
 
-lock: ## regenerate requirements.lock with its versions; LOCK_ARGS=--upgrade takes the newest
+define lock_of_extra
+@printf '%s\n' $(2) | $(UV) pip compile - --no-deps --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-annotate --quiet $(LOCK_ARGS) --output-file requirements-$(1).lock
+@{ echo "# What fedcore-repro[$(1)] adds to requirements.lock. Written by \`make lock\`; not to be edited."; \
+	   cat requirements-$(1).lock; } > requirements.lock.tmp && mv requirements.lock.tmp requirements-$(1).lock
+endef
+
+lock: ## regenerate requirements.lock and those of extras; LOCK_ARGS=--upgrade takes the newest versions
 	@$(UV) --version >/dev/null 2>&1 || { echo "make lock needs uv (pipx install uv)" >&2; exit 1; }
 	$(UV) pip compile pyproject.toml --extra workflow --extra dev --extra docs --universal --python-version 3.11 \
 	  --fork-strategy fewest --generate-hashes --no-header --quiet $(LOCK_ARGS) --output-file requirements.lock
 	@{ echo "# fedcore-repro[workflow,dev,docs] for Python 3.11 and later. Written by \`make lock\`; not to be edited."; \
 	   cat requirements.lock; } > requirements.lock.tmp && mv requirements.lock.tmp requirements.lock
+	$(call lock_of_extra,mpi,$(MPI))
+	$(call lock_of_extra,slurm,$(SLURM))
 
 clean: ## remove caches and results/quick; data and other results stay
 	rm -rf build dist examples/plugin/build examples/plugin/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis results/quick data/clients/quick

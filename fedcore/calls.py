@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import inspect
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +19,7 @@ from fedcore import progress as bars
 from fedcore.algorithms import Algorithm
 from fedcore.api import Finish, StopRule, execute
 from fedcore.deep.prediction import Trained
-from fedcore.errors import ConvergenceWarning, InputError, nearest
+from fedcore.errors import ConvergenceWarning, InputError, nearest, warn
 from fedcore.federation.ledger import Ledger, Shape
 from fedcore.federation.transcript import Transcript
 from fedcore.iterates import Iterate
@@ -335,11 +334,10 @@ def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
         found = "has diverged, its result or a measure of it is not finite"
     else:
         return
-    warnings.warn(
+    warn(
         f"{algorithm} {found}: make more or smaller steps (`fedcore algorithms {algorithm}` lists "
         "its parameters), or take another algorithm",
         ConvergenceWarning,
-        stacklevel=3,
     )
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import sys
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 MOST, ALIKE = 20, 8  # names that a message lists, and those of more that it lists instead
@@ -121,6 +125,37 @@ class SupersededError(FedcoreError):
 
 class ConvergenceWarning(UserWarning):
     """A result is less accurate than was asked for; the message says what to do."""
+
+
+class ArbitraryWarning(ConvergenceWarning):
+    """Components are arbitrary, because singular values are equal in the precision of the data."""
+
+
+_UNWANTED: ContextVar[tuple[type[Warning], ...]] = ContextVar("unwanted", default=())
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside of fedcore that led here.
+
+    Every warning of fedcore is given here. Nothing catches or filters them on the way: what Python
+    has for that changes the whole process, so that other threads lose warnings.
+    """
+    if issubclass(category, _UNWANTED.get()):
+        return
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "fedcore":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)  # noqa: TID251
+
+
+@contextmanager
+def unwanted(*categories: type[Warning]) -> Iterator[None]:
+    """Leave out fedcore's own warnings of these categories that this thread would give inside."""
+    before = _UNWANTED.set(categories)
+    try:
+        yield
+    finally:
+        _UNWANTED.reset(before)
 
 
 def require_known(

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import warnings
 from collections.abc import Iterable
 from functools import cached_property
 from importlib.metadata import entry_points
 from types import ModuleType
 
-from fedcore.errors import InputError, require_known
+from fedcore.errors import InputError, require_known, warn
 
 
 class Registry:
@@ -44,10 +43,9 @@ class Registry:
         }
         others = {point.name: point.value for point in entry_points(group=self._package)}
         for name in others.keys() & own.keys():
-            warnings.warn(
+            warn(
                 f"entry point {self._package}: '{name}' = {others[name]} is ignored: fedcore's own "
-                f"{self._noun} has this name; give yours another",
-                stacklevel=2,
+                f"{self._noun} has this name; give yours another"
             )
         return others | own  # an entry point cannot replace what is built in
 

@@ -85,7 +85,9 @@ def dead_links(folder: Path) -> list[str]:
 
 
 # The console has a line with a page's name before what the page says.
-SAYS = re.compile(r'CONSOLE\S*\] "(.*)", source: ')
+SAYS = re.compile(r'CONSOLE\S*\] "(.*)\n?", source: ')
+# The log of the network names who asks; what the browser asks for by itself has no origin.
+ASKS = re.compile(r'"initiator":"(?!not an origin")[^"]*".*"url":"([^"]*)"')
 VISIT = """<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><body><script>
 const found = {}, pages = PAGES, width = WIDTH;
 const frame = document.createElement("iframe");
@@ -196,6 +198,21 @@ const visit = (page) => new Promise((done) => {
       const values = [...inner.querySelectorAll("#ranking tr > :nth-child(2)")];
       ranked.right = Math.max(...values.map((cell) => cell.getBoundingClientRect().right));
     }
+    const plot = inner.getElementById("plot");
+    if (plot) { // every button, and what it opens
+      const buttons = [...plot.querySelectorAll(".modebar-btn")];
+      if (!buttons.length) errors.push("a plot without buttons");
+      frame.contentWindow.open = (address) => errors.push("opens " + address);
+      for (const button of buttons) {
+        button.click();
+        const links = [...plot.querySelectorAll("a[href^=http]")];
+        errors.push(...links.map((link) => "links to " + link.href));
+        const opened = [...plot.querySelectorAll("button:not(.modebar-btn)")];
+        for (const one of opened.reverse()) one.click();
+      }
+      const picture = await frame.contentWindow.Plotly.toImage(plot, { format: "png" });
+      if (!picture.startsWith("data:image/png")) errors.push("no picture of a plot");
+    }
     const wide = inner.documentElement.scrollWidth;
     found[page] = { points, replayed, origin, ranked, slid, drawn, wide, errors, sorted, left };
     done();
@@ -251,6 +268,19 @@ def pictures(folder: Path, pages: list[str], to: Path, *, dark: bool) -> list[Pa
     return made
 
 
+def opened(file: Path) -> tuple[str, list[str]]:
+    """What a browser makes of a page that is opened as a file, and what it says and asks for."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        log = Path(profile, "net.json")
+        done = subprocess.run(
+            [BROWSER, *FLAGS, "--enable-logging=stderr", f"--user-data-dir={profile}",
+             f"--log-net-log={log}", "--virtual-time-budget=5000", "--dump-dom", file.as_uri()],
+            capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+        asked = ASKS.findall(log.read_text(encoding="utf-8"))
+    return done.stdout, SAYS.findall(done.stderr) + [f"asks for {url}" for url in asked]
+
+
 def visited(folder: Path, pages: list[str], width: int) -> dict[str, Any]:
     """What a browser finds on pages at a width: their own widths, errors, and what tables do."""
     script = VISIT.replace("PAGES", json.dumps(pages)).replace("WIDTH", str(width))
@@ -264,17 +294,19 @@ def visited(folder: Path, pages: list[str], width: int) -> dict[str, Any]:
         ):
             browser = subprocess.Popen(
                 [BROWSER, *FLAGS, "--enable-logging=stderr", f"--user-data-dir={profile}",
-                 f"{address}/visit.html"],
+                 f"--log-net-log={profile}/net.json", f"{address}/visit.html"],
                 stdout=subprocess.DEVNULL, stderr=console,
+                env=os.environ | {"HOME": profile},  # where it puts what a button downloads
             )  # fmt: skip
             try:
                 found = json.loads(sent.get(timeout=LONGEST))
             finally:
-                browser.kill()
+                browser.terminate()
                 browser.wait()
                 time.sleep(0.5)  # its own processes still write to the profile
             console.seek(0)
             said = SAYS.findall(console.read())
+            asked = ASKS.findall(Path(profile, "net.json").read_text(encoding="utf-8"))
     finally:
         visitor.unlink()
     assert "failed" not in found, found["failed"]
@@ -284,4 +316,11 @@ def visited(folder: Path, pages: list[str], width: int) -> dict[str, Any]:
             page = line.removeprefix("VISIT ")
         else:
             found[page]["errors"].append(line)
+    page = pages[0]
+    for url in asked:
+        here = unquote(url).removeprefix(f"{address}/")
+        if here in found:
+            page = here
+        elif not url.startswith(address):
+            found[page]["errors"].append(f"asks for {url}")
     return found

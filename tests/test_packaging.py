@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -20,6 +22,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
+from packaging.requirements import Requirement
 
 import fedcore
 from fedcore.cli import health, main
@@ -109,6 +112,7 @@ def code() -> list[Path]:
 
 def test_the_source_distribution_has_what_a_reader_needs(built):
     for name in ("README.md", "LICENSE", "CHANGELOG.md", "Makefile", "requirements.lock",
+                 "requirements-mpi.lock", "requirements-slurm.lock",
                  "Snakefile", "config/config.yaml", "tests/test_packaging.py"):  # fmt: skip
         assert (built["unpacked"] / name).is_file(), name
     assert not (built["unpacked"] / ".ci").exists()
@@ -206,9 +210,36 @@ def test_the_lock_names_this_distribution_and_no_address():
     lock = text("requirements.lock")
     assert lock.startswith("# fedcore-repro[workflow,dev,docs] ")
     assert "://" not in lock and "# via fedcore (" not in lock
-    pinned = {line.split("==")[0] for line in re.findall(r"^[\w.-]+==", lock, re.MULTILINE)}
-    wanted = [re.match(r"[\w.-]+", line)[0].lower() for line in PROJECT["dependencies"]]
-    assert set(wanted) <= pinned
+    assert {Requirement(line).name.lower() for line in PROJECT["dependencies"]} <= pinned(
+        lock
+    ).keys()
+
+
+def pinned(lock: str) -> dict[str, str]:
+    found = re.findall(
+        r"^([\w.-]+)==(\S+)([^\n]*\n(?: +--hash=sha256:[0-9a-f]{64}.*\n)+)", lock, re.M
+    )
+    assert len(found) == len(re.findall(r"^\w", lock, re.M))  # each with its hashes
+    return {name: version for name, version, _ in found}
+
+
+@pytest.mark.parametrize(("target", "extra"), [("mpi", "mpi"), ("cluster", "slurm")])
+def test_what_an_extra_adds_is_locked_beside_the_rest(target, extra):
+    name = f"requirements-{extra}.lock"
+    base, added = pinned(text("requirements.lock")), pinned(text(name))
+    assert "://" not in text(name) and not base.keys() & added.keys()
+    wanted = map(Requirement, PROJECT["optional-dependencies"][extra])
+    wanted = [one for one in wanted if one.name != PROJECT["name"]]
+    for package in added:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            if importlib.metadata.version(package) == added[package]:
+                wanted += map(Requirement, importlib.metadata.requires(package) or [])
+    for one in wanted:
+        if one.marker is None or one.marker.evaluate():
+            assert (base | added)[one.name.lower()] in one.specifier, one
+    steps = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True).stdout
+    installs = [line for line in steps.splitlines() if name in line]
+    assert installs and all("--require-hashes" in line for line in installs)
 
 
 STEP = "make env VENV=/opt/fedcore"

@@ -22,14 +22,13 @@ results (the text).
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from fedcore.errors import InputError, RoundingWarning
+from fedcore.errors import InputError, RoundingWarning, warn
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.iterates import ExactFactors
@@ -156,12 +155,11 @@ def _warn(lost: int, V: np.ndarray, power: int) -> None:
     advice = ["fewer components", "a method that orthonormalises in every round (block_krylov)"]
     advice += ["a smaller power"] if power else []
     advice += ["float64 data"] if V.dtype == np.float32 else []
-    warnings.warn(
+    warn(
         f"rounding leaves less than two digits of {lost} of the {V.shape[1]} directions of "
         f"V = (SᵀS)^{power} SᵀΦ: singular values of the data fall too fast for {V.dtype}; "
         f"take {' or '.join(advice)}",
         RoundingWarning,
-        stacklevel=2,
     )
 
 

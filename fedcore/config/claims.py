@@ -8,6 +8,7 @@ from the paper's text, and the checks of this software. Its short forms are grou
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -171,8 +172,11 @@ def _check_test(test: Mapping[str, Any], where: str) -> None:
 
 
 def _require_list(part: Any, where: str) -> None:
-    if not isinstance(part, list) or not all(isinstance(one, Mapping) for one in part):
-        raise ConfigError(f"{where}: {part} is no list of items or rows, which have keys")
+    if not isinstance(part, list):
+        raise ConfigError(f"{where}: {reprlib.repr(part)} is no list of items or rows")
+    for one in part:
+        if not isinstance(one, Mapping):
+            raise ConfigError(f"{where}: {reprlib.repr(one)} is no item or row, which has keys")
 
 
 def _expanded(
@@ -243,4 +247,12 @@ def _filled(value: Any, known: Mapping[str, Any], where: str, *, number: bool = 
         if number and isinstance(found, str) and re.fullmatch(NUMBER, found):
             return float(found)  # YAML takes 1e-6 for text
         return found
-    return re.sub(r"{(\w+)}", lambda name: str(known[name[1]]), value)
+    return re.sub(r"{(\w+)}", lambda name: _word(known[name[1]], name[1], where), value)
+
+
+def _word(value: Any, name: str, where: str) -> str:
+    if value is None or isinstance(value, list | Mapping):
+        raise ConfigError(
+            f"{where}: a text names '{name}', which is {value}: give a word or number"
+        )
+    return str(value)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import json
-import os
 import queue
 import sys
 import threading
@@ -20,7 +18,6 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from fedcore.datasets.verification import save
 from fedcore.errors import DataError
@@ -32,7 +29,6 @@ SLOWEST = 50e3  # bytes a second; an attempt may take TIMEOUT_S plus the file's 
 ANSWER_S = 5.0
 _CHUNK = 2**18
 _SHOWN = 200  # characters of an error
-ANSWERS = "FEDCORE_ANSWERS"  # environment variable with the answers by server, as JSON
 _RETRIED_REFUSALS = frozenset({408, 425, 429})
 
 
@@ -43,9 +39,6 @@ class DownloadError(DataError):
 def answers(url: str) -> bool:
     """Whether the server of an address answers; an HTTP error counts as an answer.
 
-    Each server is asked once. Child processes, such as the jobs of a workflow, inherit the answers
-    and so plan the same work.
-
     Parameters
     ----------
     url : str
@@ -54,15 +47,6 @@ def answers(url: str) -> bool:
     -------
     bool
     """
-    server = urlsplit(url).netloc
-    known = json.loads(os.environ.get(ANSWERS, "{}"))
-    if server not in known:
-        known[server] = _answers(url)
-        os.environ[ANSWERS] = json.dumps(known)
-    return known[server]
-
-
-def _answers(url: str) -> bool:
     try:
         _Arriving(url, "HEAD", ANSWER_S).read()
     except urllib.error.HTTPError:

@@ -13,7 +13,7 @@ from fedcore.datasets.verification import exists, expected
 
 def mirror_folder(name: str, mirror: str | os.PathLike[str] | None) -> Path | None:
     """Return the mirror's folder of a data set, None without a mirror."""
-    root = os.fspath(mirror) if mirror is not None else os.environ.get("FEDCORE_MIRROR", "")
+    root = os.fspath(mirror) if mirror is not None else os.getenv("FEDCORE_MIRROR", "")
     return Path(root) / name if root else None
 
 

@@ -44,7 +44,21 @@ def chosen() -> Device:
     FedcoreError
         For a device that PyTorch does not know, cannot reach here, or whose memory is full.
     """
-    return _named(os.environ.get(VARIABLE) or "cpu")
+    return _named(os.getenv(VARIABLE) or "cpu")
+
+
+def settle() -> None:
+    """Let PyTorch compute on accelerators as on a core, in all of this process.
+
+    Single precision is then not cut to 10 bits, and the same seed is to give the same bytes, for
+    which PyTorch asks the rest of cuDNN and cuBLAS; no such machine has shown it yet. The command
+    line and the jobs of the workflow call it. No run does, as the process is the user's: in a
+    program of your own, call it before anything is computed on the accelerator.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # noqa: TID251
+    backends = torch.backends  # noqa: TID251
+    backends.cuda.matmul.allow_tf32 = backends.cudnn.allow_tf32 = False
+    backends.cudnn.deterministic, backends.cudnn.benchmark = True, False
 
 
 @contextmanager
@@ -88,11 +102,4 @@ def _named(name: str) -> Device:
             f"{VARIABLE} = {name!r}: PyTorch {torch.__version__} has no such device here "
             f"({reason}); take cpu, together, or one that it has, such as cuda or mps"
         ) from error
-    if where.type == "cpu":
-        return CPU
-    # As on a core: single precision is not cut to 10 bits, and the same seed is to give the same
-    # bytes, for which PyTorch asks these of cuDNN and cuBLAS; no such machine has shown it yet.
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
-    return Device(where, together=True)
+    return CPU if where.type == "cpu" else Device(where, together=True)

@@ -30,9 +30,10 @@ _THERE: dict[Place, tuple[Labelled, Batch]] = {}
 class Learner:
     """The network of a run, and how its clients train it; it holds no parameters.
 
-    It limits PyTorch to one thread in this process: steps are small, clients and cells run side by
-    side, and results then do not depend on the number of cores. On an accelerator
-    (`fedcore.deep.device`) the samples lie there, and the clients of a round advance together.
+    PyTorch takes as many threads as it has in this process: the command line and the workflow give
+    it one, because steps are small, clients and cells run side by side, and results then do not
+    depend on the number of cores. On an accelerator (`fedcore.deep.device`) the samples lie there,
+    and the clients of a round advance together.
 
     Parameters
     ----------
@@ -54,7 +55,6 @@ class Learner:
     """
 
     def __init__(self, params: Params, clients: Clients) -> None:
-        torch.set_num_threads(1)
         model = models.MODELS[params.model]
         shape = models.sample_shape(params.model, clients.n_features)
         self._params, self._n_features = params, clients.n_features

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, Never, Self
 
@@ -10,11 +9,10 @@ import numpy as np
 
 from fedcore import algorithms
 from fedcore.calls import run
-from fedcore.errors import ConvergenceWarning, InputError
+from fedcore.errors import ConvergenceWarning, InputError, warn
 from fedcore.estimators import exchanges, inputs
 from fedcore.estimators.inputs import Given
 from fedcore.estimators.manners import Transformer, merged
-from fedcore.estimators.telling import at_the_users_line
 from fedcore.federation.centring import ROWS
 from fedcore.federation.ledger import Ledger
 from fedcore.linalg import range_basis
@@ -202,7 +200,7 @@ class FederatedFactorization(Transformer):
         if self.power is not None and chosen.takes("power"):
             options["power"] = self.power
         seed = inputs.seed_of(self.random_state)
-        with given.named(), at_the_users_line():
+        with given.named():
             names = inputs.names_of(given.matrices)
             matrices = check_clients(given.matrices)
             result = run(chosen.name, matrices, self.n_components, seed=seed, **options)
@@ -221,12 +219,11 @@ class FederatedFactorization(Transformer):
         if (transcript := options.get("transcript")) is not None:
             exchanges.tell(transcript, self.ledger_.rounds, replies, total)
         if error > zero * (1 + 1e-9):
-            warnings.warn(
+            warn(
                 f"{chosen.name} ends at an error of {np.sqrt(error):.3g}, larger than the "
                 f"{np.sqrt(zero):.3g} of a zero model: make more or smaller steps (`fedcore "
                 f"algorithms {chosen.name}` lists its parameters), or take another algorithm",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         self.components_: np.ndarray = np.ascontiguousarray(V.T)
         self.factors_: list[np.ndarray] = U

@@ -77,7 +77,7 @@ class Model(NamedTuple):
         return -0.5 * (d * np.log(2 * np.pi) + logs + inside @ (1.0 / variances) + rest * outside)
 
     def _regular(self) -> tuple[np.ndarray, float]:
-        """Return the variances along the components and 1/σ² (1 when there is nothing outside)."""
+        """Return the variances along the components and 1/σ², which is of no effect if r = d."""
         r, d = self.components.shape
         variances = np.maximum(self.variances, self.noise)
         least = 16 * np.finfo(np.float64).eps * variances.max()  # below this it is rounding
@@ -86,7 +86,7 @@ class Model(NamedTuple):
                 "the model has directions without any variance, so that samples have no density: "
                 "fit fewer components, or more samples"
             )
-        return variances, 1.0 / self.noise if r < d else 1.0
+        return variances, 1.0 / (self.noise if r < d else variances.max())
 
     def _sum(self, along: np.ndarray, everywhere: float) -> np.ndarray:
         found = (self.components.T * along) @ self.components

@@ -12,7 +12,6 @@ from fedcore.estimators.inputs import Given
 from fedcore.estimators.likelihood import Model
 from fedcore.estimators.manners import Transformer, merged
 from fedcore.estimators.request import Request
-from fedcore.estimators.telling import at_the_users_line
 from fedcore.federation.centring import centred
 from fedcore.federation.ledger import Ledger
 from fedcore.problems.clients import check_clients
@@ -107,11 +106,14 @@ class FederatedPCA(Transformer):
     explained_variance_ : ndarray of shape (r,)
         ``singular_values_**2 / (n_samples_ - 1)``. With ``center=False`` the divisor is
         ``n_samples_``: the second moment about zero.
+        In a private fit, sums of squares below the standard deviation of their noise, which is
+        public, are replaced by it, also in `singular_values_` and `noise_variance_`: nothing
+        smaller can be told from noise, and with a variance of 0 samples would have no density.
     explained_variance_ratio_ : ndarray of shape (r,)
         ``explained_variance_`` over the total variance of all features.
     noise_variance_ : float
         Mean variance of the ``min(n_samples, n_features) - n_components_`` directions left out; 0
-        if there are none.
+        if there are none. In a private fit, of ``n_features - n_components_``.
     error_bound_ : float
         Bound on the sine of the largest angle between the subspace found and the exact one, proven
         up to rounding from what the server has received (`fedcore.estimators.certificate`). It is 1
@@ -333,15 +335,16 @@ class FederatedPCA(Transformer):
         return rows if np.all(self.scale_ == 1.0) else exchanges.scaled(rows, self.scale_)
 
     def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn may assume: a private fit takes no sparse data."""
+        """Return what scikit-learn may assume: a private fit is random and takes no sparse data."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.epsilon is None
+        private = self.epsilon is not None
+        tags.input_tags.sparse, tags.non_deterministic = not private, private
         return tags
 
     def _fit(self, given: Given) -> None:
         require_flag(center=self.center, scale=self.scale)
         method = public.fit if self.epsilon is None else private.fit
-        with given.named(), at_the_users_line():
+        with given.named():
             names = inputs.names_of(given.matrices)
             found = method(Request.of(self), check_clients(given.matrices))
         self.components_: np.ndarray = found.axes.components
@@ -350,10 +353,12 @@ class FederatedPCA(Transformer):
         freedom = max(self.n_samples_ - bool(self.center), 1)
         squares, r = found.axes.squares, self.n_components_
         total = squares.sum() + found.outside
-        others = min(self.n_samples_, self.n_features_in_) - r
+        others = self.n_features_in_ - r  # of a private fit, whose number of samples is noisy
+        if self.epsilon is None:
+            others = min(self.n_samples_ - r, others)
         self.singular_values_: np.ndarray = np.sqrt(squares)
         self.explained_variance_: np.ndarray = squares / freedom
-        self.explained_variance_ratio_: np.ndarray = squares / (total or 1.0)  # 0: noise alone
+        self.explained_variance_ratio_: np.ndarray = squares / total
         self.noise_variance_ = float(found.outside / freedom / others) if others > 0 else 0.0
         self.error_bound_, self.error_estimate_ = found.bound, found.estimate
         self.converged_, self.n_iter_ = found.converged, int(found.history["iteration"][-1])

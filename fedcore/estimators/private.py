@@ -11,7 +11,8 @@ bounds (`fedcore.estimators.bounds`), and then
 3. run the algorithm on ``b = (x − mean)/scale/ρ′`` with ‖b‖ ≤ 1;
 4. upload the noisy moments of its basis Z, the upper triangle of ``Σ y yᵀ`` with y = Zᵀb, and the
    squares outside range(Z), ``Σ ‖b‖² − ‖y‖²``. A record adds a vector of norm at most
-   ``‖y‖² + ‖b‖² − ‖y‖² ≤ 1``.
+   ``‖y‖² + ‖b‖² − ‖y‖² ≤ 1``. Squares below the standard deviation of their noise are replaced by
+   that: nothing smaller can be told from noise, and a variance of 0 would have no density.
 
 All noise is Gaussian: releases of multipliers zᵢ compose to one of z with 1/z² = Σ 1/zᵢ². z is the
 least for the whole (ε, δ), and each step has a fixed share of 1/z² (`SHARES`). Each of several
@@ -20,9 +21,8 @@ clients adds noise to its own sums, and the server, which need not be trusted, a
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,15 +39,17 @@ from fedcore.federation.ledger import Ledger
 from fedcore.federation.transcript import Transcript
 from fedcore.linalg import from_upper_triangle, upper_triangle
 from fedcore.privacy import accounting
+from fedcore.privacy.bounded_rows import LONGEST
 from fedcore.privacy.events import Gaussian
 from fedcore.privacy.noise import simulated
 from fedcore.sparse import SparseRows
 from fedcore.tasks import shared_basis
-from fedcore.validation import require_flag, whole
+from fedcore.validation import require_at_least, require_flag, require_start, whole
 
 NEIGHBOURS = "add_or_remove_one"
 SHARES = {"mean": 0.2, "scale": 0.2, "rounds": 0.5, "last": 0.1}
 COUNT = 0.5  # κ
+OF_RUN = {"measure", "progress", "simulate", "threads", "transcript"}  # that a user may set
 SAFE = 1.0 + 1e-9  # the multipliers are found by iteration
 
 Vector = Callable[[np.ndarray, Any], np.ndarray]  # of a client's rows and the server's message
@@ -117,16 +119,25 @@ def fit(asked: Request, matrices: Any) -> Found:
     d = matrices[0].shape[1]
     whole(1)(asked.n_components, "n_components of a private fit")
     r = asked.rank(sum(len(data) for data in matrices), d)
-    options = _options(asked, r)
+    options = _options(asked, d, r)
     if isinstance(matrices[0], SparseRows):
         raise InputError(
             "a private fit clips and centres dense samples, and these clients are sparse: call "
             ".toarray() on every client's matrix"
         )
     bounds = bounds_of(asked.bounds, d)
+    with np.errstate(over="ignore"):
+        size = bounds.reach(bounds.middle, np.ones(d))
+    if not 1 / LONGEST <= size <= LONGEST:
+        raise InputError(
+            f"bounds allow samples up to {size:.3g} from their middle, whose squares leave the "
+            "range of double precision: take another unit of the data and of bounds"
+        )
     simulate, told = options.pop("simulate", False), options.pop("transcript", None)
     require_flag(simulate=simulate)
-    releases = Releases(asked, multipliers(asked), simulate, told, Ledger())
+    spent = multipliers(asked)
+    left = epsilon_of_rounds(asked, spent)
+    releases = Releases(asked, spent, simulate, told, Ledger())
     inside = [bounds.clip(np.asarray(data, dtype=np.float64)) for data in matrices]
 
     mean, n_samples = _mean(releases, inside, bounds, asked.center)
@@ -137,18 +148,19 @@ def fit(asked: Request, matrices: Any) -> Found:
     rows = [(data - mean) / scale / reach for data in inside]
     result = run(
         asked.algorithm.name, rows, r, seed=asked.seed, simulate=simulate,
-        epsilon=accounting.epsilon({Gaussian(releases.multipliers["rounds"]): 1}, asked.delta),
-        delta=asked.delta, clip=True, transcript=told, **options,
+        epsilon=left, delta=asked.delta, clip=True, transcript=told, **options,
     )  # fmt: skip
     before = releases.ledger
     releases.ledger = before + result.ledger
     basis = np.asarray(shared_basis(result.output), dtype=np.float64)
     total = releases.sum("last", rows, _moments, 1.0, message=basis)
-    axes = principal_axes(basis, from_upper_triangle(total[:-1], basis.shape[1]))
+    axes = principal_axes(basis, from_upper_triangle(total[:-1], r))
+    least = releases.deviation("last", 1.0, len(rows))
+    outside = max(float(total[-1]), least) if r < d else 0.0
     history = continued(result.history, before)
     history.pop("epsilon")  # that of the algorithm alone
     return Found(
-        Axes(axes.components, axes.squares * reach**2), max(float(total[-1]), 0.0) * reach**2,
+        Axes(axes.components, np.maximum(axes.squares, least) * reach**2), outside * reach**2,
         mean, scale, n_samples, history, releases.ledger,
     )  # fmt: skip
 
@@ -161,6 +173,7 @@ def multipliers(asked: Request) -> dict[str, float]:
     InputError
         For an ε or δ out of range.
     """
+    accounting.EPSILON(asked.epsilon, "epsilon")
     if asked.delta is None:
         raise InputError("a private fit needs delta: choose it well below 1 / number of records")
     single = SAFE * accounting.gaussian_noise_multiplier(asked.epsilon, asked.delta)
@@ -168,7 +181,25 @@ def multipliers(asked: Request) -> dict[str, float]:
     return {k: single * math.sqrt(sum(used.values()) / share) for k, share in used.items()}
 
 
-def _options(asked: Request, r: int) -> dict[str, Any]:
+def epsilon_of_rounds(asked: Request, multipliers: Mapping[str, float]) -> float:
+    """Return the part of ε that the algorithm's own rounds have.
+
+    Raises
+    ------
+    InputError
+        When it is less than an algorithm takes.
+    """
+    left = accounting.epsilon({Gaussian(multipliers["rounds"]): 1}, asked.delta)
+    if left < accounting.LEAST:
+        raise InputError(
+            f"epsilon = {asked.epsilon!r} is too small to be divided at delta = {asked.delta!r}: "
+            f"of it the rounds of {asked.algorithm.name} would have less than {accounting.LEAST:g};"
+            " choose a larger epsilon"
+        )
+    return left
+
+
+def _options(asked: Request, d: int, r: int) -> dict[str, Any]:
     """Return the options of the algorithm's run, checked before anything crosses."""
     name = asked.algorithm.name
     if name not in ALGORITHMS:
@@ -180,8 +211,16 @@ def _options(asked: Request, r: int) -> dict[str, Any]:
     for taken in fixed.keys() & asked.options.keys():
         raise InputError(f"params of a private fit has no entry '{taken}': the estimator sets it")
     options = {**ALGORITHMS[name], **asked.options}
-    own = {k: v for k, v in options.items() if k not in inspect.signature(run).parameters}
-    asked.algorithm.params({"n_components": r, **own})
+    if not isinstance(options["measure"], Sized) or len(options["measure"]):
+        raise InputError(
+            "params of a private fit has no entry 'measure': measures are exact functions of the "
+            "data, which nothing would mark in history_; fedcore.run marks them (Result.released)"
+        )
+    own = {k: v for k, v in options.items() if k not in OF_RUN}
+    start = asked.algorithm.params({"n_components": r, **own}).start
+    if start is not None:
+        require_start(start, d, r)
+    require_at_least(1, threads=options.get("threads", 1))
     return options
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from fedcore.calls import run
-from fedcore.errors import ConvergenceWarning
+from fedcore.errors import ArbitraryWarning, ConvergenceWarning, unwanted, warn
 from fedcore.estimators import certificate
 from fedcore.estimators.exchanges import Axes, last_round, prepare
 from fedcore.estimators.request import Found, Request, continued
@@ -46,9 +46,8 @@ def fit(asked: Request, matrices: Any) -> Found:
     products = certificate.Products(told, ready.ledger.rounds, len(matrices))
     if asked.algorithm.name in SUMS and gram_comes_first(ready.clients, r):
         ready.clients.gram = pooled_gram(ready.clients)
-    with warnings.catch_warnings():
-        if not _chosen_by_user(asked):  # where components end is nobody's choice
-            warnings.filterwarnings("ignore", r"(?s).*components are arbitrary", ConvergenceWarning)
+    # Where components end is nobody's choice, if the user has not chosen.
+    with nullcontext() if _chosen_by_user(asked) else unwanted(ArbitraryWarning):
         result = run(
             asked.algorithm.name, ready.clients, r, seed=asked.seed, finish=last_round,
             transcript=products, **options,
@@ -103,13 +102,12 @@ def _tell(algorithm: str, estimate: float) -> None:
     if estimate <= TOLD:
         return
     angle = f"by an angle of {estimate:.1g} or more" if estimate < 1 else "by any angle"
-    warnings.warn(
+    warn(
         f"{algorithm} ran without a test of convergence, and the products of the last round say "
         f"that its subspace may be off {angle}: allow it more rounds or products, choose "
         "n_components where the singular values part, or take block_krylov, which ends when it is "
         "right",
         ConvergenceWarning,
-        stacklevel=2,
     )
 
 

@@ -15,7 +15,6 @@ from fedcore.estimators.exchanges import require_values
 from fedcore.estimators.inputs import Given
 from fedcore.estimators.manners import Estimator, merged
 from fedcore.estimators.request import continued
-from fedcore.estimators.telling import at_the_users_line
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
 from fedcore.linalg import orth
@@ -159,7 +158,7 @@ class SharedRepresentationRegression(Estimator):
                 "give the labels of every client"
             )
         given = inputs.given(clients, groups)
-        with given.named(), at_the_users_line():
+        with given.named():
             names = inputs.names_of(given.matrices)
             matrices = check_clients(given.matrices)
             _require_dense(matrices[0], client(0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import secrets
 import time
@@ -16,10 +17,13 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import IO
+from urllib.parse import urlsplit
 
+from fedcore import datasets
 from fedcore.errors import SupersededError
 
 RUN = "FEDCORE_RUN"  # environment variable: absolute path of the run's file
+ANSWERS = "FEDCORE_ANSWERS"  # environment variable: which servers answer, as JSON
 OVER = ".over"
 DAYS = 30.0  # for which a job may wait in a queue
 
@@ -76,6 +80,19 @@ def end() -> None:
         file = _HELD.pop()
         Path(file.name).unlink(missing_ok=True)
         file.close()
+
+
+def answers(url: str) -> bool:
+    """Whether the server of an address answers; see `fedcore.datasets.answers`.
+
+    Each server is asked once. Jobs inherit the answers, and so plan the same work.
+    """
+    server = urlsplit(url).netloc
+    known: dict[str, bool] = json.loads(os.environ.get(ANSWERS, "{}"))
+    if server not in known:
+        known[server] = datasets.answers(url)
+        os.environ[ANSWERS] = json.dumps(known)
+    return known[server]
 
 
 def require_current() -> None:

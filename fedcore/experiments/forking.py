@@ -25,7 +25,7 @@ from multiprocessing.context import ForkServerContext
 from typing import Any
 
 from fedcore.errors import FedcoreError
-from fedcore.experiments.job import logged
+from fedcore.experiments.job import logged, settle_device
 from fedcore.files import atomic
 
 # Imported once, before the first job; what is not installed is passed over.
@@ -186,6 +186,7 @@ def _job(
     os.chdir(folder)  # multiprocessing starts in the folder in which Snakemake was called
     start = time.perf_counter()
     with logged(log):
+        settle_device()
         with _limited_to(threads):
             _function(task)(*args, **options)
         if benchmark is not None:

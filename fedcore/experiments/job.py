@@ -6,6 +6,7 @@ import contextlib
 import errno
 import faulthandler
 import fcntl
+import importlib
 import os
 import platform
 import secrets
@@ -63,6 +64,14 @@ def logged(path: str) -> Iterator[None]:
         raise SystemExit(1) from None
 
 
+def settle_device() -> None:
+    """Settle PyTorch, in a process of fedcore's own, if the environment names an accelerator."""
+    if os.environ.get("FEDCORE_DEVICE", "") in ("", "cpu", "together"):
+        return
+    with contextlib.suppress(ModuleNotFoundError):  # without PyTorch there are no networks
+        importlib.import_module("fedcore.deep.device").settle()
+
+
 @contextlib.contextmanager
 def _logged(path: str, terminal: TextIO) -> Iterator[None]:
     """Do what `logged` does, but raise the error of a full disk."""
@@ -98,7 +107,8 @@ def _logged(path: str, terminal: TextIO) -> Iterator[None]:
 
 def _full(error: OSError) -> str:
     words = os.strerror(error.errno or 0)
-    where = f", {error.filename}" if error.filename else ""
+    name = error.filename2 or error.filename  # of a copy, what is written
+    where = f", {name}" if name else ""
     if error.errno == errno.EFBIG:
         return f"a file may not become larger here ({words}{where}): raise `ulimit -f`, run again"
     return f"no space is left on the disk ({words}{where}): make room, and run again"

@@ -56,7 +56,7 @@ def device(packages: Iterable[str]) -> dict[str, str]:
 
     See `fedcore.deep.device`, which cannot be asked without PyTorch.
     """
-    name = os.environ.get("FEDCORE_DEVICE") or "cpu"
+    name = os.getenv("FEDCORE_DEVICE") or "cpu"
     return {"device": name} if "torch" in packages and name != "cpu" else {}
 
 

@@ -23,6 +23,7 @@ from tqdm import tqdm
 from fedcore.errors import ConfigError, FedcoreError, InputError
 from fedcore.experiments.cell import run_repeats
 from fedcore.experiments.forking import note
+from fedcore.experiments.job import settle_device
 from fedcore.federation import mpi
 from fedcore.federation.mpi_link import started_as
 from fedcore.federation.team import Team
@@ -155,6 +156,7 @@ def _run(team: Team) -> None:
 def main() -> int:
     """Be one rank; return the exit status."""
     faulthandler.enable()  # SIGBUS and the like are named in the job's log
+    settle_device()
     try:
         mpi.lead(_run)
     except FedcoreError as error:

@@ -10,7 +10,7 @@ import os
 import struct
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from fedcore.errors import InputError
@@ -27,9 +27,9 @@ FIRST = 1 << 13  # bytes that all are told at once, before they know whether the
 ANSWER, CHAIN, DATA = 1, 2, 3  # what a message from one rank to another is
 
 
-def started_as(environment: Mapping[str, str] = os.environ) -> int:
+def started_as() -> int:
     """Return the rank that a launcher has given to this process; 0 without a launcher."""
-    return next((int(environment[name]) for name in RANKS if environment.get(name)), 0)
+    return next((int(rank) for name in RANKS if (rank := os.getenv(name))), 0)
 
 
 def connect() -> Link:
@@ -47,7 +47,7 @@ def connect() -> Link:
             f"the engine mpi needs mpi4py and an MPI ({error}): pip install mpi4py mpich, or "
             "make mpi in fedcore's checkout"
         ) from error
-    started = max((int(os.environ.get(name) or 1) for name in SIZES), default=1)
+    started = max((int(os.getenv(name) or 1) for name in SIZES), default=1)
     if started > 1 and MPI.COMM_WORLD.Get_size() == 1:
         raise InputError(
             f"{started} processes were started and each sees itself alone: the launcher is of "

@@ -64,7 +64,7 @@ def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[P
 
 
 def _require_own_log(final: Path) -> None:
-    first, _, log = os.environ.get(JOB, "").partition("\n")
+    first, _, log = os.getenv(JOB, "").partition("\n")
     if not first:
         return
     try:

@@ -18,14 +18,13 @@ precision.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
 
-from fedcore.errors import ConvergenceWarning
+from fedcore.errors import ArbitraryWarning, ConvergenceWarning, warn
 from fedcore.federation.ledger import Shape
 from fedcore.problems.clients import Clients
 from fedcore.words import counted
@@ -195,37 +194,35 @@ def tell(
         return
     p, bound = settings.n_components, float(output["angle_bound"])
     sigma, following = np.sqrt(np.maximum(output["ritz_edge"], 0.0))
-    between = f"singular values {p} and {p + 1} ({sigma:.6g} and {following:.6g})"
+    known = "an unknown one" if np.isnan(following) else f"{following:.6g}"
+    between = f"singular values {p} and {p + 1} ({sigma:.6g} and {known})"
     most = _told_apart(bound, settings.tol)
     angle = f"by an angle of up to {most}" if bound < 1 else "by any angle"
     if not output["converged"]:
         if iterations >= settings.rounds:
-            warnings.warn(
+            warn(
                 f"{algorithm} has not converged in {counted(settings.rounds, 'round')}: the "
                 f"subspace may be off {angle} (tol = {settings.tol:g}). Allow more rounds or a "
                 f"larger tol, or choose n_components at a wider gap than that between {between}; "
                 "block_krylov needs the fewest rounds",
                 ConvergenceWarning,
-                stacklevel=3,
             )
     elif bound <= UNDETERMINED:
         return
     elif sigma - following > APART * sigma and sigma**2 > _rounding(clients):
         dtype = np.result_type(*clients.dtypes)
         double = "give float64 data or " if dtype == np.float32 else ""
-        warnings.warn(
+        warn(
             f"rounding of {dtype} data may turn the subspace {angle}, because component 1 is so "
             f"much larger than the gap between {between}: {double}scale the features",
             ConvergenceWarning,
-            stacklevel=3,
         )
     else:
-        warnings.warn(
+        warn(
             f"{between} are as good as equal in the precision of the data, so that rounding "
             f"turns the subspace {angle}: components are arbitrary to that extent. Choose "
             "n_components where the singular values part",
-            ConvergenceWarning,
-            stacklevel=3,
+            ArbitraryWarning,
         )
 
 

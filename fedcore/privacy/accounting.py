@@ -26,6 +26,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
+import scipy.special  # dp-accounting needs it; it sets a filter of warnings, so not in a call
 
 from fedcore.errors import InputError
 from fedcore.privacy.events import Bounded, Event
@@ -33,7 +34,9 @@ from fedcore.validation import one_of, real, require_at_least, require_one_of, r
 
 ACCOUNTINGS = ("tight", "rdp")
 # Below this range noise drowns everything; above it noise hides nothing.
-Epsilon = Annotated[float, real(least=1e-9, most=1e4)]
+LEAST, MOST = 1e-9, 1e4
+EPSILON = real(least=LEAST, most=MOST)
+Epsilon = Annotated[float, EPSILON]
 # A method's noise is the least that the accountant allows, or what the method's paper states.
 Calibration = Annotated[str, one_of(("tight", "paper"))]
 # Dense near 1 for large losses, up to 2^16 for small ones.
@@ -118,8 +121,7 @@ def calibrate(
         low, high = high, 4.0 * high
         if high > 1e12:
             raise InputError(
-                f"no noise up to 1e12 makes these events ({target}, {delta})-DP: choose a larger "
-                "epsilon or delta"
+                "no noise up to 1e12 is enough for these events: choose a larger epsilon or delta"
             )
     while low == high or enough(low):
         low, high = low / 4.0, low

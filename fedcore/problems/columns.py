@@ -109,10 +109,10 @@ def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
     """
     index = [name for i, name in enumerate(names) if is_index(name, i)]
     if hasattr(frame, "iloc"):
-        whole = np.asarray(frame)
+        whole = frame.to_numpy()  # NumPy would have pandas change the process's warnings
         if whole.dtype.kind in "biuf" and not index and not np.isnan(whole).any():
             return whole
-        columns, drop, rows = [frame.iloc[:, i] for i in range(len(names))], "columns=", "na"
+        columns, drop, rows = [column for _, column in frame.items()], "columns=", "na"
     elif hasattr(frame, "get_columns"):
         columns, drop, rows = frame.get_columns(), "", "_nulls"
     elif hasattr(frame, "column_names"):

@@ -97,6 +97,47 @@ def test_groups_rows_and_names():
     assert last["because"] == "theory"  # an item's own lies over a row of its group
 
 
+@pytest.mark.parametrize("given", ["[a, b]", "[]", "{a: b}", "null"])
+@pytest.mark.parametrize("key", ["quantity", "source", "printed", "because", "column", "where"])
+def test_a_list_is_no_word_of_a_text(key, given):
+    row = {key: "of {name} here"}
+    select = {"table": "t", "column": row.pop("column", "c"), "where": {"w": row.pop("where", "x")}}
+    item = {
+        "id": "a", "quantity": "q", "source": "s", "kind": "number", "printed": "5",
+        "because": "b", "select": select, "test": {"one_run": "5"},
+    } | row  # fmt: skip
+    text = "[{each: [{name: %s}], items: []}]"
+    (group,) = parse_yaml(text % "word", "text")
+    assert len(written("{}", claims=[group | {"items": [item]}])["claims"]) == 1
+    (group,) = parse_yaml(text % given, "text")
+    with pytest.raises(ConfigError, match="name"):
+        written("{}", claims=[group | {"items": [item]}])
+
+
+@pytest.mark.parametrize("wrong", ["text", 5, ["a"] * 400, None])
+@pytest.mark.parametrize("key", ["claims", "items", "each"])
+def test_one_wrong_entry_is_named_and_not_all_that_stand_beside_it(key, wrong):
+    (entry,) = parse_yaml(ALONE, "text")
+    many = [{"id": f"number-{i}"} for i in range(400)]
+    for part in ([*many, wrong], {"a": many}):
+        given = part if key == "claims" else [{**entry, key: part}]
+        with pytest.raises(ConfigError) as found:
+            written("{}", claims=given)
+        assert len(str(found.value)) < 300 and "number-8" not in str(found.value)
+
+
+@pytest.mark.parametrize("given", [[], {}, {"a": "b"}, [["a"]], ["a", {"b": "c"}], [1, [2]]])
+@pytest.mark.parametrize("filled", [True, False])
+def test_rows_are_asked_for_by_values_and_lists_of_values(given, filled):
+    (entry,) = parse_yaml(ALONE, "text")
+    entry["select"]["where"] = {"w": "{name}" if filled else given}
+    for value in ("a", 1, 2.5, True, None, ["a", 1, None]):
+        one = {**entry, "select": {**entry["select"], "where": {"w": value}}}
+        assert written("{}", claims=[one])["claims"][0]["select"]["where"] == {"w": value}
+    with pytest.raises(ConfigError, match=r"where\.w"):
+        written("{}", claims=[{"each": [{"name": given}], "items": [entry]}])
+
+
 def test_a_test_replaces_a_test_and_unchecked_replaces_both():
     common = """
 - {source: s, quantity: q, kind: number, printed: "5", select: {table: t, column: c},
@@ -257,9 +298,9 @@ READING = {"departures": ["code"], "select": {"column": "d"}}
         ({"readings": 5}, "alone.readings: 5 is not of type 'array'"),
         ({"counterfactual": {"what": "x"}}, "alone.counterfactual: "),
         ({"counterfactual": {"select": {"column": "d"}}}, "'what' is a required property"),
-        ({"each": [5]}, "c.yaml, claims: [5] is no list of items or rows, which have keys"),
+        ({"each": [5]}, "c.yaml, claims: 5 is no item or row, which has keys"),
         ({"each": [{"n": 1}, {"n": 2}]}, "c.yaml, alone: two items have this id: rename one"),
-        ({"items": 5}, "c.yaml, claims: 5 is no list of items or rows, which have keys"),
+        ({"items": 5}, "c.yaml, claims: 5 is no list of items or rows"),
     ],
 )
 def test_items_that_cannot_be_read(changes, words):

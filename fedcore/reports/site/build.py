@@ -149,7 +149,7 @@ def _write_all(
     try:
         for paper in papers:
             write(paper)
-    except FedcoreError as error:
+    except (FedcoreError, OSError) as error:  # the disk may be full
         tells.send(error)
 
 

@@ -5,6 +5,7 @@ const budget = document.getElementById("budget");
 const ranking = document.getElementById("ranking");
 const plot = document.getElementById("plot");
 const cost = document.getElementById("cost");
+const AXES = JSON.parse(plot.dataset.axes);
 const ALL = "all problems";
 const groups = window.CURVES.filter((group) => group.experiment === window.CURVES[0].experiment);
 
@@ -153,7 +154,7 @@ const draw = (group, measure) => {
     x: kept.map(([x]) => x), y: kept.map(([, y]) => y), name: "front", mode: "lines",
     line: { shape: "hv", width: 9, color: "rgba(128,128,128,0.4)" }, hoverinfo: "skip",
   });
-  Plotly.react(plot, traces, layout(plot, group, [window.AXES[axis], true], [measure, true]), SETTINGS);
+  Plotly.react(plot, traces, layout(plot, group, [AXES[axis], true], [measure, true]), SETTINGS);
 };
 
 const show = () => {
@@ -172,7 +173,7 @@ fill(budget.measure, measures);
 const levels = [...new Set(groups.flatMap((group) => group.runs.map((run) => run.privacy)))];
 fill(budget.privacy, [["", "any"], ...levels.map((name) => [name, name])]);
 if (levels.includes("none")) budget.privacy.value = "none"; // like is compared with like
-fill(cost, Object.entries(window.AXES).filter(([axis]) => axis !== "epsilon" && groups[0].runs.some((run) => run.x[axis])));
+fill(cost, Object.entries(AXES).filter(([axis]) => axis !== "epsilon" && groups[0].runs.some((run) => run.x[axis])));
 budget.addEventListener("input", show);
 budget.addEventListener("submit", (event) => event.preventDefault());
 cost.addEventListener("change", show);

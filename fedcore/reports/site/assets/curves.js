@@ -4,6 +4,7 @@
 const form = document.getElementById("choices");
 const plot = document.getElementById("plot");
 const list = document.getElementById("run");
+const AXES = JSON.parse(plot.dataset.axes);
 const groups = window.CURVES;
 
 const rgba = (hex, alpha) =>
@@ -62,14 +63,14 @@ const draw = (event) => {
   if (!["axis", "logx", "logy", "parameter", "value"].includes(event?.target.name)) {
     form.logy.checked = steep(group, form.measure.value);
   }
-  const there = Object.keys(window.AXES).filter((axis) => group.runs.some((run) => run.x[axis]));
-  fill(form.axis, there.map((axis) => [axis, window.AXES[axis]]));
+  const there = Object.keys(AXES).filter((axis) => group.runs.some((run) => run.x[axis]));
+  fill(form.axis, there.map((axis) => [axis, AXES[axis]]));
   if (!event || event.target === form.group) form.axis.value = there.find((axis) => spread(group, axis)) ?? there[0];
   const drawn = traces(group, form.measure.value, form.axis.value, shown);
   Plotly.react(
     plot,
     drawn,
-    layout(plot, group, [window.AXES[form.axis.value], form.logx.checked], [form.measure.value, form.logy.checked]),
+    layout(plot, group, [AXES[form.axis.value], form.logx.checked], [form.measure.value, form.logy.checked]),
     SETTINGS,
   );
   const curves = drawn.filter((trace) => trace.meta).map((trace) => [trace.meta.cell, trace.name]);
@@ -90,13 +91,13 @@ const tell = () => {
   link.href = `runs.html#${row}`;
   link.textContent = cell;
   const code = document.createElement("code");
-  code.textContent = `${window.ORIGIN.command} -- ${window.ORIGIN.histories}/${cell}.h5`;
+  code.textContent = `${plot.dataset.command} -- ${plot.dataset.histories}/${cell}.h5`;
   said.replaceChildren(link, ": parameters and provenance. It is made alone by ", code);
 };
 
 fill(form.group, groups.map((group, i) => [String(i), `${group.experiment}: ${group.label}`]));
 // The page opens with the first experiment that has curves: some have single points alone.
-const curved = groups.findIndex((group) => Object.keys(window.AXES).some((axis) => spread(group, axis)));
+const curved = groups.findIndex((group) => Object.keys(AXES).some((axis) => spread(group, axis)));
 form.group.value = String(Math.max(curved, 0));
 // The address may name an experiment, as links of claims do.
 const ask = () => {

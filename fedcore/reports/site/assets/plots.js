@@ -1,7 +1,9 @@
 "use strict";
 
 // What the pages with interactive plots share: lists of choices, and the frame of a plot.
-const SETTINGS = { responsive: true, displaylogo: false };
+// The buttons are named here, as a new version of plotly may add one that uploads the plot.
+const BUTTONS = ["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "autoScale2d", "resetScale2d"];
+const SETTINGS = { responsive: true, displaylogo: false, modeBarButtons: [BUTTONS] };
 
 // Fill a list with [value, text]; what was chosen stays chosen.
 const fill = (list, options) => {
@@ -17,7 +19,7 @@ const visible = (colour) =>
 // The frame of a plot of one group of runs; each axis is [title, whether it is logarithmic].
 const layout = (plot, group, x, y) => {
   const ink = getComputedStyle(document.body).color;
-  const faint = getComputedStyle(document.documentElement).getPropertyValue("--line");
+  const [faint, link] = ["--line", "--link"].map((name) => getComputedStyle(document.documentElement).getPropertyValue(name));
   const axis = ([title, log]) => ({
     title: { text: title }, type: log ? "log" : "linear", gridcolor: faint, zeroline: false,
     exponentformat: "power", automargin: "left+bottom", // with all sides a phone's frame grows and shrinks in turn
@@ -30,7 +32,7 @@ const layout = (plot, group, x, y) => {
     paper_bgcolor: "transparent", plot_bgcolor: "transparent", font: { color: ink },
     height: narrow ? 400 + 22 * group.runs.length : 560, // a legend of all runs stands below
     margin: { t: 60, r: 10 },
-    modebar: { bgcolor: "transparent", color: ink, orientation: "h" },
+    modebar: { bgcolor: "transparent", color: ink, activecolor: link, orientation: "h" },
     legend: narrow ? { orientation: "h", yref: "container", y: 0, yanchor: "bottom" } : {},
   };
 };

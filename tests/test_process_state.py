@@ -1,0 +1,229 @@
+"""No call of the library changes what the threads of a process share, also not for a moment."""
+
+from __future__ import annotations
+
+import contextlib
+import locale
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from contract.networks import PARAMS
+
+import fedcore
+from fedcore import algorithms, datasets
+from fedcore.datasets.formats import libsvm
+from fedcore.errors import ArbitraryWarning, ConvergenceWarning, FedcoreError, unwanted, warn
+from fedcore.testing.samples import images
+
+threadpoolctl = pytest.importorskip("threadpoolctl")
+pandas = pytest.importorskip("pandas")
+
+RNG = np.random.default_rng(0)
+CLIENTS = [RNG.standard_normal((20, 5)) for _ in range(3)]
+LABELS = [X[:, 0] + 0.1 * RNG.standard_normal(20) for X in CLIENTS]
+FEW = RNG.standard_normal((4, 9))  # fewer samples than features: the last component is arbitrary
+FRAMES = [pandas.DataFrame(X, columns=list("abcde")) for X in CLIENTS]
+PRIVATE = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-4.0, 4.0)}
+FITS = {
+    "all components": lambda: fedcore.FederatedPCA().fit(FEW),
+    "a share": lambda: fedcore.FederatedPCA(0.8).fit(CLIENTS),
+    "scores": lambda: fedcore.FederatedPCA(2, scale=True).fit(CLIENTS).score(CLIENTS[0]),
+    "sparse": lambda: fedcore.FederatedPCA(2).fit([scipy.sparse.csr_array(X) for X in CLIENTS]),
+    "data frames": lambda: fedcore.FederatedPCA(2).fit(FRAMES).transform(FRAMES[0]),
+    "a warning": lambda: fedcore.FederatedPCA(3, params={"rounds": 1}).fit(CLIENTS),
+    "private": lambda: fedcore.FederatedPCA(2, scale=True, **PRIVATE).fit(CLIENTS),
+    "factors": lambda: fedcore.FederatedFactorization(2).fit(CLIENTS),
+    "regression": lambda: fedcore.SharedRepresentationRegression(1).fit(CLIENTS, LABELS),
+    "an unknown server": lambda: datasets.answers("http://127.0.0.1:1/"),
+}  # fmt: skip
+
+
+def runs():
+    """One run of each algorithm that takes these data as they are."""
+    for name in algorithms.names():
+        algorithm = algorithms.get(name)
+        given = {"labels": LABELS} if algorithm.labelled else {}
+        given |= {"n_components": 2} if algorithm.takes("n_components") else {}
+        given |= {"clip": True} if algorithm.takes("clip") else {}
+        given |= {"rounds": 2} if algorithm.takes("rounds") else {}
+        clients = CLIENTS
+        if algorithm.takes("model"):
+            if find_spec("torch") is None:
+                continue
+            clients, given = images(), PARAMS
+        yield name, lambda run=(name, clients), given=given: fedcore.run(*run, **given)
+
+
+CALLS = FITS | dict(runs())
+
+
+def called(call) -> None:
+    """Call; methods that need more parameters are refused."""
+    with contextlib.suppress(FedcoreError):
+        call()
+
+
+def libraries():
+    return {pool["filepath"]: pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
+
+
+def state():
+    return {
+        "warnings": (list(warnings.filters), warnings.showwarning, warnings.formatwarning),
+        "environment": dict(os.environ),
+        "error state": np.geterr(),
+        "locale": locale.setlocale(locale.LC_ALL),
+        "signals": [signal.getsignal(number) for number in signal.valid_signals()],
+        "random numbers": (random.getstate(), np.random.get_state()[1].tolist()),  # noqa: NPY002
+        "folder": os.getcwd(),
+        "streams": (sys.stdout, sys.stderr),
+        "switches": sys.getswitchinterval(),
+        "PyTorch": sys.modules["torch"].get_num_threads() if "torch" in sys.modules else None,
+    }
+
+
+@pytest.fixture
+def often():
+    """Let threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Messages of all warnings that reach the user, from whatever thread."""
+    messages = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(
+            warnings, "showwarning", lambda message, *where, **more: messages.append(str(message))
+        )
+        yield messages
+
+
+def test_threads_see_no_change_and_lose_no_warning(often, shown, tmp_path):
+    (tmp_path / "bad.svm").write_text("1 1:0.5 2:x\n")
+    calls = [*CALLS.values(), lambda: libsvm.parse_sparse(Path(tmp_path / "bad.svm"))]
+    for call in calls:  # what is imported on first use is there
+        called(call)
+    before, threads, done = state(), libraries(), threading.Event()
+    seen = Counter()
+
+    def read():
+        while not done.is_set():
+            now = state()
+            seen.update(["times"] + [name for name in now if now[name] != before[name]])
+
+    def tell():
+        for i in range(200):
+            warnings.warn(f"mine {i}", stacklevel=1)
+            done.wait(0.005)
+
+    others = [threading.Thread(target=target) for target in (read, tell)]
+    for other in others:
+        other.start()
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            while others[1].is_alive():
+                list(pool.map(called, calls))
+            errors = list(pool.map(lambda _: np.geterr(), range(40)))
+    finally:
+        done.set()
+        others[0].join()
+    assert seen.pop("times") > 50 and not seen
+    assert [message for message in shown if message.startswith("mine")] == [
+        f"mine {i}" for i in range(200)
+    ]
+    assert all(error == before["error state"] for error in errors) and state() == before
+    assert threads.items() <= libraries().items()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_no_call_asks_for_a_change(name, monkeypatch):
+    """Sampling by a thread could miss what is set back at once."""
+    called(CALLS[name])  # what is imported on first use is there
+    asked = []
+
+    def noted(owner, word):
+        plain = getattr(owner, word)
+
+        def call(*given, **more):
+            asked.append(word)
+            return plain(*given, **more)
+
+        return call
+
+    changing = [(os, "putenv"), (os, "unsetenv"), (os, "chdir"), (signal, "signal")]
+    changing += [(locale, "setlocale"), (np, "seterr"), (random, "seed"), (np.random, "seed")]
+    changing += [(warnings, word) for word in ("simplefilter", "filterwarnings", "resetwarnings")]
+    changing += [(warnings.catch_warnings, "__enter__"), (threadpoolctl, "threadpool_limits")]
+    changing += [(type(os.environ), "__setitem__"), (type(os.environ), "__delitem__")]
+    with monkeypatch.context() as patched:
+        for owner, word in changing:
+            patched.setattr(owner, word, noted(owner, word))
+        called(CALLS[name])
+    assert not asked
+
+
+def test_the_first_private_fit_sets_no_filter():
+    """What it imports does, if it is imported only then."""
+    pytest.importorskip("dp_accounting")
+    code = (
+        "import warnings, numpy as np\n"
+        "from fedcore import FederatedPCA\n"
+        "before = list(warnings.filters)\n"
+        "private = {'epsilon': 1.0, 'delta': 1e-5, 'bounds': 3.0}\n"
+        "FederatedPCA(1, **private).fit(np.random.default_rng(0).standard_normal((30, 4)))\n"
+        "assert warnings.filters == before, warnings.filters\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_each_of_a_hundred_warnings_from_four_threads_arrives(often, shown):
+    fit = fedcore.FederatedPCA(3, params={"rounds": 1}).fit
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(fit, [CLIENTS] * 100))
+    assert len(shown) == 100 and all("has not converged" in message for message in shown)
+
+
+def test_a_warning_names_the_line_of_the_user():
+    line = sys._getframe().f_lineno + 2
+    with warnings.catch_warnings(record=True) as told:
+        fedcore.FederatedPCA(3, params={"rounds": 1}).fit(CLIENTS)
+        fedcore.run("block_krylov", CLIENTS, n_components=3, rounds=1)
+    assert [(w.filename, w.lineno) for w in told] == [(__file__, line), (__file__, line + 1)]
+    assert {w.category for w in told} == {ConvergenceWarning}
+
+
+def test_what_one_thread_does_not_want_others_still_get(shown):
+    inside, ready = threading.Event(), threading.Event()
+
+    def without():
+        with unwanted(ArbitraryWarning):
+            inside.set()
+            ready.wait(60)
+            warn("never", ArbitraryWarning)
+            warn("another kind", ConvergenceWarning)
+        warn("after it", ArbitraryWarning)
+
+    thread = threading.Thread(target=without)
+    thread.start()
+    inside.wait(60)
+    warn("from another thread", ArbitraryWarning)
+    ready.set()
+    thread.join()
+    assert shown == ["from another thread", "another kind", "after it"]
