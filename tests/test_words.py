@@ -8,7 +8,6 @@ import pytest
 from fedcore.errors import FedcoreError
 from fedcore.federation.federation import Federation
 from fedcore.problems.clients import check_clients, check_labels
-from fedcore.problems.names import require_names
 from fedcore.reports import tables
 from fedcore.words import counted
 
@@ -27,7 +26,6 @@ SAID = {
         [np.ones(2)], [np.ones((1, 3))]
     ),
     "each of 1 client; got 2": lambda path: check_labels([np.ones(1)] * 2, [np.ones((1, 3))]),
-    "x has 1 column, y has 2": lambda path: require_names(["a"], ["a", "b"], "x", "y"),
     "line 2: 1 cell under 2 columns": lambda path: tables.read(path),
     r"each of 1 client; got \[3, 4\]": lambda path: Federation([np.ones((3, 2))], 0, ids=[3, 4]),
 }
