@@ -273,7 +273,7 @@ def aligned(tables: Sequence[Table], how: Reading | None = None) -> list[Table]:
     unfit = [one for one in unfit if (one.kind, how.missing) != ("missing", "drop")]
     unfit += _absent(tables)
     if unfit:
-        raise _refusal(unfit, how)
+        raise _refusal(unfit, tables[0], how)
     names: Any = tables[0].names
     if how.columns is not None:
         names = [*dict.fromkeys(filter(how.keeps, how.columns))]
@@ -356,7 +356,7 @@ def _reasons(ones: Sequence[Unfit]) -> str:
     return ", ".join([*shown, *[f"and so in {counted(more, 'more file')}"] * bool(more)])
 
 
-def _refusal(unfit: Sequence[Unfit], how: Reading) -> TableError:
+def _refusal(unfit: Sequence[Unfit], table: Table, how: Reading) -> TableError:
     """Return the error that names all columns that are no features, and how to go on."""
     columns: dict[str, list[Unfit]] = {}
     for one in unfit:
@@ -365,10 +365,17 @@ def _refusal(unfit: Sequence[Unfit], how: Reading) -> TableError:
     more = [f"and {len(told) - SHOWN} more"] * (len(told) > SHOWN)
     lasting = [n for n, ones in columns.items() if any(one.kind != "missing" for one in ones)]
     them = "it" if len(columns) == 1 else "them"
-    ways = [Advice(f"leave {them} out", {"without": [*how.without, *columns]})]
+
+    def leaving(names: Collection[str]) -> dict[str, Any]:
+        kept = [name for name in table.names if name not in names]
+        if how.columns is None and 0 < len(kept) < len(names):
+            return {"columns": kept}
+        return {"without": [*how.without, *names]} if names or how.without else {}
+
+    ways = [Advice(f"leave {them} out", leaving(columns))]
     if len(lasting) < len(columns):
-        also = {"without": [*how.without, *lasting]} if lasting or how.without else {}
-        ways.append(Advice("leave out rows with missing values", {**also, "missing": "drop"}))
+        rows = leaving(lasting) | {"missing": "drop"}
+        ways.append(Advice("leave out rows with missing values", rows))
     return TableError(
         f"{counted(len(columns), 'column')} cannot be features: {', '.join(told[:SHOWN] + more)}",
         file=unfit[0].file, row=unfit[0].row, column=unfit[0].column, advice=ways, parts=unfit,
@@ -606,7 +613,8 @@ def _npz(path: str, how: Reading) -> Table:
     def array(name: str, numbers: bool = False) -> np.ndarray:
         kind = heads[name][1]
         if kind.hasobject or (numbers and kind.kind not in "biuf"):
-            call = f"save {name}.astype({'float' if numbers else 'str'})"
+            to = "real" if kind.kind == "c" else f"astype({'float' if numbers else 'str'})"
+            call = f"save {name}.{to}"
             says, advice = f"{path}: '{name}' holds {kind.name}", [Advice("", call=call)]
             raise TableError(says, file=path, column=name, advice=advice)
         loaded = np.load(path, allow_pickle=False)

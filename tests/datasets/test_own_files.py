@@ -164,6 +164,20 @@ def test_rows_that_lack_a_value_are_dropped_by_request(tmp_path, kind):
     assert sum("lack a value" in guess.what for guess in own.guesses) == 2
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("lacks", [False, True])
+def test_advice_on_very_many_columns_can_be_typed(tmp_path, kind, lacks):
+    parts = frames() if not lacks else holes(frames())
+    many = pandas.DataFrame({f"a long name {i}": ["x"] * 30 for i in range(400)})
+    paths = written(tmp_path, [p.join(many.iloc[: len(p)]) for p in parts], kind)
+    told = CliRunner().invoke(main, ["run", "ssi", *paths, "-r", "1"])
+    ways = re.findall(r"\((--[^()]*)\)", told.stderr)
+    assert len(ways) == 1 + lacks
+    for way in ways:
+        again = CliRunner().invoke(main, ["run", "ssi", *paths, "-r", "1", *shlex.split(way)])
+        assert again.exit_code == 0, again.output
+
+
 # Bookkeeping of writers.
 
 INDICES = {

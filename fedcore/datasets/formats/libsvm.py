@@ -45,7 +45,7 @@ def _table(path: Path, n_features: int, first: int = 1, *, classes: bool = False
     at = [i for i, _ in found]
     parts = [line.groups() if line else (b"nan", None, b"") for _, line in found]
     y = np.fromiter((float(label) for label, _, _ in parts), float)
-    query = np.array([-1 if query is None else int(query) for _, query, _ in parts], object)
+    query = np.array([query and int(query) for _, query, _ in parts], object)
     pairs = b"".join(pairs for _, _, pairs in parts).replace(b":", b" ")
     numbers = np.fromstring(pairs.decode("ascii"), sep=" ")  # every token matches _NUMBER
     index, values = numbers[::2] - first, numbers[1::2]
@@ -53,7 +53,9 @@ def _table(path: Path, n_features: int, first: int = 1, *, classes: bool = False
     wrong = (index < 0) | (index >= n_features) | ~np.isfinite(values)
     wrong[1:] |= (np.diff(index) <= 0) & (np.diff(rows) == 0)
     whole = (y == np.floor(y)) & (abs(y) < _LARGEST)
-    bad = ~np.isfinite(y) | (classes & (~whole | (query != -1)))
+    bad = ~np.isfinite(y) | (
+        classes & (~whole | np.array([one is not None for one in query], bool))
+    )
     bad[rows[wrong]] = True
     if bad.any():
         number = at[int(bad.argmax())]
@@ -137,7 +139,7 @@ def parse_sparse(
     shape = len(table.labels), int(table.columns.max(initial=-1)) + 1
     place = table.rows, table.columns
     vectors = {"label": table.labels}
-    if (table.queries != -1).any():
+    if any(one is not None for one in table.queries):
         vectors["qid"] = table.queries
     return scipy.sparse.csr_array((table.values, place), shape=shape), vectors
 
