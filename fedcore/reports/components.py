@@ -62,12 +62,12 @@ def add(
 
 
 def told(history: History) -> dict[str, Any]:
-    """Return the components of the first repeat as plain values.
+    """Return the components of the first repeat.
 
     Returns
     -------
     dict
-        ``features``, their names or None; ``weights``, a list of one row per component;
+        ``features``, their names or None; ``weights``, an array of one row per component;
         ``explained_variance`` and ``explained_variance_ratio`` but for a private run, which has
         released the directions alone. Empty for a run without such axes.
     """
@@ -79,6 +79,6 @@ def told(history: History) -> dict[str, Any]:
     largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1, keepdims=True), axis=1)
     return {
         "features": history.about.get(NAMES),
-        "weights": np.where(largest < 0, -rows, rows).tolist(),
-        **{name: final[name][0].tolist() for name in AXES[1:] if name in final},
+        "weights": np.where(largest < 0, -rows, rows),
+        **{name: final[name][0] for name in AXES[1:] if name in final},
     }

@@ -71,7 +71,7 @@ def _components(history: History) -> list[str]:
     found = components.told(history)
     if not found:
         return []
-    weights = np.array(found["weights"]).T
+    weights = found["weights"].T
     (d, r), private = weights.shape, "explained_variance" not in found
     names = found["features"] or [f"feature {i}" for i in range(d)]
     shown = range(min(r, MOST_COMPONENTS))
@@ -95,7 +95,7 @@ def _components(history: History) -> list[str]:
     if private:
         remarks.append("private: the run has released directions, and no variances")
     else:
-        part = sum(found["explained_variance_ratio"])
+        part = float(np.sum(found["explained_variance_ratio"]))
         remarks.append(
             f"component 1 has the most variance{about}; together they have {part:.1%} of it"
         )
