@@ -27,7 +27,7 @@ def test_every_command_of_readme_is_found_in_its_order():
 
 def test_the_tutorial_is_run_as_it_is_printed():
     found = [command.line for command in of_page("docs/tutorial.md")]
-    assert found[2] == "pip install '.[privacy]'" and not set(found) & set(INSTEAD)
+    assert found[2].startswith("pip install '.[") and not set(found) & set(INSTEAD)
     assert len(found) == 8
     for line in (line for line in found if line.startswith("fedcore")):
         for words, _ in session(Block("docs/tutorial.md", 1, "console", f"$ {line}\n", None)):
