@@ -63,7 +63,7 @@ test-oldest: ## the tests with the oldest versions that pyproject.toml allows, b
 test-kernels: $(READY) ## the numerical tests under every OpenBLAS kernel of this machine
 	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py all $(SHARED) $(PYTEST_ARGS)
 
-test-readme: $(READY) ## every command of README in its order, in a fresh clone of HEAD; ten minutes or more
+test-readme: $(READY) ## every command of README and the tutorial, in a fresh clone of HEAD; ten minutes or more
 	$(IN_ENV) python tests/fresh_readme.py
 
 test-cluster: cluster ## on a SLURM of one node, which it sets up (Debian, as root): kill, resume, compare

@@ -12,9 +12,10 @@ import sys
 import textwrap
 from pathlib import Path
 
+from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import DataError
 from fedcore.experiments.provenance import commit
-from fedcore.reports import tables
+from fedcore.reports import commands, tables
 from fedcore.reports.machine import machine
 from fedcore.reports.papers import arena
 
@@ -41,6 +42,10 @@ CELLS = (
     "repeats of the error against the exact answer of all clients; the ranges are in the file. "
     "`median` is that of these cells, and `all clients` that of the same problems where "
     "every client takes part."
+)
+COMMANDS = (
+    "A method of the arena is an algorithm with settings, and has a name of its own. `DATA` stands "
+    "for a data set or for files of yours; give the components that you want."
 )
 LOST = "The last client takes no part; by label, nobody else has its class."
 LATE = (
@@ -113,8 +118,15 @@ def page(kept: Path) -> str:
         if rows := found[name]:
             parts += [head, f"{about} {arena.change(rows)}", CELLS]
             parts.append(tables.markdown(arena.by_method(rows)))
+    parts += ["## The methods as commands", COMMANDS, tables.markdown(methods())]
     filled = [part if part.startswith("|") else textwrap.fill(part, 99) for part in parts]
     return "\n\n".join(part.rstrip() for part in filled) + "\n"
+
+
+def methods() -> list[dict[str, str]]:
+    """Return the command of every method, for tables that name them."""
+    rows = commands.of_arena(read_yaml(ROOT / "config/arena.yaml"))
+    return [{**row, "command": f"`{row['command']}`"} for row in rows]
 
 
 def main() -> None:

@@ -25,14 +25,20 @@ from fedcore.federation.transcript import Transcript
 from fedcore.iterates import Iterate
 from fedcore.parts import residuals
 from fedcore.privacy.noise import simulated
-from fedcore.problems.clients import Clients, check_clients, check_labels, client_list
-from fedcore.problems.distinct import require_distinct_each
+from fedcore.problems.clients import (
+    Clients,
+    check_clients,
+    check_labels,
+    client_list,
+    client_names,
+)
+from fedcore.problems.labelled import Features, as_array, column_names, per_client, per_feature
 from fedcore.problems.problem import Problem
 from fedcore.recorder import NOT_RELEASED, Recorder
 from fedcore.seeds import root_of
 from fedcore.snapshots import stack
 from fedcore.validation import require_flag
-from fedcore.words import counted
+from fedcore.words import counted, named
 
 SKEW = 1e-3  # of a basis, well above what rounding does to one in single precision
 
@@ -117,13 +123,13 @@ class Result:
 
 def run(
     algorithm: str,
-    clients: Sequence[Any],
+    clients: Sequence[Any] | Mapping[str, Any],
     n_components: int | None = None,
     *,
-    labels: Sequence[np.ndarray] | None = None,
-    held_out: tuple[Sequence[np.ndarray], Sequence[np.ndarray]] | None = None,
+    labels: Any = None,
+    held_out: tuple[Any, Any] | None = None,
     seed: int | np.random.SeedSequence = 0,
-    start: np.ndarray | None = None,
+    start: Any = None,
     measure: Sequence[str] | None = None,
     threads: int = 1,
     iterates: str = "log",
@@ -141,20 +147,22 @@ def run(
     ----------
     algorithm : str
         Name in the registry; ``fedcore.algorithms.names()`` lists them.
-    clients : sequence of ndarray or sparse matrix of shape (n_i, n_features)
-        One matrix per client, rows are samples. Sparse matrices of `scipy.sparse` are not made
-        dense, and algorithms that would need this refuse them.
+    clients : sequence or mapping of ndarray or sparse matrix of shape (n_i, n_features)
+        One matrix per client, rows are samples; or a mapping from the clients' names, which errors
+        then mention. Sparse matrices of `scipy.sparse` are not made dense, and algorithms that
+        would need this refuse them. Columns of data frames are matched by their names.
     n_components : int
         Rank; for algorithms that learn a subspace.
-    labels : sequence of ndarray of shape (n_i,), optional
-        One label per sample, for algorithms that learn from them. Classes are 0, 1, 2, ….
-    held_out : pair of sequences, optional
+    labels : sequence or mapping of ndarray of shape (n_i,), optional
+        One label per sample, for algorithms that learn from them; by the names of the clients, or
+        in their order. Classes are 0, 1, 2, ….
+    held_out : pair of sequences or mappings, optional
         Matrices and labels, one of each per client, on which classifiers are measured.
     seed : int or numpy.random.SeedSequence, default=0
         The same seed gives the same result bit for bit if CPU type, BLAS, its number of threads and
         library versions are the same. Privacy noise differs, see `simulate`.
-    start : ndarray of shape (n_features, n_components), optional
-        Starting basis; the default is drawn from `seed`.
+    start : ndarray or data frame of shape (n_features, n_components), optional
+        Starting basis, of a frame by the names of the features; the default is drawn from `seed`.
     measure : sequence of str, optional
         Names of metrics to record at every iterate; empty for none. The default is ``objective``
         and, for classifiers, ``test_accuracy``, or ``training_accuracy`` without `held_out`.
@@ -205,23 +213,31 @@ def run(
     """
     chosen = algorithms.get(algorithm)
     _require_parameters(chosen, params)
-    if not isinstance(clients, Clients):
-        clients = client_list(clients)
-        require_distinct_each(clients)
-    named = {"n_components": n_components, "start": start}
-    given_params = {k: v for k, v in named.items() if v is not None or chosen.takes(k)} | params
+    given = clients if isinstance(clients, Clients | Mapping) else client_list(clients)
+    with named(client_names(given)):
+        samples = _checked(given, labels)
+    columns = None if isinstance(given, Clients) else column_names(client_list(given)[0])
+    if start is not None:
+        start = per_feature(start, "start", Features(columns, samples.n_features))
+    own = {"n_components": n_components, "start": start}
+    given_params = {k: v for k, v in own.items() if v is not None or chosen.takes(k)} | params
     settings = chosen.params(residuals.with_tolerance(chosen, given_params))
     if isinstance(measure, str):
         raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
-    wanted = [metrics.get(name) for name in measure or ()]
-    apart = None if held_out is None else _checked(*held_out)
-    problem = Problem("clients", _checked(clients, labels), held_out=apart)
+    names = [] if measure is None else as_array(measure, "measure").tolist()
+    wanted = [metrics.get(name) for name in np.ravel(names)]
+    for option, value in (("stop", stop), ("finish", finish)):
+        if value is not None and not callable(value):
+            raise InputError(f"{option} must be a function, got {value!r}")
+    apart = None if held_out is None else _held_out(held_out, client_names(given), columns, samples)
+    problem = Problem("clients", samples, held_out=apart)
     if measure is None:
         wanted = [metrics.get(name) for name in chosen.task.measures(problem)]
     require_flag(simulate=simulate, center=center)
     noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
     last: dict[str, Iterate] = {}
-    with _bar(chosen, settings, problem, center=center, asked=progress) as until:
+    bar = _bar(chosen, settings, problem, center=center, asked=progress)
+    with bar as until, named(client_names(given)):
         recorder, output = execute(
             chosen, problem, settings, seed, wanted,
             threads=threads, iterates=iterates, stop=until(stop), finish=finish,
@@ -239,21 +255,23 @@ def run(
         ledger=recorder.ledger,
         output=output,
         released=recorder.released,
-        trained=_trained(last["iterate"], settings, problem, output),
+        trained=_trained(last["iterate"], settings, problem, output, columns),
         iterates={name: values[0] for name, values in stack([recorder.snapshots])[0].items()},
     )
 
 
 def _trained(
-    last: Iterate, settings: Any, problem: Problem, output: Mapping[str, Any]
-) -> Trained | None:
+    last: Iterate, settings: Any, problem: Problem, output: Mapping[str, Any],
+    columns: Sequence[Any] | None,
+) -> Trained | None:  # fmt: skip
     """Return the networks of the last iterate, if it has any."""
     if last.classifiers is None:
         return None
     server = output.get("parameters")
     return Trained(
-        last.classifiers, server, settings.model, len(problem.clients), problem.n_features
-    )
+        last.classifiers, server, settings.model, len(problem.clients), problem.n_features,
+        columns,
+    )  # fmt: skip
 
 
 def require_orthonormal(algorithm: str, rows: np.ndarray | None) -> None:
@@ -341,9 +359,24 @@ def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
     )
 
 
-def _checked(matrices: Sequence[Any], labels: Sequence[np.ndarray] | None) -> Clients:
+def _checked(given: Any, labels: Any, columns: Sequence[Any] | None = None) -> Clients:
     """Return checked samples, with their labels if there are any; `Clients` are both already."""
+    if isinstance(given, Clients):
+        return given
+    samples = check_clients(given, columns)
+    return Clients(samples, labels=None if labels is None else check_labels(labels, samples, given))
+
+
+def _held_out(
+    pair: Any, names: Sequence[str] | None, columns: Sequence[Any] | None, clients: Clients
+) -> Clients:
+    """Return samples and labels that are held out, by the names of `clients` and their columns."""
+    if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
+        raise InputError("held_out must be a pair: matrices and labels, one of each per client")
+    matrices, labels = pair
     if isinstance(matrices, Clients):
         return matrices
-    samples = check_clients(matrices)
-    return Clients(samples, labels=None if labels is None else check_labels(labels, samples))
+    given = per_client(matrices, "held_out", "matrix", names, len(clients))
+    return _checked(
+        given if names is None else dict(zip(names, given, strict=True)), labels, columns
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 import sys
 import warnings
@@ -78,12 +79,12 @@ class FedcoreError(Exception):
 
 
 def told(error: FedcoreError, command: bool = False) -> str:
-    """Return an error's sentence, with advice for Python or for the command line.
+    """Return an error's sentence on one line, with advice for Python or for the command line.
 
     Of one that quotes very much, its ends.
     """
     ways = ", or ".join(one.told(command) for one in error.advice)
-    text = ": ".join(filter(None, [*map(str, error.args), ways]))
+    text = re.sub(r"\s*\n\s*", " ", ": ".join(filter(None, [*map(str, error.args), ways])))
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 3 :]}"
 
 

@@ -57,6 +57,9 @@ ITERATES = {
 }
 FINAL = {
     "basis": Described("1", "orthonormal basis of the subspace found", MATRIX),
+    "components": Described("1", "principal axes of that subspace, most variance first", MATRIX),
+    "explained_variance": Described("data units squared", "variance of scores", ("component",)),
+    "explained_variance_ratio": Described("1", "share of the total variance", ("component",)),
     "V": Described(DEPENDS, "factor that all clients share", MATRIX),
     "mean": Described("data units", "mean of all samples, subtracted first", ("feature",)),
     "heads": Described(DEPENDS, "heads of the clients", ("client", "component")),

@@ -213,14 +213,6 @@ def require_flag(**values: Any) -> None:
     _requiring(FLAG, values)
 
 
-def as_floats(value: Any, name: str) -> np.ndarray:
-    """Return `value` as a float64 array, or raise an `InputError` that names it."""
-    try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} must hold numbers: {error}") from error
-
-
 def require_rank(n_components: int, n_samples: int, n_features: int) -> None:
     """Require that a matrix of this size can have rank `n_components`."""
     if n_components > min(n_samples, n_features):

@@ -1,9 +1,9 @@
-"""Runs every command that README prints, in its order, in a fresh clone: `make test-readme`.
+"""Runs every command of README and of the tutorial, in a fresh clone: `make test-readme`.
 
-The commands are the lines of README's console blocks, and the code in its prose that begins with a
-program's name and is on no such line. One shell runs them in a clone of HEAD, each as printed, but
-for those of `INSTEAD`, and prints how long each took. It fails if a command fails, or if one leaves
-a file that git would ask about.
+The commands are the lines of a page's console blocks, and the code in README's prose that begins
+with a program's name and is on no such line. A shell for each page runs them in a clone of HEAD,
+each as printed, but for those of `INSTEAD`, and prints how long each took. It fails if a command
+fails, or if one leaves a file that git would ask about.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 import click
 from printed import BLOCK, PARSERS, ROOT, typed
 
+PAGES = ("README.md", "docs/tutorial.md")
 HIDDEN = re.compile(r"<!--.*?-->", re.S)
 CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 HISTORY = "results/quick/histories/factorization"
@@ -91,6 +92,12 @@ def commands(text: str) -> list[Command]:
     return [command for _, command in sorted(found, key=lambda pair: pair[0])]
 
 
+def of_page(page: str, root: Path = ROOT) -> list[Command]:
+    """Return the commands of one of `PAGES`; prose of others than README has examples."""
+    found = commands((root / page).read_text(encoding="utf-8"))
+    return [command for command in found if page == PAGES[0] or not command.in_prose]
+
+
 def _plain(line: str) -> str:
     return re.sub(r"\s+#.*", "", line).strip()
 
@@ -146,25 +153,28 @@ def run(shell: Shell, command: Command) -> bool:
 @click.command()
 @click.option("--dry-run", is_flag=True, help="list the commands, and run none")
 def main(dry_run: bool) -> None:
-    """Run README's commands in a fresh clone of HEAD."""
-    found = commands((ROOT / "README.md").read_text(encoding="utf-8"))
+    """Run the commands of README and of the tutorial in a fresh clone of HEAD."""
     if dry_run:
-        for command in found:
+        for command in (command for page in PAGES for command in of_page(page)):
             print(f"{command.line}  =>  {INSTEAD.get(command.line, ('as printed',))[0]}")
         return
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "fedcore"
         subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
-        found = commands((clone / "README.md").read_text(encoding="utf-8"))
-        shell = Shell(clone, Path(folder) / "output")
-        failed = [command.line for command in found if run(shell, command)]
-        command = ["git", "status", "--porcelain"]
-        left = subprocess.run(command, cwd=clone, capture_output=True, text=True, check=True)
-    print(f"{len(found) - len(failed)} of {len(found)} commands ran")
+        failed, found = [], 0
+        for page in PAGES:
+            shell = Shell(clone, Path(folder) / "output")
+            for command in of_page(page, clone):
+                found += 1
+                if run(shell, command):
+                    failed.append(command.line)
+        status = ["git", "status", "--porcelain"]
+        left = subprocess.run(status, cwd=clone, capture_output=True, text=True, check=True)
+    print(f"{found - len(failed)} of {found} commands ran")
     if left.stdout:
         failed.append(f"git asks about what they leave:\n{left.stdout}")
     if failed:
-        sys.exit("README does not work in a fresh clone: " + "; ".join(failed))
+        sys.exit("README or the tutorial does not work in a fresh clone: " + "; ".join(failed))
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def test_a_seed_may_be_a_number_or_a_sequence(clients):
         ({"seed": -1}, "seed"),
         ({"seed": 0.5}, "seed"),
         ({"threads": 0}, "threads"),
-        ({"start": [[1, 2], [3]]}, "start must hold numbers"),
+        ({"start": [[1, 2], [3]]}, "start must be a list or an array"),
     ],
 )
 def test_wrong_options_are_refused_by_their_names(clients, options, message):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from fedcore.cli import main, options
+from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import DataError
-from fedcore.reports import tables
+from fedcore.reports import commands, tables
 from fedcore.reports.papers import arena
 
 ROOT = Path(__file__).parents[1]
@@ -28,6 +34,32 @@ def test_the_page_agrees_with_the_kept_tables(script):
     assert {row["for"] for row in found} >= {"One shot", "Few rounds", "Privacy", "Cheap clients"}
     for row in found:
         assert row["finding"] in page and tables.escaped(row["cells"]) in page
+
+
+def test_each_method_that_a_page_names_has_a_command_that_runs(script, tmp_path, monkeypatch):
+    rng = np.random.default_rng(2)
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b", "c"):
+        np.savez(f"{name}.npz", x=rng.standard_normal((60, 8)) / 9)
+    page = (ROOT / "docs/arena.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| (\S+) \| `(fedcore run [^`]+)` \|$", page, re.M))
+    kept = {row["method"] for name in ("results", "ranks", "leaks")
+            for row in tables.read(script.KEPT / f"{name}.tsv")}  # fmt: skip
+    assert kept <= told.keys() == read_yaml(ROOT / "config/arena.yaml")["methods"].keys()
+    for name, command in told.items():
+        words = shlex.split(command)
+        assert words[3] == commands.DATA
+        words[3:4] = ["a.npz", "b.npz", "c.npz"]
+        done = CliRunner().invoke(main, words[1:])
+        assert done.exit_code == 0, (name, done.output)
+
+
+def test_a_command_is_read_as_it_was_written():
+    params = {"n_components": 3, "tol": 1e-8, "clip": True, "model": "a b", "sizes": [1, 2]}
+    words = shlex.split(commands.command("ssi", params))
+    given = [word for word, before in zip(words[1:], words, strict=False) if before == "--set"]
+    assert options.parameters(given)[""] == {k: v for k, v in params.items() if k != "n_components"}
+    assert words[:4] == ["fedcore", "run", "ssi", "DATA"] and words[4:6] == ["--components", "3"]
 
 
 def test_a_changed_table_changes_the_page(script, tmp_path):

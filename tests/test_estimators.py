@@ -245,8 +245,8 @@ def test_column_names_are_kept_and_asked_for_in_transform(clients):
     np.testing.assert_array_equal(
         pca.transform(Frame(clients[0], NAMES)), pca.transform(clients[0])
     )
-    with pytest.raises(InputError, match="column 0 of x is 'f1' and of the fitted estimator 'f0'"):
-        pca.transform(Frame(clients[0], ["f1", "f0", *NAMES[2:]]))
+    with pytest.raises(InputError, match="x has no column 'f0', which the fitted estimator has"):
+        pca.transform(Frame(clients[0], ["age", *NAMES[1:]]))
     assert not hasattr(pca.fit(clients), "feature_names_in_")
     numbered = [Frame(client, range(8)) for client in clients]
     assert not hasattr(pca.fit(numbered), "feature_names_in_")
@@ -255,8 +255,7 @@ def test_column_names_are_kept_and_asked_for_in_transform(clients):
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
-        (["f1", "f0", *NAMES[2:]], "column 0 of client 2 is 'f1' .* 'f0': bring the columns into"),
-        ([*NAMES[:7], "age"], "column 7 of client 2 is 'age' .* 'f7': give all the same columns"),
+        ([*NAMES[:7], "age"], "client 2 has no column 'f7', which client 0 has"),
         (None, "client 2 has no column names and client 0 has"),
     ],
 )
@@ -341,8 +340,7 @@ def test_clients_may_come_from_an_iterator_or_with_names(clients):
         FederatedPCA(2).fit(named.values()).components_, expected.components_
     )
     np.testing.assert_array_equal(FederatedPCA(2).fit(named).components_, expected.components_)
-    with pytest.raises(InputError, match=r"is a dict: pass list\(clients.values\(\)\)"):
-        fedcore.run("ssi", named, 2)
+    np.testing.assert_array_equal(fedcore.run("ssi", named, 2).components, ran[0])
 
 
 def test_a_list_of_matrices_is_transformed_one_by_one(clients):

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fresh_readme import INSTEAD, Command, Shell, commands, run
+from fresh_readme import INSTEAD, Command, Shell, commands, of_page, run
 from printed import ROOT, Block, parsed, session
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -23,6 +23,15 @@ def test_every_command_of_readme_is_found_in_its_order():
     places = [FOUND.index(line) for line in order]
     assert places == sorted(places)
     assert sum(line.startswith("mpiexec") for line in FOUND) == 1
+
+
+def test_the_tutorial_is_run_as_it_is_printed():
+    found = [command.line for command in of_page("docs/tutorial.md")]
+    assert found[2].startswith("pip install '.[") and not set(found) & set(INSTEAD)
+    assert len(found) == 8
+    for line in (line for line in found if line.startswith("fedcore")):
+        for words, _ in session(Block("docs/tutorial.md", 1, "console", f"$ {line}\n", None)):
+            parsed(words)
 
 
 def test_what_stands_in_for_a_command_has_a_reason_and_a_command():

@@ -8,6 +8,7 @@ import pytest
 from fedcore.errors import FedcoreError
 from fedcore.federation.federation import Federation
 from fedcore.problems.clients import check_clients, check_labels
+from fedcore.problems.labelled import per_row
 from fedcore.reports import tables
 from fedcore.words import counted
 
@@ -22,9 +23,7 @@ SAID = {
     "client 1 has 1 feature, client 0 has 2": lambda path: check_clients(
         [np.ones((3, 2)), np.ones((3, 1))]
     ),
-    r"client 0 has 1 sample and labels of shape \(2,\)": lambda path: check_labels(
-        [np.ones(2)], [np.ones((1, 3))]
-    ),
+    "the matrix has 1 row:": lambda path: per_row([1, 2], "groups", 1),
     "each of 1 client; got 2": lambda path: check_labels([np.ones(1)] * 2, [np.ones((1, 3))]),
     "line 2: 1 cell under 2 columns": lambda path: tables.read(path),
     r"each of 1 client; got \[3, 4\]": lambda path: Federation([np.ones((3, 2))], 0, ids=[3, 4]),

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.reports import tables
+from fedcore.config.strict_yaml import read_yaml
+from fedcore.reports import commands, tables
 from fedcore.reports.papers import arena
 from fedcore.reports.rows import Rows, chosen, groups
 from fedcore.reports.work import PLAIN
 
 KEPT = Path(__file__).parents[1] / "arena"
+CONFIG = Path(__file__).parents[2] / "config" / "arena.yaml"
 PLACES = 2  # methods that are named for a budget
 
 
@@ -24,6 +26,9 @@ def page(kept: Path = KEPT) -> str:
     parts += ["## Without noise", _markdown(each_method(results, leaks, PLAIN))]
     for guarantee in private:
         parts += [f"## With {guarantee}", _markdown(each_method(results, leaks, guarantee))]
+    rows = commands.of_arena(read_yaml(CONFIG))
+    named = [{**row, "command": f"`{row['command']}`"} for row in rows]
+    parts += ["## As commands", tables.markdown(named)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 

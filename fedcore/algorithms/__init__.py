@@ -56,8 +56,9 @@ from fedcore.errors import InputError, require_known
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.parts.params import describe
 from fedcore.plugins import Registry
+from fedcore.problems.labelled import floats
 from fedcore.tasks import TASKS, Task
-from fedcore.validation import as_floats, check_names
+from fedcore.validation import check_names
 
 REGISTRY = Registry(__name__, __path__, "algorithm", "`fedcore algorithms` lists all")
 names = REGISTRY.names
@@ -167,7 +168,7 @@ class Algorithm:
         self._require_all(values, form)
         check_names(self.module.Params, values, self.name)
         if values.get("start") is not None:
-            values = {**values, "start": as_floats(values["start"], "start")}
+            values = {**values, "start": floats(values["start"], "start")}
         return self.module.Params(**values)
 
     def _require_all(self, values: Mapping[str, Any], form: str) -> None:

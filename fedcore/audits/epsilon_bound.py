@@ -43,6 +43,7 @@ from fedcore.privacy import accounting
 from fedcore.privacy.events import Gaussian
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.privacy.noise import Weakened
+from fedcore.problems.labelled import floats
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 from fedcore.validation import require_at_least
@@ -253,8 +254,14 @@ def lower_bound(
         For fewer than four runs on a data set, or a δ outside (0, 1).
     """
     accounting.require_delta(delta)
-    require_at_least(4, runs=min(len(present), len(absent)))
-    worlds = np.asarray(present, np.float64), np.asarray(absent, np.float64)
+    first, second = (
+        np.atleast_1d(floats(scores, name))
+        for name, scores in (("present", present), ("absent", absent))
+    )
+    if max(first.ndim, second.ndim) > 1:
+        raise InputError("present and absent must be lists of numbers, one score per run")
+    require_at_least(4, runs=min(len(first), len(second)))
+    worlds = first, second
     # The event is a large, a small or a NaN score; it may be more frequent on either data set.
     tests = [
         (_ordered(sign * a), _ordered(sign * b))

@@ -30,7 +30,7 @@ smallest Φ with the least misfit. Its error may grow with the rounds. A large e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from scipy.linalg import lapack
 
 from fedcore.errors import InputError
 from fedcore.federation.transcript import Transcript
+from fedcore.problems.labelled import as_array
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 
@@ -155,7 +156,7 @@ def reconstruct(
     True
     """
     attack = None
-    for received, sent in pairs:
+    for received, sent in _each(pairs):
         attack = attack or Reconstruction(len(received), tolerance=tolerance)
         attack.add(received, sent)
     if attack is None:
@@ -192,7 +193,7 @@ def errors(
     outside = np.array(gram, dtype=np.float64, order="F")
     truth = np.empty((len(gram), 0))  # G Q
     scale, found = np.linalg.norm(outside), []
-    for received, sent in pairs:
+    for received, sent in _each(pairs):
         fresh = attack.add(received, sent)
         if fresh.shape[1]:
             truth = np.hstack([truth, gram @ fresh])
@@ -223,11 +224,26 @@ def equations(pairs: Iterable[Pair], *, tolerance: float | None = None) -> np.nd
     ndarray of int of shape (rounds,)
     """
     attack, ranks = None, []
-    for received, sent in pairs:
+    for received, sent in _each(pairs):
         attack = attack or Reconstruction(len(received), tolerance=tolerance)
         attack.add(received, sent)
         ranks.append(attack.basis.shape[1])
     return np.array(ranks, dtype=int)
+
+
+def _each(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """Yield pairs of arrays, and refuse what is none."""
+    if not isinstance(pairs, Iterable):
+        raise InputError(f"pairs must be an iterable of (received, sent), got {pairs!r}")
+    for i, pair in enumerate(pairs):
+        if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
+            raise InputError(f"pairs[{i}] must be (received, sent), got {pair!r}")
+        received, sent = (as_array(part, f"pairs[{i}]") for part in pair)
+        if received.ndim != 2:
+            raise InputError(f"pairs[{i}] has shape {received.shape}, expected (n, p)")
+        if not {received.dtype.kind, sent.dtype.kind} <= set("biuf"):
+            raise InputError(f"pairs[{i}] holds {received.dtype} and {sent.dtype}, not numbers")
+        yield received, sent
 
 
 def watch() -> Transcript:

@@ -100,6 +100,8 @@ class Data(NamedTuple):
         Further draws.
     clients : list of str or None
         What errors call the clients.
+    columns : list of str or None
+        Names of the features.
     """
 
     seed_name: str
@@ -108,6 +110,7 @@ class Data(NamedTuple):
     file: str | None = None
     more: Sequence[Problem] = ()
     clients: list[str] | None = None
+    columns: list[str] | None = None
 
     @property
     def draws(self) -> list[Problem]:
@@ -234,7 +237,10 @@ class Asked:
         )  # fmt: skip
         for guess in own.guesses:
             say(guess.told(command=True), err=True)
-        return Data(from_files.NAME, own.problem.name, own.problem, clients=own.clients)
+        return Data(
+            from_files.NAME, own.problem.name, own.problem, clients=own.clients,
+            columns=own.columns,
+        )  # fmt: skip
 
     def _data_set(self, name: str, chosen: Sequence[Algorithm]) -> Data:
         from fedcore import datasets

@@ -79,6 +79,7 @@ def run(
         _require_history_name(out)
         _require_outputs(force, [*data, asked["raw"]], histories=[out] if out else [])
         from fedcore import algorithms
+        from fedcore.reports import components
         from fedcore.reports.endings import ending
         from fedcore.reports.terminal import outcome
 
@@ -90,6 +91,7 @@ def run(
         history = wanted.history(chosen, params, found)
         if team is not None:
             history.about.update(team.about)
+        components.add(history, chosen, found.draws, found.columns)
         if out:
             history.save(out, force=force)
         emit(ending(history), lambda: outcome(history), as_json)

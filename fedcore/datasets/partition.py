@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedcore.errors import ConfigError, InputError, require_known
+from fedcore.problems.labelled import as_array, per_row
 from fedcore.validation import (
     Count,
     CountOrZero,
@@ -48,9 +49,15 @@ def by_label(labels: np.ndarray) -> Parts:
     ----------
     labels : ndarray of shape (n,)
     """
-    _, inverse = np.unique(np.asarray(labels), return_inverse=True)
+    _, inverse = np.unique(_values(labels), return_inverse=True)
     order = np.argsort(inverse, kind="stable")
     return _checked(np.split(order, np.cumsum(np.bincount(inverse))[:-1]))
+
+
+def _values(labels: Any) -> np.ndarray:
+    """Return labels as a vector; a sample without one belongs to nobody."""
+    values = as_array(labels, "labels")
+    return per_row(labels, "labels", len(values) if values.ndim else 1)
 
 
 def by_identity(identities: np.ndarray) -> Parts:

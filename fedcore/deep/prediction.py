@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from fedcore.deep.models import MODELS, sample_shape
 from fedcore.errors import InputError
 from fedcore.iterates import Classifiers
-from fedcore.problems.clients import check_matrix
+from fedcore.problems.clients import check_like
 from fedcore.words import counted
 
 
@@ -26,6 +27,8 @@ class Trained:
         Parameters of the server's network, if it holds a whole one.
     model : str
     n_clients, n_features : int
+    columns : list or None
+        Names of the features, if the clients were data frames.
     """
 
     classifiers: Classifiers
@@ -33,10 +36,11 @@ class Trained:
     model: str
     n_clients: int
     n_features: int
+    columns: Sequence[Any] | None = None
 
     def predict(self, samples: Any, client: int | None = None) -> np.ndarray:
         """Return the class of every sample, as `fedcore.calls.Result.predict` says."""
-        X = check_matrix(samples, "samples")
+        X = check_like(samples, "samples", self.columns, "the run")
         if X.shape[1] != self.n_features:
             has = counted(X.shape[1], "feature")
             raise InputError(f"samples have {has}, and the network takes {self.n_features}")

@@ -6,6 +6,7 @@ from the bounds and from released values alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,8 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.privacy.bounded_rows import clip_rows
-from fedcore.validation import as_floats, require_positive
+from fedcore.problems.labelled import Features, per_feature
+from fedcore.validation import require_positive
 
 
 @dataclass(frozen=True)
@@ -87,14 +89,15 @@ class Ball:
         return float((self.radius + np.linalg.norm(point)) / scale.min())
 
 
-def bounds_of(given: Any, d: int) -> Box | Ball:
-    """Return the bounds that a user gives for samples of d features.
+def bounds_of(given: Any, features: Features) -> Box | Ball:
+    """Return the bounds that a user gives for the samples.
 
     Parameters
     ----------
     given : (low, high) or float
-        Numbers, or arrays of shape (d,); or the largest norm of a sample.
-    d : int
+        Numbers, or values per feature; or both by the features' names; or the largest norm of a
+        sample.
+    features : Features
 
     Raises
     ------
@@ -105,13 +108,17 @@ def bounds_of(given: Any, d: int) -> Box | Ball:
             "a private fit needs public bounds of the data, bounds=(low, high), or the largest "
             "norm of a sample, bounds=norm: bounds taken from the data would reveal them"
         )
-    pair = isinstance(given, tuple | list) or (isinstance(given, np.ndarray) and given.ndim)
-    if not pair:
-        require_positive(bounds=given)
-        return Ball(float(given), d)
-    if len(given) != 2:
+    if isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray):
+        ends = [per_feature(end, f"bounds[{i}]", features) for i, end in enumerate(given)]
+    else:
+        found = per_feature(given, "bounds", features, axis=1)
+        if not found.ndim:
+            require_positive(bounds=float(found))
+            return Ball(float(found), features.width)
+        ends = list(found.T)
+    d = features.width
+    if len(ends) != 2:
         raise InputError("bounds must be a number, or a pair (low, high) of numbers or arrays")
-    ends = [as_floats(end, f"bounds[{i}]") for i, end in enumerate(given)]
     for i, end in enumerate(ends):
         if end.shape not in ((), (d,)):
             raise InputError(f"bounds[{i}] has shape {end.shape}: give a number or {d} of them")

@@ -16,7 +16,6 @@ from fedcore.estimators.manners import Transformer, merged
 from fedcore.federation.centring import ROWS
 from fedcore.federation.ledger import Ledger
 from fedcore.linalg import range_basis
-from fedcore.problems.clients import check_clients
 from fedcore.sparse import SparseRows
 from fedcore.words import counted
 
@@ -186,7 +185,9 @@ class FederatedFactorization(Transformer):
         )
 
     def _fit(self, given: Given) -> None:
-        options = inputs.options_of(self, TAKEN)
+        with given.named():
+            matrices, features = inputs.checked(given)
+        options = inputs.options_of(self, TAKEN, features)
         chosen = algorithms.get(self.algorithm)
         if chosen.takes("epsilon") or chosen.labelled:
             raise InputError(
@@ -201,8 +202,6 @@ class FederatedFactorization(Transformer):
             options["power"] = self.power
         seed = inputs.seed_of(self.random_state)
         with given.named():
-            names = inputs.names_of(given.matrices)
-            matrices = check_clients(given.matrices)
             result = run(chosen.name, matrices, self.n_components, seed=seed, **options)
         if not {"U", "V"} <= result.output.keys():
             raise InputError(
@@ -231,7 +230,7 @@ class FederatedFactorization(Transformer):
         self.n_iter_ = int(result.history["iteration"][-1])
         self.history_: dict[str, np.ndarray] = result.history
         self.n_features_in_: int = V.shape[0]
-        self._keep_names(names)
+        self._keep_names(features)
 
 
 def _squared_error(data: np.ndarray | SparseRows, U: np.ndarray, V: np.ndarray) -> np.float64:

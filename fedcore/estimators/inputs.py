@@ -10,9 +10,14 @@ import numpy as np
 
 from fedcore import words
 from fedcore.errors import InputError
-from fedcore.problems.clients import check_matrix, client_list, feature_names, require_names
-from fedcore.problems.distinct import require_distinct, require_distinct_each
-from fedcore.problems.names import column_names
+from fedcore.problems.clients import check_clients, check_like, client_list, client_names
+from fedcore.problems.labelled import (
+    Features,
+    column_names,
+    per_feature,
+    per_row,
+    row_labels,
+)
 from fedcore.progress import wanted
 from fedcore.seeds import root_of
 from fedcore.words import counted
@@ -37,11 +42,14 @@ class Given(NamedTuple):
         Names of the clients, for errors.
     rows : list of ndarray of int or None
         Of clients that were groups of rows of one matrix: their rows in it.
+    row_names : list or None
+        The labels of that matrix's rows.
     """
 
     matrices: Sequence[Any]
     labels: list[str] | None = None
     rows: list[np.ndarray] | None = None
+    row_names: list[Any] | None = None
 
     def named(self) -> AbstractContextManager[None]:
         """Name clients, columns and rows as given in the errors that are raised inside."""
@@ -68,7 +76,7 @@ def given(clients: Any, groups: Any = None) -> Given:
     if groups is not None:
         return _grouped(clients, groups)
     if isinstance(clients, Mapping):
-        return Given(list(clients.values()), [str(name) for name in clients])
+        return Given(client_list(clients), client_names(clients))
     if hasattr(clients, "__array__") and not hasattr(clients, "shape"):
         clients = np.asarray(clients)
     if _is_matrix(clients) or hasattr(clients, "toarray"):
@@ -86,26 +94,25 @@ def _grouped(matrix: Any, groups: Any) -> Given:
             f"groups is the text {groups!r}: give the column itself, frame[{groups!r}], and leave "
             "it out of the matrix"
         )
-    values = np.asarray(groups)
-    if values.shape != (matrix.shape[0],):
-        raise InputError(
-            f"groups has shape {values.shape}, and the matrix has "
-            f"{counted(matrix.shape[0], 'row')}: give one "
-            "group per row"
-        )
+    values = per_row(groups, "groups", matrix.shape[0], row_labels(matrix))
     try:
         found, of = np.unique(values, return_inverse=True)
-    except TypeError as error:  # None and text, or pandas' NA
-        raise InputError(
-            f"groups has missing values, or values of different kinds ({error}): every row belongs "
-            "to one client"
-        ) from error
-    if values.dtype.kind in "fc" and np.isnan(values).any():
-        raise InputError("groups has missing values: every row belongs to one client")
+    except TypeError as error:
+        raise InputError(f"groups has values of different kinds: {error}") from error
     rows = [np.flatnonzero(of == i) for i in range(len(found))]
-    take = getattr(matrix, "iloc", matrix.tocsr() if hasattr(matrix, "tocsr") else matrix)
-    pick = matrix.take if hasattr(matrix, "column_names") else take.__getitem__  # of Arrow
-    return Given([pick(part) for part in rows], [str(value) for value in found.tolist()], rows)
+    return Given(
+        [_taken(matrix, part) for part in rows], [str(value) for value in found.tolist()], rows,
+        row_labels(matrix),
+    )  # fmt: skip
+
+
+def _taken(matrix: Any, rows: np.ndarray) -> Any:
+    """Return some rows of a matrix: an array, a frame, a table of Arrow, or a sparse one."""
+    if hasattr(matrix, "iloc"):
+        return matrix.iloc[rows]
+    if hasattr(matrix, "take") and hasattr(matrix, "column_names"):
+        return matrix.take(rows)
+    return (matrix.tocsr() if hasattr(matrix, "tocsr") else matrix)[rows]
 
 
 def _is_matrix(value: Any) -> bool:
@@ -117,22 +124,18 @@ def _ragged(matrix: Sequence[Any]) -> bool:
     return len({np.shape(row) for row in matrix}) != 1
 
 
-def names_of(matrices: Sequence[Any]) -> np.ndarray | None:
-    """Return the column names of all clients if all are strings, else None.
+def checked(given: Given) -> tuple[list[Any], Features]:
+    """Return the clients' matrices, checked, with their columns in one order, and the features.
 
     Raises
     ------
     InputError
-        When there is no client, two columns of a client have one name, or the clients' columns
-        differ.
+        When there is no client, or `check_clients` refuses one.
     """
-    if not len(matrices):
+    if not len(given.matrices):
         raise InputError("there are no clients: fit takes at least one matrix")
-    require_distinct_each(matrices)
-    names = feature_names(matrices)
-    if names is None or not all(isinstance(name, str) for name in names):
-        return None
-    return np.array(names, dtype=object)
+    matrices = check_clients(given.matrices)
+    return matrices, Features(column_names(given.matrices[0]), matrices[0].shape[1])
 
 
 def one_matrix(
@@ -157,17 +160,14 @@ def one_matrix(
     ------
     InputError
     """
-    columns = column_names(x)
-    require_distinct(x, "x")
-    if columns is not None and names is not None:
-        require_names(columns, list(names), "x", "the fitted estimator")
     if isinstance(x, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in x):
         raise InputError(
             f"x is a list of {counted(len(x), 'matrix', 'matrices')} and {method} takes one: write "
             f"[model.{each or f'{method}(c) for c in clients'}]"
         )
-    with words.named(None, columns):
-        matrix = check_matrix(x, "x")
+    known = None if names is None else list(names)
+    with words.named(None, known or column_names(x)):
+        matrix = check_like(x, "x", known, "the fitted estimator")
     if matrix.shape[1] != n_columns:
         raise InputError(f"x has {matrix.shape[1]} {what}, the fitted estimator has {n_columns}")
     return matrix
@@ -196,7 +196,7 @@ def seed_of(random_state: Any) -> np.random.SeedSequence:
         ) from error
 
 
-def options_of(estimator: Any, taken: Mapping[str, str]) -> dict[str, Any]:
+def options_of(estimator: Any, taken: Mapping[str, str], features: Features) -> dict[str, Any]:
     """Return the options of an estimator's run: its ``params``, and ``verbose`` as ``progress``.
 
     Parameters
@@ -204,6 +204,8 @@ def options_of(estimator: Any, taken: Mapping[str, str]) -> dict[str, Any]:
     estimator : Estimator
     taken : mapping
         What stands for an entry that ``params`` does not have, beside `TAKEN`.
+    features : Features
+        To which a start is matched.
 
     Raises
     ------
@@ -218,4 +220,6 @@ def options_of(estimator: Any, taken: Mapping[str, str]) -> dict[str, Any]:
     for name in options:
         if name in instead:
             raise InputError(f"params has no entry '{name}': use {instead[name]}")
+    if options.get("start") is not None:
+        options["start"] = per_feature(options["start"], "start", features)
     return {"measure": (), **options, "progress": wanted(estimator.verbose, "verbose")}

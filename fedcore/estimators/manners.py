@@ -17,6 +17,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.estimators import inputs
+from fedcore.problems.labelled import Features, as_array
 
 
 class NotFittedError(InputError, AttributeError):
@@ -101,10 +102,10 @@ class Estimator:
         names, each = getattr(self, "feature_names_in_", None), self._one_by_one.get(method, "")
         return inputs.one_matrix(x, self.n_features_in_, "features", method, names, each)
 
-    def _keep_names(self, names: np.ndarray | None) -> None:
-        """Keep the clients' column names, or forget those of an earlier fit."""
-        if names is not None:
-            self.feature_names_in_ = names
+    def _keep_names(self, features: Features) -> None:
+        """Keep the clients' column names if all are text, and forget those of an earlier fit."""
+        if features.names is not None and all(isinstance(name, str) for name in features.names):
+            self.feature_names_in_ = np.array(features.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
@@ -196,9 +197,11 @@ class Transformer(Estimator, ABC):
         InputError
             For another word, or a library that is not installed.
         """
-        if transform not in (None, "default", *_FRAMES):
-            known = ", ".join(["default", *_FRAMES])
-            raise InputError(f"set_output: transform is one of {known}, got {transform!r}")
+        known = ("default", *_FRAMES)
+        if transform is not None and not (isinstance(transform, str) and transform in known):
+            raise InputError(
+                f"set_output: transform is one of {', '.join(known)}, got {transform!r}"
+            )
         if transform in _FRAMES:
             _library(transform)
         if transform is not None:
@@ -241,7 +244,7 @@ class Transformer(Estimator, ABC):
         self._require_fitted()
         known = getattr(self, "feature_names_in_", None)
         if input_features is not None and known is not None:
-            if list(input_features) != list(known):
+            if as_array(input_features, "input_features").tolist() != list(known):
                 raise InputError("input_features is not equal to feature_names_in_")
         prefix = type(self).__name__.lower()
         return np.array([f"{prefix}{i}" for i in range(self._n_features_out)], dtype=object)

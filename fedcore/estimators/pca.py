@@ -7,6 +7,7 @@ from typing import Any, Never, Self
 
 import numpy as np
 
+from fedcore.errors import held
 from fedcore.estimators import exchanges, inputs, private, public, words
 from fedcore.estimators.inputs import Given
 from fedcore.estimators.likelihood import Model
@@ -14,8 +15,9 @@ from fedcore.estimators.manners import Transformer, merged
 from fedcore.estimators.request import Request
 from fedcore.federation.centring import centred
 from fedcore.federation.ledger import Ledger
-from fedcore.problems.clients import check_clients
 from fedcore.validation import require_flag
+
+FACTORS = "read components_ and explained_variance_, of which it is made"
 
 
 class FederatedPCA(Transformer):
@@ -25,24 +27,26 @@ class FederatedPCA(Transformer):
     ``sklearn.decomposition.PCA`` on the pooled data, to the accuracy of `tol`; with
     ``center=False`` the components and singular values of ``TruncatedSVD``.
 
-    The ledger charges all rounds: one for the mean (per client d + 1 doubles up and d down), with
-    ``scale=True`` one more for the scales (d up and d down), those of the algorithm, and one for
-    the principal axes. In the last round the server sends an orthonormal basis Z, the clients reply
-    with the r×r matrices ``Zᵀ SᵢᵀSᵢ Z`` and the sums of squares of Sᵢ outside range(Z), and the
-    eigenvectors of the sum rotate Z. After a run without a test they also send the products
-    ``SᵢᵀSᵢ Z``, n_features · r doubles, by which the server tests Z. The history ends before the
-    last round.
+    The ledger charges all rounds: one for the mean (per client d + 2 doubles up and d down), one
+    for the mean that rounding has left if a client has a feature whose mean is above 2²⁰ times its
+    standard deviation (d + 1 up and d down), with ``scale=True`` one for the scales (d up and d
+    down), those of the algorithm, and one for the principal axes. In the last round the server
+    sends an orthonormal basis Z, the clients reply with the r×r matrices ``Zᵀ SᵢᵀSᵢ Z`` and the
+    sums of squares of Sᵢ outside range(Z), and the eigenvectors of the sum rotate Z. After a run
+    without a test they also send the products ``SᵢᵀSᵢ Z``, n_features · r doubles, by which the
+    server tests Z. The history ends before the last round.
 
     **What the server sees of a client.** With plain sums it sees every reply: the mean, the number
-    of samples, and in every round of the default the product of the client's covariance with r more
-    directions. After n_features / r rounds these determine the covariance. All these exchanges
-    allow secure aggregation; the server then sees the same quantities of the pooled data only. The
-    attack of `fedcore.audits.leakage` on the first of five clients with equal parts of
-    scikit-learn's digits rebuilds its covariance, after convergence, up to a relative error of less
-    than 1e-7 with r = 10, and with r = 2 of 0.14 with the default, 0.11 with momentum and 0.13 with
-    subspace iteration. That takes 7, 32 and 75 rounds with r = 10, and 12, 46 and 139 with r = 2.
-    The slower methods reveal about as much; the default is the one with the fewest rounds. For a
-    guarantee give `epsilon`: every exchange then has noise.
+    of samples, how many features are far from the origin, and in every round of the default the
+    product of the client's covariance with r + 1 more directions. After n_features / (r + 1) rounds
+    these determine the covariance. All these exchanges allow secure aggregation; the server then
+    sees the same quantities of the pooled data only. The attack of `fedcore.audits.leakage` on the
+    first of five clients with equal parts of scikit-learn's digits rebuilds its covariance, after
+    convergence, up to a relative error of less than 1e-7 with r = 10, and with r = 2 of 0.09 with
+    the default, 0.08 with momentum and 0.08 with subspace iteration. That takes 6, 29 and 64 rounds
+    with r = 10, and 11, 25 and 45 with r = 2. The slower methods reveal about as much; the default
+    is the one with the fewest rounds. For a guarantee give `epsilon`: every exchange then has
+    noise.
 
     Parameters
     ----------
@@ -57,7 +61,8 @@ class FederatedPCA(Transformer):
     params : mapping, optional
         Hyper-parameters of the algorithm (``fedcore algorithms NAME`` lists them; `rounds` is the
         largest number of rounds), and ``start``, ``measure`` (default: nothing), ``threads``,
-        ``transcript`` and ``simulate`` of `fedcore.run`. Checked by `fit`.
+        ``transcript`` and ``simulate`` of `fedcore.run`. Checked by `fit`. ``n_oversamples`` is 1
+        here: messages have a column more, by which the test sees the next singular value.
     center : bool, default=True
         Whether the clients subtract the mean of all samples first.
     scale : bool, default=False
@@ -81,7 +86,8 @@ class FederatedPCA(Transformer):
         analyze_gauss or noisy_power. Every fit spends them anew, each of a grid search, too.
     bounds : (low, high) or float, optional
         Public bounds of the entries, numbers or arrays of shape (n_features,); or the largest norm
-        of a sample. Clients clip their samples to them. Noise grows with them.
+        of a sample. Clients clip their samples to them. Noise grows with them. A Series, a
+        mapping such as ``{"age": (0, 120), …}`` or a data frame is matched by the columns' names.
     verbose : bool or int, default=False
         Whether to show a bar that counts the algorithm's rounds, on standard error.
     **others
@@ -114,15 +120,12 @@ class FederatedPCA(Transformer):
     noise_variance_ : float
         Mean variance of the ``min(n_samples, n_features) - n_components_`` directions left out; 0
         if there are none. In a private fit, of ``n_features - n_components_``.
-    error_bound_ : float
-        Bound on the sine of the largest angle between the subspace found and the exact one, proven
-        up to rounding from what the server has received (`fedcore.estimators.certificate`). It is 1
-        when that proves nothing: directions that no message has asked about hold more variance than
-        the last component, `transcript` watches some clients only, or the fit is private.
     error_estimate_ : float or None
-        Estimate of the same sine by the algorithm's own test, which may have missed a component.
-        For a run without a test, from the products of the last round; it is then rather too
-        small, as nothing says how large the next singular value is. None for a private fit.
+        Estimate of the sine of the largest angle between the subspace found and the exact one, by
+        the algorithm's own test (``docs/error_estimate.md`` says how often and how far the true
+        angle exceeds it). For a run without a test, from the products of the last round; it is
+        then rather too small, as nothing says how large the next singular value is. 1 when nothing
+        is known, None for a private fit.
     converged_ : bool or None
         Whether `tol`, or the limit of rounding, was reached; `error_estimate_` is above `tol` in
         the second case. None for an algorithm without a test.
@@ -137,8 +140,8 @@ class FederatedPCA(Transformer):
     n_features_in_ : int
         Features of the clients' matrices.
     feature_names_in_ : ndarray of shape (n_features,)
-        Column names, if the clients are data frames and all names are strings. All clients, and
-        the data frames of `transform`, must have the same names in the same order.
+        Column names, if the clients are data frames and all names are strings. The columns of the
+        other clients, and of the data frames of `transform`, are matched by these names.
 
     See Also
     --------
@@ -159,7 +162,7 @@ class FederatedPCA(Transformer):
     True
     >>> pca.transform(clients[0]).shape, pca.converged_, pca.ledger_.rounds
     ((50, 2), True, 5)
-    >>> pca.error_bound_ < 1e-8
+    >>> pca.error_estimate_ < 1e-8
     True
     """
 
@@ -315,11 +318,13 @@ class FederatedPCA(Transformer):
         self._require_fitted()
         return self._model().log_likelihood(self._standardised(x, "score_samples"))
 
+    @held("the covariance of all features", FACTORS)
     def get_covariance(self) -> np.ndarray:
         """Return the covariance of the model, in data units squared, (n_features, n_features)."""
         self._require_fitted()
         return self._model().covariance()
 
+    @held("the precision of all features", FACTORS)
     def get_precision(self) -> np.ndarray:
         """Return the inverse of `get_covariance`."""
         self._require_fitted()
@@ -344,9 +349,9 @@ class FederatedPCA(Transformer):
     def _fit(self, given: Given) -> None:
         require_flag(center=self.center, scale=self.scale)
         method = public.fit if self.epsilon is None else private.fit
-        with given.named():
-            names = inputs.names_of(given.matrices)
-            found = method(Request.of(self), check_clients(given.matrices))
+        with given.named(), held("the fit"):
+            matrices, features = inputs.checked(given)
+            found = method(Request.of(self, features), matrices)
         self.components_: np.ndarray = found.axes.components
         self.n_components_, self.n_features_in_ = self.components_.shape
         self.mean_, self.scale_, self.n_samples_ = found.mean, found.scale, found.n_samples
@@ -360,8 +365,8 @@ class FederatedPCA(Transformer):
         self.explained_variance_: np.ndarray = squares / freedom
         self.explained_variance_ratio_: np.ndarray = squares / total
         self.noise_variance_ = float(found.outside / freedom / others) if others > 0 else 0.0
-        self.error_bound_, self.error_estimate_ = found.bound, found.estimate
+        self.error_estimate_ = found.estimate
         self.converged_, self.n_iter_ = found.converged, int(found.history["iteration"][-1])
         self.history_: dict[str, np.ndarray] = found.history
         self.ledger_: Ledger = found.ledger
-        self._keep_names(names)
+        self._keep_names(features)

@@ -30,7 +30,7 @@ import numpy as np
 
 from fedcore.calls import run
 from fedcore.errors import InputError
-from fedcore.estimators.bounds import Ball, Box, bounds_of
+from fedcore.estimators.bounds import Ball, Box
 from fedcore.estimators.exchanges import Axes, principal_axes
 from fedcore.estimators.request import PRIVATE_ALGORITHMS as ALGORITHMS
 from fedcore.estimators.request import Found, Request, continued
@@ -125,7 +125,8 @@ def fit(asked: Request, matrices: Any) -> Found:
             "a private fit clips and centres dense samples, and these clients are sparse: call "
             ".toarray() on every client's matrix"
         )
-    bounds = bounds_of(asked.bounds, d)
+    bounds = asked.bounds
+    assert bounds is not None
     with np.errstate(over="ignore"):
         size = bounds.reach(bounds.middle, np.ones(d))
     if not 1 / LONGEST <= size <= LONGEST:

@@ -18,7 +18,8 @@ from fedcore.estimators.request import continued
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
 from fedcore.linalg import orth
-from fedcore.problems.clients import Clients, check_clients, check_labels, check_own_labels
+from fedcore.problems.clients import Clients, check_labels, check_own_labels
+from fedcore.problems.labelled import Features, per_row, row_labels
 from fedcore.problems.regression import least_squares
 from fedcore.sparse import SparseRows
 from fedcore.words import client, counted
@@ -159,16 +160,14 @@ class SharedRepresentationRegression(Estimator):
             )
         given = inputs.given(clients, groups)
         with given.named():
-            names = inputs.names_of(given.matrices)
-            matrices = check_clients(given.matrices)
+            matrices, features = inputs.checked(given)
             _require_dense(matrices[0], client(0))
-            one = given.rows is not None or not isinstance(clients, Sequence | Mapping)
-            labels = check_labels(_labels_of(y, given, one), matrices)
+            labels = _labels_of(y, given, matrices, clients)
             _require_sizes(Clients(matrices), labels)
-            self._fit(matrices, labels)
+            self._fit(matrices, labels, features)
         self.client_names_ = given.labels or [str(i) for i in range(len(matrices))]
         self.n_features_in_: int = matrices[0].shape[1]
-        self._keep_names(names)
+        self._keep_names(features)
         return self
 
     def predict(
@@ -238,7 +237,7 @@ class SharedRepresentationRegression(Estimator):
         self._require_fitted()
         self._matrix(x, "score")
         found = self.predict(x, client=client, groups=groups)
-        y = check_own_labels(y, found, "x")
+        y = check_own_labels(y, found, "x", row_labels(x))
         error, spread = np.sum((y - found) ** 2), np.sum((y - y.mean()) ** 2)
         if not spread:
             return float(not error)
@@ -267,7 +266,7 @@ class SharedRepresentationRegression(Estimator):
         self._require_fitted()
         matrix = self._matrix(x, "adapt")
         _require_dense(matrix, "x")
-        return self._model(matrix, check_own_labels(y, matrix, "x"))
+        return self._model(matrix, check_own_labels(y, matrix, "x", row_labels(x)))
 
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn may assume of the estimator."""
@@ -285,7 +284,9 @@ class SharedRepresentationRegression(Estimator):
             f"{counted(len(self.models_), 'client')}: predict(x, client=…)\n{self.ledger_}"
         )
 
-    def _fit(self, matrices: list[np.ndarray], labels: list[np.ndarray]) -> None:
+    def _fit(
+        self, matrices: list[np.ndarray], labels: list[np.ndarray], features: Features
+    ) -> None:
         chosen = algorithms.get(self.algorithm)
         if not chosen.labelled or chosen.takes("epsilon") or not chosen.takes("n_components"):
             raise InputError(
@@ -293,7 +294,8 @@ class SharedRepresentationRegression(Estimator):
             )
         if sum(map(len, labels)) == 1:
             raise InputError("n_samples = 1: one sample has no slope to learn")
-        seed, options = inputs.seed_of(self.random_state), inputs.options_of(self, TAKEN)
+        seed = inputs.seed_of(self.random_state)
+        options = inputs.options_of(self, TAKEN, features)
         x = [X - X.mean(axis=0, dtype=np.float64) for X in matrices]
         y = [v - v.mean(dtype=np.float64) for v in labels]
         federation = Federation(x, seed, check=False, transcript=options.get("transcript"))
@@ -370,17 +372,11 @@ def _require_sizes(samples: Clients, labels: list[np.ndarray]) -> None:
         )
 
 
-def _labels_of(y: Any, given: Given, one: bool) -> Any:
-    """Return the labels client by client."""
+def _labels_of(y: Any, given: Given, matrices: list[np.ndarray], clients: Any) -> list[np.ndarray]:
+    """Check the labels, client by client; those of one matrix are given as one vector."""
     if given.rows is not None:
-        values = np.asarray(y)
-        if values.shape != (sum(map(len, given.rows)),):
-            raise InputError(f"y has shape {values.shape}: give one label per row")
-        return [values[rows] for rows in given.rows]
-    if isinstance(y, Mapping):
-        if given.labels is None:
-            raise InputError("labels have the clients' names, and the clients have none: give both")
-        if [str(name) for name in y] != given.labels:
-            raise InputError("the labels' names are not those of the clients, in their order")
-        return list(y.values())
-    return [y] if one else y
+        values = per_row(y, "y", sum(map(len, given.rows)), given.row_names)
+        return check_labels([values[rows] for rows in given.rows], matrices)
+    if isinstance(clients, Sequence | Mapping):
+        return check_labels(y, matrices, clients)
+    return check_labels([y], matrices, given.matrices)

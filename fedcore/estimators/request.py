@@ -13,9 +13,11 @@ import numpy as np
 from fedcore import algorithms
 from fedcore.algorithms import Algorithm
 from fedcore.errors import InputError
+from fedcore.estimators.bounds import Ball, Box, bounds_of
 from fedcore.estimators.exchanges import Axes
 from fedcore.estimators.inputs import options_of, seed_of
 from fedcore.federation.ledger import Ledger
+from fedcore.problems.labelled import Features
 from fedcore.validation import require_rank
 
 PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
@@ -39,8 +41,10 @@ class Request:
     n_components : int or float or None
     center, scale : bool
     seed : numpy.random.SeedSequence
-    epsilon, delta, bounds
+    epsilon, delta
         As given; `fedcore.estimators.private` checks them.
+    bounds : Box or Ball or None
+        Of a private fit.
     """
 
     algorithm: Algorithm
@@ -51,11 +55,11 @@ class Request:
     seed: np.random.SeedSequence
     epsilon: Any
     delta: Any
-    bounds: Any
+    bounds: Box | Ball | None
 
     @classmethod
-    def of(cls, estimator: Any) -> Request:
-        """Check the parameters of an estimator.
+    def of(cls, estimator: Any, features: Features) -> Request:
+        """Check the parameters of an estimator for clients with these features.
 
         Raises
         ------
@@ -64,7 +68,7 @@ class Request:
         name = estimator.algorithm
         if not isinstance(name, str):
             raise InputError(f"algorithm must be the name of an algorithm, got {name!r}")
-        options = options_of(estimator, TAKEN)
+        options = options_of(estimator, TAKEN, features)
         if estimator.tol is not None:
             if "tol" in options:
                 raise InputError("tol is given twice, in params and as tol=…: drop one of them")
@@ -88,7 +92,8 @@ class Request:
             raise InputError("delta and bounds are for a private fit: give epsilon, too")
         return cls(
             chosen, options, estimator.n_components, bool(estimator.center), bool(estimator.scale),
-            seed_of(estimator.random_state), estimator.epsilon, estimator.delta, estimator.bounds,
+            seed_of(estimator.random_state), estimator.epsilon, estimator.delta,
+            bounds_of(estimator.bounds, features) if private else None,
         )  # fmt: skip
 
     def rank(self, n_samples: int, n_features: int) -> int:

@@ -31,11 +31,14 @@ class Own(NamedTuple):
         What each client is called in errors: its file, or its value of the column `by`.
     guesses : list of Advice
         What was taken for granted of the files.
+    columns : list of str or None
+        Names of the features, if the files have any.
     """
 
     problem: Problem
     clients: list[str]
     guesses: list[Advice]
+    columns: list[str] | None
 
 
 def make(
@@ -102,7 +105,9 @@ def make(
     with named(called):
         clients, apart_of = _clients(matrices, known, held_out, seed)
         problem = Problem(_named(paths, by), clients, "own", note, held_out=apart_of)
-    return Own(problem, called, [guess for table in tables for guess in table.guesses])
+    named_columns = None if isinstance(names, own_files.Numbered) else list(names)
+    guesses = [guess for table in tables for guess in table.guesses]
+    return Own(problem, called, guesses, named_columns)
 
 
 def _require_all(path: str, by: str, owner: np.ndarray) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from fedcore import generators
 from fedcore.errors import InputError
 from fedcore.experiments.combinations import combinations
-from fedcore.problems.clients import Clients, check_client, check_clients, check_each
+from fedcore.problems.clients import Clients, check_clients, check_each
 from fedcore.problems.made import Made
 from fedcore.problems.problem import Problem, Reference
 from fedcore.problems.regression import Truth
@@ -58,9 +58,8 @@ def _yielded(draw: Callable[[], Iterator[np.ndarray]]) -> Clients:
     def read(i: int) -> np.ndarray:
         nonlocal left, last
         if i <= last:
-            left = enumerate(draw())
-        last, client = next((pair for pair in left if pair[0] == i), (i, None))
-        matrix = None if client is None else check_client(client, i)
+            left = enumerate(check_each(draw()))
+        last, matrix = next((pair for pair in left if pair[0] == i), (i, None))
         if matrix is None or (matrix.shape, _sum(matrix)) != (shapes[i], sums[i]):
             raise InputError(
                 f"the generator yields another client {i} when it is called again: take all "

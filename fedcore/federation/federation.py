@@ -45,6 +45,7 @@ from fedcore.privacy.bounded_rows import require_norm
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.privacy.noise import Source, Weakened
 from fedcore.problems.clients import Clients, check_clients
+from fedcore.problems.labelled import as_array
 from fedcore.seeds import SERVER, child, root_of
 from fedcore.validation import require_at_least
 from fedcore.words import counted
@@ -121,12 +122,14 @@ class Federation:
     ) -> None:
         checked = check_clients(clients) if check else clients
         data = checked if isinstance(checked, Clients) else Clients(checked)
-        ids = list(range(len(data))) if ids is None else list(ids)
+        ids = list(range(len(data))) if ids is None else np.ravel(as_array(ids, "ids")).tolist()
         if len(ids) != len(data) or len(set(ids)) != len(ids):
             raise InputError(
                 f"one distinct id is needed for each of {counted(len(data), 'client')}; got {ids}"
             )
         require_at_least(1, threads=threads)
+        if transcript is not None and not isinstance(transcript, Transcript):
+            raise InputError(f"transcript must be a Transcript, got {transcript!r}")
         watched = None if transcript is None else transcript.clients
         if watched is not None and not set(watched) <= set(range(len(data))):
             raise InputError(f"cannot watch clients {list(watched)} of {len(data)}")

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedcore.errors import InputError
-from fedcore.validation import Count, NonNegative, as_floats, checked, require_at_least
+from fedcore.problems.labelled import floats
+from fedcore.validation import Count, NonNegative, checked, require_at_least
 
 
 @checked
@@ -50,7 +51,7 @@ def generate(
         For a value out of range, or an edge probability outside [0, 1].
     """
     require_at_least(max(2, communities), nodes=nodes)
-    factors = as_floats(scales, "scales")
+    factors = floats(scales, "scales")
     if factors.ndim != 1 or not len(factors) or not np.isfinite(factors).all():
         raise InputError(f"scales must be a list of numbers, got {scales!r}")
     if factors.min() < 0.0 or factors.max() * max(within, between) > 1.0:

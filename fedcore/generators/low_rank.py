@@ -12,7 +12,8 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.linalg import haar
-from fedcore.validation import Count, NonNegative, as_floats, checked, require_non_negative
+from fedcore.problems.labelled import floats
+from fedcore.validation import Count, NonNegative, checked, require_non_negative
 
 
 @checked
@@ -56,9 +57,7 @@ def generate(
             f"rank = {rank} is larger than min(n_clients * samples, n_features) = "
             f"{min(n, n_features)}"
         )
-    sigma = (
-        np.ones(rank) if singular_values is None else as_floats(singular_values, "singular_values")
-    )
+    sigma = np.ones(rank) if singular_values is None else floats(singular_values, "singular_values")
     if sigma.shape != (rank,):
         raise InputError(f"singular_values needs {rank} numbers, got {sigma.size}")
     require_non_negative(**{f"singular_values[{i}]": float(s) for i, s in enumerate(sigma)})

@@ -111,7 +111,7 @@ def get(name: str) -> Metric:
     """
     found, broken = families()
     known = {metric.name: metric for family in found.values() for metric in family}
-    if name not in known:
-        hint = nearest(name, known, "`fedcore metrics` lists all")
+    if not isinstance(name, str) or name not in known:
+        hint = nearest(str(name), known, "`fedcore metrics` lists all")
         raise ConfigError("; ".join([f"unknown metric '{name}': {hint}", *broken]))
     return known[name]

@@ -14,9 +14,17 @@ import numpy as np
 from fedcore import sparse, words
 from fedcore.errors import Advice, InputError
 from fedcore.problems import columns
-from fedcore.problems.names import column_names
-from fedcore.problems.names import feature_names as feature_names
-from fedcore.problems.names import require_names as require_names
+from fedcore.problems.labelled import (
+    as_array,
+    column_names,
+    column_order,
+    numbers,
+    one_per_client,
+    per_client,
+    per_row,
+    require_distinct,
+    row_labels,
+)
 from fedcore.sparse import SparseRows
 from fedcore.words import counted
 
@@ -199,36 +207,42 @@ class Clients(Sequence[Any]):
         return float(sum(np.einsum("ij,ij->", m, m, dtype=np.float64) for m in self))
 
 
-def check_clients(clients: Sequence[Any]) -> list[Any]:
+def check_clients(
+    clients: Sequence[Any] | Mapping[Any, Any], names: Sequence[Any] | None = None
+) -> list[Any]:
     """Check client matrices and return them as C-contiguous float arrays, or as sparse rows.
 
     Parameters
     ----------
-    clients : sequence of array-like of shape (n_i, d)
+    clients : sequence or mapping of array-like of shape (n_i, d)
         Dense matrices, data frames with numeric columns, or sparse matrices of `scipy.sparse` in
         any format.
+    names : sequence, optional
+        Names of the columns in their order, if not those of the first client.
 
     Returns
     -------
     list of ndarray, or list of SparseRows, of shape (n_i, d)
         float64 (float32 stays float32), C-contiguous; copied only if necessary. Sparse matrices
-        become `fedcore.sparse.SparseRows`.
+        become `fedcore.sparse.SparseRows`. The columns of data frames are matched by their names
+        and have the order of the first client's.
 
     Raises
     ------
     InputError
         When there is no client, or a client is empty, is not a 2-D numeric matrix, has masked
-        entries, contains NaN or infinity, or differs from the first client in the number, the names
-        or the order of features, or is sparse where the first client is dense, or the reverse.
+        entries, contains NaN or infinity, or differs from the first client in the number or the
+        names of features, or is sparse where the first client is dense, or the reverse.
     """
     clients = client_list(clients)
-    checked: list[Any] = []
-    for i, client in enumerate(clients):
-        checked.append(check_client(client, i))
-        _require_same_form(checked)
-    if not checked:
+    if not len(clients):
         raise InputError("a federation needs at least one client")
-    feature_names(clients)
+    names = column_names(clients[0]) if names is None else names
+    orders = [_order_of(client, i, names) for i, client in enumerate(clients)]
+    checked: list[Any] = []
+    for i, (client, order) in enumerate(zip(clients, orders, strict=True)):
+        checked.append(check_matrix(client, words.client(i), order))
+        _require_same_form(checked)
     return checked
 
 
@@ -242,17 +256,20 @@ def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
     """
     width, names = 0, None
     for i, client in enumerate(clients):
-        matrix = check_client(client, i)
+        names = names if i else column_names(client)
+        matrix = check_matrix(client, words.client(i), _order_of(client, i, names))
         if isinstance(matrix, SparseRows):
             sparse.refuse("a problem file")
-        own = column_names(client)
-        if i == 0:
-            width, names = matrix.shape[1], own
+        width = width or matrix.shape[1]
         require_width(matrix, i, width)
-        require_names(own, names, words.client(i), words.client(0))
         yield matrix
     if not width:
         check_clients([])  # says that one is needed
+
+
+def _order_of(client: Any, i: int, names: Sequence[Any] | None) -> list[int] | None:
+    require_distinct(client, words.client(i))
+    return column_order(column_names(client), names, words.client(i), words.client(0))
 
 
 def check_client(client: Any, i: int) -> Any:
@@ -260,24 +277,32 @@ def check_client(client: Any, i: int) -> Any:
     return check_matrix(client, words.client(i))
 
 
-def check_matrix(matrix: Any, who: str) -> Any:
-    """Check one matrix as `check_clients` does; messages call it `who`."""
+def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -> Any:
+    """Check a matrix whose columns, if both have names, come in the order of `names`."""
+    require_distinct(matrix, who)
+    own = column_names(matrix)
+    order = None if own is None or names is None else column_order(own, names, who, whose)
+    return check_matrix(matrix, who, order)
+
+
+def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> Any:
+    """Check one matrix as `check_clients` does, with columns in `order`; messages say `who`."""
     _require_present(matrix, who)
     if hasattr(matrix, "toarray") or isinstance(matrix, SparseRows):
         return sparse.checked(matrix, who)
     names = column_names(matrix)
-    try:
-        data = np.asarray(matrix) if names is None else columns.of_frame(matrix, names, who)
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{who} is not a matrix: {error}") from error
+    if names is None:
+        data = as_array(matrix, who)
+    else:
+        data = columns.of_frame(matrix, names, who)
     if data.ndim != 2:
         raise InputError(f"{who}: expected a 2-D (samples, features) array, got {data.ndim}-D")
     if data.shape[0] == 0 or data.shape[1] == 0:
         raise InputError(f"{who} is empty (shape {data.shape}); drop it or give it samples")
     if data.dtype.kind not in "biuf":
         raise InputError(f"{who}: dtype {data.dtype} is not numeric")
+    if order is not None:
+        data = data[:, order]
     if data.dtype != np.float32:
         data = data.astype(np.float64, copy=False)
     if not np.isfinite(data).all():
@@ -288,20 +313,26 @@ def check_matrix(matrix: Any, who: str) -> Any:
 
 
 def client_list(clients: Any) -> Sequence[Any]:
-    """Return an iterable of one matrix per client as a sequence.
+    """Return an iterable of one matrix per client, or a mapping of names to them, as a sequence.
 
     Raises
     ------
     InputError
-        For a single matrix, a mapping, a string, or an object that is not iterable.
+        For a single matrix, a string, a set, or an object that is not iterable.
     """
     # `toarray` identifies sparse matrices without an import of scipy.sparse.
     require_no_path(clients, "clients")
     if hasattr(clients, "toarray"):
         raise InputError("clients is one sparse matrix: pass a list, [matrix]")
-    if getattr(clients, "ndim", None) == 2:
+    shape = getattr(clients, "shape", ())  # polars has no ``ndim``
+    if getattr(clients, "ndim", None) == 2 or len(shape) == 2:
         raise InputError("clients must be a list of matrices; for one client pass [matrix]")
-    return _one_per_client(clients, "clients", "matrix")
+    return one_per_client(clients, "clients", "matrix")
+
+
+def client_names(clients: Any) -> list[str] | None:
+    """Return the names of clients that are given by their names."""
+    return [str(name) for name in clients] if isinstance(clients, Mapping) else None
 
 
 def require_no_path(value: Any, who: str) -> None:
@@ -309,17 +340,6 @@ def require_no_path(value: Any, who: str) -> None:
     if isinstance(value, str | os.PathLike):
         read = Advice("read it", call=f"fedcore.datasets.own_files.read({os.fspath(value)!r}).x")
         raise InputError(f"{who} is a text and no matrix; if it is a path", advice=[read])
-
-
-def _one_per_client(values: Any, name: str, noun: str) -> Sequence[Any]:
-    values = values.item() if getattr(values, "ndim", None) == 0 else values
-    if isinstance(values, Mapping):
-        raise InputError(f"{name} is a dict: pass list({name}.values())")
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InputError(
-            f"{name} must be a list with one {noun} per client, got {type(values).__name__}"
-        )
-    return values if isinstance(values, Sequence) else list(values)
 
 
 def _require_same_form(checked: Sequence[Any]) -> None:
@@ -379,14 +399,16 @@ def require_size(clients: Clients, what: str = "the data") -> None:
         )
 
 
-def check_labels(labels: Sequence[np.ndarray], clients: Sequence[np.ndarray]) -> list[np.ndarray]:
+def check_labels(labels: Any, clients: Sequence[Any], given: Any = None) -> list[np.ndarray]:
     """Check the labels of clients and return them in the precision of the clients' samples.
 
     Parameters
     ----------
-    labels : sequence of array-like of shape (n_i,)
+    labels : sequence or mapping of array-like of shape (n_i,)
     clients : sequence of ndarray of shape (n_i, d)
         Result of `check_clients`.
+    given : sequence or mapping, optional
+        The clients before `check_clients`: their names and the labels of their rows.
 
     Returns
     -------
@@ -395,31 +417,24 @@ def check_labels(labels: Sequence[np.ndarray], clients: Sequence[np.ndarray]) ->
     Raises
     ------
     InputError
-        When a client's labels are missing, too few, too many, not numbers, or not finite.
+        When a client's labels are missing, too few, too many, not numbers, or not finite, or have
+        names or an index that the clients have not.
     """
-    labels = _one_per_client(labels, "labels", "vector")
-    if len(labels) != len(clients):
-        raise InputError(
-            f"one vector of labels is needed for each of {counted(len(clients), 'client')}; got "
-            f"{len(labels)}"
-        )
-    pairs = enumerate(zip(labels, clients, strict=True))
-    return [check_own_labels(given, samples, words.client(i)) for i, (given, samples) in pairs]
+    vectors = per_client(labels, "labels", "vector", client_names(given), len(clients))
+    rows = [None] * len(clients) if given is None else map(row_labels, client_list(given))
+    return [
+        check_own_labels(vector, samples, words.client(i), own)
+        for i, (vector, samples, own) in enumerate(zip(vectors, clients, rows, strict=True))
+    ]
 
 
-def check_own_labels(given: Any, samples: np.ndarray, who: str) -> np.ndarray:
-    """Check the labels of one client as `check_labels` does; messages call it `who`."""
-    try:
-        y = np.asarray(given)
-    except ValueError as error:
-        raise InputError(f"the labels of {who} are not a vector: {error}") from error
-    if y.shape != (len(samples),):
-        raise InputError(
-            f"{who} has {counted(len(samples), 'sample')} and labels of shape {y.shape}; "
-            "give it one label per sample"
-        )
-    if y.dtype.kind not in "biuf":
-        raise InputError(f"the labels of {who}: dtype {y.dtype} is not numeric")
+def check_own_labels(
+    given: Any, samples: np.ndarray, who: str, rows: Sequence[Any] | None = None
+) -> np.ndarray:
+    """Check the labels of one client as `check_labels` does, whose rows have the labels `rows`."""
+    y = numbers(
+        per_row(given, f"the labels of {who}", len(samples), rows, "have"), f"the labels of {who}"
+    )
     if not np.isfinite(y).all():
         row = int(np.argmin(np.isfinite(y)))
         raise InputError(f"the labels of {who} have {y[row]} at row {words.row(who, row)}")

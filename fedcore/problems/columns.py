@@ -66,11 +66,19 @@ def missing(values: np.ndarray) -> np.ndarray:
 
 
 def _lacks(value: Any) -> bool:
-    if isinstance(value, str | bytes):
-        return not value.strip()
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
+    return not value.strip() if isinstance(value, str | bytes) else is_missing(value)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for one that is not there, in any library's form."""
+    if value is None or value is np.ma.masked or np.ma.is_masked(value):
         return True
-    return isinstance(value, Real | Decimal) and value != value
+    try:
+        return bool(value != value)
+    except (TypeError, ArithmeticError):  # pandas' NA has no truth, Decimal's sNaN no equal
+        return True
+    except ValueError:  # an array
+        return False
 
 
 def counts_rows(name: Any, values: np.ndarray | None, first: bool = True) -> bool:

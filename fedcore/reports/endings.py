@@ -9,6 +9,7 @@ import numpy as np
 
 from fedcore.history import History
 from fedcore.recorder import COLUMNS
+from fedcore.reports import components
 
 # Of metrics: the best value that a subspace of a rank can have, by the squared singular values.
 Best = Callable[[np.ndarray, int], np.ndarray]
@@ -102,7 +103,8 @@ def ending(history: History) -> dict[str, Any]:
     dict
         ``algorithm``, ``params``, ``seed``, ``sums`` (in which order they were taken over clients),
         ``problem``, ``centred``, ``repeats``, ``metrics``, ``ledger``, ``seconds``, ``converged``,
-        ``diverged``, ``privacy``; of a run without a result why it was ``refused``. A metric has
+        ``diverged``, ``privacy``, ``components`` (see `fedcore.reports.components.told`); of a run
+        without a result why it was ``refused``. A metric has
         ``units``, the ``median``, ``min`` and ``max`` of the last values, ``at best`` and ``all
         zero`` where they are known, and ``released`` in a private run.
     """
@@ -131,6 +133,7 @@ def ending(history: History) -> dict[str, Any]:
         **({} if seconds is None else {"seconds": seconds}),
         **ended(history),
         **({"privacy": about["privacy"]} if "privacy" in about else {}),
+        **({"components": found} if (found := components.told(history)) else {}),
     }
 
 

@@ -10,16 +10,20 @@ import numpy as np
 from fedcore.history import History
 from fedcore.parts.residuals import UNDETERMINED
 from fedcore.recorder import NOT_RELEASED
+from fedcore.reports import components
 from fedcore.reports.endings import ORDERED, bounds, ended, measured, spent
 from fedcore.reports.replay import Replay
 from fedcore.reports.tables import show
 from fedcore.words import counted
 
+MOST_FEATURES, MOST_COMPONENTS = 20, 6  # that are printed
+LARGEST = 10  # features that are printed of more
+
 
 def outcome(history: History) -> str:
-    """Algorithm, data, the last value of every metric, and the ledger."""
+    """Algorithm, data, the last value of every metric, the components, and the ledger."""
     measures = _measures(history)
-    parts = [_head(history), measures, _ledger(history)]
+    parts = [_head(history), measures, _components(history), _ledger(history)]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
@@ -60,6 +64,44 @@ def _measures(history: History) -> list[str]:
     rows, remarks = _beside_bounds(history, rows)
     table = [columns([heads, *rows], right=range(1, len(heads) - 1))] if rows else []
     return [*table, *remarks]
+
+
+def _components(history: History) -> list[str]:
+    """Lines on the components: their weights, the largest of many, and what they mean."""
+    found = components.told(history)
+    if not found:
+        return []
+    weights = found["weights"].T
+    (d, r), private = weights.shape, "explained_variance" not in found
+    names = found["features"] or [f"feature {i}" for i in range(d)]
+    shown = range(min(r, MOST_COMPONENTS))
+    which: Sequence[int] = range(d)
+    if d > MOST_FEATURES:
+        which = np.argsort(-np.abs(weights[:, shown]).max(axis=1), kind="stable")[:LARGEST].tolist()
+    rows = [("", *(str(k + 1) for k in shown))]
+    rows += [(f"  {names[i]}", *(f"{weights[i, k]:.3f}" for k in shown)) for i in which]
+    if not private:
+        variance, ratio = found["explained_variance"], found["explained_variance_ratio"]
+        rows.append(("variance", *(f"{variance[k]:.4g}" for k in shown)))
+        rows.append(("share of all", *(f"{ratio[k]:.1%}" for k in shown)))
+    centre = " less the mean," if history.about.get("centred") else ""
+    about = "" if centre or private else ", about zero (--center: about the mean)"
+    head = f"components: a sample's score is the sum of its values{centre} times these weights"
+    counts = ((d - len(which), "feature"), (r - len(shown), "component"))
+    left_out = [counted(count, noun) for count, noun in counts if count]
+    remarks = []
+    if left_out:
+        remarks.append(f"not shown: {' of smaller weights, '.join(left_out)}")
+    if private:
+        remarks.append("private: the run has released directions, and no variances")
+    else:
+        part = float(np.sum(found["explained_variance_ratio"]))
+        remarks.append(
+            f"component 1 has the most variance{about}; together they have {part:.1%} of it"
+        )
+    if history.repeats > 1:
+        remarks.append("of the first repeat")
+    return [head, columns(rows, right=range(1, len(shown) + 1)), *remarks]
 
 
 def _ledger(history: History) -> list[str]:

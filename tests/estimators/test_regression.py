@@ -123,7 +123,7 @@ def test_what_does_not_fit_is_refused(drawn, model):
         SharedRepresentationRegression(K).fit(drawn.clients, [np.ones(M)] * N)
     with pytest.raises(InputError, match="block_krylov learns no representation from labels"):
         SharedRepresentationRegression(K, algorithm="block_krylov").fit(drawn.clients, drawn.labels)
-    with pytest.raises(InputError, match="names are not those of the clients"):
+    with pytest.raises(InputError, match="labels has no name 'a', which the clients have"):
         SharedRepresentationRegression(K).fit(names, {"x": drawn.labels[0]})
     with pytest.raises(InputError, match="not fitted yet"):
         SharedRepresentationRegression(K).predict(drawn.clients[0])

@@ -85,13 +85,13 @@ def test_methods_that_read_the_data_themselves_get_no_gram_matrix(made, matrix_w
 
 def test_every_client_is_checked_once(monkeypatch, matrix_with):
     seen = []
-    check = problem_clients.check_client
+    check = problem_clients.check_matrix
     monkeypatch.setattr(
-        problem_clients, "check_client", lambda client, i: seen.append(i) or check(client, i)
+        problem_clients, "check_matrix", lambda x, who, order: seen.append(who) or check(x, who)
     )
     S = parted(matrix_with(200, 10, 0.5 ** np.arange(10), seed=3))
     fedcore.FederatedPCA(2, scale=True).fit(S)
-    assert seen == [0, 1, 2, 3]
+    assert seen == [f"client {i}" for i in range(4)]
 
 
 def test_the_gram_matrix_pays_off_for_tall_data_and_few_rounds():

@@ -397,7 +397,7 @@ def test_a_data_frame_of_plain_numbers_is_a_matrix():
         ([np.ones((4, 2)), np.ones((4, 3))], "client 1 has 3 features, client 0 has 2"),
         ([np.ones((4, 2), complex)], "client 0: dtype complex128 is not numeric"),
         ([np.array([["a"]])], "client 0: dtype <U1 is not numeric"),
-        ([[[1, 2], [3]]], "client 0 is not a matrix"),
+        ([[[1, 2], [3]]], "client 0 must be a list or an array"),
         ([np.array([[1, np.nan]])], "client 0 has nan at row 0, feature 1"),
         ([np.array([[1e39, np.inf]])], "client 0 has inf at row 0, feature 1"),
     ],

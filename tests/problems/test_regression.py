@@ -367,12 +367,15 @@ def test_samples_that_run_out_are_refused():
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        ([np.zeros(3)], "one vector of labels is needed for each of 4 clients"),
-        ([np.zeros(3), np.zeros(16), np.zeros(8), np.zeros(12)], "client 1 has 17 samples"),
+        ([np.zeros(3)], "labels: one vector is needed for each of 4 clients"),
+        ([np.zeros(3), np.zeros(16), np.zeros(8), np.zeros(12)], r"client 1 have shape \(16,\)"),
         ([np.zeros(3), np.full(17, np.nan), np.zeros(8), np.zeros(12)], "client 1 have nan at row"),
-        ([np.array(["a"] * 3), np.zeros(17), np.zeros(8), np.zeros(12)], "not numeric"),
+        (
+            [np.array(["a"] * 3), np.zeros(17), np.zeros(8), np.zeros(12)],
+            "client 0 must hold numbers",
+        ),
         (7, "labels must be a list with one vector per client, got int"),
-        ({"a": np.zeros(3)}, r"labels is a dict: pass list\(labels.values\(\)\)"),
+        ({"a": np.zeros(3)}, "and the clients have none: give both by names"),
     ],
 )
 def test_unfit_labels_are_refused_with_their_place(clients, labels, words):

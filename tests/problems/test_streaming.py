@@ -121,13 +121,12 @@ def frames(*names):
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        (("abc", "abc", "bac"), "column 0 of client 2 is 'b' and of client 0 'a': bring the colum"),
-        (("abc", "abd"), "column 2 of client 1 is 'd' and of client 0 'c': give all the same"),
+        (("abc", "abd"), "client 1 has no column 'c', which client 0 has"),
         (("abc", ""), "client 1 has no column names and client 0 has: give data frames to all"),
         (("", "abc"), "client 0 has no column names and client 1 has: give data frames to all"),
     ],
 )
-def test_columns_in_another_order_are_refused(monkeypatch, way, names, says, tmp_path):
+def test_other_columns_are_refused(monkeypatch, way, names, says, tmp_path):
     drawn = {"yielded": frames, "listed": lambda *own: list(frames(*own))}.get(way)
     monkeypatch.setattr(generators, "generate", lambda *_: drawn(*names))
     with pytest.raises(InputError, match=re.escape(says)):
@@ -138,9 +137,13 @@ def test_columns_in_another_order_are_refused(monkeypatch, way, names, says, tmp
     assert not any(tmp_path.iterdir())
 
 
-def test_frames_with_columns_in_one_order_are_clients(monkeypatch):
-    monkeypatch.setattr(generators, "generate", lambda *_: frames("abc", "abc"))
-    assert build.build("p", WHITE, **OPTIONS).clients.shapes == [(2, 3)] * 2
+@pytest.mark.parametrize("form", [list, iter])
+def test_frames_are_clients_and_their_columns_are_matched_by_name(monkeypatch, form, tmp_path):
+    monkeypatch.setattr(generators, "generate", lambda *_: form(frames("abc", "bca")))
+    first, second = build.build("p", WHITE, **OPTIONS).clients
+    np.testing.assert_array_equal(second, first[:, [2, 0, 1]])
+    storage.save_stream(tmp_path / "p.h5", "p", frames("abc", "bca"))
+    np.testing.assert_array_equal(storage.load(tmp_path / "p.h5").clients[1], second)
 
 
 def test_made_matrices_are_a_sequence():

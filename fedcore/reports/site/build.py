@@ -188,12 +188,16 @@ def _pages_of(folder: Path, common: Mapping[str, Any], paper: model.Paper) -> No
             judged=paper.judged_by(verdict), shown=paper.shows[verdict.id], departures=departures,
         )  # fmt: skip
     if paper.jobs:
-        data = curves.script(curves.groups(paper.plan_file))
-        (own / "curves.js").write_text(data, encoding="utf-8")
+        groups = curves.groups(paper.plan_file)
+        (own / "curves.js").write_text(curves.script(groups), encoding="utf-8")
         page("curves.html.j2", f"{paper.name}/curves.html", paper=paper, axes=curves.AXES)
         page("replay.html.j2", f"{paper.name}/replay.html", paper=paper)
         if not paper.judged:
-            page("compare.html.j2", f"{paper.name}/compare.html", paper=paper, axes=curves.AXES)
+            commands = {run["name"]: run["command"] for group in groups for run in group["runs"]}
+            page(
+                "compare.html.j2", f"{paper.name}/compare.html", paper=paper, axes=curves.AXES,
+                commands=commands,
+            )  # fmt: skip
     if paper.notebook is not None:
         _notebook(page, folder, paper, paper.notebook)
 

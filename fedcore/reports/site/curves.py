@@ -12,6 +12,7 @@ import numpy as np
 from fedcore import algorithms
 from fedcore.errors import HistoryError, InputError
 from fedcore.reports import looks
+from fedcore.reports.commands import command
 from fedcore.reports.replay import replay
 from fedcore.reports.results import Results, Run
 from fedcore.reports.site.model import slug
@@ -79,6 +80,7 @@ def _curves(paper: str, run: Run) -> dict[str, Any]:
         "algorithm": run.algorithm,
         "name": run.tags.get("method") or name,
         "privacy": privacy(run),
+        "command": command(run.algorithm, run.history.about.get("params", {})),
         "params": {k: v for k, v in vars(run.params).items() if isinstance(v, int | float)},
         "cell": cell,
         "row": slug(f"{paper}/{cell}"),

@@ -1,0 +1,407 @@
+"""What users give per feature, per client or per row: matched by its labels, or refused.
+
+Clients' columns and every argument go through here. Labels are the names of a frame's columns, the
+index of pandas, and the keys of a mapping; an index that counts 0, 1, 2, … is none. What has no
+labels is taken by position, and what misses a value, or is no container of values, is refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from decimal import Decimal
+from numbers import Real
+from typing import Any, NamedTuple, TypeGuard
+
+import numpy as np
+
+from fedcore.errors import InputError
+from fedcore.problems.columns import is_missing, missing
+from fedcore.words import counted
+
+
+class Features(NamedTuple):
+    """The clients' features.
+
+    Attributes
+    ----------
+    names : list or None
+        Names of the columns, if the clients are data frames.
+    width : int
+        How many there are.
+    """
+
+    names: list[Any] | None
+    width: int
+
+
+def column_names(matrix: Any) -> list[Any] | None:
+    """Return the column names of a data frame or an Arrow table; None for what has none."""
+    names = getattr(matrix, "column_names", None)  # of Arrow, whose ``columns`` are values
+    names = names if isinstance(names, list) else getattr(matrix, "columns", None)
+    return None if names is None else list(names)
+
+
+def row_labels(matrix: Any) -> list[Any] | None:
+    """Return the index of a pandas object; None for what has none."""
+    index: Any = getattr(matrix, "index", None)
+    return list(index.tolist()) if hasattr(index, "tolist") else None
+
+
+def require_distinct(matrix: Any, who: str) -> None:
+    """Require that no two columns of a data frame have one name; other matrices have no names.
+
+    Raises
+    ------
+    InputError
+        With the name of the first such column.
+    """
+    columns = column_names(matrix) or []
+    for name, times in Counter(columns).items():
+        if times > 1:
+            at = [i for i, known in enumerate(columns) if known == name]
+            raise InputError(
+                f"{who} has {times} columns named {name!r}, at positions "
+                f"{', '.join(map(str, at))}: rename or drop all but one"
+            )
+
+
+def column_order(
+    own: Sequence[Any] | None, wanted: Sequence[Any] | None, who: str, whose: str
+) -> list[int] | None:
+    """Return where a matrix has the columns that another has, in their order.
+
+    Returns
+    -------
+    list of int or None
+        None if they are in this order already, or neither has names.
+
+    Raises
+    ------
+    InputError
+        When one has a column that the other has not, or names where the other has none.
+    """
+    if own is None and wanted is None:
+        return None
+    if own is None or wanted is None:
+        without, having = (who, whose) if own is None else (whose, who)
+        raise InputError(
+            f"{without} has no column names and {having} has: give data frames to all or to none"
+        )
+    return _order(own, wanted, who, f"{whose} has", "column")
+
+
+def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> np.ndarray:
+    """Return numbers per feature, in the order of the features.
+
+    Parameters
+    ----------
+    given : mapping, array-like or data frame
+        A frame has the features as its columns or as its index.
+    who : str
+        What messages call it.
+    features : Features
+    axis : int
+        That of the features in an array without labels.
+
+    Returns
+    -------
+    ndarray
+        float64, with the features along the first axis; a single number as it is. Its shape is not
+        checked.
+
+    Raises
+    ------
+    InputError
+        For labels that are not those of the features, a missing value, and what holds no numbers.
+    """
+    values, rows, columns = _opened(given, who)
+    wanted = list(range(features.width)) if features.names is None else features.names
+    if columns is not None:
+        labels = (rows, columns)
+        fits = [own is not None and Counter(own) == Counter(wanted) for own in labels]
+        if not any(fits):
+            raise InputError(
+                f"{who} is a table with the columns {_listed(columns)}, and the features are "
+                f"{_listed(wanted)}: name its columns as the features, or give an array"
+            )
+        axis = axis if fits[axis] else 1 - axis
+        rows = labels[axis]
+    elif rows is not None:
+        axis = 0
+    if axis < values.ndim:
+        values = np.moveaxis(values, axis, 0)
+    if _say(rows, given, wanted):
+        if features.names is None and any(isinstance(label, str) for label in rows):
+            raise InputError(
+                f"{who} has the labels {_listed(rows)}, and the clients' features have no names: "
+                "give the clients as data frames, or an array in the order of the features"
+            )
+        if (at := _order(rows, wanted, who, "the clients' features have", "label")) is not None:
+            values = values[at]
+    found = numbers(values, who)
+    if np.isnan(found).any():
+        first = int(np.argwhere(np.isnan(found))[0][0]) if found.ndim else 0
+        name = repr(wanted[first]) if len(found.shape[:1]) and len(found) == len(wanted) else first
+        raise InputError(f"{who} has a missing value for the feature {name}: fill it in")
+    return found
+
+
+def per_client(
+    given: Any, who: str, noun: str, names: Sequence[str] | None, count: int
+) -> list[Any]:
+    """Return what is given for each client, in the order of the clients.
+
+    Parameters
+    ----------
+    given : mapping, or iterable
+        By the names of the clients, or in their order.
+    who : str
+        What messages call it.
+    noun : str
+        What it is for one client.
+    names : sequence of str or None
+        Those of the clients, if they have any.
+    count : int
+        How many clients there are.
+
+    Raises
+    ------
+    InputError
+        When it is not one for each client, by their names or in their order.
+    """
+    labels = list(given) if isinstance(given, Mapping) else row_labels(given)
+    if column_names(given) is not None or isinstance(given, str | bytes | Set):
+        raise InputError(
+            f"{who} must be a list with one {noun} per client, or a mapping from the clients' "
+            f"names, got {_kind(given)}"
+        )
+    if isinstance(given, Mapping):
+        values = list(given.values())
+    else:
+        values = list(one_per_client(given, who, noun))
+    own = labels if labels is None or names is None else [str(label) for label in labels]
+    wanted = list(range(count)) if names is None else list(names)
+    if _say(own, given, wanted):
+        if names is None and set(own) != set(wanted):
+            raise InputError(
+                f"{who} has the names {_listed(own)}, and the clients have none: give both by names"
+            )
+        if (at := _order(own, wanted, who, "the clients have", "name")) is not None:
+            values = [values[i] for i in at]
+    if len(values) != count:
+        raise InputError(
+            f"{who}: one {noun} is needed for each of {counted(count, 'client')}; got {len(values)}"
+        )
+    return values
+
+
+def one_per_client(values: Any, who: str, noun: str) -> Sequence[Any]:
+    """Return an iterable of one thing per client, or the values of a mapping, as a sequence.
+
+    Raises
+    ------
+    InputError
+        For a string, a set, or an object that is not iterable.
+    """
+    values = values.item() if getattr(values, "ndim", None) == 0 else values
+    if isinstance(values, Mapping):
+        return list(values.values())
+    unfit = isinstance(values, str | bytes | Set) or hasattr(values, "toarray")
+    if unfit or not isinstance(values, Iterable):
+        raise InputError(f"{who} must be a list with one {noun} per client, got {_kind(values)}")
+    return values if isinstance(values, Sequence) else list(values)
+
+
+def per_row(
+    given: Any, who: str, count: int, rows: Sequence[Any] | None = None, has: str = "has"
+) -> np.ndarray:
+    """Return values per row of a matrix, in the order of its rows.
+
+    Parameters
+    ----------
+    given : mapping, array-like or Series
+    who : str
+        What messages call it.
+    count : int
+        How many rows there are.
+    rows : sequence, optional
+        Their labels. Rows of an array have none but their numbers; whole numbers that are not
+        these are taken for what is left of an index after rows were dropped, and say nothing.
+    has : str
+        Verb of `who`.
+
+    Returns
+    -------
+    ndarray of shape (count,)
+
+    Raises
+    ------
+    InputError
+        For labels that are not those of the rows, a missing value, another number of values, and
+        what is no vector.
+    """
+    values, own, columns = _opened(given, who)
+    if columns is not None or values.shape != (count,):
+        raise InputError(
+            f"{who} {has} shape {values.shape}, and the matrix has {counted(count, 'row')}: give "
+            "one value per row"
+        )
+    if _say(own, given, range(count) if rows is None else rows):
+        if (at := _row_order(own, rows, who, has)) is not None:
+            values = values[at]
+    if (lacking := missing(values)).any():
+        first = int(lacking.argmax())
+        raise InputError(
+            f"{who} {has} {values[first]} at row {first}, a missing value: every row needs one"
+        )
+    return values
+
+
+def _row_order(own: list[Any], rows: Sequence[Any] | None, who: str, has: str) -> list[int] | None:
+    numbers = range(len(own))
+    if rows is None and set(own) != set(numbers):
+        if all(isinstance(label, int) for label in own):
+            return None
+        raise InputError(
+            f"{who} {has} the index {_listed(own)}, and the rows of the matrix have none: give a "
+            "data frame with this index, or .to_numpy() if both are in one order"
+        )
+    return _order(own, numbers if rows is None else rows, who, "the rows have", "label")
+
+
+def _say(own: list[Any] | None, given: Any, wanted: Sequence[Any]) -> TypeGuard[list[Any]]:
+    """Whether labels say something: keys always do, and a count 0, 1, 2, … if it is wanted."""
+    if own is None:
+        return False
+    counts = list(own) == list(range(len(own)))
+    return isinstance(given, Mapping) or not counts or Counter(own) == Counter(wanted)
+
+
+def _order(
+    own: Sequence[Any], wanted: Sequence[Any], who: str, whose: str, noun: str
+) -> list[int] | None:
+    """Return where `own` has the labels `wanted`; None if they are in this order.
+
+    Raises
+    ------
+    InputError
+        When not every label is there once.
+    """
+    if any(map(is_missing, own)):
+        raise InputError(f"{who} has a {noun} that is missing: name it")
+    if list(own) == list(wanted):
+        return None
+    for name, times in Counter(own).items():
+        if times > 1:
+            raise InputError(f"{who} has {times} {noun}s {name!r}: leave one")
+    at, known = {name: i for i, name in enumerate(own)}, set(wanted)
+    for name in wanted:
+        if name not in at:
+            others = {str(label).lower(): label for label in own if label not in known}
+            close = difflib.get_close_matches(str(name).lower(), others, n=1)
+            hint = "".join(f"; is it {others[label]!r}?" for label in close)
+            raise InputError(f"{who} has no {noun} {name!r}, which {whose}{hint}")
+    for name in own:
+        if name not in known:
+            raise InputError(f"{who} has a {noun} {name!r}, which {whose} not")
+    return [at[name] for name in wanted]
+
+
+def _opened(given: Any, who: str) -> tuple[np.ndarray, list[Any] | None, list[Any] | None]:
+    """Return values, and the labels of rows and of columns."""
+    if isinstance(given, Mapping):
+        return as_array(list(given.values()), who), list(given), None
+    return as_array(given, who), row_labels(given), column_names(given)
+
+
+def as_array(given: Any, who: str) -> np.ndarray:
+    """Return a container's values as NumPy has them.
+
+    Raises
+    ------
+    InputError
+        For what is no container of values or loses something as an array: text, a set, a
+        generator, a sparse matrix, masked values, records, labels of its own.
+    """
+    if np.ma.is_masked(given):
+        raise InputError(f"{who} has masked values: fill them with .filled(value), or drop them")
+    if hasattr(given, "toarray"):
+        raise InputError(f"{who} must be dense, got {_kind(given)}: give .toarray() of it")
+    if hasattr(given, "coords") and hasattr(given, "to_pandas"):
+        raise InputError(
+            f"{who} is {_kind(given)}, with labels of its own: give .to_pandas() of it"
+        )
+    if isinstance(given, str | bytes | bytearray | Set | Iterator | Mapping):
+        raise InputError(f"{who} must be a list or an array, got {_kind(given)}")
+    lacking = False
+    if isinstance(given, Sequence):
+        for i, part in enumerate(given):
+            if isinstance(part, float | int | str) and part == part:
+                continue  # what most lists hold
+            if row_labels(part) is not None or isinstance(part, Mapping):
+                raise InputError(
+                    f"{who}[{i}] is {_kind(part)} in a list: give one data frame for all"
+                )
+            lacking = lacking or is_missing(part)
+    try:
+        values = np.empty(len(given), object) if lacking else np.asarray(given)
+        if lacking:  # as text, NumPy would take a missing value for one
+            values[:] = given
+    except Exception as error:  # other libraries' containers raise what they like
+        said = str(error).partition("\n")[0]
+        raise InputError(
+            f"{who} must be a list or an array, and none can be made of {_kind(given)}: {said}"
+        ) from error
+    if values.dtype.names or (values.dtype == object and values.ndim == 0):
+        raise InputError(f"{who} must be a list or an array, got {_kind(given)}")
+    return values
+
+
+def floats(given: Any, who: str) -> np.ndarray:
+    """Return numbers of any container, as they stand, as float64.
+
+    Raises
+    ------
+    InputError
+        As `as_array` and `numbers`.
+    """
+    return numbers(as_array(given, who), who)
+
+
+def numbers(values: np.ndarray, who: str) -> np.ndarray:
+    """Return values as float64, missing ones as NaN.
+
+    Raises
+    ------
+    InputError
+        When they are no numbers.
+    """
+    if values.dtype == object:
+        parts = values.ravel().tolist()
+        plain = [np.nan if is_missing(part) else part for part in parts]
+        if all(isinstance(part, Real | Decimal | np.bool_) for part in plain):
+            try:
+                return np.array([float(part) for part in plain]).reshape(values.shape)
+            except OverflowError as error:
+                raise InputError(f"{who} must hold numbers: {error}") from error
+        wrong = next(p for p in plain if not isinstance(p, Real | Decimal | np.bool_))
+        raise InputError(f"{who} must hold numbers, and has {_kind(wrong)}")
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"{who} must hold numbers, and has {values.dtype}")
+    return values.astype(np.float64)
+
+
+def _kind(value: Any) -> str:
+    """Name the class of an object and whose it is; text as it is."""
+    if isinstance(value, str):
+        return f"the text {value!r}"
+    kind = type(value)
+    module = kind.__module__.partition(".")[0]
+    return kind.__name__ if module == "builtins" else f"{kind.__name__} of {module}"
+
+
+def _listed(names: Iterable[Any], most: int = 3) -> str:
+    shown = [repr(name) for name in names]
+    return ", ".join(shown[:most]) + (", …" if len(shown) > most else "")
