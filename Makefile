@@ -94,6 +94,9 @@ arena: $(READY) ## every method on the same data, half an hour on two cores, and
 report: $(READY) ## results/report/index.html: all verdicts, tables and figures as pages to look at
 	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) $(SNAKEMAKE_ARGS) -- results/report/index.html
 
+estimate: $(READY) ## docs/error_estimate.md, error estimates against exact arithmetic, some minutes
+	$(IN_ENV) $(ONE_THREAD) python docs/error_estimate.py
+
 verdicts: $(READY) ## docs/verdicts/ and README's table from the results of `make reproduce`
 	$(IN_ENV) python docs/verdicts.py
 

@@ -60,7 +60,6 @@ STAGES = {  # functions whose time is shown, none inside of another
     "Gram": [("public.py", "pooled_gram"), ("linalg.py", "gram_matrix")],
     "rounds": [("block_krylov.py", "run")],
     "last round": [("exchanges.py", "last_round")],
-    "bound": [("certificate.py", "bound")],
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedcore import algorithms, metrics
-from fedcore.errors import InputError
+from fedcore.errors import InputError, held
 from fedcore.federation.federation import Federation
 from fedcore.federation.stragglers import StragglingFederation
 from fedcore.federation.transcript import Transcript
@@ -23,6 +23,7 @@ StopRule = Callable[[Mapping[str, float]], bool]
 Finish = Callable[[Federation, Mapping[str, Any]], Mapping[str, Any]]
 
 
+@held("the run")
 def execute(
     algorithm: algorithms.Algorithm,
     problem: Problem,
@@ -70,6 +71,8 @@ def execute(
         `fedcore.algorithms` asks for.
     LateError
         When the algorithm cannot go on without a client that is late.
+    SizeError
+        When it needs more memory than there is.
     """
     private = algorithm.private(settings)
     if problem.clients.sparse and not algorithm.sparse:

@@ -7,13 +7,20 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar, cast
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 MOST, ALIKE = 20, 8  # names that a message lists, and those of more that it lists instead
 LONGEST = 1000  # characters of a message
+LESS = (
+    "take an algorithm that makes no matrix of features by features (block_krylov, for private "
+    "runs noisy_power)"
+)
 
 
 class Advice(NamedTuple):
@@ -108,6 +115,10 @@ class HistoryError(FedcoreError):
     """A history file is corrupt, half-written or of another schema version."""
 
 
+class SizeError(FedcoreError, MemoryError):
+    """A call needs more memory than there is; the message says which and how much."""
+
+
 class RoundingWarning(UserWarning):
     """Rounding has spoiled a part of a result; the message says which and what to do."""
 
@@ -157,6 +168,50 @@ def unwanted(*categories: type[Warning]) -> Iterator[None]:
         yield
     finally:
         _UNWANTED.reset(before)
+
+
+def too_large(error: BaseException) -> str | None:
+    """Return what an error says of a size that cannot be held; None for any other error."""
+    if isinstance(error, MemoryError):
+        return str(error) or "no memory is left"
+    # NumPy's words for sizes beyond 64 bits, and Python's; other overflows are of arithmetic.
+    beyond = "too large to convert", "too big", "allowed dimension exceeded"
+    long = isinstance(error, ValueError | OverflowError) and not isinstance(error, FedcoreError)
+    return str(error) if long and any(words in str(error) for words in beyond) else None
+
+
+class held:
+    """Say of a size that cannot be held, inside, that `what` needs it, and what needs `less`.
+
+    It is for ``with``, and a decorator; that of contextlib would be what `warn` takes for the user.
+
+    Raises
+    ------
+    SizeError
+    """
+
+    def __init__(self, what: str, less: str = LESS) -> None:
+        self._what, self._less = what, less
+
+    def __call__(self, function: Function) -> Function:
+        """Return a function that says so of all that it does."""
+
+        @wraps(function)
+        def inside(*args: Any, **options: Any) -> Any:
+            with self:
+                return function(*args, **options)
+
+        return cast(Function, inside)
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        words = None if error is None or isinstance(error, SizeError) else too_large(error)
+        if words is not None:
+            raise SizeError(
+                f"{self._what} needs more memory than there is ({words.rstrip('.')}): leave out "
+                f"features, such as those that no client has, or {self._less}"
+            ) from error
 
 
 def require_known(

@@ -65,7 +65,7 @@ FINAL = {
     "heads": Described(DEPENDS, "heads of the clients", ("client", "component")),
     "head": Described(DEPENDS, "head of all clients", ("component",)),
     "converged": Described("1", "whether the tolerance was met, 0 or 1"),
-    "angle_bound": Described("1", "estimated sine of the largest angle before the last step"),
+    "angle_estimate": Described("1", "estimated sine of the largest angle before the last step"),
     "ritz_values": Described("data units squared", "Ritz values", ("component",)),
     "ritz_edge": Described("data units squared", "last Ritz value wanted and the next one"),
     "sigma_max": Described("data units", "bound of the largest singular value"),

@@ -20,6 +20,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.linalg import column_space
+from fedcore.rowspace import Block, inside
 
 
 class Factors(Protocol):
@@ -113,7 +114,7 @@ class Iterate:
 
     Attributes
     ----------
-    basis : ndarray of shape (d, r), optional
+    basis : ndarray or Block of shape (d, r), optional
         Its columns span the subspace.
     factors : Factors, optional
         V, which replaces a basis, and U.
@@ -136,7 +137,7 @@ class Iterate:
         Quantities that metrics have computed from this iterate, by the function that computed them.
     """
 
-    basis: np.ndarray | None = None
+    basis: np.ndarray | Block | None = None
     factors: Factors | None = None
     classifiers: Classifiers | None = None
     models: np.ndarray | None = None
@@ -156,6 +157,8 @@ class Iterate:
         InputError
             When the algorithm learns classifiers.
         """
+        if isinstance(self.basis, Block):
+            self.basis = np.asarray(self.basis)
         if self.factors is not None:
             return self.factors.V
         if self.basis is None:
@@ -163,14 +166,19 @@ class Iterate:
         return self.basis
 
     @property
-    def held(self) -> np.ndarray:
-        """What the server holds: the shared matrix, or parameters of classifiers."""
-        return self.shared if self.classifiers is None else self.classifiers.held
+    def held(self) -> np.ndarray | Block:
+        """What the server holds: the shared matrix, or parameters of classifiers.
+
+        It may be a block that becomes an array when it is read.
+        """
+        if self.classifiers is not None:
+            return self.classifiers.held
+        return self.basis if isinstance(self.basis, Block) else self.shared
 
     @property
     def finite(self) -> bool:
         """Whether all numbers are finite."""
-        arrays = [self.held, *([] if self.models is None else [self.models])]
+        arrays = [inside(self.held), *([] if self.models is None else [self.models])]
         if self.classifiers is not None:
             arrays += self.classifiers.parameters()
         return all(np.isfinite(array).all() for array in arrays)

@@ -21,6 +21,7 @@ _LAPACK = {
     np.dtype(kind): scipy.linalg.get_lapack_funcs(("geqrf", "orgqr"), dtype=kind)
     for kind in (np.float32, np.float64)
 }
+TALL = 1 << 16  # rows above which `orth` takes them block by block
 _BLOCK = 64  # columns, at least as many as LAPACK's QR takes at once
 Packed = tuple[np.ndarray, np.ndarray]  # what geqrf returns: R above reflectors, and their scales
 
@@ -87,8 +88,26 @@ def orth(matrix: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (m, k)
     """
+    if len(matrix) > TALL:
+        return _orth_by_blocks(matrix)
     found = _packed(matrix)
     return _columns(found) * _signs(found)
+
+
+def _orth_by_blocks(matrix: np.ndarray) -> np.ndarray:
+    """`orth` of a block of rows after the other, each of which stays in the processor's cache."""
+    d, k = matrix.shape
+    rows = max(TALL // 8, 8 * k)
+    blocks = [slice(first, first + rows) for first in range(0, d, rows)]
+    out, triangles = np.empty((d, k), np.float32 if matrix.dtype == np.float32 else float), []
+    for block in blocks:
+        q, r = qr_positive(matrix[block])
+        out[block, : len(r)] = q
+        triangles.append(r)
+    ends = np.cumsum([len(r) for r in triangles])[:-1]
+    for block, part in zip(blocks, np.split(orth(np.vstack(triangles)), ends), strict=True):
+        out[block] = out[block, : len(part)] @ part
+    return out
 
 
 def qr_householder(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

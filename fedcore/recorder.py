@@ -239,7 +239,7 @@ class Recorder:
         iterate = Iterate(**shown)
         if iterate.classifiers is None:
             who = f"{self._algorithm} records a matrix"
-            require_tall(iterate.shared, self.problem.n_features, who)
+            require_tall(iterate.held, self.problem.n_features, who)
         return iterate
 
     def end(self, output: Mapping[str, Any]) -> None:

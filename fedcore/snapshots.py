@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fedcore.iterates import Iterate
+from fedcore.rowspace import Block
 from fedcore.validation import require_one_of
 
 POLICIES = ("none", "last", "log", "all")
@@ -29,7 +30,7 @@ class Snapshot:
     record : int
         Number of its record, from 0.
     iteration : int
-    shared : ndarray of shape (d, r), or (p,) of networks
+    shared : ndarray or Block of shape (d, r), or ndarray of shape (p,) of networks
         What the server holds.
     clients : dict of str to ndarray of shape (clients, …)
         What the first clients hold, by the algorithm's name for it.
@@ -37,7 +38,7 @@ class Snapshot:
 
     record: int
     iteration: int
-    shared: np.ndarray
+    shared: np.ndarray | Block
     clients: dict[str, np.ndarray] = field(default_factory=dict)
 
 
@@ -65,7 +66,7 @@ class Snapshots:
         self.kept: list[Snapshot] = []
         self.left_out, self.n_clients = 0, 0
         self._next = 0  # of the iterations that ``log`` keeps
-        self._last: tuple[int, int, np.ndarray, Clients | None] | None = None
+        self._last: tuple[int, int, np.ndarray | Block, Clients | None] | None = None
 
     def see(self, record: int, iteration: int, iterate: Iterate, *, clients: bool = False) -> None:
         """Keep an iterate if it is due, and hold it back in case that it is the last one.
@@ -74,7 +75,8 @@ class Snapshots:
         """
         if self.policy == "none":
             return
-        self._last = record, iteration, np.array(iterate.held), iterate.clients if clients else None
+        held = iterate.held if isinstance(iterate.held, Block) else np.array(iterate.held)
+        self._last = record, iteration, held, iterate.clients if clients else None
         single = iterate.classifiers is None
         if self.policy == "all" or (self.policy == "log" and single and iteration >= self._next):
             self._next = 1 << int(iteration).bit_length()

@@ -100,12 +100,27 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return SparseRows(self.matrix.astype(dtype, copy=copy), self.mean)
 
     def centred(self, mean: np.ndarray) -> SparseRows:
-        """Return the rows minus `mean`, in double precision, which shares the stored entries."""
-        return SparseRows(self.matrix, mean if self.mean is None else self.mean + mean)
+        """Return the rows minus `mean`, in double precision, which shares the stored entries.
+
+        Where most of a column is stored, its mean is subtracted from the entries, as products would
+        lose the digits by which it is larger than the spread. A column that is mostly zeros has a
+        spread of that size.
+        """
+        matrix, left = self.matrix, mean if self.mean is None else self.mean + mean
+        filled = 2 * np.bincount(matrix.indices, minlength=self.shape[1]) > len(self)
+        at = np.flatnonzero(filled & (left != 0.0))
+        if len(at):
+            entries = np.tile(left[at], len(self)), np.tile(at, len(self))
+            ends = len(at) * np.arange(len(self) + 1)
+            moved = scipy.sparse.csr_array((*entries, ends), shape=self.shape)
+            matrix = (matrix - moved).astype(self.dtype)
+            left = np.where(filled, 0.0, left)
+        return SparseRows(matrix, left)
 
     def sum_less(self, row: np.ndarray) -> np.ndarray:
         """Return the sum of all rows minus `row` each, in double precision, shape (d,)."""
-        values, others, missing = SparseRows(self.matrix, row)._groups()
+        less = row if self.mean is None else self.mean + row
+        values, others, missing = SparseRows(self.matrix, less)._groups()
         return np.bincount(self.matrix.indices, values, self.shape[1]) + missing * others
 
     def times(self, block: np.ndarray) -> np.ndarray:
@@ -161,18 +176,27 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
 
     def any(self) -> bool:
         """Whether an entry is not zero."""
-        values, others, missing = self._groups()
-        return bool(values.any() or others[missing > 0].any())
+        values, means = self._entries()
+        return bool(values.any() or means.any())
 
     def max(self) -> float:
         """Return the largest entry."""
-        values, others, missing = self._groups()
-        return float(max(values.max(initial=-np.inf), others[missing > 0].max(initial=-np.inf)))
+        values, means = self._entries()
+        return float(max(values.max(initial=-np.inf), -means.min(initial=np.inf)))
 
     def min(self) -> float:
         """Return the smallest entry."""
-        values, others, missing = self._groups()
-        return float(min(values.min(initial=np.inf), others[missing > 0].min(initial=np.inf)))
+        values, means = self._entries()
+        return float(min(values.min(initial=np.inf), -means.max(initial=-np.inf)))
+
+    def _entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Stored values less the mean, and the means of columns that have zeros beside them."""
+        values, (n, d) = self.matrix.data, self.shape
+        if self.mean is None:
+            return values, np.zeros(int(self.stored < n * d))
+        full = np.bincount(self.matrix.indices, minlength=d) == n
+        means = self.mean[~full] if full.any() else self.mean
+        return values - self.mean[self.matrix.indices], means
 
     def squares_of_columns(self) -> np.ndarray:
         """Return the sums of the squares of all columns, in double precision, shape (d,)."""

@@ -100,7 +100,7 @@ def test_a_warning_shows_the_users_line(clients, progress):
         ({"mesure": []}, "ssi has no parameter 'mesure': did you mean 'measure'"),
         (
             {"verbos": 1, "tol": 0.1},
-            "ssi has no parameter 'verbos': known: n_components, rounds, st",
+            "ssi has no parameter 'verbos': known: n_components, n_oversamples, rounds, st",
         ),
     ],
 )

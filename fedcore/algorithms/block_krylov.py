@@ -42,6 +42,7 @@ from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.parts.gram_products import gram_product
 from fedcore.parts.residuals import Residual
+from fedcore.rowspace import inside, orthonormal
 from fedcore.validation import whole
 
 PAPER = "faps"
@@ -71,26 +72,31 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         (n_components,), the leading Ritz values of AAᵀ in data units squared; with a tolerance
         also the entries of `fedcore.parts.residuals.Residual.output`.
     """
-    n, p = federation.shape.n_features, params.n_components
+    Q, wanted = starting_basis(federation, params, rng), params.n_components
+    frame = federation.frame(Q)
+    if frame is not None:  # wide sparse clients: all that follows are coordinates
+        Q = frame.start
+    shown = frame.block if frame is not None else lambda Z: Z
+    n, p = Q.shape
     room = min(p * params.memory, n)
     keep = p * (room // p // 2)  # 0 when the space has no room for two blocks
-    test, fresh = Residual(params.tol, federation.shape), p  # columns of Q that V lacks
+    test = Residual(params.tol, federation.shape, wanted)
+    fresh = p  # columns of Q that V lacks
 
-    Q = starting_basis(federation, params, rng)
     Z, theta = Q, np.full(p, np.nan)
     V, T = np.empty((n, 0)), np.empty((0, 0))
-    record(0, basis=Z)
+    record(0, basis=shown(Z[:, :wanted]))
     for k in record.rounds(params.rounds):
-        federation.broadcast(Q)
-        reply = federation.sum(gram_product)
+        federation.broadcast(shown(Q))
+        reply = inside(federation.sum(gram_product))
         U = reply.astype(V.dtype, copy=False)[:, :fresh]
         V = np.hstack([V, Q[:, :fresh]])
         T = _bordered(T, V.T @ U)
         theta, S = _leading(T)
         F = U - V @ T[:, -fresh:]
-        arrived = _arrived(test, theta, F, S[-fresh:], p, reply.dtype)
+        arrived = _arrived(test, theta, F, S[-fresh:], wanted, reply.dtype)
         Z = orth(V @ (S[:, :p] * theta[:p]) + F @ S[-fresh:, :p])
-        record(k, basis=Z)
+        record(k, basis=shown(Z[:, :wanted]))
         if arrived:
             break
         left = room - V.shape[1]
@@ -104,7 +110,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         else:
             Q = _complement(F, V)
         fresh = min(p, left) or p
-    return {"basis": Z, "ritz_values": theta[:p], **test.output()}
+    Z = Z[:, :wanted]
+    basis = Z if frame is None else orthonormal(np.asarray(frame.block(Z)))
+    return {"basis": basis, "ritz_values": theta[:wanted], **test.output()}
 
 
 def _arrived(

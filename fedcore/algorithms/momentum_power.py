@@ -29,7 +29,7 @@ from fedcore.algorithms.ssi import starting_basis
 from fedcore.federation.federation import Federation
 from fedcore.linalg import qr_positive
 from fedcore.parts.gram_products import gram_product
-from fedcore.parts.residuals import Residual, joined
+from fedcore.parts.residuals import Residual, by_ritz_values, joined
 from fedcore.validation import NonNegative
 
 PAPER = "faps"
@@ -59,15 +59,18 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         the fourth power; with a tolerance also the entries of
         `fedcore.parts.residuals.Residual.output`.
     """
-    test = Residual(params.tol, federation.shape)
+    p = params.n_components
+    test = Residual(params.tol, federation.shape, p)
     known = params.sigma_next
     eigenvalue = 0.0 if known is None else known * known  # λ_{p+1}, or its largest lower bound
     Z = starting_basis(federation, params, rng)
     Z_old = U_old = carried = np.zeros_like(Z)
-    record(0, basis=Z)
+    record(0, basis=Z[:, :p])
     for k in record.rounds(params.rounds):
         federation.broadcast(Z)
         U = federation.sum(gram_product)  # AAᵀ Z
+        if Z.shape[1] > p:
+            Z, U, carried = by_ritz_values(Z, U, carried)
         span = joined(Z, U, Z_old, U_old) if known is None and k > 1 else None
         if span is not None:
             eigenvalue = max(eigenvalue, next_ritz_value(*span, Z.shape[1]))
@@ -77,10 +80,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         half, e = math.frexp(eigenvalue / 2)
         Z, R = qr_positive(U - half**2 * np.ldexp(carried, 2 * e))
         carried = Z_old @ _inverse(R)
-        record(k, basis=Z)
+        record(k, basis=Z[:, :p])
         if arrived:
             break
-    return {"basis": Z, "beta": np.float64(eigenvalue / 2) ** 2, **test.output()}
+    return {"basis": Z[:, :p], "beta": np.float64(eigenvalue / 2) ** 2, **test.output()}
 
 
 def next_ritz_value(V: np.ndarray, AV: np.ndarray, p: int) -> float:

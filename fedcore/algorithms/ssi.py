@@ -23,7 +23,7 @@ from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
 from fedcore.parts.gram_products import gram_product
 from fedcore.parts.params import Parameters
-from fedcore.parts.residuals import Residual
+from fedcore.parts.residuals import Residual, by_ritz_values
 from fedcore.validation import CountOrZero, real
 
 PAPER = "faps"
@@ -55,9 +55,17 @@ class Params(Rounds):
         The run ends when the sine of the largest angle to the leading eigenspace is estimated to
         be at most `tol`, by `fedcore.parts.residuals`; 0 runs all rounds. The test needs no
         communication.
+    n_oversamples : int
+        Columns that messages have beside those wanted, as long as there are features. With one, the
+        test sees the next singular value, and a value that several directions share.
     """
 
     tol: Annotated[float, real(least=0, below=1)] = 0.0
+    n_oversamples: CountOrZero = 0
+
+    def columns(self, n_features: int) -> int:
+        """Return the columns of a block: those wanted and the others."""
+        return min(self.n_components + self.n_oversamples, n_features)
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -69,27 +77,37 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``basis`` of shape (n_features, n_components), and with a tolerance the
         entries of `fedcore.parts.residuals.Residual.output`.
     """
-    test = Residual(params.tol, federation.shape)
+    p = params.n_components
+    test = Residual(params.tol, federation.shape, p)
     Z = starting_basis(federation, params, rng)
-    record(0, basis=Z)
+    record(0, basis=Z[:, :p])
     for k in record.rounds(params.rounds):
         federation.broadcast(Z)
         U = federation.sum(gram_product)
+        if Z.shape[1] > p:
+            Z, U = by_ritz_values(Z, U)
         arrived = test.blocks(Z, U)
         Z = orth(U)
-        record(k, basis=Z)
+        record(k, basis=Z[:, :p])
         if arrived:
             break
-    return {"basis": Z, **test.output()}
+    return {"basis": Z[:, :p], **test.output()}
 
 
 def communication(params: Any, shape: Shape) -> Cost:
-    """One n×p block down and one up per client and round."""
-    scalars = params.rounds * shape.n_clients * shape.n_features * params.n_components
+    """One block down and one up per client and round."""
+    d = shape.n_features
+    scalars = params.rounds * shape.n_clients * d * params.columns(d)
     return Cost(params.rounds, scalars, scalars)
 
 
-def starting_basis(federation: Federation, params: Any, rng: np.random.Generator) -> np.ndarray:
+def starting_basis(
+    federation: Federation, params: Parameters, rng: np.random.Generator
+) -> np.ndarray:
     """Z⁽⁰⁾: `params.start` or uniform entries in [−1, 1], orthonormalised."""
-    size = (federation.shape.n_features, params.n_components)
-    return orth(rng.uniform(-1.0, 1.0, size) if params.start is None else params.start)
+    d = federation.shape.n_features
+    columns, start = params.columns(d), params.start
+    if start is None:
+        return orth(rng.uniform(-1.0, 1.0, (d, columns)))
+    more = columns - start.shape[1]
+    return orth(np.hstack([start, rng.uniform(-1.0, 1.0, (d, more))]) if more else start)

@@ -161,7 +161,9 @@ def last_round(federation: Federation, output: Mapping[str, Any]) -> dict[str, A
             "the run has diverged, its subspace is not finite: take smaller steps or another "
             "algorithm"
         )
-    federation.broadcast(basis)
+    sent = basis if basis.flags.owndata else basis.copy()
+    sent.flags.writeable = False  # so that the message is no copy
+    federation.broadcast(sent)
     tested = "converged" in output
     total = federation.sum(moments if tested else moments_and_products).astype(np.float64)
     last = basis.shape[1] ** 2
@@ -190,7 +192,7 @@ def principal_axes(basis: np.ndarray, inside: np.ndarray) -> Axes:
     """Rotate a basis of shape (d, r) to the eigenvectors of its r·r moments `inside`."""
     r = basis.shape[1]
     squares, rotation = np.linalg.eigh(inside.reshape(r, r))
-    rows = np.ascontiguousarray((basis @ rotation[:, ::-1]).T)
-    largest = np.argmax(np.abs(rows), axis=1)
+    rows = np.ascontiguousarray(rotation[:, ::-1].T) @ basis.T  # BLAS takes no steps backwards
+    largest = [int(np.argmax(np.abs(row))) for row in rows]
     rows[rows[np.arange(len(rows)), largest] < 0] *= -1.0
     return Axes(rows, np.maximum(squares[::-1], 0.0))

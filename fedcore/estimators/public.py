@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -9,17 +10,19 @@ import numpy as np
 
 from fedcore.calls import run
 from fedcore.errors import ArbitraryWarning, ConvergenceWarning, unwanted, warn
-from fedcore.estimators import certificate
 from fedcore.estimators.exchanges import Axes, last_round, prepare
 from fedcore.estimators.request import Found, Request, continued
 from fedcore.federation.federation import Federation
 from fedcore.federation.in_process import InProcess
+from fedcore.federation.transcript import Transcript
+from fedcore.parts import residuals
 from fedcore.parts.gram_products import gram_pays_off
 from fedcore.problems.clients import Clients
 
 # Algorithms that read the data in `gram_product` only, whose sum takes a Gram matrix that is there.
 SUMS = frozenset(("block_krylov", "momentum_power", "ssi"))
 ROUNDS = 8  # that a run takes at least as a rule
+OVERSAMPLES = 1  # columns that show the test the next singular value
 TOLD = 1e-4  # sine of the angle above which a user is warned; the estimate is rather too small
 PACKING = 15  # columns whose product takes as long as BLAS takes to pack the data for any product
 
@@ -42,32 +45,35 @@ def fit(asked: Request, matrices: Any) -> Found:
     r = asked.rank(n_samples, n_features)
     options = dict(asked.options)
     told = options.pop("transcript", None)
+    if asked.algorithm.takes("n_oversamples"):
+        options.setdefault("n_oversamples", OVERSAMPLES)
     ready = prepare(matrices, asked.seed, told, center=asked.center, scale=asked.scale)
-    products = certificate.Products(told, ready.ledger.rounds, len(matrices))
     if asked.algorithm.name in SUMS and gram_comes_first(ready.clients, r):
         ready.clients.gram = pooled_gram(ready.clients)
     # Where components end is nobody's choice, if the user has not chosen.
     with nullcontext() if _chosen_by_user(asked) else unwanted(ArbitraryWarning):
         result = run(
             asked.algorithm.name, ready.clients, r, seed=asked.seed, finish=last_round,
-            transcript=products, **options,
+            transcript=None if told is None else Later(told, ready.ledger.rounds),
+            **{"iterates": "none", **options},
         )  # fmt: skip
     output = result.output
     axes, outside = _with_share(output["axes"], output["outside"], asked.share)
-    known = asked.algorithm.name in certificate.PRODUCTS
-    total = output["axes"].squares.sum() + output["outside"]
-    pairs, estimate = (products.pairs if known else []), output.get("angle_bound")
+    dtype = np.result_type(*ready.clients.dtypes)
+    estimate = output.get("angle_estimate")
     if "products" in output:
-        pairs = [(output["sent"], output["products"]), *pairs]
-        dimension = min(n_samples - asked.center, n_features)
-        estimate = certificate.estimate(output["axes"].components.T, pairs, total, dimension)
+        estimate = residuals.untested(
+            output["sent"], output["products"], output["outside"],
+            min(n_samples - asked.center, n_features), dtype,
+        )  # fmt: skip
         if _chosen_by_user(asked):
             _tell(asked.algorithm.name, estimate)
-    bound = certificate.bound(axes.components.T, pairs, total)
+    if len(axes.squares) < len(output["axes"].squares):
+        estimate = _where_cut(output["axes"].squares, output["outside"], len(axes.squares), dtype)
     return Found(
         axes, outside, ready.mean, ready.scale, n_samples,
-        continued(result.history, ready.ledger), ready.ledger + result.ledger, bound,
-        None if estimate is None else float(estimate),
+        continued(result.history, ready.ledger), ready.ledger + result.ledger,
+        None if estimate is None else float(np.fmin(estimate, 1.0)),
         bool(output["converged"]) if "converged" in output else None,
     )  # fmt: skip
 
@@ -123,3 +129,22 @@ def _with_share(axes: Axes, outside: float, share: float | None) -> tuple[Axes, 
     r = min(int(np.searchsorted(ratios, share, side="right")) + 1, len(ratios))
     left = float(axes.squares[r:].sum())
     return Axes(axes.components[:r], axes.squares[:r]), outside + left
+
+
+def _where_cut(squares: np.ndarray, outside: float, r: int, dtype: np.dtype) -> float:
+    """Estimate the angle of the r leading axes of more, which leave `outside` of the squares."""
+    unit = float(np.finfo(dtype).eps * squares[0])
+    gap = squares[r - 1] - squares[r] - outside
+    return float((unit + np.sqrt(outside) * np.sqrt(squares[0])) / gap) if gap > 0 else 1.0
+
+
+class Later(Transcript):
+    """Passes uploads on to a user's transcript, with numbers that count earlier rounds, too."""
+
+    def __init__(self, told: Transcript, rounds: int) -> None:
+        super().__init__(told.clients, sums_only=told.sums_only)
+        self._told, self._rounds = told, rounds
+
+    def on_upload(self, number: int, exchanges: Sequence[tuple[int | None, Any, Any]]) -> None:
+        """Pass on."""
+        self._told.on_upload(number + self._rounds, exchanges)

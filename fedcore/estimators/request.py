@@ -134,9 +134,8 @@ class Found(NamedTuple):
     n_samples : int
     history : dict of str to ndarray
     ledger : Ledger
-    bound : float
-        See `fedcore.estimators.certificate`.
     estimate : float or None
+        Of the sine of the largest angle to the exact subspace.
     converged : bool or None
     """
 
@@ -147,7 +146,6 @@ class Found(NamedTuple):
     n_samples: int
     history: dict[str, np.ndarray]
     ledger: Ledger
-    bound: float = 1.0
     estimate: float | None = None
     converged: bool | None = None
 

@@ -13,15 +13,11 @@ def summary(pca: Any) -> str:
     share = float(pca.explained_variance_ratio_.sum())
     return (
         f"{counted(r, 'component')} of {counted(d, 'feature')} hold {share:.4g} of the "
-        f"variance\ndistance to the exact subspace: {error(pca.error_bound_, pca.error_estimate_)}"
+        f"variance\ndistance to the exact subspace: {error(pca.error_estimate_)}"
         f"\n{pca.ledger_}"
     )
 
 
-def error(bound: float, estimate: float | None) -> str:
-    """The sine of the angle to the exact subspace: what is proven of it, or else estimated."""
-    if bound < 1:
-        return f"sine of the angle at most {bound:.2g} (proven, up to rounding)"
-    if estimate is not None:
-        return f"sine of the angle about {min(estimate, 1.0):.2g} (an estimate; nothing is proven)"
-    return "unknown"
+def error(estimate: float | None) -> str:
+    """The sine of the angle to the exact subspace."""
+    return "unknown" if estimate is None else f"sine of the angle about {estimate:.2g}, an estimate"

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, TextIO
 
-from fedcore.errors import FedcoreError, SupersededError
+from fedcore.errors import FedcoreError, SupersededError, too_large
 from fedcore.files import atomic
 from fedcore.words import counted, visible
 
@@ -116,13 +116,10 @@ def _full(error: OSError) -> str:
 
 def _sentence(error: Exception) -> str | None:
     """Return the message of a user's error, raised here or in an executed notebook, else None."""
-    # Other overflows are of arithmetic: where they come from stands in the traceback.
-    long = isinstance(error, OverflowError) and "too large to convert" in str(error)
-    if isinstance(error, MemoryError) or long:
-        words = str(error) or "no memory is left"
-        return f"the job is too large for this machine ({words}): make its problem smaller"
     if isinstance(error, FedcoreError):
         return str(error)
+    if (words := too_large(error)) is not None:
+        return f"the job is too large for this machine ({words}): make its problem smaller"
     # papermill's error carries the name and the message of the notebook's error.
     known = {kind.__name__ for kind in FedcoreError.__subclasses__()}
     return error.evalue if getattr(error, "ename", None) in known else None  # type: ignore[attr-defined]

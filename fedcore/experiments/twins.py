@@ -80,7 +80,7 @@ class Pair:
 
     def see(self, of_twin: bool, record: int, iterate: Iterate) -> None:
         """Compare or keep the shared matrix at a record of the run or, if `of_twin`, the twin."""
-        shared = iterate.held
+        shared = np.asarray(iterate.held)
         basis = orth(shared) if np.isfinite(shared).all() else np.full_like(shared, np.nan)
         other = self._waiting.pop((not of_twin, record), None)
         if other is None:

@@ -2,6 +2,12 @@
 
 Sums add differences to the client's first sample, in double precision and in blocks of rows. Their
 rounding error is then relative to the spread of the data, not to their distance from the origin.
+
+The mean itself is rounded to 2⁻⁵³ of its size, and what that leaves in the data is their mean after
+it was subtracted. The covariance feels it squared: by 2⁻⁶⁶ of a feature's variance at most, if its
+mean is at most `FAR` = 2²⁰ times its standard deviation. A client counts its features that are
+farther from the origin than that. If no client has any, then no feature of all clients together is
+farther; otherwise the rest mean is exchanged and subtracted in a second pass.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from fedcore.errors import InputError
 from fedcore.sparse import SparseRows
 
 ROWS = 4096  # rows per block, so that copies in double precision stay small
+FAR = 2.0**20  # standard deviations
 
 
 def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
@@ -40,8 +47,25 @@ def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
         return np.append(len(data) * first + rest, len(data))
 
 
+def sum_count_and_far(data: np.ndarray | SparseRows) -> np.ndarray:
+    """`sum_and_count`, followed by the number of features that are far from the origin.
+
+    The spread is that of the first `ROWS` rows, as it was over all of them: not more than it is.
+    """
+    found = sum_and_count(data)
+    n, first = len(data), data[:ROWS]
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = found[:-1] / n
+        if isinstance(first, SparseRows):
+            squares = SparseRows(first.matrix, mean).squares_of_columns()
+        else:
+            rest = np.subtract(first, mean, dtype=np.float64)
+            squares = np.einsum("ij,ij->j", rest, rest)
+        return np.append(found, np.sum(np.abs(mean) > FAR * np.sqrt(squares / n)))
+
+
 def mean_of(total: np.ndarray) -> np.ndarray:
-    """Mean of all samples, shape (d,), from the sum of all clients' messages, shape (d + 1,).
+    """Mean of all samples, shape (d,), from the sum of what `sum_and_count` returns.
 
     Raises
     ------

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from fedcore.errors import InputError
+from fedcore.rowspace import Block
 from fedcore.words import counted
 
 
 def narrow(message: Any) -> Any:
     """Return `message` with its floating-point numbers as float32."""
     if isinstance(message, np.ndarray) and message.dtype.kind == "f":
+        return message.astype(np.float32, copy=False)
+    if isinstance(message, Block):
         return message.astype(np.float32, copy=False)
     if isinstance(message, float | np.floating):
         return np.float32(message)
@@ -29,8 +32,10 @@ def copied(message: Any) -> Any:
 
 
 def read_only(message: Any) -> Any:
-    """Return a copy of `message` whose arrays are read-only."""
+    """Return a copy of `message` whose arrays are read-only; such arrays of their own stay."""
     if isinstance(message, np.ndarray):
+        if type(message) is np.ndarray and message.flags.owndata and not message.flags.writeable:
+            return message
         copy = message.copy(order="K")
         copy.flags.writeable = False
         return copy

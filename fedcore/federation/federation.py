@@ -22,7 +22,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.federation import crossing
-from fedcore.federation.centring import mean_of, sum_and_count
+from fedcore.federation.centring import mean_of, sum_and_count, sum_count_and_far
 from fedcore.federation.execution import Step as Step
 from fedcore.federation.execution import stacked as stacked
 from fedcore.federation.in_process import InProcess
@@ -46,6 +46,7 @@ from fedcore.privacy.mechanisms import Privacy
 from fedcore.privacy.noise import Source, Weakened
 from fedcore.problems.clients import Clients, check_clients
 from fedcore.problems.labelled import as_array
+from fedcore.rowspace import Frame
 from fedcore.seeds import SERVER, child, root_of
 from fedcore.validation import require_at_least
 from fedcore.words import counted
@@ -184,12 +185,14 @@ class Federation:
         return self._transport.clients
 
     def center(self) -> np.ndarray:
-        """Subtract the mean of all samples from every client's samples, in one round.
+        """Subtract the mean of all samples from every client's samples, in one round or two.
 
-        A client uploads the sum of its samples and their number, d + 1 doubles at every precision
-        of its data, and downloads the mean, d doubles. No noise is added: with plain sums the
-        server learns the mean and the number of samples of every client, with secure aggregation
-        only those of all clients together.
+        A client uploads the sum of its samples, their number, and how many of its features have a
+        mean above 2²⁰ times their standard deviation, d + 2 doubles at every precision of its data.
+        It downloads the mean, d doubles. If a client has such a feature, as every client of one
+        sample has, the mean that rounding has left is removed in a second round: d + 1 doubles up
+        and d down. No noise is added: with plain sums the server learns these numbers of every
+        client, with secure aggregation only those of all clients together.
 
         Returns
         -------
@@ -205,14 +208,27 @@ class Federation:
         self.require_single_rows()
         if self.ledger.rounds or self.ledger.privacy is not None:
             raise InputError("center comes once, before the first upload, in a run without noise")
-        replies = self._ask(Do(_sum_and_count, "upload"), self._everyone)
+        total = self._centre(_sum_count_and_far)
+        mean = mean_of(total[:-1])
+        self._subtract(mean)
+        if total[-1]:
+            rest = mean_of(self._centre(_sum_and_count))
+            self._subtract(rest)
+            mean = mean + rest
+        return mean
+
+    def _centre(self, step: Step) -> np.ndarray:
+        """Upload what clients know of their mean, in double precision; return the sum."""
+        replies = self._ask(Do(step, "upload"), self._everyone)
         self.ledger.upload(replies)
-        total = reduce(np.add, replies)
+        total: np.ndarray = reduce(np.add, replies)
         self._show(None, self._everyone, replies, total)
-        mean = mean_of(total)
+        return total
+
+    def _subtract(self, mean: np.ndarray) -> None:
+        """Download a mean, which clients subtract."""
         self.ledger.download(mean, self.shape.n_clients)
         self._transport.tell(Centre(mean), self._everyone)
-        return mean
 
     def bound_rows(self, bound: float = 1.0, *, clip: bool = False) -> None:
         """Make sure that every row has norm at most `bound`, as sensitivities assume.
@@ -268,6 +284,17 @@ class Federation:
             for position in receivers:
                 self._inbox[position] = message
         self.ledger.download(message, len(receivers))
+
+    def frame(self, start: np.ndarray) -> Frame | None:
+        """Return coordinates in which blocks that begin with `start` cost little, if there are any.
+
+        With them, `broadcast` takes a `fedcore.rowspace.Block`, and a `sum` of
+        `fedcore.parts.gram_products.gram_product` is one. They exist where wide sparse clients are
+        in this process and nobody reads their single replies. The ledger counts the same numbers.
+        """
+        alone = type(self) is Federation and self._transcript is None
+        engine = self._transport
+        return engine.frame(start) if alone and isinstance(engine, InProcess) else None
 
     def gather(
         self, step: Step, *, of: Sequence[int] | None = None, partial: bool = False
@@ -395,6 +422,10 @@ class Federation:
             privacy.accounts[i].events.update(events)
             for step in unprotected:
                 privacy.expose([i], step)
+
+
+def _sum_count_and_far(data: Any, state: State, message: Any) -> np.ndarray:
+    return sum_count_and_far(samples_of(data))
 
 
 def _sum_and_count(data: Any, state: State, message: Any) -> np.ndarray:

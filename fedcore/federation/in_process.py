@@ -38,6 +38,7 @@ from fedcore.federation.transport import (
 )
 from fedcore.privacy.mechanisms import Account
 from fedcore.problems.clients import Clients, Labelled
+from fedcore.rowspace import Frame, frame_of
 
 
 class InProcess:
@@ -115,6 +116,13 @@ class InProcess:
                 self.sites[i].expose(order.step)
         scalars, size = payload(total)
         return Total(total, len(of) * scalars, len(of) * size, self._charges(of))
+
+    def frame(self, start: np.ndarray) -> Frame | None:
+        """Return coordinates for sums over all clients; see `fedcore.federation.Federation.frame`.
+
+        They are none for clients that are dense or not wide, and for client-by-client runs.
+        """
+        return None if self._plain or self._private else frame_of(self._data, start)
 
     def close(self) -> None:
         """Nothing to end."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.privacy.words import guarantee
+from fedcore.rowspace import Block
 from fedcore.words import counted
 
 
@@ -172,7 +173,7 @@ def payload(message: Any) -> tuple[int, int]:
     """
     if message is None:
         return 0, 0
-    if isinstance(message, np.ndarray | np.generic) and message.dtype.kind in "biufc":
+    if isinstance(message, np.ndarray | np.generic | Block) and message.dtype.kind in "biufc":
         return int(message.size), int(message.nbytes)
     if isinstance(message, int | float | complex):
         return 1, 16 if isinstance(message, complex) else 8

@@ -16,15 +16,20 @@ from fedcore.federation import lockstep
 from fedcore.federation.execution import summed
 from fedcore.linalg import gram_matrix
 from fedcore.privacy.bounded_rows import row_blocks
+from fedcore.rowspace import Block
 from fedcore.sparse import SparseRows
 
 
-def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: np.ndarray) -> np.ndarray | None:
+def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
     """``(Σ SᵢᵀSᵢ) Z`` by the Gram matrix of all clients, or None while the data are cheaper.
+
+    A block in coordinates of the clients' rows (`fedcore.rowspace`) gives another.
 
     The matrix comes with the clients, or is made and stays in ``state.kept``. `state` counts the
     columns of this run alone: whether an earlier run has made the matrix changes no result.
     """
+    if isinstance(Z, Block):
+        return Z.gram_product()
     columns = getattr(state, "columns_seen", 0)
     state.columns_seen = columns + Z.shape[1]
     gram = getattr(clients, "gram", None)

@@ -46,6 +46,10 @@ class Parameters(Checked):
     n_components: Count
     start: np.ndarray | None = dataclasses.field(default=None, kw_only=True)
 
+    def columns(self, n_features: int) -> int:
+        """Return the columns of a block that a method iterates."""
+        return self.n_components
+
 
 class Description(NamedTuple):
     """A field of a ``Params`` in words.

@@ -4,10 +4,11 @@ A server that has sent an orthonormal Z and received U = G Z knows the residual 
 cost. Davis & Kahan, *The rotation of eigenvectors by a perturbation III* (1970), bound the sine of
 the largest angle between range(Z) and the leading eigenspace by ``‖R‖₂ / (θ_p − λ_{p+1})``, with
 θ_p the smallest eigenvalue of ZᵀU. The server does not know λ_{p+1}. The test replaces it by the
-next Ritz value in the span of the blocks that the server still holds, plus the residual of that
-Ritz vector. The result is an estimate, not a bound: it is too small when the iteration has missed
-an eigenvalue. An eigenvalue of multiplicity above p is one such case, where p of its directions are
-found and the test does not notice the others.
+next Ritz value in the span of the blocks that the server still holds, plus `UNSURE` times the
+residual of that Ritz vector. The result is an estimate, not a bound: it is too small when the
+iteration has missed an eigenvalue. An eigenvalue of multiplicity above p is one such case, where p
+of its directions are found and the test does not notice the others. Blocks of more columns than are
+wanted (`n_oversamples` of the algorithms) hold the next direction, too, and the test notices.
 
 Rounding limits the residual. Products in a precision ε have a residual of 1 to 16 ε θ₁ at the
 exact eigenspace (measured for up to 3·10⁵ samples and 3000 features). So the test also ends when
@@ -31,7 +32,8 @@ from fedcore.words import counted
 
 TOL = 1e-8  # default for the sine of the angle
 UNDETERMINED = 1e-3  # sine of the angle above which a user is warned of rounding
-OUTPUT = {"converged", "angle_bound", "ritz_edge"}  # keys of `Residual.output`
+UNSURE = 10.0  # residuals of the next Ritz value by which λ_{p+1} may be above it
+OUTPUT = {"converged", "angle_estimate", "ritz_edge"}  # keys of `Residual.output`
 APART = 1e-3  # relative difference above which two singular values count as different
 
 
@@ -44,14 +46,17 @@ class Residual:
         Largest sine of the angle to the leading eigenspace; 0 switches the test off.
     shape : Shape
         Size of the federation.
+    wanted : int
+        p, the columns that count; blocks may have more.
     """
 
-    def __init__(self, tol: float, shape: Shape) -> None:
-        self._tol, self._shape = tol, shape
+    def __init__(self, tol: float, shape: Shape, wanted: int) -> None:
+        self._tol, self._shape, self._wanted = tol, shape, wanted
         self._before: tuple[np.ndarray, np.ndarray] | None = None  # the last Z and its U
         self._following: tuple[float, float] | None = None
-        self._last = np.inf
-        self._bound, self._edge, self._met = np.nan, (np.nan, np.nan), False
+        self._last = np.inf  # residual of the round before, and its next Ritz value
+        self._shown: tuple[float, float] | None = None
+        self._estimate, self._edge, self._met = np.nan, (np.nan, np.nan), False
 
     def blocks(
         self, Z: np.ndarray, U: np.ndarray, span: tuple[np.ndarray, np.ndarray] | None = None
@@ -60,17 +65,20 @@ class Residual:
 
         Parameters
         ----------
-        Z : ndarray of shape (n_features, p)
-            Orthonormal columns.
-        U : ndarray of shape (n_features, p)
+        Z : ndarray of shape (n_features, p or more)
+            Orthonormal columns; the result of `by_ritz_values` if they are more than p.
+        U : ndarray of the same shape
         span : (ndarray, ndarray), optional
             Result of `joined` for this pair and the one before, if the caller has it.
         """
         if not self._tol or not np.isfinite(U).all():
             return False
-        p, inner = Z.shape[1], Z.T @ U
+        p, inner = self._wanted, Z.T @ U
         theta = np.linalg.eigvalsh((inner + inner.T) / 2)[::-1]
-        if self._before is not None:
+        R = U - Z @ inner
+        if Z.shape[1] > p:
+            self._following = float(theta[p]), _norm(R[:, p : p + 1])
+        elif self._before is not None:
             V, AV = span or joined(Z, U, *self._before)
             if V.shape[1] > p:
                 found = _ritz(V, AV, p)
@@ -80,7 +88,7 @@ class Residual:
                 if best is None or found[0] - found[1] > best[0] - best[1]:
                     self._following = found
         self._before = Z, U
-        return self.met(_norm(U - Z @ inner), theta, self._following, U.dtype)
+        return self.met(_norm(R[:, :p]), theta[:p], self._following, U.dtype)
 
     def met(
         self,
@@ -113,14 +121,18 @@ class Residual:
         unit = float(np.finfo(dtype).eps * max(theta[0], 0.0))
         residual = max(residual, unit)  # smaller residuals are rounding
         rounding = (16 + np.sqrt(n + d)) * unit
-        stalled = residual <= rounding and (final or residual > self._last / 2)
-        self._last = residual
         value, error = (0.0, 0.0) if whole else following or (np.nan, np.nan)
-        gap = float(theta[-1]) - value - error
+        gap = float(theta[-1]) - value - UNSURE * error
+        # While the next Ritz value changes, another round may still show how wide the gap is.
+        known = gap > 0 or not error > rounding or following == self._shown
+        stalled = residual <= rounding and (final or (known and residual > self._last / 2))
+        first = np.isinf(self._last)
+        self._last, self._shown = residual, following
         self._edge = float(theta[-1]), value
-        with np.errstate(divide="ignore", invalid="ignore"):
-            self._bound = 0.0 if whole else float(np.divide(residual, gap) if gap > 0 else np.inf)
-        self._met = bool(self._bound <= self._tol or stalled)
+        self._estimate = 0.0 if whole else residual / gap if gap > 0 else np.inf
+        # In one round, a direction of which the start holds little is not seen.
+        enough = whole or final or not first
+        self._met = bool(stalled or (enough and self._estimate <= self._tol))
         return self._met
 
     def output(self) -> dict[str, Any]:
@@ -129,17 +141,58 @@ class Residual:
         Returns
         -------
         dict
-            Empty when ``tol`` is 0. Else ``converged``; ``angle_bound``, the estimate of the sine
-            of the largest angle before the last step (infinite when unknown); ``ritz_edge``, the
-            p-th Ritz value and the next one, in data units squared.
+            Empty when ``tol`` is 0. Else ``converged``; ``angle_estimate``, that of the sine of the
+            largest angle before the last step (infinite when unknown); ``ritz_edge``, the p-th Ritz
+            value and the next one (NaN when unknown), in data units squared.
         """
         if not self._tol:
             return {}
         return {
             "converged": np.bool_(self._met),
-            "angle_bound": np.float64(self._bound),
+            "angle_estimate": np.float64(self._estimate),
             "ritz_edge": np.array(self._edge),
         }
+
+
+def untested(
+    Z: np.ndarray, U: np.ndarray, outside: float, dimension: int, dtype: np.dtype
+) -> float:
+    """Estimate the sine of the largest angle after a run without a test.
+
+    λ_{p+1} is taken to be the mean of the eigenvalues outside range(Z). It is hardly below, so that
+    the estimate is large where the subspace is far off, and too small where range(Z) has missed a
+    direction.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_features, p)
+        Orthonormal columns.
+    U : ndarray of shape (n_features, p)
+        G Z.
+    outside : float
+        Sum of the squares of the samples outside range(Z).
+    dimension : int
+        Of the space that the samples can span.
+    dtype : numpy.dtype
+        Precision of the products.
+    """
+    if Z.shape[0] == Z.shape[1]:
+        return 0.0
+    Z, inner = Z.astype(np.float64), Z.T @ U
+    theta = np.linalg.eigvalsh((inner + inner.T) / 2)
+    gap = theta[0] - outside / max(dimension - Z.shape[1], 1)
+    residual = max(_norm(U - Z @ inner), float(np.finfo(dtype).eps * theta[-1]))
+    return float(residual / gap) if gap > 0 else 1.0
+
+
+def by_ritz_values(Z: np.ndarray, U: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Turn the columns of Z to its Ritz vectors, the largest value first; and of U = G Z as much.
+
+    `others` have the columns of Z, and are turned with them.
+    """
+    inner = Z.T @ U
+    S = np.linalg.eigh((inner + inner.T) / 2)[1][:, ::-1]
+    return tuple((block @ S).astype(block.dtype, copy=False) for block in (Z, U, *others))
 
 
 def joined(
@@ -192,12 +245,14 @@ def tell(
     """
     if not output.keys() >= OUTPUT:  # a plug-in's own test may return "converged" too
         return
-    p, bound = settings.n_components, float(output["angle_bound"])
+    p, estimate = settings.n_components, float(output["angle_estimate"])
     sigma, following = np.sqrt(np.maximum(output["ritz_edge"], 0.0))
-    known = "an unknown one" if np.isnan(following) else f"{following:.6g}"
-    between = f"singular values {p} and {p + 1} ({sigma:.6g} and {known})"
-    most = _told_apart(bound, settings.tol)
-    angle = f"by an angle of up to {most}" if bound < 1 else "by any angle"
+    known = not np.isnan(following)
+    between = f"singular values {p} and {p + 1}"
+    if known:
+        between += f" ({sigma:.6g} and {following:.6g})"
+    about = _told_apart(estimate, settings.tol)
+    angle = f"by an angle of about {about}" if estimate < 1 else "by any angle"
     if not output["converged"]:
         if iterations >= settings.rounds:
             warn(
@@ -207,8 +262,15 @@ def tell(
                 "block_krylov needs the fewest rounds",
                 ConvergenceWarning,
             )
-    elif bound <= UNDETERMINED:
+    elif estimate <= max(UNDETERMINED, settings.tol):
         return
+    elif not known:
+        warn(
+            f"{algorithm} has found a subspace that its rounds do not change, and no round has "
+            f"shown singular value {p + 1}: other subspaces may be as good. Give n_oversamples=1, "
+            "which looks for it",
+            ArbitraryWarning,
+        )
     elif sigma - following > APART * sigma and sigma**2 > _rounding(clients):
         dtype = np.result_type(*clients.dtypes)
         double = "give float64 data or " if dtype == np.float32 else ""
@@ -226,11 +288,11 @@ def tell(
         )
 
 
-def _told_apart(bound: float, tol: float) -> str:
-    """Return a bound with one digit, or with as many as show that it is above the tolerance."""
+def _told_apart(estimate: float, tol: float) -> str:
+    """Return an estimate with one digit, or with as many as show that it is above the tolerance."""
     shown = max(tol, float(f"{tol:g}"))
-    texts = (f"{bound:.{digits}g}" for digits in range(1, 18))
-    return next((text for text in texts if float(text) > shown), f"{bound:.1g}")
+    texts = (f"{estimate:.{digits}g}" for digits in range(1, 18))
+    return next((text for text in texts if float(text) > shown), f"{estimate:.1g}")
 
 
 def _rounding(clients: Clients) -> float:

@@ -346,7 +346,11 @@ def as_array(given: Any, who: str) -> np.ndarray:
                 )
             lacking = lacking or is_missing(part)
     try:
-        values = np.empty(len(given), object) if lacking else np.asarray(given)
+        # NumPy would have pandas change the process's warnings, for a moment. Arrow's own refuses
+        # what it has to copy.
+        own = hasattr(given, "to_numpy") and not hasattr(given, "to_pylist")
+        values = np.empty(len(given), object) if lacking else given.to_numpy() if own else given
+        values = np.asarray(values)
         if lacking:  # as text, NumPy would take a missing value for one
             values[:] = given
     except Exception as error:  # other libraries' containers raise what they like

@@ -228,10 +228,11 @@ def _beside_bounds(
 
 def _undetermined(history: History) -> int:
     """Return how many repeats have met the tolerance with a subspace that rounding may turn."""
-    angle, met = history.final.get("angle_bound"), history.final.get("converged")
+    angle, met = history.final.get("angle_estimate"), history.final.get("converged")
     if angle is None or met is None:
         return 0
-    return int(np.sum((np.ravel(angle) > UNDETERMINED) & (np.ravel(met) > 0)))
+    most = max(UNDETERMINED, history.about["params"].get("tol") or 0.0)
+    return int(np.sum((np.ravel(angle) > most) & (np.ravel(met) > 0)))
 
 
 def as_bytes(size: float) -> str:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import threading
+from fractions import Fraction
 from typing import Any, NamedTuple
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
 import scipy.sparse
+from hypothesis import given, settings
 
 from fedcore.errors import InputError
 from fedcore.federation.execution import summed
@@ -215,6 +218,35 @@ def test_samples_that_are_centred_or_clipped_keep_their_labels(change):
         return float(data.y.sum())
 
     assert federation.gather(step) == [3.0, 3.0]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 4), st.floats(-20, 20), st.floats(-20, 2),
+    st.booleans(),
+)  # fmt: skip
+def test_centring_leaves_no_mean_that_products_would_feel(seed, n_clients, far, near, sparse):
+    """In exact arithmetic, of any mean and spread; and both rounds are on the ledger."""
+    rng = np.random.default_rng(seed)
+    d = 3
+    data = [
+        10.0**far * rng.choice([-1.0, 0.0, 1.0], d) * rng.uniform(0.5, 1, d)
+        + 10.0**near * rng.standard_normal((int(rng.integers(1, 9)), d))
+        for _ in range(n_clients)
+    ]
+    federation = Federation([scipy.sparse.csr_array(own) for own in data] if sparse else data)
+    federation.center()
+    left = [own.toarray() if sparse else own for own in federation.clients]
+    pooled = np.vstack(left)
+    for column in range(d):
+        mean = sum(map(Fraction, pooled[:, column])) / len(pooled)
+        assert abs(mean) <= 2.0**-33 * pooled[:, column].std() + 2.0**-53 * 10.0**near
+    ledger, second = federation.ledger, federation.ledger.rounds - 1
+    assert ledger.scalars_up == n_clients * (d + 2 + second * (d + 1))
+    assert ledger.scalars_down == n_clients * d * (1 + second)
+    assert ledger.bytes_up == 8 * ledger.scalars_up
+    if min(map(len, data)) > 4 and far <= near + 3:
+        assert not second
 
 
 def test_state_stays_with_its_client_between_rounds():

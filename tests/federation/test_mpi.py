@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse
 from federation.threads_link import engine_of, team_of
 
 from fedcore import algorithms
@@ -226,8 +227,11 @@ def test_a_row_that_is_too_long_at_another_rank_is_an_error_at_once():
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_centring_changes_the_samples_of_all_ranks(sparse):
-    data = sparse_clients() if sparse else drawn()
+@pytest.mark.parametrize("far", [0.0, 1e12])
+def test_centring_changes_the_samples_of_all_ranks(sparse, far):
+    data = [own + far for own in drawn()]
+    if sparse:
+        data = [scipy.sparse.csr_array(own.toarray() * (1 + far)) for own in sparse_clients()]
     with team_of(3) as team:
         there, here = Federation(data, engine=engine_of(team)), Federation(data, engine=plain)
         assert there.center().tobytes() == here.center().tobytes()

@@ -1,0 +1,300 @@
+"""Writes docs/error_estimate.md, how far true angles exceed `error_estimate_`; `make estimate`.
+
+Every case draws samples, fits a `FederatedPCA`, and compares its `error_estimate_` with the sine of
+the largest angle to the exact subspace. The covariance of the samples, as they are stored, is
+computed in whole numbers, and its eigenvectors with `DIGITS` decimal digits.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mpmath
+import numpy as np
+import scipy.sparse
+
+from fedcore.estimators import FederatedPCA
+from fedcore.reports import tables
+
+PAGE = Path(__file__).parent / "error_estimate.md"
+DIGITS = 70  # of the eigenvectors; squares of doubles whose sizes differ by 1e15 have 62
+EQUAL = 1e-55  # relative to the trace: eigenvalues that differ by less are the same
+DRAWS = 100  # per row of the table
+TESTED = ("block_krylov", "momentum_power", "ssi")
+ALLOWED = 100.0  # times the estimate
+
+
+class Case(NamedTuple):
+    """Samples, and what a fit is asked.
+
+    Attributes
+    ----------
+    clients : list of ndarray or sparse array
+    options : dict
+        Of `FederatedPCA`.
+    """
+
+    clients: list[Any]
+    options: dict[str, Any]
+
+
+class Outcome(NamedTuple):
+    """What came of a case: the sine of the true angle and what the fit says of it."""
+
+    sine: float
+    estimate: float
+    converged: bool
+
+    @property
+    def ratio(self) -> float:
+        """How many times the estimate the true sine is; 0 for an exact answer."""
+        if not self.sine:
+            return 0.0
+        return self.sine / self.estimate if self.estimate else np.inf
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the fit calls itself converged, and is further off than it may be."""
+        return self.converged and self.ratio > ALLOWED
+
+
+def whole_numbers(rows: np.ndarray) -> np.ndarray:
+    """Return the rows times a power of two, as an array of Python's whole numbers."""
+    least = min((np.frexp(rows[rows != 0.0])[1] - 53).tolist(), default=0)
+    mantissas, exponents = np.frexp(rows.astype(np.float64))
+    digits = np.ldexp(mantissas, 53).astype(np.int64).astype(object)
+    return digits * 2 ** np.maximum(exponents - 53 - least, 0).astype(object)
+
+
+def eigenpairs(rows: np.ndarray, scale: np.ndarray, *, center: bool) -> tuple[list, np.ndarray]:
+    """Return the eigenvalues of ``SᵀS``, descending, over their sum; and their eigenvectors.
+
+    S are the rows less their mean, exact, over `scale`. The eigenvectors are columns of an array of
+    mpmath's numbers.
+    """
+    numbers = whole_numbers(rows)
+    if center:
+        numbers = len(numbers) * numbers - numbers.sum(axis=0)
+    products, d = numbers.T @ numbers, rows.shape[1]
+    over = [mpmath.mpf(float(s)) for s in scale]
+    gram = mpmath.matrix(d, d)
+    for i in range(d):
+        for j in range(d):
+            gram[i, j] = mpmath.mpf(int(products[i, j])) / over[i] / over[j]
+    trace = sum(gram[i, i] for i in range(d))
+    values, vectors = mpmath.eigsy(gram / trace)
+    columns = np.array([[vectors[i, j] for j in range(d)] for i in range(d)], dtype=object)
+    return [values[j] for j in reversed(range(d))], columns[:, ::-1]
+
+
+def true_sine(components: np.ndarray, values: list, vectors: np.ndarray) -> float:
+    """Return the sine of the largest angle of the components to a leading eigenspace.
+
+    Where the last eigenvalue wanted equals the next one, any of their directions is right.
+    """
+    r, d = components.shape
+    if r == d:
+        return 0.0
+    above = [j for j in range(d) if values[j] > values[r - 1] + EQUAL]
+    below = [j for j in range(d) if values[j] < values[r - 1] - EQUAL]
+    Z = np.vectorize(mpmath.mpf, otypes=[object])(components.astype(np.float64)).T
+    outside = vectors[:, below].T @ Z
+    wanted = vectors[:, above] - Z @ (Z.T @ vectors[:, above])
+    sizes = [np.linalg.norm(part.astype(float), 2) for part in (outside, wanted) if part.size]
+    return float(max(sizes, default=0.0))
+
+
+def outcome(case: Case) -> Outcome:
+    """Fit, and compare."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pca = FederatedPCA(**case.options).fit(case.clients)
+    dense = [c.toarray() if scipy.sparse.issparse(c) else c for c in case.clients]
+    with mpmath.workdps(DIGITS):
+        center = case.options.get("center", True)
+        exact = eigenpairs(np.vstack(dense), pca.scale_, center=center)
+        sine = true_sine(pca.components_, *exact)
+    return Outcome(sine, pca.error_estimate_, bool(pca.converged_))
+
+
+def parts(rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """Return the rows of one to four clients."""
+    count = int(rng.integers(1, min(4, len(rows)) + 1))
+    cuts = np.sort(rng.choice(np.arange(1, len(rows)), count - 1, replace=False))
+    return np.split(rows, cuts)
+
+
+def asked(rng: np.random.Generator, d: int, **options: Any) -> dict[str, Any]:
+    """Return options of a fit: any method with a test, any number of components, any tolerance."""
+    tol = rng.choice([None, None, 1e-1, 1e-2, 1e-4, 1e-6, 1e-12])
+    return {
+        "n_components": int(rng.integers(1, d + 1)), "algorithm": str(rng.choice(TESTED)),
+        "tol": tol, "random_state": int(rng.integers(1 << 30)), **options,
+    }  # fmt: skip
+
+
+def with_values(rng: np.random.Generator, n: int, values: Sequence[float]) -> np.ndarray:
+    """Return n rows with these singular values about their mean, which is 0, and random axes."""
+    d = len(values)
+    left = rng.standard_normal((n, d))
+    left = np.linalg.qr(left - left.mean(axis=0))[0]
+    return (left * values) @ np.linalg.qr(rng.standard_normal((d, d)))[0].T
+
+
+def spread(rng: np.random.Generator, n: int, d: int, decades: float = 1.0) -> np.ndarray:
+    """Return normal rows whose features have standard deviations over so many decades."""
+    rows = rng.standard_normal((n, d)) @ np.linalg.qr(rng.standard_normal((d, d)))[0]
+    return rows * 10.0 ** -rng.uniform(0, decades, d)
+
+
+def sizes(rng: np.random.Generator) -> tuple[int, int]:
+    """Return a number of samples and one of features."""
+    return int(rng.integers(5, 50)), int(rng.integers(2, 9))
+
+
+def drawn(kind: str, level: float, rng: np.random.Generator) -> Case:
+    """Return a random case of a row of the table."""
+    n, d = sizes(rng)
+    options: dict[str, Any] = {}
+    if kind == "offset":
+        rows = level * rng.uniform(-1, 1, d) + spread(rng, n, d)
+    elif kind == "offset, sparse":
+        rows = spread(rng, n, d) * (rng.random((n, d)) < 0.5)
+        few = rng.random(d) < 0.4
+        rows[:, few] += level * (rng.random((n, int(few.sum()))) < rng.choice([1, 1, 0.9]))
+    elif kind == "offset, float32":
+        rows = (level * rng.uniform(-1, 1, d) + spread(rng, n, d)).astype(np.float32)
+    elif kind == "offset, scale=True":
+        rows = level * rng.uniform(-1, 1, d) + spread(rng, n, d)
+        options["scale"] = True
+    elif kind == "decades of spread":
+        rows = rng.uniform(-1, 1, d) + spread(rng, n, d, level)
+    elif kind == "scale":
+        rows = level * (rng.uniform(-1, 1, d) + spread(rng, n, d, 2.0))
+    elif kind == "relative gap":
+        sigma, at = np.sort(rng.uniform(0.1, 1, d))[::-1].copy(), int(rng.integers(0, d))
+        equal = slice(at, min(d, at + int(rng.integers(2, 5))))
+        sigma[equal] = sigma[at] * (1 - level * np.arange(len(sigma[equal])))
+        rows = with_values(rng, max(n, d + 1), np.sort(sigma)[::-1])
+        if rng.random() < 0.7:
+            options["n_components"] = int(min(d, at + 1 + rng.integers(0, 3)))
+    elif kind == "equal eigenvalues":
+        d = int(level)
+        rows = np.vstack([np.eye(d), -np.eye(d)]) * rng.choice([1.0, 2.0, 3.0], d)
+    elif kind == "share of the variance":
+        rows = rng.uniform(-1, 1, d) + spread(rng, n, d)
+        options["n_components"] = level or None
+    elif kind == "samples":
+        rows = rng.standard_normal((int(level), d)) + rng.choice([0.0, 1.0, 1e6])
+        options["center"] = bool(level > 1 and rng.random() < 0.7)
+        d = min(d, int(level))
+    else:  # "zero columns", "constant columns"
+        rows = spread(rng, n, d)
+        rows[:, rng.permutation(d)[: min(int(level), d - 1)]] = (
+            0.0 if kind == "zero columns" else 10.0 ** rng.integers(-3, 12)
+        )
+    clients: list[Any] = parts(rows, rng)
+    if kind == "offset, sparse":
+        clients = [scipy.sparse.csr_array(rows) for rows in clients]
+    rank = min(len(rows), d)
+    return Case(clients, {**asked(rng, rank), **options})
+
+
+ROWS = {
+    "offset": [10.0**k for k in range(16)],
+    "offset, float32": [1.0, 1e3, 1e6],
+    "offset, sparse": [1.0, 1e6, 1e12],
+    "offset, scale=True": [1.0, 1e6, 1e12],
+    "decades of spread": [2, 5, 8, 12],
+    "scale": [1e-150, 1e-75, 1.0, 1e75, 1e150],
+    "relative gap": [1e-1, 1e-3, 1e-6, 1e-8, 1e-9, 1e-11, 1e-13, 1e-15],
+    "equal eigenvalues": [2, 5, 8],
+    "share of the variance": [0, 0.5, 0.9, 0.999],
+    "samples": [1, 2, 3],
+    "zero columns": [1, 4],
+    "constant columns": [1, 4],
+}
+ABOUT = (
+    "`FederatedPCA.error_estimate_` is an estimate of the sine of the largest angle between the "
+    "subspace found and the exact one. It follows from the residual of what the server holds and "
+    "from the gap after the last component, as far as the rounds have shown it. No proof says that "
+    "the true angle is not larger. `make estimate` tries it, and writes this page.",
+    "Each row is of random samples of the kind that it names, with one to four clients, each "
+    "method with a test, any number of components and any tolerance. The exact subspace comes from "
+    f"whole numbers and eigenvectors of {DIGITS} digits. Where the last eigenvalue equals the "
+    "next one, any of their directions is right.",
+    "`above` counts the fits whose true sine is above the estimate, and `largest ratio` says how "
+    "many times it is. `converged_` must not be true where the true sine is more than "
+    f"{ALLOWED:g} times the estimate: `wrong` counts these fits.",
+)
+KINDS = {
+    "offset": "each feature has a mean of up to `value` and a spread of about 1",
+    "offset, float32": "the same in single precision",
+    "offset, sparse": "half of the entries are zeros, and some columns are far from the origin",
+    "offset, scale=True": "the features are divided by their standard deviations",
+    "decades of spread": "the features' standard deviations lie over so many powers of ten",
+    "scale": "all samples are multiplied by `value`",
+    "relative gap": "two to four singular values in a row differ by `value`, relatively",
+    "equal eigenvalues": "so many features, with variances of which several are equal",
+    "share of the variance": "`n_components` is this share; 0 stands for None",
+    "samples": "so many samples, also without centring",
+    "zero columns": "so many features are zero",
+    "constant columns": "so many features are constant, and far from zero",
+}
+LIMITS = (
+    "The estimate is too small where no message has had a part in a direction that belongs to the "
+    "subspace. A random start has a part in every direction. A `start` of the user may be a wrong "
+    "subspace that the covariance maps to itself; the random column beside it then has to show "
+    "the missing direction, and may show it late. With `n_oversamples=0` there is no such column, "
+    "and equal singular values are not noticed. After a method without a test (`converged_` is "
+    "None) nothing says how large the next singular value is, and the estimate is rather too small."
+)
+
+
+def outcomes(kind: str, level: float, draws: int, seed: int = 0) -> Iterator[Outcome]:
+    """Yield what comes of so many cases of a row."""
+    rng = np.random.default_rng([seed, list(ROWS).index(kind), ROWS[kind].index(level)])
+    for _ in range(draws):
+        yield outcome(drawn(kind, level, rng))
+
+
+def row(kind: str, level: float, draws: int) -> dict[str, Any]:
+    """Return a row of the table."""
+    found = list(outcomes(kind, level, draws))
+    ratios = [one.ratio for one in found]
+    return {
+        "samples": kind,
+        "value": f"{level:g}",
+        "fits": len(found),
+        "converged": sum(one.converged for one in found),
+        "above": sum(ratio > 1 for ratio in ratios),
+        "largest ratio": f"{max(ratios):.2g}",
+        "wrong": sum(one.wrong for one in found),
+    }
+
+
+def page(rows: Sequence[dict[str, Any]]) -> str:
+    """Return docs/error_estimate.md."""
+    kinds = "\n".join(f"* **{kind}**: {text}." for kind, text in KINDS.items())
+    parts = [
+        "# How far the error estimate can be trusted", *ABOUT, kinds, tables.markdown(rows),
+        "## Where it is too small", LIMITS,
+    ]  # fmt: skip
+    filled = [part if part[0] in "|*" else textwrap.fill(part, 99) for part in parts]
+    return "\n\n".join(part.rstrip() for part in filled) + "\n"
+
+
+def main() -> int:
+    """Try every row, and write the page; return 1 if a fit was wrong."""
+    rows = [row(kind, level, DRAWS) for kind, levels in ROWS.items() for level in levels]
+    PAGE.write_text(page(rows), encoding="utf-8", newline="\n")
+    return int(any(row["wrong"] for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,247 @@
+"""Blocks of wide sparse clients by few coordinates: cost by what is stored, not by features.
+
+Let S have n rows and d ≫ n features. Iterations on G = SᵀS that start from X stay in the span of X
+and of the rows. From S Sᵀ = L Lᵀ, a Cholesky factorisation with pivoting, follow S = L Bᵀ and the
+orthonormal B = Sᵀ L⁻ᵀ. With E for what X has outside range(B), the columns of [B E] are an
+orthonormal basis. In its coordinates inner products, angles and QR factorisations are those of the
+blocks, and G multiplies those along B by LᵀL. As by a Gram matrix, products are accurate to
+``eps ‖S‖²``.
+
+A `Block` stands for [B E] z. Messages and iterates of shape (d, p) are such blocks, which count as
+what they stand for and become arrays when somebody reads them. The basis itself is never made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+from fedcore.linalg import orth
+from fedcore.sparse import SparseRows
+
+WIDE = 8  # features to a coordinate from which on coordinates are used
+PRODUCTS = 8  # rounds whose blocks may take as much room, and as many operations, as S Sᵀ
+BESIDE = 1e-4  # of a squared length outside the rows, below which a direction of X has no E
+FAR = 100.0  # ‖S‖² to ‖S − 1 μᵀ‖² above which subtracting the mean costs S Sᵀ digits
+FEW = 4096  # features at a time where a block of all would be another copy
+_EPS = float(np.finfo(np.float64).eps)
+
+
+class Rows:
+    """The rows of all clients, in double precision, less their means.
+
+    Parameters
+    ----------
+    clients : sequence of SparseRows of shape (n_i, d)
+
+    Attributes
+    ----------
+    matrix : scipy.sparse.csr_array of shape (n, d)
+    means : ndarray of shape (u, d)
+        The different means of clients; none if nothing is subtracted.
+    """
+
+    def __init__(self, clients: Sequence[SparseRows]) -> None:
+        matrices = [client.matrix.astype(np.float64, copy=False) for client in clients]
+        self.matrix = scipy.sparse.vstack(matrices, format="csr")
+        different: list[np.ndarray] = []
+        of = []
+        for mean in (client.mean for client in clients):
+            if mean is None:
+                continue
+            at = (i for i, other in enumerate(different) if np.array_equal(mean, other))
+            of.append(next(at, len(different)))
+            if of[-1] == len(different):
+                different.append(mean)
+        self.means = different[0][None] if len(different) == 1 else np.array(different)
+        self._of = np.repeat(of, [len(client) for client in clients]) if of else np.empty(0, int)
+
+    def times(self, block: np.ndarray) -> np.ndarray:
+        """Return S `block`."""
+        found = self.matrix @ block
+        return found - (self.means @ block)[self._of] if len(self.means) else found
+
+    def transposed_times(self, block: np.ndarray) -> np.ndarray:
+        """Return Sᵀ `block`."""
+        found = self.matrix.T @ block
+        if len(self.means):
+            each = range(len(self.means))
+            sums = np.array([block[self._of == i].sum(axis=0) for i in each])
+            for first in range(0, len(found), FEW):
+                found[first : first + FEW] -= self.means[:, first : first + FEW].T @ sums
+        return found
+
+    def products(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return S Sᵀ, in the order of LAPACK, and the squares of the rows with their means."""
+        found = (self.matrix @ self.matrix.T).toarray(order="F")
+        squares = found.diagonal().copy()
+        if len(self.means):
+            cross = (self.matrix @ self.means.T)[:, self._of]
+            found -= cross
+            found -= cross.T
+            found += (self.means @ self.means.T)[self._of[:, None], self._of]
+        return found, squares
+
+
+class Frame:
+    """The orthonormal basis [B E] of the span of a start and of all rows.
+
+    Parameters
+    ----------
+    rows : Rows
+        S, of shape (n, d).
+    chosen : ndarray of int of shape (k,)
+        Rows whose span is that of all.
+    factor : ndarray of shape (n, k)
+        L, in the order of `rows`.
+    start : ndarray of shape (d, p)
+        X, with orthonormal columns. It is not copied.
+
+    Attributes
+    ----------
+    start : ndarray of shape (k + p, p)
+        Coordinates of X.
+
+    Raises
+    ------
+    LinAlgError
+        When X has next to nothing outside the rows in some direction.
+    """
+
+    def __init__(
+        self, rows: Rows, chosen: np.ndarray, factor: np.ndarray, start: np.ndarray
+    ) -> None:
+        self._rows, self._chosen, self._factor, self._X = rows, chosen, factor, start
+        self._triangle = factor[chosen]
+        self._along = scipy.linalg.solve_triangular(
+            self._triangle, rows.times(start)[chosen], lower=True
+        )
+        beside = np.eye(start.shape[1]) - self._along.T @ self._along
+        if scipy.linalg.eigvalsh(beside)[0] < BESIDE:
+            raise np.linalg.LinAlgError("the start lies in the span of the rows")
+        self._size = scipy.linalg.cholesky(beside)  # E = (X − B along) size⁻¹
+        self.start = np.vstack([self._along, self._size])
+        self.n_features = len(start)
+
+    def block(self, inside: np.ndarray) -> Block:
+        """Return [B E] `inside`."""
+        return Block(self, inside)
+
+    def gram_times(self, inside: np.ndarray) -> np.ndarray:
+        """Return the coordinates of G [B E] `inside`."""
+        k = self._factor.shape[1]
+        found = np.zeros_like(inside)
+        found[:k] = self._factor.T @ (self._factor @ inside[:k])
+        return found
+
+    def array(self, inside: np.ndarray) -> np.ndarray:
+        """Return [B E] `inside` as an array of shape (d, ·)."""
+        k = self._factor.shape[1]
+        beside = scipy.linalg.solve_triangular(self._size, inside[k:])
+        weights = np.zeros((len(self._factor), inside.shape[1]))
+        weights[self._chosen] = scipy.linalg.solve_triangular(
+            self._triangle, inside[:k] - self._along @ beside, lower=True, trans="T"
+        )
+        found = self._rows.transposed_times(weights)
+        if np.abs(beside).max(initial=0.0) > _EPS * len(inside):  # else it is rounding
+            found += self._X @ beside
+        return found.astype(inside.dtype, copy=False)
+
+
+class Block:
+    """The matrix [B E] z, made when it is read.
+
+    Parameters
+    ----------
+    frame : Frame
+    inside : ndarray of shape (k + p, c)
+        z, which nobody writes into.
+
+    Attributes
+    ----------
+    frame, inside
+    shape, size, nbytes, dtype
+        Those of the matrix, of shape (d, c) and in the precision of z.
+    """
+
+    ndim = 2
+
+    def __init__(self, frame: Frame, inside: np.ndarray) -> None:
+        self.frame, self.inside, self.dtype = frame, inside, inside.dtype
+        self.shape = frame.n_features, inside.shape[1]
+        self.size = self.shape[0] * self.shape[1]
+        self.nbytes = self.size * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.frame.array(self.inside).astype(dtype or self.dtype, copy=False)
+
+    def astype(self, dtype: Any, copy: bool = True) -> Block:
+        """Return the block in another precision."""
+        return Block(self.frame, self.inside.astype(dtype, copy=copy))
+
+    def gram_product(self) -> Block:
+        """Return G times this matrix."""
+        return Block(self.frame, self.frame.gram_times(self.inside))
+
+
+def orthonormal(basis: np.ndarray) -> np.ndarray:
+    """Return a basis again, made orthonormal where small singular values of S have cost it that."""
+    p = basis.shape[1]
+    near = np.abs(basis.T @ basis - np.eye(p)).max() <= 16 * p * _EPS
+    return basis if near else orth(basis)
+
+
+def inside(matrix: np.ndarray | Block) -> np.ndarray:
+    """Return the coordinates of a block; an array is its own."""
+    return matrix.inside if isinstance(matrix, Block) else matrix
+
+
+def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
+    """Return the frame of the rows of all clients and of a start, None where none serves.
+
+    That is for dense clients, for those that are not wide, and where S Sᵀ would take longer than
+    products with S, or lose digits.
+
+    Parameters
+    ----------
+    clients : sequence of SparseRows of shape (n_i, d), or of ndarray
+    start : ndarray of shape (d, p)
+        Orthonormal columns.
+    """
+    (d, p), n = start.shape, sum(len(client) for client in clients)
+    if not isinstance(clients[0], SparseRows) or WIDE * (n + p) > d or n * n > PRODUCTS * d * p:
+        return None
+    rows = Rows(clients)
+    if len(rows.means) > PRODUCTS * p:
+        return None
+    counts = np.bincount(rows.matrix.indices).astype(np.float64)
+    if counts @ counts > 4 * PRODUCTS * p * (rows.matrix.nnz + d * p):
+        return None
+    found = _triangular(rows)
+    try:
+        return None if found is None else Frame(rows, *found, start)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _triangular(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return rows that span all, and L with ``S Sᵀ = L Lᵀ``; None where digits would be lost."""
+    square, sizes = rows.products()
+    n, own, rounding = len(square), square.diagonal().copy(), _EPS * float(sizes.max())
+    if sizes.sum() > FAR * own.sum():
+        return None
+    packed, pivots, k, _ = scipy.linalg.lapack.dpstrf(
+        square, tol=n * rounding, lower=1, overwrite_a=True
+    )
+    factor = np.empty((n, k))
+    factor[pivots - 1] = np.tril(packed[:, :k])
+    left = np.maximum(own - np.einsum("ij,ij->i", factor, factor), 0.0).sum()
+    rest = (n + np.sqrt(rows.matrix.shape[1])) * rounding
+    return (pivots[:k] - 1, factor) if left <= rest else None  # small rows are not rounding
