@@ -33,13 +33,12 @@ from fedcore.problems.clients import (
     client_names,
 )
 from fedcore.problems.labelled import Features, as_array, column_names, per_client, per_feature
-from fedcore.problems.naming import named
 from fedcore.problems.problem import Problem
 from fedcore.recorder import NOT_RELEASED, Recorder
 from fedcore.seeds import root_of
 from fedcore.snapshots import stack
 from fedcore.validation import require_flag
-from fedcore.words import counted
+from fedcore.words import counted, named
 
 SKEW = 1e-3  # of a basis, well above what rounding does to one in single precision
 

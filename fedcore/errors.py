@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -22,13 +23,76 @@ LESS = (
 )
 
 
+class Advice(NamedTuple):
+    """A way out of an error.
+
+    Attributes
+    ----------
+    what : str
+        What it does, such as "leave it out".
+    options : mapping of str to str, bool or sequence of str
+        Parameters of the same call; the options of the command have the same names.
+    call : str
+        What to write in Python, where no parameter does it.
+    """
+
+    what: str
+    options: Mapping[str, Any] = {}
+    call: str = ""
+
+    def told(self, command: bool) -> str:
+        """Return it in words, for the command line or for Python."""
+        words = []
+        for name, value in self.options.items():
+            option = f"--{name.replace('_', '-')}"
+            if not command:
+                words.append(f"{name}={value!r}")
+            elif isinstance(value, bool):
+                words.append(option if value else f"--no-{option[2:]}")
+            else:
+                every = [value] if isinstance(value, str) else value
+                if name == "columns":  # several may stand in one, separated as in a CSV file
+                    every = [f'"{o.replace(chr(34), 2 * chr(34))}"' if {*',"'} & {*o} else o
+                             for o in every]  # fmt: skip
+                words += [f"{option} {shlex.quote(one)}" for one in every]
+        how = (" " if command else ", ").join(words) or self.call
+        return " ".join(filter(None, [self.what, f"({how})" if self.what and how else how]))
+
+
 class FedcoreError(Exception):
-    """Base class; the command line and the workflow print its message and exit with status 1."""
+    """Base class; the command line and the workflow print its message and exit with status 1.
+
+    Attributes
+    ----------
+    file, client, row, column : object
+        Where it is; None if unknown. Rows count from 0.
+    advice : tuple of Advice
+        Ways out, each of which leads on by itself.
+    parts : tuple
+        What an error sums up, such as each column that is no feature.
+    """
+
+    def __init__(
+        self, text: str = "", *, file: Any = None, client: Any = None, row: Any = None,
+        column: Any = None, advice: Sequence[Advice] = (), parts: Sequence[Any] = (),
+    ) -> None:  # fmt: skip
+        super().__init__(text)
+        self.file, self.client, self.row, self.column = file, client, row, column
+        self.advice, self.parts = tuple(advice), tuple(parts)
 
     def __str__(self) -> str:
-        """Return the message on one line; of one that quotes very much, its ends."""
-        text = re.sub(r"\s*\n\s*", " ", super().__str__())
-        return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 3 :]}"
+        """Return the sentence, with advice for Python."""
+        return told(self)
+
+
+def told(error: FedcoreError, command: bool = False) -> str:
+    """Return an error's sentence on one line, with advice for Python or for the command line.
+
+    Of one that quotes very much, its ends.
+    """
+    ways = ", or ".join(one.told(command) for one in error.advice)
+    text = re.sub(r"\s*\n\s*", " ", ": ".join(filter(None, [*map(str, error.args), ways])))
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 3 :]}"
 
 
 class ConfigError(FedcoreError, ValueError):
@@ -41,6 +105,10 @@ class InputError(FedcoreError, ValueError):
 
 class DataError(FedcoreError):
     """A data file is missing, truncated, or does not have the checksum of the registry."""
+
+
+class TableError(DataError, InputError):
+    """A user's table is not what it is asked for: its columns, cells or types."""
 
 
 class HistoryError(FedcoreError):
@@ -174,7 +242,8 @@ def nearest(name: str, known: Iterable[str], listed: str = "") -> str:
         What lists all of them, such as "`fedcore algorithms` lists all".
     """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1)
+    alike = [known for known in names if known.casefold() == name.casefold()]
+    close = alike or difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean '{close[0]}'? " if close else ""
     if len(names) <= MOST:
         return f"{hint}known: {', '.join(names) if names else 'none'}"

@@ -17,6 +17,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from fedcore.errors import InputError
+from fedcore.words import feature, row
 
 SMALL = 64  # of the shorter side of a matrix whose norm is computed densely
 
@@ -374,6 +375,7 @@ def checked(matrix: Any, who: str) -> SparseRows:
         rows = rows.astype(np.float64, copy=False)
     if not np.isfinite(rows.data).all():
         at = int(np.argmin(np.isfinite(rows.data)))
-        row = int(np.searchsorted(rows.indptr, at, side="right")) - 1
-        raise InputError(f"{who} has {rows.data[at]} at row {row}, feature {rows.indices[at]}")
+        place = int(np.searchsorted(rows.indptr, at, side="right")) - 1
+        column = feature(int(rows.indices[at]))
+        raise InputError(f"{who} has {rows.data[at]} at row {row(who, place)}, {column}")
     return SparseRows(rows)

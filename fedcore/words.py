@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 # A terminal obeys or hides these, or cannot show them; ends of lines and tabs are left.
@@ -23,3 +26,50 @@ def visible(text: str) -> str:
     age\u001b[2J
     """
     return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+_NAMES: ContextVar[tuple[Sequence[Any], ...]] = ContextVar("names", default=((), (), ()))
+
+
+@contextmanager
+def named(
+    clients: Sequence[str] | None,
+    columns: Sequence[object] | None = None,
+    rows: Sequence[Any] | None = None,
+) -> Iterator[None]:
+    """Let `client`, `feature` and `row` give the names of a user's data inside.
+
+    Parameters
+    ----------
+    clients : sequence of str or None
+        Names of the clients.
+    columns : sequence or None
+        Names of the features.
+    rows : sequence of ndarray of int or None
+        Of clients that are groups of rows of one matrix: their rows in it.
+    """
+    token = _NAMES.set((clients or (), columns or (), rows or ()))
+    try:
+        yield
+    finally:
+        _NAMES.reset(token)
+
+
+def client(i: int) -> str:
+    """Return what a client is called, ``client 0 ('north.csv')`` where it has a name."""
+    names = _NAMES.get()[0]
+    return f"client {i} ({names[i]!r})" if i < len(names) else f"client {i}"
+
+
+def feature(i: int) -> str:
+    """Return what a feature is called, ``column 'age'`` where it has a name."""
+    names = _NAMES.get()[1]
+    return f"column {names[i]!r}" if i < len(names) else f"feature {i}"
+
+
+def row(who: str, i: int) -> int:
+    """Return the number of the row of whom `client` calls so in the matrix that has all rows."""
+    for number, rows in enumerate(_NAMES.get()[2]):
+        if who == client(number) and i < len(rows):
+            return int(rows[i])
+    return int(i)

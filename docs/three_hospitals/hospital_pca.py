@@ -4,6 +4,7 @@ Once without noise, and with ``--epsilon 1`` under differential privacy.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 
 import fedcore
 from fedcore.datasets import own_files
-from fedcore.errors import FedcoreError
+from fedcore.errors import FedcoreError, told
 
 # What everybody knows of the columns: their possible range. Not taken from the patients, so that it
 # tells nothing of them. For --epsilon on files of your own, write your columns here.
@@ -30,17 +31,19 @@ parser.add_argument("--epsilon", type=float, help="differential privacy; none by
 parser.add_argument(
     "--without", action="append", default=[], metavar="COLUMN", help="leave a column out"
 )
+parser.add_argument("--missing", choices=["refuse", "drop"], default="refuse", help="such rows")
 asked = parser.parse_args()
 if asked.epsilon is not None and not asked.epsilon > 0:
     parser.error(f"--epsilon {asked.epsilon:g}: ε must be above 0, such as 1")
 
 try:  # each is checked, and the columns of all brought into the order of the first
-    tables = own_files.aligned(
-        [own_files.read(file, without=asked.without) for file in asked.files]
-    )
+    tables = own_files.together(asked.files, without=asked.without, missing=asked.missing)
 except FedcoreError as error:
-    parser.error(str(error))
-known = tables[0].names
+    parser.error(told(error, command=True))
+for table in tables:
+    for guess in table.guesses:
+        print(guess.told(command=True), file=sys.stderr)
+known = list(tables[0].names)
 ranged = set(RANGES) <= set(known)
 names = list(RANGES) if ranged else known
 clients = [table.x[:, [known.index(name) for name in names]] for table in tables]

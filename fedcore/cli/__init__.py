@@ -31,7 +31,7 @@ from fedcore.cli import (
     running,
     showing,
 )
-from fedcore.errors import FedcoreError
+from fedcore.errors import FedcoreError, told
 from fedcore.words import visible
 
 _STANDARD_ERROR = 2  # the stream itself may be replaced, and have no number
@@ -65,7 +65,7 @@ class Sentences(click.Group):
             with _plain_warnings():
                 return super().invoke(ctx)
         except FedcoreError as error:
-            raise click.ClickException(" ".join(str(error).split())) from error
+            raise click.ClickException(" ".join(told(error, command=True).split())) from error
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from fedcore.cli import options, stored
-from fedcore.errors import ConfigError, DataError, FedcoreError, InputError, nearest
+from fedcore.cli.output import say
+from fedcore.errors import Advice, ConfigError, DataError, FedcoreError, InputError, nearest
 from fedcore.files import HDF5_ENDINGS
 
 if TYPE_CHECKING:
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 
 FIT = ("training_loss",)
 POLICIES = ("none", "last", "log", "all")  # of fedcore.snapshots, which needs NumPy
-OF_FILES = {"by": "--by", "labels": "--labels", "without": "--without"}
+OF_TABLES = ("columns", "without", "missing", "header", "delimiter", "decimal", "zero_based")
+OF_FILES = {name: f"--{name.replace('_', '-')}" for name in ("by", "labels", *OF_TABLES)}
 OF_DATA_SETS = {
     "clients": "--clients", "partition": "--partition", "surrogate": "--surrogate",
 }  # fmt: skip
@@ -40,7 +43,20 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Of files: whose each row is.  [default: one client a file]"),
         click.option("--labels", metavar="COLUMN",
                      help="Of files: the labels that clients learn from."),
-        click.option("--without", multiple=True, metavar="COLUMN", help="Of files: leave it out."),
+        click.option("--columns", multiple=True, metavar="COLUMN[,COLUMN...]",
+                     help="Of files: take these alone."),
+        click.option("--without", multiple=True, metavar="COLUMN",
+                     help="Of files: leave it out where it is; may be given several times."),
+        click.option("--missing", type=click.Choice(["refuse", "drop"]),
+                     help="Of files: rows with a missing value.  [default: refuse]"),
+        click.option("--header/--no-header", default=None,
+                     help="Of CSV files: whether line 1 has names.  [default: guessed]"),
+        click.option("--delimiter", metavar="SIGN",
+                     help="Of CSV files: what separates columns.  [default: guessed]"),
+        click.option("--decimal", type=click.Choice([".", ","]),
+                     help="Of CSV files: whether 1,5 is a number.  [default: guessed]"),
+        click.option("--zero-based", is_flag=True,
+                     help="Of LIBSVM files: columns are numbered from 0."),
         click.option("--clients", type=options.COUNT, help="Of a data set: number of clients.  "
                      f"[default: {options.DEFAULT_CLIENTS}, unless the partition says]"),
         click.option("--partition", metavar="by=KIND[,KEY=VALUE...]",
@@ -110,7 +126,13 @@ class Asked:
     center: bool
     by: str | None
     labels: str | None
+    columns: tuple[str, ...]
     without: tuple[str, ...]
+    missing: str | None
+    header: bool | None
+    delimiter: str | None
+    decimal: str | None
+    zero_based: bool
     clients: int | None
     partition: str | None
     held_out: str | None
@@ -162,7 +184,8 @@ class Asked:
 
     def _refuse(self, unfit: Mapping[str, str], of: str) -> None:
         for name, option in unfit.items():
-            if getattr(self, name):
+            value = getattr(self, name)
+            if value or (name == "header" and value is not None):
                 raise InputError(f"{option} is not for {of}: drop it")
 
     def _problem_file(self, words: Sequence[str]) -> Data:
@@ -179,7 +202,13 @@ class Asked:
         known = datasets.names()
         for name in words:
             if Path(name).is_dir():
-                raise InputError(f"{name} is a folder: name the files in it, {name}/*.csv")
+                endings = [p.suffix for p in sorted(Path(name).iterdir()) if own_files.readable(p)]
+                inside = f"{name}/*{max(endings, key=endings.count)}" if endings else ""
+                raise InputError(
+                    f"{name} is a folder",
+                    advice=[Advice(f"name the files in it, {inside}" if inside else
+                                   "it has no table: name another")],
+                )  # fmt: skip
             if not own_files.readable(name) and not Path(name).is_file():
                 if name in known:
                     raise InputError(f"data set {name} stands alone: drop the other names")
@@ -198,11 +227,16 @@ class Asked:
         held_out = self._held_out(task, chosen[0].name)
         if held_out == "test":
             raise InputError("files have no test samples of their own: give a share to --held-out")
+        columns = next(csv.reader([",".join(self.columns)])) or None
         own = from_files.make(
-            paths, by=self.by, labels=self.labels, without=self.without, held_out=held_out,
+            paths, by=self.by, labels=self.labels, held_out=held_out,
             classes=task.packages != (), single=task.problem.get("precision") == "single",
-            seed=self.seed,
+            seed=self.seed, columns=columns, without=self.without, missing=self.missing or "refuse",
+             header=self.header, delimiter=self.delimiter and self.delimiter.replace("\\t", "\t"),
+            decimal=self.decimal, zero_based=self.zero_based,
         )  # fmt: skip
+        for guess in own.guesses:
+            say(guess.told(command=True), err=True)
         return Data(
             from_files.NAME, own.problem.name, own.problem, clients=own.clients,
             columns=own.columns,
@@ -255,8 +289,8 @@ class Asked:
         from fedcore.calls import require_orthonormal
         from fedcore.experiments.cell import run_repeats
         from fedcore.experiments.plan import Cell
-        from fedcore.problems.naming import named
         from fedcore.progress import Rounds
+        from fedcore.words import named
 
         measure = list(self.measure or _printed(algorithm))
         for metric in measure:

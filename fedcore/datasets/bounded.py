@@ -10,13 +10,14 @@ import zlib
 from pathlib import Path
 from typing import IO, Protocol, cast
 
+import numpy as np
 from numpy.lib import format as npy
 
 from fedcore.errors import DataError
 
 # Bytes: several times the decompressed size of CIFAR's archives, the largest files read this way.
 MOST = 2**30
-WIDEST = 10**7  # features, of which each has a name
+WIDEST = 2**25  # features, of which a run has several numbers each
 DENSEST = 100  # bytes of arrays for each byte of their file, where there are more than MOST
 _CHUNK = 2**20
 ERRORS = (OSError, EOFError, zlib.error)  # raised by a file that cannot be read
@@ -86,26 +87,46 @@ def unreadable(path: Path, error: Exception) -> DataError:
     return DataError(f"{path} cannot be read ({reason}): move it away and fetch again")
 
 
-def require_arrays(path: Path) -> None:
-    """Refuse an NPY or NPZ file whose arrays are not as large as it says, or far larger than it.
+def heads(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+    """Return shape and type of every array of an NPZ file by its name; that of an NPY file is x.
 
     Nothing but the arrays' heads is read. Call it before `numpy.load`.
 
     Raises
     ------
     DataError
+        When arrays are not as large as the file says, or far larger than the file.
     OSError, ValueError, zipfile.BadZipFile, zlib.error
         For a file that is neither.
     """
-    size, total = path.stat().st_size, 0
+    found, size = {}, path.stat().st_size
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
                 with archive.open(member) as file:
-                    total += _claimed(path, file, member.file_size)
+                    name = member.filename.removesuffix(".npy")
+                    found[name] = _head(path, file, member.file_size)
     else:
         with open(path, "rb") as file:
-            total = _claimed(path, file, size)
+            found["x"] = _head(path, file, size)
+    require_size(path, sum(math.prod(shape) * dtype.itemsize for shape, dtype in found.values()))
+    return found
+
+
+def require_size(path: Path | str, total: int) -> None:
+    """Refuse a table that is far larger than its file; call it before anything of it is made.
+
+    Parameters
+    ----------
+    path : path-like
+    total : int
+        Bytes of the arrays that the file says it holds.
+
+    Raises
+    ------
+    DataError
+    """
+    size = Path(path).stat().st_size
     if total > max(MOST, DENSEST * size):
         raise DataError(
             f"{path} holds {total} bytes in {size}: save it uncompressed (numpy.savez), or sparse "
@@ -113,19 +134,19 @@ def require_arrays(path: Path) -> None:
         )
 
 
-def _claimed(path: Path, file: IO[bytes], size: int) -> int:
-    """Return the bytes of an array in a file of `size` bytes, from its head."""
+def _head(path: Path, file: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype]:
+    """Return shape and type of an array in a file of `size` bytes."""
     version = npy.read_magic(file)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, _, dtype = read(file)
     claimed = math.prod(shape) * dtype.itemsize
     if not dtype.hasobject and claimed > size:
         raise DataError(f"{path} says that it holds {claimed} bytes and has {size}: write it anew")
-    return claimed
+    return shape, dtype
 
 
-def require_width(path: Path | str, columns: int) -> None:
-    """Refuse more columns than a table can have; call it before anything of this size is made.
+def require_shape(path: Path | str, rows: int, columns: int) -> None:
+    """Refuse more rows or columns than a sparse table can have, before anything so large is made.
 
     Raises
     ------
@@ -136,3 +157,4 @@ def require_width(path: Path | str, columns: int) -> None:
             f"{path} says that it has {columns} features, and {WIDEST} can be read: number those "
             "that occur anew, from 1 on"
         )
+    require_size(path, 8 * rows)

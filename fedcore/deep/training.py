@@ -17,7 +17,7 @@ from fedcore.errors import InputError
 from fedcore.federation import lockstep
 from fedcore.federation.execution import AnyStep, side_by_side
 from fedcore.problems.clients import Clients, Labelled
-from fedcore.words import counted
+from fedcore.words import client, counted
 
 Adapt = Callable[[Labelled, np.ndarray], np.ndarray]
 Place = tuple[tuple[int, ...], tuple[int, ...], np.dtype]
@@ -72,10 +72,10 @@ class Learner:
         for i, (samples, _) in enumerate(clients.shapes):
             if params.batch is not None and samples < params.batch:
                 raise InputError(
-                    f"client {i} has {counted(samples, 'sample')}, fewer than batch = "
+                    f"{client(i)} has {counted(samples, 'sample')}, fewer than batch = "
                     f"{params.batch}: take a smaller batch or leave the client out"
                 )
-            require_classes(clients.labelled(i).y, model.classes, f"client {i}", params.model)
+            require_classes(clients.labelled(i).y, model.classes, client(i), params.model)
 
     def start(self, seed: int) -> np.ndarray:
         """Return the first parameters, the same for server and clients that know the seed."""

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fedcore import words
 from fedcore.errors import InputError
-from fedcore.problems import naming
 from fedcore.problems.clients import check_clients, check_like, client_list, client_names
 from fedcore.problems.labelled import (
     Features,
@@ -54,7 +54,7 @@ class Given(NamedTuple):
     def named(self) -> AbstractContextManager[None]:
         """Name clients, columns and rows as given in the errors that are raised inside."""
         columns = column_names(self.matrices[0]) if len(self.matrices) else None
-        return naming.named(self.labels, columns, self.rows)
+        return words.named(self.labels, columns, self.rows)
 
 
 def given(clients: Any, groups: Any = None) -> Given:
@@ -95,9 +95,6 @@ def _grouped(matrix: Any, groups: Any) -> Given:
             "it out of the matrix"
         )
     values = per_row(groups, "groups", matrix.shape[0], row_labels(matrix))
-    blank = [isinstance(value, str) and not value.strip() for value in values.tolist()]
-    if any(blank):
-        raise InputError(f"groups: row {blank.index(True)} is blank, and every row has a client")
     try:
         found, of = np.unique(values, return_inverse=True)
     except TypeError as error:
@@ -169,7 +166,7 @@ def one_matrix(
             f"[model.{each or f'{method}(c) for c in clients'}]"
         )
     known = None if names is None else list(names)
-    with naming.named(None, known or column_names(x)):
+    with words.named(None, known or column_names(x)):
         matrix = check_like(x, "x", known, "the fitted estimator")
     if matrix.shape[1] != n_columns:
         raise InputError(f"x has {matrix.shape[1]} {what}, the fitted estimator has {n_columns}")

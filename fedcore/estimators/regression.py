@@ -18,11 +18,11 @@ from fedcore.estimators.request import continued
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
 from fedcore.linalg import orth
-from fedcore.problems.clients import Clients, check_labels
-from fedcore.problems.labelled import Features, per_row
+from fedcore.problems.clients import Clients, check_labels, check_own_labels
+from fedcore.problems.labelled import Features, per_row, row_labels
 from fedcore.problems.regression import least_squares
 from fedcore.sparse import SparseRows
-from fedcore.words import counted
+from fedcore.words import client, counted
 
 TAKEN = {
     "labels": "fit(clients, labels)", "held_out": "fedcore.run",
@@ -161,7 +161,7 @@ class SharedRepresentationRegression(Estimator):
         given = inputs.given(clients, groups)
         with given.named():
             matrices, features = inputs.checked(given)
-            _require_dense(matrices[0], "client 0")
+            _require_dense(matrices[0], client(0))
             labels = _labels_of(y, given, matrices, clients)
             _require_sizes(Clients(matrices), labels)
             self._fit(matrices, labels, features)
@@ -237,7 +237,7 @@ class SharedRepresentationRegression(Estimator):
         self._require_fitted()
         self._matrix(x, "score")
         found = self.predict(x, client=client, groups=groups)
-        y = _own_labels(y, found, x)
+        y = check_own_labels(y, found, "x", row_labels(x))
         error, spread = np.sum((y - found) ** 2), np.sum((y - y.mean()) ** 2)
         if not spread:
             return float(not error)
@@ -266,7 +266,7 @@ class SharedRepresentationRegression(Estimator):
         self._require_fitted()
         matrix = self._matrix(x, "adapt")
         _require_dense(matrix, "x")
-        return self._model(matrix, _own_labels(y, matrix, x))
+        return self._model(matrix, check_own_labels(y, matrix, "x", row_labels(x)))
 
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn may assume of the estimator."""
@@ -357,15 +357,6 @@ def _require_dense(matrix: Any, who: str) -> None:
             "SharedRepresentationRegression learns from dense samples, and "
             f"{who} is sparse: call .toarray() on it"
         )
-
-
-def _own_labels(y: Any, samples: np.ndarray, x: Any) -> np.ndarray:
-    """Check the labels of one matrix; errors call it x."""
-    try:
-        (labels,) = check_labels([y], [samples], [x])
-    except InputError as error:
-        raise InputError(str(error).replace("client 0", "x", 1)) from None
-    return labels
 
 
 def _require_sizes(samples: Clients, labels: list[np.ndarray]) -> None:

@@ -10,13 +10,14 @@ import numpy as np
 import scipy.sparse
 
 from fedcore.datasets import own_files, partition
-from fedcore.errors import DataError, InputError
+from fedcore.errors import Advice, InputError, TableError
 from fedcore.problems.clients import Clients, check_clients, check_labels
-from fedcore.problems.naming import named
+from fedcore.problems.columns import missing
 from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key
-from fedcore.words import counted
+from fedcore.words import client, counted, named
 
+MOST = 8  # columns that a note names
 NAME = "files"  # names the random stream of the held-out samples
 
 
@@ -28,16 +29,16 @@ class Own(NamedTuple):
     problem : Problem
     clients : list of str
         What each client is called in errors: its file, or its value of the column `by`.
-    columns : list of str
-        Names of the features.
-    open_ended : bool
-        Whether further columns hold zeros alone, as in a LIBSVM file.
+    guesses : list of Advice
+        What was taken for granted of the files.
+    columns : list of str or None
+        Names of the features, if the files have any.
     """
 
     problem: Problem
     clients: list[str]
-    columns: list[str]
-    open_ended: bool
+    guesses: list[Advice]
+    columns: list[str] | None
 
 
 def make(
@@ -45,12 +46,11 @@ def make(
     *,
     by: str | None = None,
     labels: str | None = None,
-    without: Sequence[str] = (),
     held_out: float | None = None,
     classes: bool = False,
     single: bool = False,
     seed: int = 0,
-    columns: Sequence[str] | None = None,
+    **how: Any,
 ) -> Own:
     """Read files as the clients of a federation.
 
@@ -63,8 +63,6 @@ def make(
         Clients are in the order of these values.
     labels : str, optional
         Column of the labels.
-    without : sequence of str
-        Columns to leave out.
     held_out : float, optional
         Share of each client's samples on which classifiers are measured.
     classes : bool
@@ -73,8 +71,7 @@ def make(
         Whether to compute in single precision.
     seed : int
         Of the choice of held-out samples.
-    columns : sequence of str, optional
-        The features in the order to take; without it, that of the first file.
+    how : parameters of `fedcore.datasets.own_files.Reading`
 
     Raises
     ------
@@ -83,18 +80,15 @@ def make(
         or no numbers.
     """
     apart = [name for name in (by, labels) if name is not None]
-    tables = [own_files.read(path, apart=apart, without=without) for path in paths]
-    open_ended = all(table.open_ended for table in tables)
-    tables = own_files.aligned([*_asked_for(columns), *tables])[-len(paths) :]
+    tables = own_files.together(paths, apart=apart, **how)
     matrices = [table.x for table in tables]
-    owners = [None if by is None else table.apart[by] for table in tables]
     given = [None if labels is None else table.apart[labels] for table in tables]
     known = None if labels is None else _labels(given, labels, paths, classes=classes)
     called = list(paths)
     if by is not None:
-        for path, owner in zip(paths, owners, strict=True):
-            _require_all(path, by, np.asarray(owner))
-        whose = np.concatenate([np.asarray(owner).astype(str) for owner in owners])
+        for table in tables:
+            _require_all(table.path, by, table.apart[by])
+        whose = np.concatenate([table.apart[by].astype(str) for table in tables])
         called = np.unique(whose).tolist()
         parts = [np.flatnonzero(whose == value) for value in called]
         pooled = _pooled(matrices, paths)
@@ -104,29 +98,28 @@ def make(
             known = [together[part] for part in parts]
     if single:
         matrices = [x.astype(np.float32) for x in matrices]
-    note = f"{counted(len(tables[0].names), 'column')}: {_list(tables[0].names)}"
+    names = tables[0].names
+    note = (
+        f"{counted(len(names), 'column')}: {', '.join(names[:MOST])}{', …' * (len(names) > MOST)}"
+    )
     with named(called):
         clients, apart_of = _clients(matrices, known, held_out, seed)
         problem = Problem(_named(paths, by), clients, "own", note, held_out=apart_of)
-        return Own(problem, called, list(tables[0].names), open_ended)
+    named_columns = None if isinstance(names, own_files.Numbered) else list(names)
+    guesses = [guess for table in tables for guess in table.guesses]
+    return Own(problem, called, guesses, named_columns)
 
 
 def _require_all(path: str, by: str, owner: np.ndarray) -> None:
     """Refuse a file with rows that do not say whose they are."""
-    lacking = [v is None or v != v or not str(v).strip() for v in owner.tolist()]
-    if any(lacking):
-        raise DataError(
-            f"{path}, column '{by}': row {lacking.index(True)} (from 0) is empty, and "
-            "--by needs to know whose each row is: fill it in, or leave such rows out"
-        )
-
-
-def _asked_for(columns: Sequence[str] | None) -> list[own_files.Table]:
-    """Return a table of no rows with these columns."""
-    if columns is None:
-        return []
-    names = list(columns)
-    return [own_files.Table("the run", names, np.empty((0, len(names))), {})]
+    lacking = missing(owner)
+    if lacking.any():
+        row = int(lacking.argmax())
+        raise TableError(
+            f"{path}, column '{by}': row {row} (from 0) is empty, and --by needs to know whose "
+            "each row is", file=path, row=row, column=by,
+            advice=[Advice("leave such rows out", {"missing": "drop"})],
+        )  # fmt: skip
 
 
 def _clients(
@@ -145,13 +138,13 @@ def _clients(
 
 
 def _sides(
-    client: int, count: int, share: float, rng: np.random.Generator
+    i: int, count: int, share: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows that a client keeps and holds out."""
     try:
         return partition.held_out(np.arange(count), share, rng)
     except InputError as error:
-        raise InputError(f"client {client}: {error}: leave its file out") from error
+        raise InputError(f"{client(i)}: {error}: leave its file out") from error
 
 
 def _pooled(matrices: Sequence[Any], paths: Sequence[str]) -> Any:
@@ -200,7 +193,3 @@ def _named(paths: Sequence[str], by: str | None) -> str:
     names = [Path(path).name for path in paths]
     shown = names if len(names) < 4 else [names[0], f"… {len(names) - 2} more …", names[-1]]
     return " ".join([*shown, *([f"by {by}"] if by is not None else [])])
-
-
-def _list(names: Sequence[str], most: int = 8) -> str:
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")

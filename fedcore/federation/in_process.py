@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -169,7 +170,10 @@ class InProcess:
         # Calls of one client share its state and stream, so they run one after the other.
         times = Counter(positions)
         with ThreadPoolExecutor(self._threads) as pool:
-            done = pool.map(lambda i: [sites[i].do(order) for _ in range(times[i])], times)
+            inside = [copy_context().run for _ in times]  # errors name clients as this thread does
+            done = pool.map(
+                lambda run, i: [run(sites[i].do, order) for _ in range(times[i])], inside, times
+            )
             by_client = {i: iter(calls) for i, calls in zip(times, done, strict=True)}
         return [next(by_client[i]) for i in positions]
 

@@ -14,6 +14,7 @@ from fedcore.iterates import Iterate
 from fedcore.metrics import Metric, intermediate
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.words import client
 
 
 def test_accuracy(iterate: Iterate, problem: Problem) -> float:
@@ -51,8 +52,8 @@ def _accuracies(iterate: Iterate, samples: Clients) -> np.ndarray:
         unknown = ~np.isin(y, np.arange(found.shape[1]))
         if unknown.any():
             raise InputError(
-                f"client {i} is measured on a sample with the label {y[unknown][0]:g}: the classes "
-                f"are 0 to {found.shape[1] - 1}"
+                f"{client(i)} is measured on a sample with the label {y[unknown][0]:g}: the "
+                f"classes are 0 to {found.shape[1] - 1}"
             )
     return np.array([np.mean(found.argmax(axis=1) == y) for found, y in pairs])
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcore import words
 from fedcore.errors import InputError
 from fedcore.sparse import SparseRows
 
@@ -104,10 +105,10 @@ def without_endless_rows(data: np.ndarray) -> np.ndarray:
 
 def require_rows(data: np.ndarray, client: int, bound: float = 1.0) -> None:
     """Require that no row of a client is longer than `bound`, up to rounding."""
-    norms = row_norms(data)
+    norms, who = row_norms(data), words.client(client)
     slack = SLACK.get(data.dtype, 0.0)
     require_norm(
-        float(norms.max()), bound, f"client {client}: row {int(norms.argmax())}", slack=slack
+        float(norms.max()), bound, f"{who}: row {words.row(who, int(norms.argmax()))}", slack=slack
     )
 
 

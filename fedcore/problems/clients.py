@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from os import PathLike
 from types import SimpleNamespace
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from fedcore import sparse
-from fedcore.errors import InputError
+from fedcore import sparse, words
+from fedcore.errors import Advice, InputError
+from fedcore.problems import columns
 from fedcore.problems.labelled import (
     as_array,
     column_names,
@@ -240,7 +241,7 @@ def check_clients(
     orders = [_order_of(client, i, names) for i, client in enumerate(clients)]
     checked: list[Any] = []
     for i, (client, order) in enumerate(zip(clients, orders, strict=True)):
-        checked.append(check_matrix(client, f"client {i}", order))
+        checked.append(check_matrix(client, words.client(i), order))
         _require_same_form(checked)
     return checked
 
@@ -256,7 +257,7 @@ def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
     width, names = 0, None
     for i, client in enumerate(clients):
         names = names if i else column_names(client)
-        matrix = check_matrix(client, f"client {i}", _order_of(client, i, names))
+        matrix = check_matrix(client, words.client(i), _order_of(client, i, names))
         if isinstance(matrix, SparseRows):
             sparse.refuse("a problem file")
         width = width or matrix.shape[1]
@@ -267,13 +268,13 @@ def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
 
 
 def _order_of(client: Any, i: int, names: Sequence[Any] | None) -> list[int] | None:
-    require_distinct(client, f"client {i}")
-    return column_order(column_names(client), names, f"client {i}", "client 0")
+    require_distinct(client, words.client(i))
+    return column_order(column_names(client), names, words.client(i), words.client(0))
 
 
 def check_client(client: Any, i: int) -> Any:
     """Check the matrix of client `i` as `check_clients` does, without the others."""
-    return check_matrix(client, f"client {i}")
+    return check_matrix(client, words.client(i))
 
 
 def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -> Any:
@@ -289,20 +290,25 @@ def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> A
     _require_present(matrix, who)
     if hasattr(matrix, "toarray") or isinstance(matrix, SparseRows):
         return sparse.checked(matrix, who)
-    data = as_array(matrix, who)
+    names = column_names(matrix)
+    if names is None:
+        data = as_array(matrix, who)
+    else:
+        data = columns.of_frame(matrix, names, who)
     if data.ndim != 2:
         raise InputError(f"{who}: expected a 2-D (samples, features) array, got {data.ndim}-D")
     if data.shape[0] == 0 or data.shape[1] == 0:
         raise InputError(f"{who} is empty (shape {data.shape}); drop it or give it samples")
-    if wrong := _not_numeric(matrix, data):
-        raise InputError(f"{who}: {wrong}")
+    if data.dtype.kind not in "biuf":
+        raise InputError(f"{who}: dtype {data.dtype} is not numeric")
     if order is not None:
         data = data[:, order]
     if data.dtype != np.float32:
         data = data.astype(np.float64, copy=False)
     if not np.isfinite(data).all():
         row, column = np.argwhere(~np.isfinite(data))[0]
-        raise InputError(f"{who} has {data[row, column]} at row {row}, feature {column}")
+        at = f"row {words.row(who, row)}, {words.feature(column)}"
+        raise InputError(f"{who} has {data[row, column]} at {at}")
     return np.ascontiguousarray(data)
 
 
@@ -315,6 +321,7 @@ def client_list(clients: Any) -> Sequence[Any]:
         For a single matrix, a string, a set, or an object that is not iterable.
     """
     # `toarray` identifies sparse matrices without an import of scipy.sparse.
+    require_no_path(clients, "clients")
     if hasattr(clients, "toarray"):
         raise InputError("clients is one sparse matrix: pass a list, [matrix]")
     shape = getattr(clients, "shape", ())  # polars has no ``ndim``
@@ -328,14 +335,21 @@ def client_names(clients: Any) -> list[str] | None:
     return [str(name) for name in clients] if isinstance(clients, Mapping) else None
 
 
+def require_no_path(value: Any, who: str) -> None:
+    """Refuse the path of a file, and say what reads it."""
+    if isinstance(value, str | os.PathLike):
+        read = Advice("read it", call=f"fedcore.datasets.own_files.read({os.fspath(value)!r}).x")
+        raise InputError(f"{who} is a text and no matrix; if it is a path", advice=[read])
+
+
 def _require_same_form(checked: Sequence[Any]) -> None:
     """Require that the last client is dense or sparse and as wide as the first."""
     first, last, i = checked[0], checked[-1], len(checked) - 1
     forms = ["sparse" if isinstance(m, SparseRows) else "dense" for m in (last, first)]
     if forms[0] != forms[1]:
         raise InputError(
-            f"client {i} is {forms[0]} and client 0 is {forms[1]}: make all sparse, by "
-            "scipy.sparse.csr_array, or all dense, by .toarray()"
+            f"{words.client(i)} is {forms[0]} and {words.client(0)} is {forms[1]}: make all "
+            "sparse, by scipy.sparse.csr_array, or all dense, by .toarray()"
         )
     require_width(last, i, first.shape[1])
 
@@ -344,46 +358,17 @@ def require_width(matrix: Any, i: int, n_features: int) -> None:
     """Require that client `i` has as many features as client 0."""
     if matrix.shape[1] != n_features:
         own = counted(matrix.shape[1], "feature")
-        raise InputError(f"client {i} has {own}, client 0 has {n_features}")
+        raise InputError(f"{words.client(i)} has {own}, {words.client(0)} has {n_features}")
 
 
 def _require_present(client: Any, who: str) -> None:
     if client is None:
         raise InputError(f"{who} is None; leave it out or give it a matrix")
-    if isinstance(client, str | PathLike):
-        raise InputError(
-            f"{who} is {str(client)!r}: if this names a file, read it first, by pandas.read_csv or "
-            "fedcore.datasets.own_files.read"
-        )
+    require_no_path(client, who)
     if isinstance(client, np.ma.MaskedArray) and np.ma.is_masked(client):
         raise InputError(
             f"{who} has masked entries: fill them with .filled(value), or drop their samples"
         )
-
-
-def _not_numeric(client: Any, data: np.ndarray) -> str | None:
-    """Name the column of a data frame that is not numeric, or else the dtype of the matrix.
-
-    polars makes numbers of dates, so its columns are looked at in any case.
-    """
-    numeric = data.dtype.kind in "biuf"
-    pairs: Iterable[tuple[Any, Any]] = ()
-    if polars := hasattr(client, "get_columns"):
-        pairs = zip(column_names(client) or [], client.dtypes, strict=True)
-        wrong = [pair for pair in pairs if pair[1].to_python() not in (bool, int, float)]
-    else:
-        if hasattr(client, "items") and not numeric:
-            pairs = ((name, column.dtype) for name, column in client.items())
-        wrong = [pair for pair in pairs if not _is_plain(pair[1])]
-    if wrong:
-        name, dtype = wrong[0]
-        call = ".cast(float)" if polars else ".astype(float)"
-        return f"column {name!r} has dtype {dtype}; drop it or call {call} on it"
-    return None if numeric else f"dtype {data.dtype} is not numeric"
-
-
-def _is_plain(dtype: Any) -> bool:
-    return isinstance(dtype, np.dtype) and dtype.kind in "iuf"
 
 
 def require_size(clients: Clients, what: str = "the data") -> None:
@@ -437,15 +422,23 @@ def check_labels(labels: Any, clients: Sequence[Any], given: Any = None) -> list
     """
     vectors = per_client(labels, "labels", "vector", client_names(given), len(clients))
     rows = [None] * len(clients) if given is None else map(row_labels, client_list(given))
-    checked = []
-    for i, (vector, client, own) in enumerate(zip(vectors, clients, rows, strict=True)):
-        y = per_row(vector, f"the labels of client {i}", len(client), own, "have")
-        y = numbers(y, f"the labels of client {i}")
-        if not np.isfinite(y).all():
-            row = int(np.argmin(np.isfinite(y)))
-            raise InputError(f"the labels of client {i} have {y[row]} at row {row}")
-        checked.append(y.astype(client.dtype))
-    return checked
+    return [
+        check_own_labels(vector, samples, words.client(i), own)
+        for i, (vector, samples, own) in enumerate(zip(vectors, clients, rows, strict=True))
+    ]
+
+
+def check_own_labels(
+    given: Any, samples: np.ndarray, who: str, rows: Sequence[Any] | None = None
+) -> np.ndarray:
+    """Check the labels of one client as `check_labels` does, whose rows have the labels `rows`."""
+    y = numbers(
+        per_row(given, f"the labels of {who}", len(samples), rows, "have"), f"the labels of {who}"
+    )
+    if not np.isfinite(y).all():
+        row = int(np.argmin(np.isfinite(y)))
+        raise InputError(f"the labels of {who} have {y[row]} at row {words.row(who, row)}")
+    return y.astype(samples.dtype)
 
 
 def require_alike(held_out: Clients, clients: Clients) -> None:

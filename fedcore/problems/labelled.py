@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from fedcore.errors import InputError
+from fedcore.problems.columns import is_missing, missing
 from fedcore.words import counted
 
 
@@ -250,7 +251,8 @@ def per_row(
     if _say(own, given, range(count) if rows is None else rows):
         if (at := _row_order(own, rows, who, has)) is not None:
             values = values[at]
-    if (first := _first_missing(values)) is not None:
+    if (lacking := missing(values)).any():
+        first = int(lacking.argmax())
         raise InputError(
             f"{who} {has} {values[first]} at row {first}, a missing value: every row needs one"
         )
@@ -359,28 +361,6 @@ def as_array(given: Any, who: str) -> np.ndarray:
     if values.dtype.names or (values.dtype == object and values.ndim == 0):
         raise InputError(f"{who} must be a list or an array, got {_kind(given)}")
     return values
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value stands for one that is not there, in any library's form."""
-    if value is None or value is np.ma.masked or np.ma.is_masked(value):
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ArithmeticError):  # pandas' NA has no truth, Decimal's sNaN no equal
-        return True
-    except ValueError:  # an array
-        return False
-
-
-def _first_missing(values: np.ndarray) -> int | None:
-    """Return where a vector misses its first value."""
-    kind = values.dtype.kind
-    if kind in "biuSUV":
-        return None
-    own = np.isnan if kind in "fc" else np.isnat if kind in "mM" else None
-    missing = [is_missing(value) for value in values.tolist()] if own is None else own(values)
-    return int(np.argmax(missing)) if np.any(missing) else None
 
 
 def floats(given: Any, who: str) -> np.ndarray:

@@ -10,84 +10,90 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from fedcore.datasets import bounded
 from fedcore.datasets.loaded import Loaded
-from fedcore.errors import DataError
+from fedcore.errors import Advice, DataError
 
-_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-
-_LARGEST = 2.0**53  # of a label: a float represents every integer below it exactly
-WIDEST = 2**31 - 1  # index of a column where a file's width is not known
+_NUMBER = rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+_LINE = re.compile(
+    rb"\s*(?:(%b)(?:[ \t\v\f]+qid:(\d{1,18}))?((?:[ \t\v\f]+\d+:%b)*)\s*)?" % (_NUMBER, _NUMBER)
+)
 _SHOWN = 80  # characters of a bad token
-_FORM = "'label index:value index:value …', indices from 1"
+_FORM = "'label index:value index:value …'"
+_CLASS = "a label, a whole number below 2^53"
+_LARGEST = 2.0**53  # of a class: a float represents every integer below it exactly
 
 
 class _Table(NamedTuple):
-    """Labels (n,), and for each nonzero its row, its column from 0 and its value."""
+    """Labels (n,) and queries (n,) or none; each nonzero's row, column from 0, and value."""
 
     labels: np.ndarray
+    queries: np.ndarray
     rows: np.ndarray
     columns: np.ndarray
     values: np.ndarray
 
 
-def _parse(text: bytes, n_features: int) -> _Table | None:
-    """Parse the text in a few array operations; None when it is not well formed."""
-    raw = np.frombuffer(text, np.uint8)
-    blank = np.isin(raw, np.frombuffer(b" \t\r\n\v\f", np.uint8))
-    starts = np.flatnonzero(~blank & np.concatenate(([True], blank))[:-1])
-    line = np.searchsorted(np.flatnonzero(raw == ord("\n")), starts)
-    is_label = np.diff(line, prepend=-1) > 0
-    if not len(starts):
-        return _Table(*(np.empty(0, kind) for kind in (float, np.intp, np.intp, float)))
-    colons = np.flatnonzero(raw == ord(":"))
-    pair_tokens = np.flatnonzero(~is_label)
-    if not np.array_equal(np.searchsorted(starts, colons, side="right") - 1, pair_tokens):
-        return None
-    if len(colons) and (colons[-1] + 1 == len(raw) or blank[colons + 1].any()):
-        return None
-    if b"_" in text:  # which Python's numbers may have
-        return None
+def _table(path: Path, n_features: int, first: int = 1, *, classes: bool = False) -> _Table:
+    """Read a file whose indices begin with `first`; with `classes` labels are whole numbers."""
     try:
-        numbers = np.array(text.replace(b":", b" ").split(), dtype=np.float64)
-    except ValueError:
-        return None
-    if len(numbers) != len(starts) + len(colons) or not np.isfinite(numbers).all():
-        return None
-    first = np.arange(len(starts)) + np.cumsum(~is_label) - ~is_label
-    labels, index = numbers[first[is_label]], numbers[first[~is_label]]
-    values = numbers[first[~is_label] + 1]
-    rows = (np.cumsum(is_label) - 1)[~is_label]
-    rising = (np.diff(index) > 0) | (np.diff(rows) > 0)
-    whole = (index == np.floor(index)).all() and (labels == np.floor(labels)).all()
-    whole &= (np.abs(labels) < _LARGEST).all()
-    if not (whole and rising.all() and ((index >= 1) & (index <= n_features)).all()):
-        return None
-    return _Table(labels, rows, index.astype(np.intp) - 1, values)
+        text = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    lines = re.sub(rb"#[^\n]*", b"", text).split(b"\n")
+    found = [(i, _LINE.fullmatch(line)) for i, line in enumerate(lines) if line.strip()]
+    at = [i for i, _ in found]
+    parts = [line.groups() if line else (b"nan", None, b"") for _, line in found]
+    y = np.fromiter((float(label) for label, _, _ in parts), float)
+    query = np.array([query and int(query) for _, query, _ in parts], object)
+    pairs = b"".join(pairs for _, _, pairs in parts).replace(b":", b" ")
+    numbers = np.fromstring(pairs.decode("ascii"), sep=" ")  # every token matches _NUMBER
+    index, values = numbers[::2] - first, numbers[1::2]
+    rows = np.repeat(np.arange(len(at)), [pairs.count(b":") for _, _, pairs in parts])
+    wrong = (index < 0) | (index >= n_features) | ~np.isfinite(values)
+    wrong[1:] |= (np.diff(index) <= 0) & (np.diff(rows) == 0)
+    whole = (y == np.floor(y)) & (abs(y) < _LARGEST)
+    bad = ~np.isfinite(y) | (
+        classes & (~whole | np.array([one is not None for one in query], bool))
+    )
+    bad[rows[wrong]] = True
+    if bad.any():
+        number = at[int(bad.argmax())]
+        raise _problem(f"{path}, line {number + 1}", lines[number], n_features, first, classes)
+    y = y.astype(np.int64) if whole.all() else y
+    return _Table(y, query, rows, index.astype(np.intp), values)
 
 
-def _problem(text: bytes, n_features: int) -> str:
-    """Return the first line that is not well formed, what is expected there, and what stands."""
-    for number, line in enumerate(text.split(b"\n"), start=1):
-        label, *pairs = line.split() or [b"0"]
-        known = _NUMBER.fullmatch(label) is not None and float(label).is_integer()
-        if not known or abs(float(label)) >= _LARGEST:
-            return _told(number, "a label, a whole number below 2^53", label)
-        last = 0
-        for pair in pairs:
-            index, colon, value = pair.partition(b":")
-            if not (colon and index.isdigit() and _NUMBER.fullmatch(value)):
-                return _told(number, "index:value, two numbers", pair)
-            if len(index) > _SHOWN or not 1 <= int(index) <= n_features:
-                return _told(number, f"an index from 1 to {n_features}", pair)
-            if int(index) <= last:
-                return _told(number, f"an index above {last}, as they rise in a line", pair)
+def _problem(where: str, line: bytes, n_features: int, first: int, classes: bool) -> DataError:
+    """Return the error that says what is expected in a bad line, and what stands there."""
+    label, *pairs = line.split()
+    told, last, advice = "", first - 1, []
+    plain = re.fullmatch(_NUMBER, label) is not None and np.isfinite(float(label))
+    if not plain or (classes and not (float(label).is_integer() and abs(float(label)) < _LARGEST)):
+        told, pairs = "a label, a number" if not classes else _CLASS, [label]
+    elif not classes and pairs and re.fullmatch(rb"qid:\d{1,18}", pairs[0]):
+        del pairs[0]
+    for found in pairs:
+        index, _, value = found.partition(b":")
+        if told:
+            break
+        if not (index.isdigit() and re.fullmatch(_NUMBER, value) and np.isfinite(float(value))):
+            told = "index:value, two numbers"
+        elif len(index) > _SHOWN or not first <= int(index) < n_features + first:
+            told = f"an index from {first} to {n_features + first - 1}"
+            if not int(index[:_SHOWN]):
+                advice = [Advice("if indices begin with 0, say so", {"zero_based": True})]
+        elif int(index) <= last:
+            told = f"an index above {last}, as they rise in a line"
+        else:
             last = int(index)
-    return f"a line is not as expected: {_FORM}"
-
-
-def _told(number: int, expected: str, found: bytes) -> str:
+            continue
+        break
     shown = found[:_SHOWN].decode(errors="replace") + "…" * (len(found) > _SHOWN)
-    return f"line {number}: expected {expected}, found '{shown}'; a line is {_FORM}"
+    return DataError(
+        f"{where}: expected {told}, found '{shown}'; a line is {_FORM}, indices from {first}",
+        advice=() if classes else advice,
+    )
 
 
 def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
@@ -111,39 +117,31 @@ def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         When the file cannot be read or a line is malformed; the message has the line number, what
         is expected there and what was found.
     """
-    table = _table(path, n_features)
+    table = _table(path, n_features, classes=True)
     x = np.zeros((len(table.labels), n_features))
     x[table.rows, table.columns] = table.values
-    return x, table.labels.astype(np.int64)
+    return x, table.labels.astype(np.int64)  # none at all are floats
 
 
-def parse_sparse(path: Path) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-    """Return the sparse matrix and the labels of a LIBSVM file, see `parse`.
+def parse_sparse(
+    path: Path, *, zero_based: bool = False
+) -> tuple[scipy.sparse.csr_array, dict[str, np.ndarray]]:
+    """Return the sparse matrix of a LIBSVM file, and the vectors beside it, see `parse`.
 
     Returns
     -------
     x : scipy.sparse.csr_array of shape (n_samples, n_features), float64
         As wide as the largest index in the file.
-    y : ndarray of shape (n_samples,), int64
+    vectors : dict of str to ndarray of shape (n_samples,)
+        ``label``, int64 if all are whole numbers, and ``qid``, if there are queries.
     """
-    table = _table(path, WIDEST)
+    table = _table(path, bounded.WIDEST, 0 if zero_based else 1)
     shape = len(table.labels), int(table.columns.max(initial=-1)) + 1
     place = table.rows, table.columns
-    return scipy.sparse.csr_array((table.values, place), shape=shape), table.labels.astype(np.int64)
-
-
-def _table(path: Path, n_features: int) -> _Table:
-    """Read the labels and the nonzeros of a file; errors as of `parse`."""
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    if b"#" in text:
-        text = re.sub(rb"#[^\n]*", b"", text)
-    table = _parse(text, n_features)
-    if table is None:
-        raise DataError(f"{path}, {_problem(text, n_features)}")
-    return table
+    vectors = {"label": table.labels}
+    if any(one is not None for one in table.queries):
+        vectors["qid"] = table.queries
+    return scipy.sparse.csr_array((table.values, place), shape=shape), vectors
 
 
 def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:

@@ -1,0 +1,590 @@
+"""Tables of one's own: one rule for all formats, and advice that leads on."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import io
+import itertools
+import re
+import shlex
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+from decimal import Decimal
+
+import numpy as np
+import pytest
+import scipy.sparse
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedcore.cli import main
+from fedcore.datasets import own_files
+from fedcore.errors import FedcoreError, TableError
+from fedcore.experiments import from_files
+from fedcore.problems.clients import check_matrix
+
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+NAMES = ["age", "dose", "iron"]
+
+
+def frames(sizes=(30, 20, 25), names=NAMES, seed=0):
+    rng = np.random.default_rng(seed)
+    return [pandas.DataFrame(rng.standard_normal((n, len(names))), columns=names) for n in sizes]
+
+
+def npz(frame, path):
+    """Save a frame of numbers and texts: columns of texts are objects, as they come from pandas."""
+    np.savez(path, x=frame.to_numpy(float), columns=frame.columns.to_numpy(str))
+
+
+WRITERS = {
+    "csv": lambda frame, path: frame.to_csv(path, index=False),
+    "tsv": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
+    "txt": lambda frame, path: frame.to_csv(path, index=False, sep=";", decimal=","),
+    "parquet": lambda frame, path: frame.to_parquet(path, index=False),
+    "npz": npz,
+}
+
+
+def written(folder, parts, kind, write=None):
+    paths = [str(folder / f"c {i}.{kind}") for i in range(len(parts))]
+    for part, path in zip(parts, paths, strict=True):
+        (write or WRITERS[kind])(part, path)
+    return paths
+
+
+def text(parts, at=(0, 1, 2)):
+    return [p.assign(pid=[f"p{i}" for i in range(len(p))]) if i in at else p
+            for i, p in enumerate(parts)]  # fmt: skip
+
+
+def dates(parts):
+    return [p.assign(admitted=pandas.Timestamp("2020-02-03")) for p in parts]
+
+
+def holes(parts, at=(0, 2)):
+    parts = [p.copy() for p in parts]
+    for i in at:
+        parts[i].iloc[1:4, 1] = np.nan
+        parts[i].iloc[7, 2] = np.nan
+    return parts
+
+
+def full_of_holes(parts):
+    return [p.assign(lab=np.nan) if i == 1 else p.assign(lab=1.5) for i, p in enumerate(parts)]
+
+
+def infinite(parts):
+    return [p.replace(p.iloc[3, 1], np.inf) for p in parts]
+
+
+def wider(parts):
+    return [p.assign(ward=np.sqrt(np.arange(len(p)))) if i else p for i, p in enumerate(parts)]
+
+
+def other_case(parts):
+    return [p.rename(columns={"iron": "Iron"}) if i == 1 else p for i, p in enumerate(parts)]
+
+
+def years(parts):
+    return [p.set_axis(["2019", "2020", "2021"], axis=1) for p in parts]
+
+
+FAULTS = {
+    "text": text, "text in one": functools.partial(text, at=(1,)), "dates": dates, "holes": holes,
+    "full of holes": full_of_holes, "infinite": infinite, "wider": wider, "case": other_case,
+    "all": lambda parts: wider(holes(dates(text(parts)))), "years": years,
+}  # fmt: skip
+
+
+def outcome(paths, **options):
+    try:
+        return from_files.make(paths, **options)
+    except FedcoreError as error:
+        return error
+
+
+def follow(paths, options, seen=()):
+    """Follow every advice until a run succeeds; each next one succeeds or refuses other things."""
+    found = outcome(paths, **options)
+    if not isinstance(found, FedcoreError):
+        return 1
+    assert str(found) not in seen and len(seen) < 5
+    ways = [advice for advice in found.advice if advice.options]
+    return sum(follow(paths, options | dict(a.options), (*seen, str(found))) for a in ways)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_advice_leads_on(tmp_path, kind, fault):
+    parts = FAULTS[fault](frames())
+    if kind == "npz" and any(p.select_dtypes(exclude="number").size for p in parts):
+        return  # a matrix of numbers holds none
+    paths = written(tmp_path, parts, kind)
+    error = outcome(paths)
+    if fault == "years" and kind in ("npz", "parquet"):  # names cannot be samples there
+        assert not isinstance(error, FedcoreError)
+        return
+    assert isinstance(error, TableError)
+    assert follow(paths, {}) > 0
+    # The same by the command line, as printed.
+    told = CliRunner().invoke(main, ["run", "ssi", *paths, "-r", "1"])
+    assert told.exit_code == 1 and told.stderr.count("\n") == 1
+    ways = re.findall(r"\((--[^()]*)\)", told.stderr)
+    assert len(ways) == len(error.advice)
+    for way in ways:
+        again = CliRunner().invoke(main, ["run", "ssi", *paths, "-r", "1", *shlex.split(way)])
+        assert again.exit_code == 0 or again.stderr != told.stderr, again.output
+        assert again.exit_code in (0, 1)
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "txt", "parquet"])
+def test_all_unfit_columns_are_told_at_once_with_counts(tmp_path, kind):
+    paths = written(tmp_path, FAULTS["all"](frames()), kind)
+    error = outcome(paths)
+    assert {one.column for one in error.parts} == {"pid", "admitted", "dose", "iron", "ward"}
+    counts = {(one.file, one.column): one.cells for one in error.parts if one.kind == "missing"}
+    assert counts == {(paths[i], c): n for i in (0, 2) for c, n in (("dose", 3), ("iron", 1))}
+    assert [one.file for one in error.parts if one.kind == "absent"] == [paths[0]]
+    one = own_files.read(paths[1], without=["pid", "admitted", "ward"])
+    assert list(one.names) == NAMES
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_rows_that_lack_a_value_are_dropped_by_request(tmp_path, kind):
+    parts = holes(frames())
+    own = from_files.make(written(tmp_path, parts, kind), missing="drop")
+    for client, part in zip(own.problem.clients, parts, strict=True):
+        np.testing.assert_array_equal(client, part.dropna().to_numpy())
+    assert sum("lack a value" in guess.what for guess in own.guesses) == 2
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("lacks", [False, True])
+def test_advice_on_very_many_columns_can_be_typed(tmp_path, kind, lacks):
+    parts = frames() if not lacks else holes(frames())
+    many = pandas.DataFrame({f"a long name {i}": ["x"] * 30 for i in range(400)})
+    paths = written(tmp_path, [p.join(many.iloc[: len(p)]) for p in parts], kind)
+    told = CliRunner().invoke(main, ["run", "ssi", *paths, "-r", "1"])
+    ways = re.findall(r"\((--[^()]*)\)", told.stderr)
+    assert len(ways) == 1 + lacks
+    for way in ways:
+        again = CliRunner().invoke(main, ["run", "ssi", *paths, "-r", "1", *shlex.split(way)])
+        assert again.exit_code == 0, again.output
+
+
+# Bookkeeping of writers.
+
+INDICES = {
+    "range": lambda part: part,
+    "rest of a filter": lambda part: part[part.iloc[:, 0] > 0],
+    "from 1": lambda part: part.set_index(np.arange(1, len(part) + 1)),
+    "texts": lambda part: part.set_index(np.array([f"p{i}" for i in range(len(part))])),
+    "named": lambda part: part.rename_axis("index").reset_index(),
+    "R's": lambda part: part.assign(rownames=np.arange(1, len(part) + 1)),
+    "twice": lambda part: part.reset_index(drop=True).rename_axis(None),
+}
+
+
+@pytest.mark.parametrize("index", INDICES)
+@pytest.mark.parametrize("kind", ["csv", "txt", "parquet", "npz"])
+def test_what_a_writer_adds_is_no_feature_in_any_format(tmp_path, index, kind):
+    parts = [INDICES[index](part) for part in frames()]
+    write = {
+        "csv": lambda f, p: f.to_csv(p), "txt": lambda f, p: f.to_csv(p, sep=";", decimal=","),
+        "parquet": lambda f, p: f.to_parquet(p, index=True),
+        "npz": lambda f, p: npz(f.reset_index(names="__index_level_0__")
+                                if f.index.dtype.kind in "iu" else f, p),
+    }[kind]  # fmt: skip
+    paths = written(tmp_path, parts, kind, write)
+    tables = own_files.together(paths)
+    for table, part in zip(tables, parts, strict=True):
+        assert list(table.names) == NAMES
+        np.testing.assert_array_equal(table.x, part[NAMES].to_numpy())
+    if kind == "csv":
+        assert all(table.guesses for table in tables)
+        taken = own_files.read(paths[0], **tables[0].guesses[-1].options) if index != "texts" else 0
+        assert taken == 0 or taken.x.shape[1] > 3
+
+
+def test_a_column_that_counts_rows_in_one_file_is_no_feature_in_the_others(tmp_path):
+    parts = [p.assign(id=np.arange(len(p)) * (1 + i)) for i, p in enumerate(frames())]
+    for table in own_files.together(written(tmp_path, parts, "csv")):
+        assert list(table.names) == NAMES
+    measured = [p.assign(id=p.age * 2) for p in frames()]
+    assert len(own_files.together(written(tmp_path, measured, "csv"))[0].names) == 4
+
+
+# Headers.
+
+HEADS = {
+    "years": lambda rng, d: 2000 + np.arange(d),
+    "wavelengths": lambda rng, d: [f"{400 + 0.5 * i}" for i in range(d)],
+    "uneven wavelengths": lambda rng, d: np.sort(rng.uniform(400, 700, d)).round(1),
+    "codes": lambda rng, d: [f"{i:03d}" for i in rng.permutation(d)],
+    "down": lambda rng, d: np.arange(d, 0, -1),
+    "floats": lambda rng, d: np.arange(d) * 1.0,
+    "ids": lambda rng, d: rng.choice(10**6, d, replace=False) + 1000,
+    "texts": lambda rng, d: [f"x{i}" for i in range(d)],
+    "dates": lambda rng, d: [f"2020-01-{i + 1:02d}" for i in range(d)],
+}
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("d", [3, 8])
+def test_names_are_never_a_sample(tmp_path, head, d):
+    rng = np.random.default_rng(d)
+    x = rng.standard_normal((40, d))
+    names = [str(name) for name in HEADS[head](rng, d)]
+    path = str(tmp_path / "a.csv")
+    pandas.DataFrame(x).to_csv(path, index=False, header=names)
+    try:
+        table = own_files.read(path)
+    except TableError as error:
+        assert [dict(way.options) for way in error.advice] == [{"header": True}, {"header": False}]
+        table = own_files.read(path, header=True)
+    np.testing.assert_array_equal(table.x, x)
+    assert list(table.names) == names
+    if head not in ("dates", "texts"):
+        assert own_files.read(path, header=False).x.shape == (41, d)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 6])
+@pytest.mark.parametrize("scale", [1, 100])
+def test_numbers_in_the_first_line_are_rarely_asked_for_and_always_told(tmp_path, d, scale):
+    asked = 0
+    for seed in range(40):
+        x = np.random.default_rng(seed).standard_normal((30, d)).round(3) * scale
+        path = str(tmp_path / "a.csv")
+        pandas.DataFrame(x).to_csv(path, index=False, header=False)
+        try:
+            table = own_files.read(path)
+        except TableError as error:
+            asked += 1
+            table = own_files.read(path, header=error.advice[1].options["header"])
+        else:
+            assert {"header": True} in [dict(guess.options) for guess in table.guesses]
+        np.testing.assert_array_equal(table.x, x)
+    assert asked <= 4
+
+
+# What a parser reads otherwise than raw text.
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+@pytest.mark.parametrize("names", [["a,b", "c;d;e", "f\tg"], ["weight, kg", "height, cm", 'a "b"'],
+                                   ["one\nline", "two", "three"], ["ä", "b ", "ß"]])  # fmt: skip
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_separators_in_names_and_decimal_commas_are_read(tmp_path, sign, names, decimal):
+    part = frames()[0].set_axis(names, axis=1)
+    path = str(tmp_path / "a.csv")
+    part.to_csv(path, index=False, sep=sign, decimal=decimal)
+    table = own_files.read(path)
+    assert list(table.names) == [name.strip() for name in names]
+    np.testing.assert_array_equal(table.x, part.to_numpy())
+
+
+def test_an_option_says_otherwise(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a|b\n1|2\n3|4\n")
+    np.testing.assert_array_equal(own_files.read(path, delimiter="|").x, [[1, 2], [3, 4]])
+    path.write_text("sep=;\na;b\n1,5;2\n3;4\n")
+    np.testing.assert_array_equal(own_files.read(path).x, [[1.5, 2], [3, 4]])
+    path.write_text("a;b\n1,500;2\n3,250;4\n")
+    with pytest.raises(TableError) as told:
+        own_files.read(path)
+    assert [dict(way.options) for way in told.value.advice] == [{"decimal": ","}, {"decimal": "."}]
+    np.testing.assert_array_equal(own_files.read(path, decimal=",").x, [[1.5, 2], [3.25, 4]])
+    with pytest.raises(TableError):
+        own_files.read(path, decimal=".")
+    assert list(own_files.read(path, columns=["b"]).names) == ["b"]
+    path.write_text('"x, y",z\n1,2\n3,4\n')
+    done = CliRunner().invoke(
+        main, ["run", "ssi", str(path), "-r", "1", "--columns", 'z,"x, y"'], catch_exceptions=False
+    )
+    assert done.exit_code == 0 and "2 columns: z, x, y" in done.stdout
+
+
+def test_a_misspelt_name_is_answered_whatever_its_case(tmp_path):
+    path = written(tmp_path, [frames()[0].rename(columns={"age": "BMI"})], "csv")[0]
+    for options in ({"columns": ["bmi"]}, {"without": ["bmi"]}, {"apart": ["bmi"]}):
+        with pytest.raises(TableError, match="did you mean 'BMI'"):
+            own_files.read(path, **options)
+
+
+# Types.
+
+TYPES = {
+    "bool": lambda x: x > 0, "int8": lambda x: x.astype(np.int8),
+    "uint64": lambda x: (x > 0) * 2**60,
+    "float32": lambda x: x.astype(np.float32),
+    "Int64": lambda x: pandas.array((x * 9).astype(int), dtype="Int64"),
+    "Float64": lambda x: pandas.array(x, dtype="Float64"),
+    "boolean": lambda x: pandas.array(x > 0, dtype="boolean"),
+    "Decimal": lambda x: [Decimal(f"{v:.2f}") for v in x],
+    "arrow": lambda x: pandas.array(x, dtype="double[pyarrow]"),
+    "arrow int": lambda x: pandas.array((x * 9).astype(int), dtype="int32[pyarrow]"),
+    "object": lambda x: pandas.array([*x.tolist()], dtype=object),
+}  # fmt: skip
+NO_NUMBERS = {
+    "text": lambda n: ["a"] * n, "digits": lambda n: ["1"] * n,
+    "dates": lambda n: [dt.date(2020, 1, 2)] * n, "times": lambda n: [dt.datetime(2020, 1, 2)] * n,
+    "category": lambda n: pandas.Categorical(["1", "2"] * (n // 2)),
+    "durations": lambda n: [dt.timedelta(1)] * n,
+}  # fmt: skip
+
+
+def as_frames(frame):
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    arrow = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    return {"pandas": frame, "polars": polars.from_arrow(arrow), "arrow": arrow}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_same_types_are_numbers_in_files_and_frames(tmp_path, kind):
+    frame = frames()[0]
+    frame["more"] = TYPES[kind](frame["age"].to_numpy())
+    wanted = np.column_stack([*frame[NAMES].to_numpy().T, [float(v) for v in frame["more"]]])
+    frame.to_parquet(tmp_path / "a.parquet")
+    np.testing.assert_array_equal(own_files.read(tmp_path / "a.parquet").x, wanted)
+    for given_frame in as_frames(frame).values():
+        np.testing.assert_array_equal(check_matrix(given_frame, "x"), wanted)
+    if kind not in ("float32", "Decimal"):
+        frame.to_csv(tmp_path / "a.csv", index=False)
+        np.testing.assert_array_equal(own_files.read(tmp_path / "a.csv").x, wanted)
+
+
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+@pytest.mark.parametrize("lacks", [False, True])
+def test_the_same_types_are_none_and_the_advice_of_frames_leads_on(tmp_path, kind, lacks):
+    frame = frames()[0]
+    frame["more"] = NO_NUMBERS[kind](len(frame))
+    frame["whole"] = pandas.array([None, *range(29)] if lacks else range(30), dtype="Int64")
+    frame.to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(TableError) as told:
+        own_files.read(tmp_path / "a.parquet")
+    assert [one.column for one in told.value.parts] == ["more", "whole"][: 1 + lacks]
+    for form in as_frames(frame).values():
+        with pytest.raises(TableError) as told:
+            check_matrix(form, "client 3")
+        (advice,) = told.value.advice
+        mended = check_matrix(eval(advice.call, {"frame": form}), "client 3")
+        assert mended.shape == (30 - lacks, 4)
+
+
+def test_an_index_that_pandas_wrote_into_arrow_is_no_feature():
+    pyarrow = pytest.importorskip("pyarrow")
+    part = frames()[0]
+    table = pyarrow.Table.from_pandas(part[part.age > 0])
+    with pytest.raises(TableError) as told:
+        check_matrix(table, "client 0")
+    assert told.value.column == "__index_level_0__"
+    mended = eval(told.value.advice[0].call, {"frame": table})
+    assert check_matrix(mended, "client 0").shape == (len(table), 3)
+
+
+# NPZ.
+
+
+@pytest.mark.parametrize("columns", [np.array(NAMES), np.array(NAMES, "S"), np.array([1, 2, 3])])
+def test_names_in_an_npz_file_may_be_texts_bytes_or_numbers(tmp_path, columns):
+    np.savez(tmp_path / "a.npz", x=np.eye(3), columns=columns)
+    names = list(own_files.read(tmp_path / "a.npz").names)
+    assert names == (NAMES if columns.dtype.kind in "US" else ["1", "2", "3"])
+
+
+@pytest.mark.parametrize("what", ["columns", "x", "y"])
+def test_objects_in_an_npz_file_are_told_and_the_advice_leads_on(tmp_path, what):
+    arrays = {"x": np.eye(3), "columns": np.array(NAMES), "y": np.arange(3)}
+    arrays[what] = arrays[what].astype(object)
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(TableError) as told:
+        own_files.read(tmp_path / "a.npz", apart=["y"])
+    call = told.value.advice[0].call.removeprefix("save ")
+    arrays[what] = eval(call, arrays)
+    np.savez(tmp_path / "a.npz", **arrays)
+    assert own_files.read(tmp_path / "a.npz", apart=["y"]).x.shape == (3, 3)
+    if what == "y":  # nobody asked for it
+        np.savez(tmp_path / "a.npz", **arrays | {"y": arrays["y"].astype(object)})
+        assert own_files.read(tmp_path / "a.npz").x.shape == (3, 3)
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet", "svm", "csv"])
+def test_of_a_folder_the_files_are_named_that_lie_in_it(tmp_path, kind):
+    (folder := tmp_path / "tables").mkdir()
+    (folder / f"a.{kind}").touch()
+    (folder / "readme.md").touch()
+    said = CliRunner().invoke(main, ["run", "ssi", str(folder), "-r", "1"])
+    assert said.exit_code == 1 and f"tables/*.{kind}" in said.stderr
+
+
+def test_options_that_name_what_is_no_feature_or_nothing_are_refused(tmp_path):
+    path = written(tmp_path, text(frames()), "csv")[0]
+    assert list(own_files.read(path, without="pid").names) == NAMES
+    (tmp_path / "a.svm").write_text("1 1:2 2:3\n2 1:1\n")
+    for file, options in (
+        (path, {"columns": ["agee"]}), (path, {"columns": ["pid"]}), (path, {"columns": []}),
+        (path, {"without": ["pid", *NAMES]}), (tmp_path / "a.svm", {"columns": ["label"]}),
+        (tmp_path / "a.svm", {"without": ["3"]}), (path, {"missing": "fill"}),
+        (path, {"decimal": ":"}), (path, {"delimiter": ";;"}),
+    ):  # fmt: skip
+        with pytest.raises(FedcoreError):
+            own_files.read(file, **options)
+    assert list(own_files.read(path, columns=["iron", "age", "iron"]).names) == ["iron", "age"]
+
+
+def test_files_without_names_agree_where_one_has_texts(tmp_path):
+    for i, last in enumerate(("1.25", "a")):
+        (tmp_path / f"{i}.csv").write_text(f"1.5,2.5,{last}\n" * 5)
+    paths = [tmp_path / "0.csv", tmp_path / "1.csv"]
+    with pytest.raises(TableError) as told:
+        own_files.together(paths, header=False)
+    assert [one.column for one in told.value.parts] == ["2"]
+    found = own_files.together(paths, header=False, without=["2"])
+    assert [list(table.names) for table in found] == [["0", "1"]] * 2
+
+
+# LIBSVM.
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 10**6), zero=st.booleans(), queries=st.booleans(),
+       labels=st.sampled_from(["real", "class"]))  # fmt: skip
+def test_libsvm_is_read_as_scikit_learn_writes_it(tmp_path_factory, seed, zero, queries, labels):
+    sklearn = pytest.importorskip("sklearn.datasets")
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((12, 6)) * (rng.random((12, 6)) < 0.5)
+    x[0] = 1
+    y = rng.standard_normal(12) if labels == "real" else rng.integers(-1, 2, 12)
+    qid = np.sort(rng.integers(0, 4, 12)) if queries else None
+    path = tmp_path_factory.mktemp("svm") / "a.svm"
+    sklearn.dump_svmlight_file(x, y, str(path), zero_based=zero, query_id=qid, comment="é x:1")
+    if zero:
+        with pytest.raises(FedcoreError) as told:
+            own_files.read(path)
+        assert dict(told.value.advice[0].options) == {"zero_based": True}
+    apart = ["label", *["qid"] * queries]
+    table = own_files.read(path, apart=apart, zero_based=zero)
+    np.testing.assert_allclose(table.x.toarray(), x, rtol=1e-15)
+    np.testing.assert_allclose(table.apart["label"].astype(float), y, rtol=1e-15)
+    assert list(table.names) == [str(i + (not zero)) for i in range(6)]
+    if queries:
+        np.testing.assert_array_equal(table.apart["qid"].astype(int), qid)
+
+
+def peak(call):
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_libsvm_costs_its_numbers_and_not_its_largest_index(tmp_path):
+    costs = []
+    for width in (2_000, 2_000_000):
+        paths = [tmp_path / f"{i}.svm" for i in range(2)]
+        for i, path in enumerate(paths):
+            path.write_text("".join(f"{k} {k + 1}:1 {width - i}:2\n" for k in range(40)))
+        costs.append(peak(lambda paths=paths: own_files.together(paths)))
+    assert costs[1] < 5 * costs[0] + 50e6  # 8 bytes a column, and no object
+    with pytest.raises(FedcoreError, match="no column '7000000'"):
+        own_files.together(paths, without=["7000000"])
+    assert own_files.together(paths, without=["7"])[0].x.shape[1] == 1_999_999
+
+
+# Tables that lie about their size.
+
+
+def lying_npy(shape):
+    made = io.BytesIO()
+    np.lib.format.write_array_header_2_0(
+        made, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )
+    return made.getvalue() + bytes(64)
+
+
+def lying_sparse(path, kind, shape):
+    parts = {"format": np.array(kind.encode()), "shape": np.array(shape), "data": np.ones((1, 1))}
+    if kind == "dia":
+        parts["offsets"] = np.zeros(1, int)
+    else:
+        parts["data"] = np.ones(1)
+        keys = ("row", "col") if kind == "coo" else ("indices", "indptr")
+        parts |= dict.fromkeys(keys, np.zeros(1 + (kind != "coo"), int))
+    np.savez(path, **parts)
+
+
+def bomb(path):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("x.npy", "w", force_zip64=True) as file:
+            head = {"descr": "<f8", "fortran_order": False, "shape": (17 * 2**20, 10)}
+            np.lib.format.write_array_header_2_0(file, head)
+            for _ in range(170):
+                file.write(bytes(2**23))
+
+
+def long_parquet(path):
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.table({"a": pyarrow.array(np.zeros(10**6))})
+    with pyarrow.parquet.ParquetWriter(path, table.schema, compression="zstd") as writer:
+        for _ in range(200):
+            writer.write_table(table)
+
+
+SHAPES = [(10**6, 2**40), (2**31, 2**31), (2**40, 3), (2**62, 2**62), (-1, 3)]
+LIARS = {
+    "a.npy": lambda p: p.write_bytes(lying_npy((10**6, 10**6))),
+    "bomb.npz": bomb,
+    "long.parquet": long_parquet,
+    "index.svm": lambda p: p.write_text("1 1:1 2000000000:1\n"),
+    "digits.svm": lambda p: p.write_text(f"1 1:1 {'9' * 500}:1\n"),
+    **{f"{kind}{i}.npz": lambda p, kind=kind, shape=shape: lying_sparse(p, kind, shape)
+       for kind in ("csr", "csc", "coo", "dia")
+       for i, shape in enumerate(SHAPES)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIARS)
+def test_tables_that_lie_about_their_size_are_refused_at_once(tmp_path, name):
+    path = tmp_path / name
+    LIARS[name](path)
+
+    def read():
+        with pytest.raises(FedcoreError) as told:
+            own_files.read(path)
+        assert str(path) in str(told.value)
+
+    assert peak(read) < 20e6
+
+
+def test_a_shape_of_anything_is_no_shape(tmp_path):
+    for shape in ([3.0, 2.0], [3], ["a", "b"], [[1, 2]], [3, 2, 2]):
+        parts = {"format": np.array(b"csr"), "data": np.ones(1), "indices": np.zeros(1, int)}
+        np.savez(tmp_path / "a.npz", shape=np.array(shape), indptr=np.zeros(4, int), **parts)
+        with pytest.raises(FedcoreError):
+            own_files.read(tmp_path / "a.npz")
+
+
+def test_what_scipy_writes_is_taken_in_any_form(tmp_path):
+    x = np.random.default_rng(0).standard_normal((30, 8)) * (np.arange(8) % 2)
+    for kind, name in itertools.product(("csr", "csc", "coo", "dia", "bsr"), ("array", "matrix")):
+        path = tmp_path / f"{kind}.npz"
+        scipy.sparse.save_npz(path, getattr(scipy.sparse, f"{kind}_{name}")(x))
+        np.testing.assert_array_equal(own_files.read(path).x.toarray(), x)
+
+
+def test_nothing_but_such_a_file_imports_pandas():
+    program = (
+        "import sys, fedcore.cli, fedcore.datasets.own_files as o; print('pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "False\n", done.stderr
