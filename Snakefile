@@ -4,6 +4,10 @@
 #   snakemake factorization --cores 16    one paper
 #   snakemake arena --cores 2             all methods on the same data
 #   snakemake --cores 2 --configfile config/quick.yaml    small sizes, stand-in data
+#
+# Each job is a command that `snakemake -p` prints and that a person can run by hand. Jobs read
+# <results>/plans/<paper>.json, which is written when a run starts. What a job depends on stands in its
+# `params`: a change of its settings (`spec`) or of its code (`code`) runs it again.
 
 from snakemake.utils import min_version
 
@@ -16,10 +20,7 @@ container: "fedcore.sif"  # from fedcore.def; used with --sdm apptainer alone
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/run.smk"
-include: "workflow/rules/tables.smk"
-include: "workflow/rules/figures.smk"
-include: "workflow/rules/verdicts.smk"
-include: "workflow/rules/report.smk"
+include: "workflow/rules/results.smk"
 
 
 rule all:
@@ -43,18 +44,12 @@ for paper in PLAN.papers:
 
 
 onstart:
-    prepare(workflow.dag)
-    show_progress(workflow.dag)
-    follow_killed_run()
-    remove_left_overs(Path(".snakemake"), [Path(RESULTS), Path(CLIENTS)], [Path(RAW)])
+    PLAN.write()
+    print(*left_out.sentences(PLAN.not_run), sep="\n", file=sys.stderr)
 
 
 onsuccess:
-    controller.end()
-    end_progress()
-    summarise_verdicts()
-
-
-onerror:
-    end_progress(workflow.dag)
-    summarise_verdicts()
+    for file in Path(RESULTS).glob("verdicts.tsv"):
+        print(verdict_pages.summary(verdict_pages.read(file)))
+    for page in Path(RESULTS).glob("report/index.html"):
+        print(f"To look at: {page.absolute()}")

@@ -74,7 +74,7 @@ class PaperFiles:
 
     def described(self) -> dict[str, str]:
         """Return what a plan keeps of them; paths as given."""
-        paths = {name: getattr(self, name).as_posix() for name in ("paper", "claims")}
+        paths = {name: getattr(self, name).as_posix() for name in ("paper", "claims", "report")}
         return {**paths, "entry": self.entry, "tables": self.tables}
 
 
@@ -191,26 +191,26 @@ def entry_of(results: Path, name: str) -> str | None:
     return str(plan.get("files", {}).get("entry", name))
 
 
-def make_importable(files: PaperFiles) -> None:
-    """Let Python find the module with the tables of a paper from elsewhere.
+def make_importable(report: Path, module: str) -> None:
+    """Let Python find the module with the tables of a paper from elsewhere, if it has one.
 
     Raises
     ------
     ConfigError
         When another module has its name.
     """
-    if not (files.outside and files.report.is_file()):
+    if "." in module or not report.is_file():  # a module of fedcore, or none
         return
-    folder = str(files.report.parent.absolute())
+    folder = str(report.parent.absolute())
     if folder not in sys.path:
         sys.path.append(folder)  # last, so that it hides nothing
         importlib.invalidate_caches()
-    found = importlib.util.find_spec(files.module)
+    found = importlib.util.find_spec(module)
     origin = found.origin if found else None
-    if origin is None or Path(origin).resolve() != files.report.resolve():
+    if origin is None or Path(origin).resolve() != report.resolve():
         raise ConfigError(
-            f"papers: {files.report} cannot be imported, as another module is called "
-            f"'{files.module}' ({origin}): rename the paper"
+            f"papers: {report} cannot be imported, as another module is called "
+            f"'{module}' ({origin}): rename the paper"
         )
 
 

@@ -6,6 +6,8 @@ Both are checked against their schemas, which refuse unknown keys, before any jo
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
@@ -23,13 +25,13 @@ from fedcore.config.schemas import check
 from fedcore.config.short_forms import merge, require_written_out, written_out
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import ConfigError, require_known
-from fedcore.experiments import build, ranks
+from fedcore.experiments import build
 from fedcore.experiments.cell import AUDITS, NEWCOMERS
 from fedcore.experiments.combinations import combinations
 from fedcore.experiments.fingerprint import fingerprint
-from fedcore.experiments.ranks import ONE_PROCESS, Ranks
 from fedcore.experiments.references import REFERENCES
 from fedcore.experiments.stopping import Stop
+from fedcore.files import atomic
 from fedcore.metrics import Metric
 from fedcore.privacy.noise import WEAKENED
 from fedcore.recorder import COLUMNS, released_columns, require_released
@@ -61,7 +63,6 @@ class Cell:
     measured: dict[str, int] = field(default_factory=dict)
     tags: dict[str, Any] = field(default_factory=dict)
     mem_mb: int | None = None
-    ranks: Ranks = ONE_PROCESS
     newcomers: dict[str, Any] | None = None
     client_iterates: bool = False
 
@@ -86,10 +87,9 @@ class Cell:
         functions = {metric.code for metric in self._measured}
         algorithm = algorithms.REGISTRY.module_name(self.algorithm)
         audit = [AUDITS[self.audit]] if self.audit else []
-        over_mpi = ["fedcore.experiments.ranks"] if self.ranks.number else []
         newcomers = [NEWCOMERS] if self.newcomers else []
         cell = "fedcore.experiments.cell"
-        return [cell, algorithm, *functions, *audit, *over_mpi, *newcomers]
+        return [cell, algorithm, *functions, *audit, *newcomers]
 
     @property
     def problems(self) -> list[str]:
@@ -110,11 +110,8 @@ class Cell:
         )
 
     def spec(self) -> dict[str, Any]:
-        """Return as a plain dictionary what its history depends on: not its tags and memory.
-
-        How it runs over MPI is apart from it, see `fedcore.experiments.ranks`.
-        """
-        unused = ("tags", "mem_mb", "ranks", *(() if self.newcomers else ("newcomers",)))
+        """Return as a plain dictionary what its history depends on: not its tags and memory."""
+        unused = ("tags", "mem_mb", *(() if self.newcomers else ("newcomers",)))
         return {name: value for name, value in asdict(self).items() if name not in unused}
 
 
@@ -207,8 +204,7 @@ class Plan:
 
     def problem_data(self, problem: str) -> dict[str, Any]:
         """Return the part of a problem's specification on which its file depends."""
-        unused = ("label", "tags", "defaults", "mem_mb")
-        return {k: v for k, v in self.problems[problem].items() if k not in unused}
+        return build.data_of(self.problems[problem])
 
     def problem_code(self, problem: str) -> str:
         """Return the fingerprint of the code on which a problem's file depends."""
@@ -221,15 +217,32 @@ class Plan:
         return build.described(self.problems[problem], surrogate=surrogate)
 
     def describe(self, paper: str) -> dict[str, Any]:
-        """Return what tables, figures and pages need: settings, files, cells, missing problems."""
-        settings = self.papers[paper]
-        missing = self.left_out_of(paper) | self.unavailable_of(paper)
-        cells = {
-            cell.path: {k: v for k, v in asdict(cell).items() if k != "ranks"}
-            for cell in self.cells_of(paper)
+        """Return all that the jobs of a paper need: settings, files, cells, missing problems.
+
+        Each cell has its ``code``, by which who reads its history knows whether it is the plan's.
+        """
+        cells = self.cells_of(paper)
+        return {
+            "paper": paper,
+            "files": self.files[paper].described(),
+            **self.papers[paper],
+            "run": {key: self.config[key] for key in ("quick", "surrogates", "seed", "paths")},
+            "cells": {cell.path: {**asdict(cell), "code": cell.code} for cell in cells},
+            "missing": self.left_out_of(paper) | self.unavailable_of(paper),
         }
-        files = self.files[paper].described()
-        return {"paper": paper, "files": files, **settings, "cells": cells, "missing": missing}
+
+    def digest(self, paper: str) -> str:
+        """Return the sha256 of what tables and figures of a paper read of its plan."""
+        return hashlib.sha256(json.dumps(self.describe(paper)).encode()).hexdigest()
+
+    def write(self) -> None:
+        """Write what each paper's jobs read, ``<results>/plans/<paper>.json``, where it differs."""
+        for paper in self.papers:
+            path = Path(self.config["paths"]["results"], "plans", f"{paper}.json")
+            text = json.dumps(self.describe(paper), indent=1)
+            if not path.is_file() or path.read_text(encoding="utf-8") != text:
+                with atomic.replace(path, summed=True) as made:
+                    made.write_text(text, encoding="utf-8")
 
     def claims_of(self, paper: str) -> dict[str, Any]:
         """Return what a paper prints, read at the first call.
@@ -482,7 +495,6 @@ def _cells_of_run(
                 measured=spec.get("measured", {}),
                 tags=tags,
                 mem_mb=run.get("mem_mb"),
-                ranks=ranks.asked(run, spec, where),
                 newcomers=spec.get("newcomers"),
                 client_iterates=spec.get("client_iterates", False),
             )
