@@ -26,10 +26,10 @@ rule fetch:
         f"{RAW}/{{dataset}}/fetched.json",
     log:
         f"{RESULTS}/logs/fetch/{{dataset}}.log",
-    conda:
-        "../envs/fedcore.yaml"
     retries: 1
     localrule: True
+    conda:
+        "../envs/fedcore.yaml"
     params:
         raw=RAW,
         # No code fingerprint is needed, because `problem` checks the files against these sums, too.

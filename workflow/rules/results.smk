@@ -94,9 +94,9 @@ rule summary:
         markdown=f"{RESULTS}/verdicts.md",
     log:
         f"{RESULTS}/logs/summary.log",
+    localrule: True
     conda:
         "../envs/fedcore.yaml"
-    localrule: True
     params:
         papers=PLAN.judged,
         code=fingerprint("fedcore.reports.verdict_pages:combine"),
@@ -114,6 +114,7 @@ rule report:
         f"{RESULTS}/logs/report.log",
     conda:
         "../envs/fedcore.yaml"
+    threads: 4
     params:
         results=RESULTS,
         command="snakemake --cores 1" + " --configfile config/quick.yaml" * PLAN.config["quick"],
@@ -127,7 +128,6 @@ rule report:
                 for file in sorted((CHECKOUT / "fedcore/reports/site" / kind).iterdir())
             ),
         ],
-    threads: 4
     shell:
         "python -m fedcore job report {params.results} --command {params.command:q}"
         " {params.surrogates} --processes {threads} 2> {log}"

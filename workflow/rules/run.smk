@@ -17,7 +17,9 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
         wildcard_constraints:
             algorithm=algorithm,
         conda:
-            "../envs/networks.yaml" if algorithms.get(algorithm).task.packages else "../envs/fedcore.yaml"
+            "../envs/networks.yaml"
+            if algorithms.get(algorithm).task.packages
+            else "../envs/fedcore.yaml"
         resources:
             mem_mb=memory_of,
             runtime=minutes_of,
