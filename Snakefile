@@ -5,9 +5,9 @@
 #   snakemake arena --cores 2             all methods on the same data
 #   snakemake --cores 2 --configfile config/quick.yaml    small sizes, stand-in data
 #
-# Each job is a command that `snakemake -p` prints and that a person can run by hand. Jobs read
-# <results>/plans/<paper>.json, which is written when a run starts. What a job depends on stands in its
-# `params`: a change of its settings (`spec`) or of its code (`code`) runs it again.
+# Each job is a command that `snakemake -p` prints and that a person can run by hand. It reads
+# <results>/plans/<paper>.json, written when a run starts. A job runs again when its `params` change:
+# its settings (`spec`) or the fingerprint of its code (`code`).
 
 from snakemake.utils import min_version
 
@@ -32,7 +32,6 @@ rule all:
     localrule: True
 
 
-# One target per paper: `snakemake factorization`.
 for paper in PLAN.papers:
 
     rule:
@@ -49,7 +48,8 @@ onstart:
 
 
 onsuccess:
-    for file in Path(RESULTS).glob("verdicts.tsv"):
-        print(verdict_pages.summary(verdict_pages.read(file)))
-    for page in Path(RESULTS).glob("report/index.html"):
-        print(f"To look at: {page.absolute()}")
+    files = [Path(RESULTS, "verdicts", f"{paper}.tsv") for paper in PLAN.judged]
+    print(
+        verdict_pages.summary([v for f in files if f.is_file() for v in verdict_pages.read(f)])
+    )
+    print(f"To look at: {Path(RESULTS, 'report', 'index.html').absolute()}")

@@ -91,7 +91,6 @@ def _begin(outputs: Sequence[Path]) -> None:
 def job() -> None:
     """Do one job of the workflow by hand, as `snakemake -p` prints it.
 
-    \b
     A plan is results/plans/<paper>.json, which every run of Snakemake writes.
     """
 

@@ -24,6 +24,7 @@ from fedcore.config.required import require_keys
 from fedcore.config.schemas import check
 from fedcore.config.short_forms import merge, require_written_out, written_out
 from fedcore.config.strict_yaml import read_yaml
+from fedcore.datasets import fetching, registry
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import build
 from fedcore.experiments.cell import AUDITS, NEWCOMERS
@@ -205,6 +206,20 @@ class Plan:
     def problem_data(self, problem: str) -> dict[str, Any]:
         """Return the part of a problem's specification on which its file depends."""
         return build.data_of(self.problems[problem])
+
+    def raw_files(self, problem: str) -> list[str]:
+        """Return the files of a problem's data set that are to be there before it is made.
+
+        They are the record of what was fetched; of another package's data set, all its files, too.
+        """
+        dataset = self.problems[problem].get("dataset")
+        if not dataset or self.config["surrogates"]:
+            return []
+        folder = Path(self.config["paths"]["raw"], dataset)
+        own = registry.find(dataset)[0] is not None
+        others = [] if own else [file for file in sorted(folder.rglob("[!.]*")) if file.is_file()]
+        record = folder / fetching.RECORD
+        return [str(record), *(str(file) for file in others if file != record)]
 
     def problem_code(self, problem: str) -> str:
         """Return the fingerprint of the code on which a problem's file depends."""

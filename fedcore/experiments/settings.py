@@ -33,7 +33,8 @@ def changed(cell: Mapping[str, Any], history: History) -> list[str]:
     found.append(_differs("twin", about.get("twin", "none"), cell.get("twin", "none")))
     epochs = [(of or {}).get("epochs") for of in (about.get("newcomers"), cell.get("newcomers"))]
     found.append(_differs("number of newcomers' epochs", *epochs))
-    found += [f"the measure {name} is new" for name in cell["metrics"] if name not in history.columns]
+    new = [name for name in cell["metrics"] if name not in history.columns]
+    found += [f"the measure {name} is new" for name in new]
     if _tuned(about.get("tuning")) != _tuned(tune):
         found.append("the tuning has changed")
     return [text for text in found if text]

@@ -13,13 +13,11 @@ from fedcore.config.strict_yaml import read_yaml
 from fedcore.datasets import registry
 from fedcore.errors import FedcoreError
 from fedcore.experiments import kept_times
-from fedcore.experiments.fingerprint import fingerprint, keep_in
-from fedcore.experiments.fingerprint import notebook as imported_by_notebook
+from fedcore.experiments.fingerprint import data_files, fingerprint, imported_by, keep_in
 from fedcore.experiments.plan import load_plan
-from fedcore.files import checksums
 from fedcore.reports import left_out, looks, verdict_pages
 
-# Of this file, wherever the workflow runs and whatever includes it.
+# Wherever the workflow runs and whatever includes it.
 CHECKOUT = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parents[1]
 CONFIG = str(CHECKOUT / "config" / "config.yaml")
 
@@ -28,7 +26,7 @@ if not os.access(".", os.W_OK):
 
 keep_in(".snakemake/fedcore-code.json", write=True)
 # Jobs run this checkout's code, also in an environment that Snakemake makes.
-os.environ["PYTHONPATH"] = f"{CHECKOUT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+shell.prefix(f'export PYTHONPATH="{CHECKOUT}:${{PYTHONPATH:-}}"; ')
 
 
 configfile: CONFIG
@@ -51,11 +49,11 @@ DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
 WITH_NOTEBOOK = [paper for paper in DRAWN if PLAN.files[paper].notebook.is_file()]
 # Seconds and MB of a cell in the papers' full runs, by experiment.
 USUAL = {} if PLAN.config["quick"] else kept_times.kept(CHECKOUT / "docs/verdicts/run.json")
-NAME = "[a-zA-Z0-9_]+"
+SITE = "fedcore.reports.site.build"
 
 
 wildcard_constraints:
-    paper=NAME,
+    paper="[a-zA-Z0-9_]+",
     problem="[a-z0-9_]+",
     experiment="[a-z0-9_]+",
     cell="[a-zA-Z0-9_-]+",
@@ -70,12 +68,8 @@ def problems_of(wildcards):
     return [f"{CLIENTS}/{wildcards.paper}/{name}.h5" for name in cell_of(wildcards).problems]
 
 
-def histories_of(wildcards):
-    return [f"{RESULTS}/histories/{cell.path}.h5" for cell in PLAN.cells_of(wildcards.paper)]
-
-
 def memory_of(wildcards, input, attempt):
-    """Some algorithms keep every client's Gram matrix beside its data."""
+    """Room for every client's Gram matrix beside its data, which some algorithms keep."""
     return attempt * (cell_of(wildcards).mem_mb or 1000 + round(2.5 * input.size_mb))
 
 
@@ -85,10 +79,19 @@ def minutes_of(wildcards, attempt):
     return attempt * math.ceil(2 + 4 * seconds / 60)
 
 
-def drawn(paper, kind):
-    """Figures or tables of a paper, without their endings."""
+def planned(wildcards):
+    return "{paper}/{problem}".format(**wildcards)
+
+
+def drawn(paper, kind, *endings):
+    """Figures or tables of a paper."""
     names = PLAN.papers[paper][kind] if paper in DRAWN else []
-    return [f"{RESULTS}/{kind}/{paper}/{name}" for name in names]
+    return [f"{RESULTS}/{kind}/{paper}/{name}.{end}" for name in names for end in endings]
+
+
+def words_of(cells):
+    """What figures say of methods."""
+    return looks.words(cell.algorithm for cell in cells)
 
 
 def products(paper):
@@ -98,8 +101,8 @@ def products(paper):
     return [
         *sorted({f"{CLIENTS}/{paper}/{name}.h5" for cell in cells for name in cell.problems}),
         *(f"{RESULTS}/histories/{cell.path}.h5" for cell in cells),
-        *(f"{table}.{kind}" for table in drawn(paper, "tables") for kind in ("tsv", "md")),
-        *(f"{figure}.{kind}" for figure in drawn(paper, "figures") for kind in ("png", "pdf")),
+        *drawn(paper, "tables", "tsv", "md"),
+        *drawn(paper, "figures", "png", "pdf"),
         *([f"{RESULTS}/notebooks/{paper}.ipynb"] if paper in WITH_NOTEBOOK else []),
         *(f"{RESULTS}/verdicts/{paper}.{kind}" for kind in ("tsv", "md") if paper in PLAN.judged),
     ]

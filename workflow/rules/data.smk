@@ -2,25 +2,6 @@
 # set over its clients, or draws a synthetic one, and adds the answer that methods are compared with.
 
 
-def planned(wildcards):
-    return "{paper}/{problem}".format(**wildcards)
-
-
-def raw_files(wildcards):
-    dataset = PLAN.problems[planned(wildcards)].get("dataset")
-    if not dataset or PLAN.config["surrogates"]:
-        return []
-    entry, _ = registry.find(dataset)  # none of another package's data set: then all files count
-    others = [] if entry else [f for f in sorted(Path(RAW, dataset).rglob("[!.]*")) if f.is_file()]
-    return [f"{RAW}/{dataset}/fetched.json", *(f for f in others if f.name != "fetched.json")]
-
-
-def sums_of(wildcards):
-    """Checksums against which `fetch` checks the files of a data set."""
-    entry, _ = registry.find(wildcards.dataset)
-    return [registry.sums(source) for source in (entry or {"sources": []})["sources"]]
-
-
 rule fetch:
     output:
         f"{RAW}/{{dataset}}/fetched.json",
@@ -31,16 +12,16 @@ rule fetch:
     conda:
         "../envs/fedcore.yaml"
     params:
-        raw=RAW,
+        raw=lambda wildcards, output: Path(output[0]).parents[1],
         # No code fingerprint is needed, because `problem` checks the files against these sums, too.
-        sums=sums_of,
+        sums=lambda wildcards: registry.sums_of(wildcards.dataset),
     shell:
         "python -m fedcore fetch {wildcards.dataset} --raw {params.raw} 2> {log}"
 
 
 rule problem:
     input:
-        raw_files,
+        lambda wildcards: PLAN.raw_files(planned(wildcards)),
     output:
         f"{CLIENTS}/{{paper}}/{{problem}}.h5",
     log:

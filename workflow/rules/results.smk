@@ -1,10 +1,5 @@
 # From histories to a paper's tables, figures and verdicts, and to the pages of all papers.
 
-
-def words_of(cells):
-    return looks.words(cell.algorithm for cell in cells)
-
-
 for paper in DRAWN:
 
     rule:
@@ -13,7 +8,7 @@ for paper in DRAWN:
         input:
             [f"{RESULTS}/histories/{cell.path}.h5" for cell in PLAN.cells_of(paper)],
         output:
-            [f"{table}.{kind}" for table in drawn(paper, "tables") for kind in ("tsv", "md")],
+            drawn(paper, "tables", "tsv", "md"),
         log:
             f"{RESULTS}/logs/tables/{paper}.log",
         conda:
@@ -37,11 +32,11 @@ for paper in WITH_NOTEBOOK:
             tables=getattr(rules, f"tables_{paper}").output,
         output:
             notebook=f"{RESULTS}/notebooks/{paper}.ipynb",
-            vector=[f"{figure}.pdf" for figure in drawn(paper, "figures")],
+            vector=drawn(paper, "figures", "pdf"),
             figures=[
-                report(f"{figure}.png", category=paper, labels={"what": text})
+                report(figure, category=paper, labels={"what": text})
                 for figure, text in zip(
-                    drawn(paper, "figures"), PLAN.papers[paper]["figures"].values()
+                    drawn(paper, "figures", "png"), PLAN.papers[paper]["figures"].values()
                 )
             ],
         log:
@@ -54,8 +49,7 @@ for paper in WITH_NOTEBOOK:
             beside=PLAN.files[paper].report.parent.absolute(),
             spec=PLAN.digest(paper),
             code=fingerprint(
-                *imported_by_notebook(PLAN.files[paper].notebook),
-                words=words_of(PLAN.cells_of(paper)),
+                *imported_by(PLAN.files[paper].notebook), words=words_of(PLAN.cells_of(paper))
             ),
         shell:
             'PYTHONPATH="$PYTHONPATH:{params.beside}" papermill {input.notebook} {output.notebook}'
@@ -65,14 +59,10 @@ for paper in WITH_NOTEBOOK:
 rule verdicts:
     input:
         claims=lambda wildcards: PLAN.files[wildcards.paper].claims,
-        tables=lambda wildcards: [f"{table}.tsv" for table in drawn(wildcards.paper, "tables")],
+        tables=lambda wildcards: drawn(wildcards.paper, "tables", "tsv"),
     output:
         tsv=f"{RESULTS}/verdicts/{{paper}}.tsv",
-        markdown=report(
-            f"{RESULTS}/verdicts/{{paper}}.md",
-            category=lambda wildcards: wildcards.paper,
-            labels={"what": "verdicts"},
-        ),
+        markdown=report(f"{RESULTS}/verdicts/{{paper}}.md", category="verdicts"),
     log:
         f"{RESULTS}/logs/verdicts/{{paper}}.log",
     conda:
@@ -95,8 +85,6 @@ rule summary:
     log:
         f"{RESULTS}/logs/summary.log",
     localrule: True
-    conda:
-        "../envs/fedcore.yaml"
     params:
         papers=PLAN.judged,
         code=fingerprint("fedcore.reports.verdict_pages:combine"),
@@ -116,18 +104,10 @@ rule report:
         "../envs/fedcore.yaml"
     threads: 4
     params:
-        results=RESULTS,
+        results=lambda wildcards, output: Path(output[0]).parents[1],
         command="snakemake --cores 1" + " --configfile config/quick.yaml" * PLAN.config["quick"],
         surrogates="--surrogates" * PLAN.config["surrogates"],
-        # The code, and the templates and assets beside it.
-        code=[
-            fingerprint("fedcore.reports.site.build", words=words_of(CELLS.values())),
-            *(
-                checksums.of(file)
-                for kind in ("templates", "assets")
-                for file in sorted((CHECKOUT / "fedcore/reports/site" / kind).iterdir())
-            ),
-        ],
+        code=[fingerprint(SITE, words=words_of(CELLS.values())), *data_files(SITE)],
     shell:
         "python -m fedcore job report {params.results} --command {params.command:q}"
         " {params.surrogates} --processes {threads} 2> {log}"
