@@ -26,7 +26,7 @@ if not os.access(".", os.W_OK):
 
 keep_in(".snakemake/fedcore-code.json", write=True)
 # Jobs run this checkout's code, also in an environment that Snakemake makes.
-shell.prefix(f'export PYTHONPATH="{CHECKOUT}:${{PYTHONPATH:-}}"; ')
+shell.prefix(f'export PYTHONPATH="{CHECKOUT}:${{{{PYTHONPATH:-}}}}"; ')
 
 
 configfile: CONFIG
@@ -44,12 +44,13 @@ except FedcoreError as error:
     raise WorkflowError(str(error)) from None
 
 RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients", "results"))
-# Of the other papers nothing can run: they have verdicts, and neither tables nor figures.
+# Of the others nothing can run: they have verdicts, and neither tables nor figures.
 DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
 WITH_NOTEBOOK = [paper for paper in DRAWN if PLAN.files[paper].notebook.is_file()]
 # Seconds and MB of a cell in the papers' full runs, by experiment.
 USUAL = {} if PLAN.config["quick"] else kept_times.kept(CHECKOUT / "docs/verdicts/run.json")
-SITE = "fedcore.reports.site.build"
+# What figures say of methods.
+LOOKS = looks.words(cell.algorithm for cell in CELLS.values())
 
 
 wildcard_constraints:
@@ -87,11 +88,6 @@ def drawn(paper, kind, *endings):
     """Figures or tables of a paper."""
     names = PLAN.papers[paper][kind] if paper in DRAWN else []
     return [f"{RESULTS}/{kind}/{paper}/{name}.{end}" for name in names for end in endings]
-
-
-def words_of(cells):
-    """What figures say of methods."""
-    return looks.words(cell.algorithm for cell in cells)
 
 
 def products(paper):

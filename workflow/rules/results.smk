@@ -48,9 +48,7 @@ for paper in WITH_NOTEBOOK:
             # Of a paper elsewhere: its notebook imports the module beside it.
             beside=PLAN.files[paper].report.parent.absolute(),
             spec=PLAN.digest(paper),
-            code=fingerprint(
-                *imported_by(PLAN.files[paper].notebook), words=words_of(PLAN.cells_of(paper))
-            ),
+            code=fingerprint(*imported_by(PLAN.files[paper].notebook), words=LOOKS),
         shell:
             'PYTHONPATH="$PYTHONPATH:{params.beside}" papermill {input.notebook} {output.notebook}'
             " -p plan {params.plan} --no-progress-bar 2> {log}"
@@ -92,6 +90,9 @@ rule summary:
         "python -m fedcore job summary {output.tsv} {params.papers} 2> {log}"
 
 
+SITE = "fedcore.reports.site.build"
+
+
 rule report:
     input:
         [f"{RESULTS}/verdicts.tsv"] if PLAN.judged else [],
@@ -107,7 +108,7 @@ rule report:
         results=lambda wildcards, output: Path(output[0]).parents[1],
         command="snakemake --cores 1" + " --configfile config/quick.yaml" * PLAN.config["quick"],
         surrogates="--surrogates" * PLAN.config["surrogates"],
-        code=[fingerprint(SITE, words=words_of(CELLS.values())), *data_files(SITE)],
+        code=[fingerprint(SITE, words=LOOKS), *data_files(SITE)],
     shell:
         "python -m fedcore job report {params.results} --command {params.command:q}"
         " {params.surrogates} --processes {threads} 2> {log}"
