@@ -33,8 +33,7 @@ configfile: CONFIG
 
 
 try:
-    for path in [CONFIG, *workflow.configfiles]:  # Snakemake accepts a key given twice
-        read_yaml(Path(path))
+    _ = [read_yaml(Path(path)) for path in workflow.configfiles]  # no key may be there twice
     PLAN = load_plan(config, CHECKOUT / "config" / "papers", answers=datasets.answers)
     CELLS = PLAN.cells
     for paper, files in PLAN.files.items():
@@ -49,8 +48,6 @@ DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
 WITH_NOTEBOOK = [paper for paper in DRAWN if PLAN.files[paper].notebook.is_file()]
 # Seconds and MB of a cell in the papers' full runs, by experiment.
 USUAL = {} if PLAN.config["quick"] else kept_times.kept(CHECKOUT / "docs/verdicts/run.json")
-# What figures say of methods.
-LOOKS = looks.words(cell.algorithm for cell in CELLS.values())
 
 
 wildcard_constraints:
@@ -82,6 +79,11 @@ def minutes_of(wildcards, attempt):
 
 def planned(wildcards):
     return "{paper}/{problem}".format(**wildcards)
+
+
+def looks_in(paper):
+    """How figures tell a paper's methods apart."""
+    return looks.words(cell.algorithm for cell in PLAN.cells_of(paper))
 
 
 def drawn(paper, kind, *endings):

@@ -48,7 +48,7 @@ for paper in WITH_NOTEBOOK:
             # Of a paper elsewhere: its notebook imports the module beside it.
             beside=PLAN.files[paper].report.parent.absolute(),
             spec=PLAN.digest(paper),
-            code=fingerprint(*imported_by(PLAN.files[paper].notebook), words=LOOKS),
+            code=fingerprint(*imported_by(PLAN.files[paper].notebook), words=looks_in(paper)),
         shell:
             'PYTHONPATH="$PYTHONPATH:{params.beside}" papermill {input.notebook} {output.notebook}'
             " -p plan {params.plan} --no-progress-bar 2> {log}"
@@ -108,7 +108,7 @@ rule report:
         results=lambda wildcards, output: Path(output[0]).parents[1],
         command="snakemake --cores 1" + " --configfile config/quick.yaml" * PLAN.config["quick"],
         surrogates="--surrogates" * PLAN.config["surrogates"],
-        code=[fingerprint(SITE, words=LOOKS), *data_files(SITE)],
+        code=[fingerprint(SITE), *data_files(SITE), *map(looks_in, PLAN.papers)],
     shell:
         "python -m fedcore job report {params.results} --command {params.command:q}"
         " {params.surrogates} --processes {threads} 2> {log}"
