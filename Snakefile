@@ -5,9 +5,8 @@
 #   snakemake arena --cores 2             all methods on the same data
 #   snakemake --cores 2 --configfile config/quick.yaml    small sizes, stand-in data
 #
-# Each job is a command that `snakemake -p` prints and that a person can run by hand. It reads
-# <results>/plans/<paper>.json, written when a run starts. A job runs again when its `params` change:
-# its settings (`spec`) or the fingerprint of its code (`code`).
+# Each job is a command that `snakemake -p` prints and that a person can run by hand. It runs again
+# when its `params` change: its settings (`spec`) or the fingerprint of its code (`code`).
 
 from snakemake.utils import min_version
 
@@ -26,9 +25,8 @@ include: "workflow/rules/results.smk"
 rule all:
     default_target: True
     input:
-        [products(paper) for paper in PLAN.papers],
-        [f"{RESULTS}/verdicts.tsv"] if PLAN.judged else [],
-        f"{RESULTS}/report/index.html",
+        rules.report.input,
+        rules.report.output,
     localrule: True
 
 
@@ -43,13 +41,9 @@ for paper in PLAN.papers:
 
 
 onstart:
-    PLAN.write()
     print(*left_out.sentences(PLAN.not_run), sep="\n", file=sys.stderr)
 
 
 onsuccess:
-    files = [Path(RESULTS, "verdicts", f"{paper}.tsv") for paper in PLAN.judged]
-    print(
-        verdict_pages.summary([v for f in files if f.is_file() for v in verdict_pages.read(f)])
-    )
+    print(verdict_pages.summary(verdict_pages.found(Path(RESULTS, "verdicts"), PLAN.judged)))
     print(f"To look at: {Path(RESULTS, 'report', 'index.html').absolute()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ from typing import Any
 import click
 
 from fedcore.cli import options
-from fedcore.errors import DataError, FedcoreError, require_known
+from fedcore.errors import DataError, FedcoreError
 
 # Signals that by default end a process silently. Here they raise an exception, so that temporary
 # files are removed.
@@ -66,16 +67,12 @@ def _ended_by_signals() -> Iterator[None]:
     yield
 
 
-def _plan(path: Path) -> dict[str, Any]:
-    """Return the plan of a paper; DataError where it is damaged or missing."""
-    from fedcore.files import checksums
-
-    checksums.require(path, "plan")
+def _read(context: click.Context, parameter: click.Parameter, text: str) -> Any:
+    """Return a specification, which is JSON."""
     try:
-        plan: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} is not a plan ({error}); run snakemake to make it") from error
-    return plan
+        return json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"it is no JSON ({error})") from error
 
 
 def _begin(outputs: Sequence[Path]) -> None:
@@ -89,56 +86,63 @@ def _begin(outputs: Sequence[Path]) -> None:
 
 @click.group(cls=Jobs)
 def job() -> None:
-    """Do one job of the workflow by hand, as `snakemake -p` prints it.
-
-    A plan is results/plans/<paper>.json, which every run of Snakemake writes.
-    """
+    """Do one job of the workflow by hand, as `snakemake -p` prints it."""
 
 
 @job.command()
-@click.argument("plan", type=PATH)
-@click.argument("name")
+@click.argument("made", type=PATH)
+@click.argument("sha256")
 @click.argument("output", type=PATH)
-def problem(plan: Path, name: str, output: Path) -> None:
-    """Make the data of a problem, dealt to its clients."""
+def plan(made: Path, sha256: str, output: Path) -> None:
+    """Publish the plan of a paper, which Snakemake has MADE of the configuration."""
+    from fedcore.files import atomic
+
+    content = made.read_bytes()
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise DataError(
+            f"{made} is of another configuration, which a second snakemake here has read: run again"
+        )
+    _begin([output])
+    with atomic.replace(output, summed=True) as temporary:
+        temporary.write_bytes(content)
+
+
+@job.command()
+@click.argument("name")
+@click.argument("spec", callback=_read)
+@click.argument("output", type=PATH)
+@click.option("--raw", default="data/raw", help="Folder of downloads.")
+@click.option("--seed", type=int, required=True, help="Master seed of all randomness.")
+@click.option("--surrogate", is_flag=True, help="A stand-in in the place of a data set.")
+def problem(name: str, spec: dict[str, Any], output: Path, **how: Any) -> None:
+    """Make the data of the problem NAME, dealt to its clients."""
     from fedcore.experiments import build
 
     _begin([output])
-    planned = _plan(plan)
-    require_known(name, planned["problems"], f"{plan}: unknown problem")
-    run, spec = planned["run"], build.data_of(planned["problems"][name])
-    build.make(
-        os.fspath(output), name, spec,
-        raw=run["paths"]["raw"], seed=run["seed"], surrogate=run["surrogates"],
-    )  # fmt: skip
+    build.make(os.fspath(output), name, spec, **how)
 
 
 @job.command()
-@click.argument("plan", type=PATH)
-@click.argument("name")
+@click.argument("spec", callback=_read)
 @click.argument("problems", nargs=-1, required=True, type=PATH)
 @click.argument("history", type=PATH)
 @click.argument("seconds", type=PATH)
+@click.option("--code", default="", help="Fingerprint of its code, for the history.")
 @click.option("--checkpoints", type=PATH, help="Start of the names of files to resume from.")
 def cell(
-    plan: Path,
-    name: str,
+    spec: dict[str, Any],
     problems: tuple[Path, ...],
     history: Path,
     seconds: Path,
+    code: str,
     checkpoints: Path | None,
 ) -> None:
-    """Run a cell, NAME of <experiment>/<algorithm>/<problem>-<variant>, and write its history."""
+    """Run a cell and write its history and its CPU seconds."""
     from tqdm import tqdm
 
     from fedcore.experiments.cell import run_cell
 
     _begin([history, seconds])
-    planned = _plan(plan)
-    path = f"{planned['paper']}/{name}"
-    require_known(path, planned["cells"], f"{plan}: unknown cell")
-    spec = dict(planned["cells"][path])
-    code, _, _ = (spec.pop(key) for key in ("code", "tags", "mem_mb"))
     run_cell(
         spec, problems[0], history, seconds,
         checkpoints=checkpoints, newcomers_file=problems[1] if problems[1:] else None, code=code,
@@ -147,32 +151,34 @@ def cell(
 
 
 @job.command()
-@click.argument("plan", type=PATH)
-def tables(plan: Path) -> None:
+@click.argument("planned", metavar="PLAN", type=PATH)
+def tables(planned: Path) -> None:
     """Write the tables of a paper."""
     from fedcore.config import papers
     from fedcore.reports.report import write_tables
+    from fedcore.reports.results import Results
 
-    files = _plan(plan)["files"]
+    files = Results(planned).plan["files"]
     papers.make_importable(Path(files["report"]), files["tables"])
-    write_tables(plan)
+    write_tables(planned)
 
 
 @job.command()
-@click.argument("plan", type=PATH)
+@click.argument("planned", metavar="PLAN", type=PATH)
 @click.argument("claims", type=PATH)
 @click.argument("output", type=PATH)
-def verdicts(plan: Path, claims: Path, output: Path) -> None:
+def verdicts(planned: Path, claims: Path, output: Path) -> None:
     """Hold what a paper prints against its tables."""
     from fedcore.config import claims as claims_files
     from fedcore.reports import verdict_pages
+    from fedcore.reports.results import Results
     from fedcore.reports.verdicts import judge
 
-    planned = _plan(plan)
-    paper, run = planned["paper"], planned["run"]
+    plan = Results(planned).plan
+    paper, run = plan["paper"], plan["run"]
     found = judge(
         paper, claims_files.read(claims), Path(run["paths"]["results"], "tables"),
-        not_run={f"{paper}/{name}": why for name, why in planned["missing"].items()},
+        not_run={f"{paper}/{name}": why for name, why in plan["missing"].items()},
         surrogate=run["surrogates"], small=run["quick"],
     )  # fmt: skip
     verdict_pages.write(found, output)
@@ -190,11 +196,12 @@ def summary(output: Path, papers: tuple[str, ...]) -> None:
 
 @job.command()
 @click.argument("results", type=PATH)
+@click.option("--checkout", type=PATH, default=".", help="Where the papers' files are.")
 @click.option("--command", default="snakemake --cores 1", help="What the pages say makes a file.")
 @click.option("--surrogates", is_flag=True, help="The run has used stand-ins for data.")
 @click.option("--processes", type=options.COUNT, default=1, help="That write pages side by side.")
-def report(results: Path, **how: Any) -> None:
+def report(results: Path, checkout: Path, **how: Any) -> None:
     """Write the pages of a run, RESULTS/report."""
     from fedcore.reports.site import build
 
-    build.write(results, results / "report", **how)
+    build.write(results, results / "report", root=checkout, **how)

@@ -12,6 +12,7 @@ import json
 import keyword
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -72,9 +73,22 @@ class PaperFiles:
         """What the configuration calls the paper: its name, or the path of its file."""
         return self.paper.as_posix() if self.outside else self.name
 
+    @property
+    def beside(self) -> str:
+        """What a command begins with that imports modules beside a paper from elsewhere."""
+        folder = shlex.quote(str(self.report.parent.absolute()))
+        return f'PYTHONPATH="$PYTHONPATH":{folder} ' if self.outside else ""
+
     def described(self) -> dict[str, str]:
-        """Return what a plan keeps of them; paths as given."""
-        paths = {name: getattr(self, name).as_posix() for name in ("paper", "claims", "report")}
+        """Return what a plan keeps of them.
+
+        Paths are as given; those of the checkout begin at its root, wherever a workflow runs.
+        """
+        root = Path() if self.outside else self.report.parents[len(REPORTS.split("."))]
+        paths = {
+            name: getattr(self, name).relative_to(root).as_posix()
+            for name in ("paper", "claims", "report")
+        }
         return {**paths, "entry": self.entry, "tables": self.tables}
 
 

@@ -246,18 +246,15 @@ class Plan:
             "missing": self.left_out_of(paper) | self.unavailable_of(paper),
         }
 
-    def digest(self, paper: str) -> str:
-        """Return the sha256 of what tables and figures of a paper read of its plan."""
-        return hashlib.sha256(json.dumps(self.describe(paper)).encode()).hexdigest()
-
-    def write(self) -> None:
-        """Write what each paper's jobs read, ``<results>/plans/<paper>.json``, where it differs."""
+    def write(self, folder: Path) -> dict[str, str]:
+        """Write what each paper's jobs read, ``<folder>/<paper>.json``, and return its sha256."""
+        digests = {}
         for paper in self.papers:
-            path = Path(self.config["paths"]["results"], "plans", f"{paper}.json")
-            text = json.dumps(self.describe(paper), indent=1)
-            if not path.is_file() or path.read_text(encoding="utf-8") != text:
-                with atomic.replace(path, summed=True) as made:
-                    made.write_text(text, encoding="utf-8")
+            text = json.dumps(self.describe(paper), indent=1).encode()
+            digests[paper] = hashlib.sha256(text).hexdigest()
+            with atomic.replace(folder / f"{paper}.json") as made:
+                made.write_bytes(text)
+        return digests
 
     def claims_of(self, paper: str) -> dict[str, Any]:
         """Return what a paper prints, read at the first call.

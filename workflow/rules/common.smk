@@ -1,5 +1,6 @@
 # The plan of the configuration and the paths of its files. This file has no rules.
 
+import json
 import math
 import os
 import sys
@@ -17,19 +18,20 @@ from fedcore.experiments.fingerprint import data_files, fingerprint, imported_by
 from fedcore.experiments.plan import load_plan
 from fedcore.reports import left_out, looks, verdict_pages
 
-# Wherever the workflow runs and whatever includes it.
-CHECKOUT = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parents[1]
-CONFIG = str(CHECKOUT / "config" / "config.yaml")
+# Wherever the workflow runs and whatever includes it; "." in the checkout itself.
+RULES = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
+CHECKOUT = Path(os.path.relpath(RULES.parents[1]))
+# Jobs run this checkout's code, also in an environment that Snakemake makes.
+os.environ["PYTHONPATH"] = f"{CHECKOUT.absolute()}:{os.environ.get('PYTHONPATH', '')}"
 
 if not os.access(".", os.W_OK):
     raise WorkflowError(f"{Path.cwd()} cannot be written: copy the checkout to where you may write")
 
+PLANS = Path(".snakemake/fedcore-plans")
 keep_in(".snakemake/fedcore-code.json", write=True)
-# Jobs run this checkout's code, also in an environment that Snakemake makes.
-shell.prefix(f'export PYTHONPATH="{CHECKOUT}:${{{{PYTHONPATH:-}}}}"; ')
 
 
-configfile: CONFIG
+configfile: str(CHECKOUT / "config/config.yaml")
 
 
 try:
@@ -39,7 +41,8 @@ try:
     for paper, files in PLAN.files.items():
         paper_files.make_importable(files.report, files.module)
         paper_files.require_drawable(files, PLAN.papers[paper])
-except FedcoreError as error:
+    DIGESTS = PLAN.write(PLANS)
+except (FedcoreError, OSError) as error:
     raise WorkflowError(str(error)) from None
 
 RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients", "results"))
@@ -51,7 +54,7 @@ USUAL = {} if PLAN.config["quick"] else kept_times.kept(CHECKOUT / "docs/verdict
 
 
 wildcard_constraints:
-    paper="[a-zA-Z0-9_]+",
+    paper="|".join(PLAN.papers),
     problem="[a-z0-9_]+",
     experiment="[a-z0-9_]+",
     cell="[a-zA-Z0-9_-]+",
@@ -59,11 +62,6 @@ wildcard_constraints:
 
 def cell_of(wildcards):
     return CELLS["{paper}/{experiment}/{algorithm}/{cell}".format(**wildcards)]
-
-
-def problems_of(wildcards):
-    """The file of a cell's problem, and that of its newcomers if it has some."""
-    return [f"{CLIENTS}/{wildcards.paper}/{name}.h5" for name in cell_of(wildcards).problems]
 
 
 def memory_of(wildcards, input, attempt):
@@ -82,7 +80,6 @@ def planned(wildcards):
 
 
 def looks_in(paper):
-    """How figures tell a paper's methods apart."""
     return looks.words(cell.algorithm for cell in PLAN.cells_of(paper))
 
 
@@ -93,10 +90,10 @@ def drawn(paper, kind, *endings):
 
 
 def products(paper):
-    """Every file of a paper, for its target. If a failed job has removed an intermediate file whose
-    products exist, Snakemake makes the file again only if a target names it."""
+    """Every file of a paper. Snakemake makes a lost intermediate one only if a target names it."""
     cells = PLAN.cells_of(paper)
     return [
+        f"{RESULTS}/plans/{paper}.json",
         *sorted({f"{CLIENTS}/{paper}/{name}.h5" for cell in cells for name in cell.problems}),
         *(f"{RESULTS}/histories/{cell.path}.h5" for cell in cells),
         *drawn(paper, "tables", "tsv", "md"),

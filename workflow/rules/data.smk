@@ -12,11 +12,25 @@ rule fetch:
     conda:
         "../envs/fedcore.yaml"
     params:
-        raw=lambda wildcards, output: Path(output[0]).parents[1],
         # No code fingerprint is needed, because `problem` checks the files against these sums, too.
         sums=lambda wildcards: registry.sums_of(wildcards.dataset),
     shell:
-        "python -m fedcore fetch {wildcards.dataset} --raw {params.raw} 2> {log}"
+        "python -m fedcore fetch {wildcards.dataset} --raw {RAW:q} 2> {log:q}"
+
+
+rule plan:
+    output:
+        f"{RESULTS}/plans/{{paper}}.json",
+    log:
+        f"{RESULTS}/logs/plan/{{paper}}.log",
+    localrule: True
+    conda:
+        "../envs/fedcore.yaml"
+    params:
+        sha256=lambda wildcards: DIGESTS[wildcards.paper],
+    shell:
+        "python -m fedcore job plan {PLANS}/{wildcards.paper}.json {params.sha256} {output:q}"
+        " 2> {log:q}"
 
 
 rule problem:
@@ -33,10 +47,10 @@ rule problem:
     resources:
         mem_mb=lambda wildcards, attempt: attempt * PLAN.problems[planned(wildcards)]["mem_mb"],
     params:
-        plan=f"{RESULTS}/plans/{{paper}}.json",
-        spec=lambda wildcards: PLAN.problem_data(planned(wildcards)),
-        run=[PLAN.config["seed"], PLAN.config["surrogates"]],
+        spec=lambda wildcards: json.dumps(PLAN.problem_data(planned(wildcards))),
+        run=f"--seed {PLAN.config['seed']}" + " --surrogate" * PLAN.config["surrogates"],
         registry=lambda wildcards: PLAN.problem_source(planned(wildcards)),
         code=lambda wildcards: PLAN.problem_code(planned(wildcards)),
     shell:
-        "python -m fedcore job problem {params.plan} {wildcards.problem} {output} 2> {log}"
+        "python -m fedcore job problem {wildcards.problem} {params.spec:q} {output:q} {params.run}"
+        " --raw {RAW:q} 2> {log:q}"

@@ -6,7 +6,8 @@ for paper in DRAWN:
         name:
             f"tables_{paper}"
         input:
-            [f"{RESULTS}/histories/{cell.path}.h5" for cell in PLAN.cells_of(paper)],
+            plan=f"{RESULTS}/plans/{paper}.json",
+            histories=[f"{RESULTS}/histories/{cell.path}.h5" for cell in PLAN.cells_of(paper)],
         output:
             drawn(paper, "tables", "tsv", "md"),
         log:
@@ -14,11 +15,9 @@ for paper in DRAWN:
         conda:
             "../envs/fedcore.yaml"
         params:
-            plan=f"{RESULTS}/plans/{paper}.json",
-            spec=PLAN.digest(paper),
             code=fingerprint("fedcore.reports.report", PLAN.files[paper].tables),
         shell:
-            "python -m fedcore job tables {params.plan} 2> {log}"
+            "python -m fedcore job tables {input.plan:q} 2> {log:q}"
 
 
 for paper in WITH_NOTEBOOK:
@@ -28,7 +27,8 @@ for paper in WITH_NOTEBOOK:
             f"notebook_{paper}"
         input:
             notebook=PLAN.files[paper].notebook,
-            histories=getattr(rules, f"tables_{paper}").input,
+            plan=f"{RESULTS}/plans/{paper}.json",
+            histories=getattr(rules, f"tables_{paper}").input.histories,
             tables=getattr(rules, f"tables_{paper}").output,
         output:
             notebook=f"{RESULTS}/notebooks/{paper}.ipynb",
@@ -44,19 +44,17 @@ for paper in WITH_NOTEBOOK:
         conda:
             "../envs/fedcore.yaml"
         params:
-            plan=f"{RESULTS}/plans/{paper}.json",
-            # Of a paper elsewhere: its notebook imports the module beside it.
-            beside=PLAN.files[paper].report.parent.absolute(),
-            spec=PLAN.digest(paper),
+            beside=PLAN.files[paper].beside,
             code=fingerprint(*imported_by(PLAN.files[paper].notebook), words=looks_in(paper)),
         shell:
-            'PYTHONPATH="$PYTHONPATH:{params.beside}" papermill {input.notebook} {output.notebook}'
-            " -p plan {params.plan} --no-progress-bar 2> {log}"
+            "{params.beside}papermill {input.notebook:q} {output.notebook:q} -p plan {input.plan:q}"
+            " --no-progress-bar 2> {log:q}"
 
 
 rule verdicts:
     input:
         claims=lambda wildcards: PLAN.files[wildcards.paper].claims,
+        plan=f"{RESULTS}/plans/{{paper}}.json",
         tables=lambda wildcards: drawn(wildcards.paper, "tables", "tsv"),
     output:
         tsv=f"{RESULTS}/verdicts/{{paper}}.tsv",
@@ -66,12 +64,9 @@ rule verdicts:
     conda:
         "../envs/fedcore.yaml"
     params:
-        plan=f"{RESULTS}/plans/{{paper}}.json",
-        not_run=PLAN.not_run,
-        run=[PLAN.config["surrogates"], PLAN.config["quick"]],
         code=fingerprint("fedcore.reports.verdicts:judge", "fedcore.reports.verdict_pages:write"),
     shell:
-        "python -m fedcore job verdicts {params.plan} {input.claims} {output.tsv} 2> {log}"
+        "python -m fedcore job verdicts {input.plan:q} {input.claims:q} {output.tsv:q} 2> {log:q}"
 
 
 rule summary:
@@ -83,14 +78,13 @@ rule summary:
     log:
         f"{RESULTS}/logs/summary.log",
     localrule: True
+    conda:
+        "../envs/fedcore.yaml"
     params:
         papers=PLAN.judged,
         code=fingerprint("fedcore.reports.verdict_pages:combine"),
     shell:
-        "python -m fedcore job summary {output.tsv} {params.papers} 2> {log}"
-
-
-SITE = "fedcore.reports.site.build"
+        "python -m fedcore job summary {output.tsv:q} {params.papers} 2> {log:q}"
 
 
 rule report:
@@ -105,10 +99,10 @@ rule report:
         "../envs/fedcore.yaml"
     threads: 4
     params:
-        results=lambda wildcards, output: Path(output[0]).parents[1],
         command="snakemake --cores 1" + " --configfile config/quick.yaml" * PLAN.config["quick"],
         surrogates="--surrogates" * PLAN.config["surrogates"],
-        code=[fingerprint(SITE), *data_files(SITE), *map(looks_in, PLAN.papers)],
+        looks=[looks_in(paper) for paper in PLAN.papers],
+        code=[fingerprint("fedcore.reports.site.build"), *data_files("fedcore.reports.site.build")],
     shell:
-        "python -m fedcore job report {params.results} --command {params.command:q}"
-        " {params.surrogates} --processes {threads} 2> {log}"
+        "python -m fedcore job report {RESULTS:q} --checkout {CHECKOUT} --command {params.command:q}"
+        " {params.surrogates} --processes {threads} 2> {log:q}"

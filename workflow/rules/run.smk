@@ -6,7 +6,7 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
         name:
             f"run_{algorithm}"
         input:
-            problems_of,
+            lambda w: [f"{CLIENTS}/{w.paper}/{name}.h5" for name in cell_of(w).problems],
         output:
             history=f"{RESULTS}/histories/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.h5",
             seconds=f"{RESULTS}/seconds/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.tsv",
@@ -24,11 +24,9 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
             mem_mb=memory_of,
             runtime=minutes_of,
         params:
-            plan=f"{RESULTS}/plans/{{paper}}.json",
-            name=f"{{experiment}}/{{algorithm}}/{{cell}}",
             checkpoints=f"{RESULTS}/checkpoints/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}",
-            spec=lambda wildcards: cell_of(wildcards).spec(),
+            spec=lambda wildcards: json.dumps(cell_of(wildcards).spec()),
             code=lambda wildcards: cell_of(wildcards).code,
         shell:
-            "python -m fedcore job cell {params.plan} {params.name} {input} {output}"
-            " --checkpoints {params.checkpoints} 2> {log}"
+            "python -m fedcore job cell {params.spec:q} {input:q} {output:q} --code {params.code}"
+            " --checkpoints {params.checkpoints:q} 2> {log:q}"

@@ -35,7 +35,7 @@ class Paper:
         Folder of the run.
     name : str
     root : path
-        Where the workflow ran: relative paths of claims files start there.
+        The checkout: where the claims files of its papers are.
 
     Attributes
     ----------
@@ -56,7 +56,8 @@ class Paper:
         judged = results / "verdicts" / f"{name}.tsv"
         self.judged = judged.is_file()
         self.verdicts = verdict_pages.read(judged) if self.judged else []
-        self.claims_file = root / paper_files.claims_of(name, self.plan)
+        claims = paper_files.claims_of(name, self.plan)
+        self.claims_file = claims if self.asked else root / claims
         self.claimed: dict[str, Any] = (
             claims_files.read(self.claims_file) if self.judged else {"tables": {}}
         )
