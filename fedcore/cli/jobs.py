@@ -8,13 +8,14 @@ import hashlib
 import json
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import click
 
+import fedcore
 from fedcore.cli import options
 from fedcore.errors import DataError, FedcoreError
 
@@ -75,15 +76,6 @@ def _read(context: click.Context, parameter: click.Parameter, text: str) -> Any:
         raise click.BadParameter(f"it is no JSON ({error})") from error
 
 
-def _begin(outputs: Sequence[Path]) -> None:
-    """Remove what a killed job has left of these outputs; one that still runs then ends."""
-    from fedcore.files import atomic
-
-    for output in outputs:
-        for path in atomic.left_over(output):
-            path.unlink(missing_ok=True)
-
-
 @click.group(cls=Jobs)
 def job() -> None:
     """Do one job of the workflow by hand, as `snakemake -p` prints it."""
@@ -102,7 +94,7 @@ def plan(made: Path, sha256: str, output: Path) -> None:
         raise DataError(
             f"{made} is of another configuration, which a second snakemake here has read: run again"
         )
-    _begin([output])
+    atomic.remove_left_overs_of(output)
     with atomic.replace(output, summed=True) as temporary:
         temporary.write_bytes(content)
 
@@ -117,8 +109,9 @@ def plan(made: Path, sha256: str, output: Path) -> None:
 def problem(name: str, spec: dict[str, Any], output: Path, **how: Any) -> None:
     """Make the data of the problem NAME, dealt to its clients."""
     from fedcore.experiments import build
+    from fedcore.files import atomic
 
-    _begin([output])
+    atomic.remove_left_overs_of(output)
     build.make(os.fspath(output), name, spec, **how)
 
 
@@ -141,8 +134,10 @@ def cell(
     from tqdm import tqdm
 
     from fedcore.experiments.cell import run_cell
+    from fedcore.files import atomic
 
-    _begin([history, seconds])
+    for output in (history, seconds):
+        atomic.remove_left_overs_of(output)
     run_cell(
         spec, problems[0], history, seconds,
         checkpoints=checkpoints, newcomers_file=problems[1] if problems[1:] else None, code=code,
@@ -196,12 +191,15 @@ def summary(output: Path, papers: tuple[str, ...]) -> None:
 
 @job.command()
 @click.argument("results", type=PATH)
-@click.option("--checkout", type=PATH, default=".", help="Where the papers' files are.")
 @click.option("--command", default="snakemake --cores 1", help="What the pages say makes a file.")
 @click.option("--surrogates", is_flag=True, help="The run has used stand-ins for data.")
 @click.option("--processes", type=options.COUNT, default=1, help="That write pages side by side.")
-def report(results: Path, checkout: Path, **how: Any) -> None:
-    """Write the pages of a run, RESULTS/report."""
+def report(results: Path, **how: Any) -> None:
+    """Write the pages of a run, RESULTS/report, and remove what killed jobs have left there."""
+    from fedcore.files import atomic
     from fedcore.reports.site import build
 
+    atomic.remove_left_overs(results)
+
+    checkout = Path(fedcore.__file__).parents[1]
     build.write(results, results / "report", root=checkout, **how)

@@ -247,13 +247,25 @@ class Plan:
         }
 
     def write(self, folder: Path) -> dict[str, str]:
-        """Write what each paper's jobs read, ``<folder>/<paper>.json``, and return its sha256."""
+        """Write what each paper's jobs read, ``<folder>/<paper>.json``, and return its sha256.
+
+        Raises
+        ------
+        ConfigError
+            When it cannot be written.
+        """
         digests = {}
         for paper in self.papers:
             text = json.dumps(self.describe(paper), indent=1).encode()
             digests[paper] = hashlib.sha256(text).hexdigest()
-            with atomic.replace(folder / f"{paper}.json") as made:
-                made.write_bytes(text)
+            try:
+                with atomic.replace(folder / f"{paper}.json") as made:
+                    made.write_bytes(text)
+            except OSError as error:
+                raise ConfigError(
+                    f"{folder.absolute()} cannot be written ({error.strerror}): make room, or "
+                    "start where you may write, with a copy of the checkout or --directory"
+                ) from error
         return digests
 
     def claims_of(self, paper: str) -> dict[str, Any]:

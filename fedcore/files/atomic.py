@@ -19,12 +19,18 @@ from fedcore.files import checksums
 LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp(\..+)?")
 
 
-def left_over(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield the temporary files that killed processes have left of a file."""
+def remove_left_overs(folder: Path, pattern: str = "**/.*") -> None:
+    """Remove what killed writers have left in a folder; one that still writes then fails."""
+    for found in folder.glob(pattern):
+        if LEFT_OVER.fullmatch(found.name) and found.is_file():
+            found.unlink(missing_ok=True)
+
+
+def remove_left_overs_of(path: str | os.PathLike[str]) -> None:
+    """Remove what killed writers have left of one file."""
     final = Path(path)
-    for found in final.parent.glob(f".{glob.escape(final.stem)}.*.tmp{glob.escape(final.suffix)}"):
-        if LEFT_OVER.fullmatch(found.name):
-            yield found
+    stem, suffix = glob.escape(final.stem), glob.escape(final.suffix)
+    remove_left_overs(final.parent, f".{stem}.*.tmp{suffix}")
 
 
 @contextlib.contextmanager

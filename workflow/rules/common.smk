@@ -22,12 +22,7 @@ from fedcore.reports import left_out, looks, verdict_pages
 RULES = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 CHECKOUT = Path(os.path.relpath(RULES.parents[1]))
 # Jobs run this checkout's code, also in an environment that Snakemake makes.
-os.environ["PYTHONPATH"] = f"{CHECKOUT.absolute()}:{os.environ.get('PYTHONPATH', '')}"
-
-if not os.access(".", os.W_OK):
-    raise WorkflowError(f"{Path.cwd()} cannot be written: copy the checkout to where you may write")
-
-PLANS = Path(".snakemake/fedcore-plans")
+os.environ.update(PYTHONPATH=f"{CHECKOUT.absolute()}:{dict(os.environ).get('PYTHONPATH', '')}")
 keep_in(".snakemake/fedcore-code.json", write=True)
 
 
@@ -41,8 +36,8 @@ try:
     for paper, files in PLAN.files.items():
         paper_files.make_importable(files.report, files.module)
         paper_files.require_drawable(files, PLAN.papers[paper])
-    DIGESTS = PLAN.write(PLANS)
-except (FedcoreError, OSError) as error:
+    DIGESTS = PLAN.write(Path(".snakemake/fedcore-plans"))
+except FedcoreError as error:
     raise WorkflowError(str(error)) from None
 
 RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients", "results"))

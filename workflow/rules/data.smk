@@ -12,10 +12,11 @@ rule fetch:
     conda:
         "../envs/fedcore.yaml"
     params:
+        raw=lambda wildcards, output: Path(output[0]).parents[1],
         # No code fingerprint is needed, because `problem` checks the files against these sums, too.
         sums=lambda wildcards: registry.sums_of(wildcards.dataset),
     shell:
-        "python -m fedcore fetch {wildcards.dataset} --raw {RAW:q} 2> {log:q}"
+        "python -m fedcore fetch {wildcards.dataset} --raw {params.raw:q} 2> {log:q}"
 
 
 rule plan:
@@ -27,10 +28,10 @@ rule plan:
     conda:
         "../envs/fedcore.yaml"
     params:
+        made=".snakemake/fedcore-plans/{paper}.json",
         sha256=lambda wildcards: DIGESTS[wildcards.paper],
     shell:
-        "python -m fedcore job plan {PLANS}/{wildcards.paper}.json {params.sha256} {output:q}"
-        " 2> {log:q}"
+        "python -m fedcore job plan {params.made} {params.sha256} {output:q} 2> {log:q}"
 
 
 rule problem:
@@ -48,9 +49,10 @@ rule problem:
         mem_mb=lambda wildcards, attempt: attempt * PLAN.problems[planned(wildcards)]["mem_mb"],
     params:
         spec=lambda wildcards: json.dumps(PLAN.problem_data(planned(wildcards))),
+        raw=RAW,
         run=f"--seed {PLAN.config['seed']}" + " --surrogate" * PLAN.config["surrogates"],
         registry=lambda wildcards: PLAN.problem_source(planned(wildcards)),
         code=lambda wildcards: PLAN.problem_code(planned(wildcards)),
     shell:
         "python -m fedcore job problem {wildcards.problem} {params.spec:q} {output:q} {params.run}"
-        " --raw {RAW:q} 2> {log:q}"
+        " --raw {params.raw:q} 2> {log:q}"

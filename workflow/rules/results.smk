@@ -99,10 +99,11 @@ rule report:
         "../envs/fedcore.yaml"
     threads: 4
     params:
+        results=lambda wildcards, output: Path(output[0]).parents[1],
         command="snakemake --cores 1" + " --configfile config/quick.yaml" * PLAN.config["quick"],
         surrogates="--surrogates" * PLAN.config["surrogates"],
         looks=[looks_in(paper) for paper in PLAN.papers],
         code=[fingerprint("fedcore.reports.site.build"), *data_files("fedcore.reports.site.build")],
     shell:
-        "python -m fedcore job report {RESULTS:q} --checkout {CHECKOUT} --command {params.command:q}"
+        "python -m fedcore job report {params.results:q} --command {params.command:q}"
         " {params.surrogates} --processes {threads} 2> {log:q}"
