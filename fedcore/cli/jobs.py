@@ -82,6 +82,20 @@ def job() -> None:
 
 
 @job.command()
+@click.argument("names", nargs=-1)
+def papers(names: tuple[str, ...]) -> None:
+    """Refuse NAMES that no paper has, of config/config.yaml if it names some."""
+    from fedcore.config import papers as paper_files
+    from fedcore.config.strict_yaml import read_yaml
+    from fedcore.errors import require_known
+
+    own = paper_files.own()
+    entries = read_yaml(Path("config/config.yaml")).get("papers", own)
+    for name in names:
+        require_known(name, paper_files.chosen(entries, own), "PAPERS: unknown paper")
+
+
+@job.command()
 @click.argument("made", type=PATH)
 @click.argument("sha256")
 @click.argument("output", type=PATH)
@@ -149,12 +163,12 @@ def cell(
 @click.argument("planned", metavar="PLAN", type=PATH)
 def tables(planned: Path) -> None:
     """Write the tables of a paper."""
-    from fedcore.config import papers
+    from fedcore.config.papers import make_importable
     from fedcore.reports.report import write_tables
     from fedcore.reports.results import Results
 
     files = Results(planned).plan["files"]
-    papers.make_importable(Path(files["report"]), files["tables"])
+    make_importable(Path(files["report"]), files["tables"])
     write_tables(planned)
 
 
