@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_disks import ROOT_ONLY, mount
+from workflow.test_disks import ROOT_ONLY, mount
 
 ENVIRONMENT = Path(sys.prefix)
 PAPER = "config/papers/tiny.yaml"
