@@ -27,7 +27,6 @@ rule all:
     input:
         rules.report.input,
         rules.report.output,
-    localrule: True
 
 
 for paper in PLAN.papers:
@@ -37,7 +36,6 @@ for paper in PLAN.papers:
             paper
         input:
             products(paper),
-        localrule: True
 
 
 onstart:

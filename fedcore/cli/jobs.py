@@ -133,24 +133,24 @@ def problem(name: str, spec: dict[str, Any], output: Path, **how: Any) -> None:
 @click.argument("spec", callback=_read)
 @click.argument("problems", nargs=-1, required=True, type=PATH)
 @click.argument("history", type=PATH)
-@click.argument("seconds", type=PATH)
+@click.option("--seconds", type=PATH, help="File for the CPU seconds of its records.")
 @click.option("--code", default="", help="Fingerprint of its code, for the history.")
 @click.option("--checkpoints", type=PATH, help="Start of the names of files to resume from.")
 def cell(
     spec: dict[str, Any],
     problems: tuple[Path, ...],
     history: Path,
-    seconds: Path,
+    seconds: Path | None,
     code: str,
     checkpoints: Path | None,
 ) -> None:
-    """Run a cell and write its history and its CPU seconds."""
+    """Run a cell and write its history."""
     from tqdm import tqdm
 
     from fedcore.experiments.cell import run_cell
     from fedcore.files import atomic
 
-    for output in (history, seconds):
+    for output in filter(None, (history, seconds)):
         atomic.remove_left_overs_of(output)
     run_cell(
         spec, problems[0], history, seconds,

@@ -28,7 +28,7 @@ DEFAULT_TABLES = "fedcore.reports.default_tables"  # of a paper without a module
 ENDS = {"ends": "What every run ended with, a row per repeat"}
 ENDING = ".yaml"
 # Names of rules: a paper of this name could not be a target of Snakemake.
-TARGETS = ("all", "fetch", "problem", "plan", "verdicts", "summary", "report")
+TARGETS = ("all", "everything", "fetch", "problem", "plan", "verdicts", "summary", "report")
 
 
 @dataclass(frozen=True)

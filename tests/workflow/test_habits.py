@@ -99,7 +99,7 @@ def test_a_workflow_that_uses_this_one_as_a_module(first_run, raw):
 
 
 def test_generated_unit_tests_pass(done):
-    rules = ("plan", "problem", "run_power_gd", "tables_tiny", "verdicts")
+    rules = ("problem", "run_power_gd", "run_wk2023", "tables_tiny", "verdicts")
     generated = done.snakemake("--generate-unit-tests", ".tests/unit", "--forceall")
     assert generated.status == 0, generated.text
     tests = [f".tests/unit/test_{rule}.py" for rule in rules]
@@ -149,6 +149,8 @@ elif words[:1] == ["info"]:
     print(json.dumps({{"conda_prefix": {prefix!r}, "platform": "linux-64"}}))
 elif words[:1] == ["config"]:
     print(json.dumps({{"get": {{"channel_priority": "strict"}}}}))
+elif words[:1] == ["clean"]:
+    pass
 elif words[:2] == ["env", "create"]:
     file, made = (Path(words[words.index(name) + 1]) for name in ("--file", "--prefix"))
     (made / "bin").mkdir(parents=True)

@@ -19,8 +19,7 @@ from fedcore.experiments.plan import load_plan
 from fedcore.reports import left_out, looks, verdict_pages
 
 # Wherever the workflow runs and whatever includes it; "." in the checkout itself.
-RULES = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
-CHECKOUT = Path(os.path.relpath(RULES.parents[1]))
+CHECKOUT = Path(os.path.relpath(Path(workflow.current_basedir.get_path_or_uri(True)).parents[1]))
 # Jobs run this checkout's code, and if Snakemake makes no environment, this Python.
 FIRST = {"PATH": Path(sys.executable).parent, "PYTHONPATH": CHECKOUT.absolute()}
 os.environ.update({k: f"{v}:{dict(os.environ).get(k, '')}" for k, v in FIRST.items()})

@@ -1,5 +1,4 @@
-# From the registry to problems. `fetch` puts a data set's files into data/raw. `problem` splits a data
-# set over its clients, or draws a synthetic one, and adds the answer that methods are compared with.
+# Data sets are fetched; problems are dealt to clients or drawn, with the answer to compare with.
 
 
 rule fetch:
