@@ -6,7 +6,6 @@ rule fetch:
         f"{RAW}/{{dataset}}/fetched.json",
     log:
         f"{RESULTS}/logs/fetch/{{dataset}}.log",
-    retries: 1
     localrule: True
     conda:
         "../envs/fedcore.yaml"
