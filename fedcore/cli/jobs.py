@@ -78,7 +78,12 @@ def _read(context: click.Context, parameter: click.Parameter, text: str) -> Any:
 
 @click.group(cls=Jobs)
 def job() -> None:
-    """Do one job of the workflow by hand, as `snakemake -p` prints it."""
+    """Do one job of the workflow by hand, as `snakemake -p` prints it.
+
+    \b
+    Example:
+      fedcore job tables results/quick/plans/faps.json
+    """
 
 
 @job.command()

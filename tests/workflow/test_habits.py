@@ -103,7 +103,7 @@ def test_generated_unit_tests_pass(done):
     generated = done.snakemake("--generate-unit-tests", ".tests/unit", "--forceall")
     assert generated.status == 0, generated.text
     tests = [f".tests/unit/test_{rule}.py" for rule in rules]
-    ran = done.python("-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+    ran = done.python("-m", "pytest", "-q", "-o", "addopts=", *tests)
     assert ran.returncode == 0, ran.stdout
     assert f"{len(rules)} passed" in ran.stdout
 
@@ -251,7 +251,7 @@ def test_graphs(done, kind):
 
 
 def test_memory_and_time_of_one_algorithm_are_set_as_snakemake_documents_it(fresh):
-    dry = fresh.snakemake("-n", "--set-resources", "run_power_gd:mem_mb=8765", "--", CELL)
+    dry = fresh.snakemake("-n", CELL, "--set-resources", "run_power_gd:mem_mb=8765")
     assert dry.status == 0, dry.text
     asked = dict(
         re.findall(r"^rule (\w+):\n(?:    .*\n)*?    resources: .*?mem_mb=(\d+)", dry.text, re.M)
