@@ -58,7 +58,8 @@ def test_what_a_profile_shows_as_a_comment_works(fresh, name):
     """Cells share jobs, and one algorithm asks for more."""
     profile = fresh.root / "workflow/profiles" / name / "profile.yaml"
     text = profile.read_text()
-    shown = re.sub(r"^# (set-resources:|groups:|group-components:|  )", r"\1", text, flags=re.M)
+    setting = r"^# ((?:set-resources|groups|group-components):| +\w+:(?: \w+)?)$"
+    shown = re.sub(setting, r"\1", text, flags=re.MULTILINE)
     profile.write_text(shown.replace("run_ssi", "run_power_gd").replace("run_fedrep", "run_wk2023"))
     options, settings = without_plugin(fresh, name)
     assert settings["groups"] == {"run_power_gd": "cells"}
