@@ -84,12 +84,12 @@ class PaperFiles:
 
         Paths are as given; those of the checkout begin at its root, wherever a workflow runs.
         """
-        root = Path() if self.outside else self.report.parents[len(REPORTS.split("."))]
-        paths = {
-            name: getattr(self, name).relative_to(root).as_posix()
-            for name in ("paper", "claims", "report")
-        }
-        return {**paths, "entry": self.entry, "tables": self.tables}
+        paths = {name: getattr(self, name) for name in ("paper", "claims", "report")}
+        if not self.outside:
+            root = self.report.parents[len(REPORTS.split("."))]
+            paths = {name: path.relative_to(root) for name, path in paths.items()}
+        told = {name: path.as_posix() for name, path in paths.items()}
+        return {**told, "entry": self.entry, "tables": self.tables}
 
 
 def own(folder: Path = FOLDER) -> dict[str, PaperFiles]:
