@@ -1,5 +1,7 @@
 """The jobs of the workflow, each a command; `snakemake -p` prints it as a person can run it."""
 
+# ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
+
 from __future__ import annotations
 
 import contextlib
