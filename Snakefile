@@ -1,5 +1,4 @@
-# Reproduces the experiments of the papers named in config/config.yaml.
-#
+# Reproduces the experiments of the papers named in config/config.yaml:
 #   snakemake --cores 16                  everything, at paper scale
 #   snakemake factorization --cores 16    one paper
 #   snakemake arena --cores 2             all methods on the same data

@@ -29,7 +29,7 @@ from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import build
 from fedcore.experiments.cell import AUDITS, NEWCOMERS
 from fedcore.experiments.combinations import combinations
-from fedcore.experiments.fingerprint import fingerprint
+from fedcore.experiments.fingerprint import fingerprint, imported_by
 from fedcore.experiments.references import REFERENCES
 from fedcore.experiments.stopping import Stop
 from fedcore.files import atomic
@@ -252,10 +252,14 @@ class Plan:
         Raises
         ------
         ConfigError
-            When it cannot be written.
+            When it cannot be written, or a paper's module or notebook cannot be read.
         """
         digests = {}
         for paper in self.papers:
+            files = self.files[paper]
+            fingerprint(files.tables)  # they can be read
+            if files.notebook.is_file():
+                imported_by(files.notebook)
             text = json.dumps(self.describe(paper), indent=1).encode()
             digests[paper] = hashlib.sha256(text).hexdigest()
             try:

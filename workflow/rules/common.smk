@@ -24,6 +24,7 @@ CHECKOUT = Path(os.path.relpath(Path(workflow.current_basedir.get_path_or_uri(Tr
 FIRST = {"PATH": Path(sys.executable).parent, "PYTHONPATH": CHECKOUT.absolute()}
 os.environ.update({k: f"{v}:{dict(os.environ).get(k, '')}" for k, v in FIRST.items()})
 keep_in(".snakemake/fedcore-code.json", write=True)
+read_yaml(CHECKOUT / "config/config.yaml")  # says in a sentence why it cannot be read
 
 
 configfile: str(CHECKOUT / "config/config.yaml")
