@@ -60,10 +60,6 @@ def histories(checkout):
     return checkout.files("results/quick/histories/**/*.h5")
 
 
-def local_steps(checkout):
-    return History.load(checkout.root / CELL).about["params"]["local_steps"]
-
-
 def ask(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
@@ -145,18 +141,21 @@ def test_killed_and_resumed_is_the_local_run(node, fresh, local):
 @pytest.mark.fault(
     "cluster",
     "SLURM: a job of a killed run that nobody could cancel",
+    told="… is not what is planned (…): delete it, and run again",
 )
 def test_a_late_job_of_a_killed_run_is_never_taken_for_a_new_one(node, fresh):
-    """Even one that nobody could cancel: here its script is submitted once more, by hand.
+    """Even one that nobody could cancel: here its script is submitted once more, by hand."""
+    cell = "results/tiny/histories/tiny/first/wk2023/easy-default.h5"
+    table = "results/tiny/tables/tiny/ends.tsv"
 
-    It notes its parameters, as every job does, and so the next run makes the file again.
-    """
-    assert tiny(fresh, *SQUEUE, target=PROBLEM).returncode == 0
+    def repeats():
+        return History.load(fresh.root / cell).repeats
+
+    assert tiny(fresh, *SQUEUE, target=PROBLEM.replace("other", "easy")).returncode == 0
     ask("scontrol", "update", "PartitionName=debug", "State=DOWN")  # jobs wait
-    # The seed would do as well, but the problem depends on it and would be the job that waits.
-    change = "overrides: {tiny: {experiments: {second: {params: {local_steps: 5}}}}}\n"
+    change = "overrides: {tiny: {experiments: {first: {repeats: 3}}}}\n"
     (fresh.root / "changed.yaml").write_text(change)
-    old = [*SQUEUE, "--configfile", "tiny.yaml", "changed.yaml", "--", CELL]
+    old = [*SQUEUE, "--configfile", "tiny.yaml", "changed.yaml", "--", cell]
     with started(fresh, *old) as run:
         (job,) = wait_for(queue)
         run.kill()
@@ -166,15 +165,18 @@ def test_a_late_job_of_a_killed_run_is_never_taken_for_a_new_one(node, fresh):
     ask("scancel", job)
     ask("scontrol", "update", "PartitionName=debug", "State=UP")
     assert tiny(fresh, "--unlock").returncode == 0
-    table = "results/tiny/tables/tiny/ends.tsv"
     resumed = tiny(fresh, *SQUEUE, target=table)
     assert resumed.returncode == 0, resumed.stdout
     made = (fresh.root / table).read_bytes()
+    assert repeats() == 2
     subprocess.run(["sbatch", "--wait", str(script)], cwd=fresh.root, capture_output=True)
-    assert local_steps(fresh) == 5
+    assert repeats() == 3
+    refused = tiny(fresh, *SQUEUE, "--retries", "0", target=table)
+    assert refused.returncode == 1 and f"{cell} is not what is planned (" in refused.stdout
+    (fresh.root / cell).unlink()
     again = tiny(fresh, *SQUEUE, target=table)
     assert again.returncode == 0, again.stdout
-    assert local_steps(fresh) == 4 and (fresh.root / table).read_bytes() == made
+    assert repeats() == 2 and (fresh.root / table).read_bytes() == made
 
 
 @pytest.mark.fault("cluster", "SLURM: scancel of a job, and Ctrl-C of Snakemake", times=2)
