@@ -29,8 +29,24 @@ SHARED := -n $(CORES) --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# A bar in the place of Snakemake's thousands of lines, which are in .snakemake/log/. QUIET= shows all.
-QUIET ?= $(if $(filter -n --dry-run --dryrun,$(SNAKEMAKE_ARGS)),,--quiet all)
+# A bar for each rule in the place of thousands of lines; errors stay. LOGGER= shows Snakemake's own.
+LOGGER ?= --logger rich
+SNAKEMAKE = $(IN_ENV) snakemake $(LOGGER) $(if $(PROFILE),--workflow-profile $(PROFILE))
+# make reproduce PAPERS="factorization fedpower"
+PAPERS ?=
+# A folder of workflow/profiles, such as workflow/profiles/slurm.
+PROFILE ?=
+# What Snakemake itself would not say: which papers there are, where profiles lie, and how to get a
+# plugin, whose name it calls an invalid choice.
+define CHECKED
+$(if $(PAPERS),@$(IN_ENV) python -m fedcore job papers $(PAPERS))
+$(if $(PROFILE),@test -f "$(PROFILE)/profile.yaml" || { \
+  echo "there is no $(PROFILE)/profile.yaml: name its folder (PROFILE=workflow/profiles/slurm)" >&2; exit 1; }
+@for name in $$(sed -n 's/^executor: *\([a-z-]*\).*/\1/p' "$(PROFILE)/profile.yaml"); do \
+  $(IN_ENV) python -c "import snakemake_executor_plugin_$$(echo $$name | tr - _)" 2>/dev/null || { \
+    echo "$(PROFILE) needs Snakemake's plugin $$name: $(PY) -m pip install snakemake-executor-plugin-$$name" >&2; \
+    exit 1; }; done)
+endef
 
 .PHONY: help docs env deep mpi cluster quickstart reproduce test test-oldest test-kernels test-readme test-cluster lint bench bench-kept arena report verdicts gallery restore faults architecture lock clean distclean
 
@@ -39,15 +55,17 @@ help: ## list the targets and variables
 	@echo
 	@echo "  CORES=$(CORES)  PYTHON=a Python 3.11 or later  SNAKEMAKE_ARGS='--dry-run'  PYTEST_ARGS='-k faps'"
 
-quickstart: $(READY) ## every experiment at small size, on stand-in data, without a network
-	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) --configfile config/quick.yaml $(SNAKEMAKE_ARGS)
+quickstart: $(READY) ## each method, table and figure at small size, on stand-in data, without a network
+	$(CHECKED)
+	$(SNAKEMAKE) --configfile config/quick.yaml --cores $(CORES) $(PAPERS) $(SNAKEMAKE_ARGS)
 	@echo
 	@echo "Results of the quick run are in results/quick/:"
 	@ls -1 results/quick 2>/dev/null | sed 's/^/  /'
 	@echo "Open results/quick/report/index.html in a browser; 'make reproduce' is the papers' size."
 
-reproduce: $(READY) ## every experiment of the five papers at the papers' size
-	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) $(SNAKEMAKE_ARGS)
+reproduce: $(READY) ## every experiment of the five papers at the papers' size; PAPERS="faps fedpower" some
+	$(CHECKED)
+	$(SNAKEMAKE) --cores $(CORES) $(PAPERS) $(SNAKEMAKE_ARGS)
 
 test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the numerical ones twice
 	$(IN_ENV) $(ONE_THREAD) pytest $(SHARED) $(PYTEST_ARGS)
@@ -88,11 +106,12 @@ bench-kept: $(READY) ## the same, and what they print is kept for benchmarks/REA
 	$(IN_ENV) python benchmarks/keep.py
 
 arena: $(READY) ## every method on the same data, half an hour on two cores, and docs/arena.md
-	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) $(SNAKEMAKE_ARGS) --config papers='[arena]'
+	$(CHECKED)
+	$(SNAKEMAKE) --config papers='[arena]' --cores $(CORES) $(SNAKEMAKE_ARGS)
 	$(IN_ENV) python docs/arena.py
 
 report: $(READY) ## results/report/index.html: all verdicts, tables and figures as pages to look at
-	$(IN_ENV) snakemake --cores $(CORES) $(QUIET) $(SNAKEMAKE_ARGS) -- results/report/index.html
+	$(SNAKEMAKE) --cores $(CORES) $(SNAKEMAKE_ARGS) -- results/report/index.html
 
 estimate: $(READY) ## docs/error_estimate.md, error estimates against exact arithmetic, some minutes
 	$(IN_ENV) $(ONE_THREAD) python docs/error_estimate.py

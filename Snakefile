@@ -1,9 +1,11 @@
-# Reproduces the experiments of the papers named in config/config.yaml.
-#
+# Reproduces the experiments of the papers named in config/config.yaml:
 #   snakemake --cores 16                  everything, at paper scale
 #   snakemake factorization --cores 16    one paper
 #   snakemake arena --cores 2             all methods on the same data
 #   snakemake --cores 2 --configfile config/quick.yaml    small sizes, stand-in data
+#
+# Each job is a command that `snakemake -p` prints and that a person can run by hand. It runs again
+# when its `params` change: its settings (`spec`) or the fingerprint of its code (`code`).
 
 from snakemake.utils import min_version
 
@@ -16,22 +18,16 @@ container: "fedcore.sif"  # from fedcore.def; used with --sdm apptainer alone
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/run.smk"
-include: "workflow/rules/tables.smk"
-include: "workflow/rules/figures.smk"
-include: "workflow/rules/verdicts.smk"
-include: "workflow/rules/report.smk"
+include: "workflow/rules/results.smk"
 
 
 rule all:
     default_target: True
     input:
-        [products(paper) for paper in PLAN.papers],
-        [f"{RESULTS}/verdicts.tsv"] if PLAN.judged else [],
-        f"{RESULTS}/report/index.html",
-    localrule: True
+        rules.report.input,
+        rules.report.output,
 
 
-# One target per paper: `snakemake factorization`.
 for paper in PLAN.papers:
 
     rule:
@@ -39,22 +35,12 @@ for paper in PLAN.papers:
             paper
         input:
             products(paper),
-        localrule: True
 
 
 onstart:
-    prepare(workflow.dag)
-    show_progress(workflow.dag)
-    follow_killed_run()
-    remove_left_overs(Path(".snakemake"), [Path(RESULTS), Path(CLIENTS)], [Path(RAW)])
+    print(*left_out.sentences(PLAN.not_run), sep="\n", file=sys.stderr)
 
 
 onsuccess:
-    controller.end()
-    end_progress()
-    summarise_verdicts()
-
-
-onerror:
-    end_progress(workflow.dag)
-    summarise_verdicts()
+    print(verdict_pages.summary(verdict_pages.found(Path(RESULTS, "verdicts"), PLAN.judged)))
+    print(f"To look at: {Path(RESULTS, 'report', 'index.html').absolute()}")

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import FedcoreError
+from fedcore.experiments import settings
 from fedcore.experiments.plan import Cell, load_plan
-from fedcore.experiments.reasons import settings_changed
 from fedcore.history import History
 from fedcore.words import counted
 
@@ -54,7 +54,7 @@ def outdated(history: History, cell: Cell | None) -> str:
     """Return why a kept history is not what the plan asks for; empty when it is."""
     if cell is None:
         return "no cell of the configuration, or its data are not here"
-    changed = settings_changed(cell, history)
+    changed = settings.changed(cell.spec(), history)
     return f"the configuration has changed: {'; '.join(changed)}" if changed else ""
 
 

@@ -1,4 +1,4 @@
-"""``python -m fedcore``: the command line without the installed script."""
+"""``python -m fedcore`` is the command line."""
 
 from fedcore.cli import main
 

@@ -131,10 +131,6 @@ class RefusedError(FedcoreError):
     """A step or value cannot cross to another process, or is another one there."""
 
 
-class SupersededError(FedcoreError):
-    """A later run has started the same job; the result of this one is thrown away."""
-
-
 class ConvergenceWarning(UserWarning):
     """A result is less accurate than was asked for; the message says what to do."""
 

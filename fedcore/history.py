@@ -347,7 +347,7 @@ def read_seconds(path: str | os.PathLike[str]) -> np.ndarray:
         return np.loadtxt(path, delimiter="\t", skiprows=1, ndmin=2).T
     except (OSError, ValueError) as error:
         raise HistoryError(
-            f"{path} has no CPU seconds ({error}): delete it, and run its cell again"
+            f"{path} has no CPU seconds ({error}): delete its history, and run again"
         ) from error
 
 

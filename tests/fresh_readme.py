@@ -54,10 +54,6 @@ INSTEAD = {
         "pip install ./examples/plugin && fedcore check federated_wards.stacked_svd",
         "the package is the reader's: the example stands in for it",
     ),
-    "fedcore why FILE": (
-        f"fedcore why --configfile config/quick.yaml $(find {HISTORY} -name '*.h5' | head -1)",
-        "FILE is any history",
-    ),
 }
 # Lines that download data: without a network and FEDCORE_MIRROR they run on a stand-in.
 UNREACHABLE = "could not be downloaded"

@@ -518,11 +518,6 @@ def test_verdicts_that_a_checkout_keeps_are_read_without_a_run(judged):
     assert found.exit_code == 0 and "fedrep/fig3: iterations" in found.output
 
 
-def test_why_says_where_it_is_to_be_called(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert "call fedcore why where the workflow lies" in refused("why", "run.h5")
-
-
 def test_verdicts_that_became_worse_have_status_1(judged, tmp_path, monkeypatch):
     call("verdicts", judged, "--combine")
     verdict_pages.write([made(name="table2"), made(name="old")], tmp_path / "kept" / "faps.tsv")

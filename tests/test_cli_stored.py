@@ -116,7 +116,8 @@ def test_the_last_folder_of_compare_is_made(tmp_path):
     assert sorted(file.name for file in (tmp_path / "kept").iterdir()) == ["one_shot.h5", "ssi.h5"]
 
 
-PRINTS_PATHS = {"fetch", "plot", "join"}  # a line for each file or folder that they write
+# A line for each file or folder that they write, or nothing.
+PRINTS_PATHS = {"fetch", "plot", "join", "job"}
 
 
 def test_every_command_that_lists_or_tells_prints_json_if_asked():

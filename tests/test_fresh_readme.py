@@ -19,7 +19,7 @@ FOUND = [command.line for command in commands(TEXT)]
 def test_every_command_of_readme_is_found_in_its_order():
     assert len(FOUND) == len(set(FOUND)) > 25
     order = ["make quickstart", "make docs", "pip install .", "fedcore show run.h5",
-             "make cluster && . .venv/bin/activate", "fedcore why FILE"]  # fmt: skip
+             "make cluster && . .venv/bin/activate"]  # fmt: skip
     places = [FOUND.index(line) for line in order]
     assert places == sorted(places)
     assert sum(line.startswith("mpiexec") for line in FOUND) == 1

@@ -26,6 +26,7 @@ from fedcore.cli import (
     data_kinds,
     engines,
     health,
+    jobs,
     lookup,
     results,
     running,
@@ -128,6 +129,6 @@ for command in (
     lookup.algorithms, lookup.metrics, lookup.datasets, lookup.fetch,
     data_kinds.generators, data_kinds.partitions,
     running.run, running.compare, showing.show, showing.plot,
-    results.verdicts, results.why, checking.check, health.doctor,
+    results.verdicts, checking.check, health.doctor, jobs.job,
 ):  # fmt: skip
     main.add_command(command)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import sys
 
 import click
 
-from fedcore.experiments.job import settle_device
-
 VARIABLES = tuple(
     f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL", "VECLIB_MAXIMUM", "NUMEXPR")
 )
+
+
+def settle_device() -> None:
+    """Settle PyTorch, in a process of fedcore's own, if the environment names an accelerator."""
+    if os.environ.get("FEDCORE_DEVICE", "") in ("", "cpu", "together"):
+        return
+    with contextlib.suppress(ModuleNotFoundError):  # without PyTorch there are no networks
+        importlib.import_module("fedcore.deep.device").settle()
 
 
 def limit(threads: int | None) -> None:

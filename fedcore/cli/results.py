@@ -18,12 +18,6 @@ from fedcore.errors import DataError, InputError
 if TYPE_CHECKING:
     from fedcore.reports.verdicts import Verdict
 
-UNCHANGED = (
-    "parameters, repeats, seed and code are those of the history; its data, and what else is "
-    "recorded, were not looked at"
-)
-
-
 KEPT = "docs/verdicts"  # of a checkout
 
 
@@ -93,45 +87,6 @@ def verdicts(
         (v.paper, v.id, _short(v.printed), _short(v.measured) or "–", v.verdict) for v in found
     ]
     emit(_listed(found), lambda: f"{columns(rows)}\n\n{pages.summary(found)}", as_json)
-
-
-@click.command()
-@click.argument("file", type=click.Path())
-@click.option("--configfile", metavar="FILE", help="As for Snakemake.  [default: that of FILE]")
-@as_json
-def why(file: str, configfile: str | None, as_json: bool) -> None:
-    """Say why Snakemake would make a history again: the function or parameter that has changed.
-
-    \b
-    Example:
-      fedcore why results/quick/histories/faps/table4/ssi/uneven-default.h5
-    """
-    from fedcore.config.papers import entry_of
-    from fedcore.config.short_forms import merge
-    from fedcore.config.strict_yaml import read_yaml
-    from fedcore.errors import require_known
-    from fedcore.experiments.plan import load_plan
-    from fedcore.experiments.reasons import reasons
-
-    quick, main = Path("config/quick.yaml"), Path("config/config.yaml")
-    if not main.is_file():
-        raise InputError(f"there is no {main} here: call fedcore why where the workflow lies")
-    settings = read_yaml(main)
-    if configfile is None and quick.is_file():
-        folder = read_yaml(quick)["paths"]["results"]
-        configfile = str(quick) if Path(file).is_relative_to(folder) else None
-    settings = merge(settings, read_yaml(Path(configfile))) if configfile else settings
-    plan = load_plan(settings)
-    results = Path(plan.config["paths"]["results"])
-    path = Path(file)
-    if not path.is_relative_to(results / "histories") or path.suffix != ".h5":
-        raise InputError(f"{file} is no history of a cell: those are {results}/histories/**/*.h5")
-    name = path.relative_to(results / "histories").with_suffix("").as_posix()
-    if name not in plan.cells and (entry := entry_of(results, name.partition("/")[0])):
-        plan = load_plan({**settings, "papers": [entry]})  # a command line named its file
-    require_known(name, plan.cells, f"{file} is of no cell that is planned", InputError)
-    found = reasons(plan.cells[name], results)
-    emit(found, lambda: "\n".join(found) or UNCHANGED, as_json)
 
 
 def _listed(found: Iterable[Verdict]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import json
 import keyword
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ DEFAULT_TABLES = "fedcore.reports.default_tables"  # of a paper without a module
 ENDS = {"ends": "What every run ended with, a row per repeat"}
 ENDING = ".yaml"
 # Names of rules: a paper of this name could not be a target of Snakemake.
-TARGETS = ("all", "fetch", "problem", "plan", "verdicts", "summary", "report")
+TARGETS = ("all", "everything", "fetch", "problem", "plan", "verdicts", "summary", "report")
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,23 @@ class PaperFiles:
         """What the configuration calls the paper: its name, or the path of its file."""
         return self.paper.as_posix() if self.outside else self.name
 
+    @property
+    def beside(self) -> str:
+        """What a command begins with that imports modules beside a paper from elsewhere."""
+        folder = shlex.quote(str(self.report.parent.absolute()))
+        return f'PYTHONPATH="$PYTHONPATH":{folder} ' if self.outside else ""
+
     def described(self) -> dict[str, str]:
-        """Return what a plan keeps of them; paths as given."""
-        paths = {name: getattr(self, name).as_posix() for name in ("paper", "claims")}
-        return {**paths, "entry": self.entry, "tables": self.tables}
+        """Return what a plan keeps of them.
+
+        Paths are as given; those of the checkout begin at its root, wherever a workflow runs.
+        """
+        paths = {name: getattr(self, name) for name in ("paper", "claims", "report")}
+        if not self.outside:
+            root = self.report.parents[len(REPORTS.split("."))]
+            paths = {name: path.relative_to(root) for name, path in paths.items()}
+        told = {name: path.as_posix() for name, path in paths.items()}
+        return {**told, "entry": self.entry, "tables": self.tables}
 
 
 def own(folder: Path = FOLDER) -> dict[str, PaperFiles]:
@@ -191,26 +205,26 @@ def entry_of(results: Path, name: str) -> str | None:
     return str(plan.get("files", {}).get("entry", name))
 
 
-def make_importable(files: PaperFiles) -> None:
-    """Let Python find the module with the tables of a paper from elsewhere.
+def make_importable(report: Path, module: str) -> None:
+    """Let Python find the module with the tables of a paper from elsewhere, if it has one.
 
     Raises
     ------
     ConfigError
         When another module has its name.
     """
-    if not (files.outside and files.report.is_file()):
+    if "." in module or not report.is_file():  # a module of fedcore, or none
         return
-    folder = str(files.report.parent.absolute())
+    folder = str(report.parent.absolute())
     if folder not in sys.path:
         sys.path.append(folder)  # last, so that it hides nothing
         importlib.invalidate_caches()
-    found = importlib.util.find_spec(files.module)
+    found = importlib.util.find_spec(module)
     origin = found.origin if found else None
-    if origin is None or Path(origin).resolve() != files.report.resolve():
+    if origin is None or Path(origin).resolve() != report.resolve():
         raise ConfigError(
-            f"papers: {files.report} cannot be imported, as another module is called "
-            f"'{files.module}' ({origin}): rename the paper"
+            f"papers: {report} cannot be imported, as another module is called "
+            f"'{module}' ({origin}): rename the paper"
         )
 
 

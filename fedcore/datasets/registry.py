@@ -87,6 +87,12 @@ def find(
     raise ConfigError(f"unknown data set '{name}': {hint}")
 
 
+def sums_of(name: str) -> list[Any]:
+    """Return `sums` of each variant of a data set; empty for one of another package."""
+    entry, _ = find(name)
+    return [sums(source) for source in entry["sources"]] if entry else []
+
+
 def sums(source: Mapping[str, Any]) -> dict[str, str]:
     """Return the algorithm and checksum of each file of a variant, by file name."""
     return {file["name"]: " ".join(expected(file)) for file in source["files"]}

@@ -24,6 +24,7 @@ KINDS = {
     "generator": "fedcore.experiments.from_generator",
     "dataset": "fedcore.experiments.from_dataset",
 }
+UNUSED = ("label", "tags", "defaults", "mem_mb")  # by its file
 WRITTEN = "fedcore.problems.storage:save"
 
 
@@ -108,6 +109,11 @@ def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem |
 def make(path: str, name: str, spec: Mapping[str, Any], **options: Any) -> None:
     """Build a problem as `build_draws` does, and write its file client by client."""
     storage.save(build_draws(name, spec, held=False, **options), path)
+
+
+def data_of(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a problem's specification on which its file depends."""
+    return {key: value for key, value in spec.items() if key not in UNUSED}
 
 
 def check(spec: Mapping[str, Any]) -> None:

@@ -117,7 +117,7 @@ def keep_in(path: str | os.PathLike[str], *, write: bool) -> None:
 _KEPT = KeptCode()
 
 
-def notebook(path: str | os.PathLike[str]) -> list[str]:
+def imported_by(path: str | os.PathLike[str]) -> list[str]:
     """Return the modules of fedcore that the code cells of a notebook import."""
     tree = sources.notebook(path)
     return sorted({imported.module for imported in _take_imports(tree, "", is_package=False)})

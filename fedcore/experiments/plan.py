@@ -6,6 +6,8 @@ Both are checked against their schemas, which refuse unknown keys, before any jo
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
@@ -22,14 +24,15 @@ from fedcore.config.required import require_keys
 from fedcore.config.schemas import check
 from fedcore.config.short_forms import merge, require_written_out, written_out
 from fedcore.config.strict_yaml import read_yaml
+from fedcore.datasets import fetching, registry
 from fedcore.errors import ConfigError, require_known
-from fedcore.experiments import build, ranks
+from fedcore.experiments import build
 from fedcore.experiments.cell import AUDITS, NEWCOMERS
 from fedcore.experiments.combinations import combinations
-from fedcore.experiments.fingerprint import fingerprint
-from fedcore.experiments.ranks import ONE_PROCESS, Ranks
+from fedcore.experiments.fingerprint import fingerprint, imported_by
 from fedcore.experiments.references import REFERENCES
 from fedcore.experiments.stopping import Stop
+from fedcore.files import atomic
 from fedcore.metrics import Metric
 from fedcore.privacy.noise import WEAKENED
 from fedcore.recorder import COLUMNS, released_columns, require_released
@@ -61,7 +64,6 @@ class Cell:
     measured: dict[str, int] = field(default_factory=dict)
     tags: dict[str, Any] = field(default_factory=dict)
     mem_mb: int | None = None
-    ranks: Ranks = ONE_PROCESS
     newcomers: dict[str, Any] | None = None
     client_iterates: bool = False
 
@@ -86,10 +88,9 @@ class Cell:
         functions = {metric.code for metric in self._measured}
         algorithm = algorithms.REGISTRY.module_name(self.algorithm)
         audit = [AUDITS[self.audit]] if self.audit else []
-        over_mpi = ["fedcore.experiments.ranks"] if self.ranks.number else []
         newcomers = [NEWCOMERS] if self.newcomers else []
         cell = "fedcore.experiments.cell"
-        return [cell, algorithm, *functions, *audit, *over_mpi, *newcomers]
+        return [cell, algorithm, *functions, *audit, *newcomers]
 
     @property
     def problems(self) -> list[str]:
@@ -110,11 +111,8 @@ class Cell:
         )
 
     def spec(self) -> dict[str, Any]:
-        """Return as a plain dictionary what its history depends on: not its tags and memory.
-
-        How it runs over MPI is apart from it, see `fedcore.experiments.ranks`.
-        """
-        unused = ("tags", "mem_mb", "ranks", *(() if self.newcomers else ("newcomers",)))
+        """Return as a plain dictionary what its history depends on: not its tags and memory."""
+        unused = ("tags", "mem_mb", *(() if self.newcomers else ("newcomers",)))
         return {name: value for name, value in asdict(self).items() if name not in unused}
 
 
@@ -207,8 +205,21 @@ class Plan:
 
     def problem_data(self, problem: str) -> dict[str, Any]:
         """Return the part of a problem's specification on which its file depends."""
-        unused = ("label", "tags", "defaults", "mem_mb")
-        return {k: v for k, v in self.problems[problem].items() if k not in unused}
+        return build.data_of(self.problems[problem])
+
+    def raw_files(self, problem: str) -> list[str]:
+        """Return the files of a problem's data set that are to be there before it is made.
+
+        They are the record of what was fetched; of another package's data set, all its files, too.
+        """
+        dataset = self.problems[problem].get("dataset")
+        if not dataset or self.config["surrogates"]:
+            return []
+        folder = Path(self.config["paths"]["raw"], dataset)
+        own = registry.find(dataset)[0] is not None
+        others = [] if own else [file for file in sorted(folder.rglob("[!.]*")) if file.is_file()]
+        record = folder / fetching.RECORD
+        return [str(record), *(str(file) for file in others if file != record)]
 
     def problem_code(self, problem: str) -> str:
         """Return the fingerprint of the code on which a problem's file depends."""
@@ -221,15 +232,45 @@ class Plan:
         return build.described(self.problems[problem], surrogate=surrogate)
 
     def describe(self, paper: str) -> dict[str, Any]:
-        """Return what tables, figures and pages need: settings, files, cells, missing problems."""
-        settings = self.papers[paper]
-        missing = self.left_out_of(paper) | self.unavailable_of(paper)
-        cells = {
-            cell.path: {k: v for k, v in asdict(cell).items() if k != "ranks"}
-            for cell in self.cells_of(paper)
+        """Return all that the jobs of a paper need: settings, files, cells, missing problems.
+
+        Each cell has its ``code``, by which who reads its history knows whether it is the plan's.
+        """
+        cells = self.cells_of(paper)
+        return {
+            "paper": paper,
+            "files": self.files[paper].described(),
+            **self.papers[paper],
+            "run": {key: self.config[key] for key in ("quick", "surrogates", "seed", "paths")},
+            "cells": {cell.path: {**asdict(cell), "code": cell.code} for cell in cells},
+            "missing": self.left_out_of(paper) | self.unavailable_of(paper),
         }
-        files = self.files[paper].described()
-        return {"paper": paper, "files": files, **settings, "cells": cells, "missing": missing}
+
+    def write(self, folder: Path) -> dict[str, str]:
+        """Write what each paper's jobs read, ``<folder>/<paper>.json``, and return its sha256.
+
+        Raises
+        ------
+        ConfigError
+            When it cannot be written, or a paper's module or notebook cannot be read.
+        """
+        digests = {}
+        for paper in self.papers:
+            files = self.files[paper]
+            fingerprint(files.tables)  # they can be read
+            if files.notebook.is_file():
+                imported_by(files.notebook)
+            text = json.dumps(self.describe(paper), indent=1).encode()
+            digests[paper] = hashlib.sha256(text).hexdigest()
+            try:
+                with atomic.replace(folder / f"{paper}.json") as made:
+                    made.write_bytes(text)
+            except OSError as error:
+                raise ConfigError(
+                    f"{folder.absolute()} cannot be written ({error.strerror}): make room, or "
+                    "start where you may write, with a copy of the checkout or --directory"
+                ) from error
+        return digests
 
     def claims_of(self, paper: str) -> dict[str, Any]:
         """Return what a paper prints, read at the first call.
@@ -482,7 +523,6 @@ def _cells_of_run(
                 measured=spec.get("measured", {}),
                 tags=tags,
                 mem_mb=run.get("mem_mb"),
-                ranks=ranks.asked(run, spec, where),
                 newcomers=spec.get("newcomers"),
                 client_iterates=spec.get("client_iterates", False),
             )

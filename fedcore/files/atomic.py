@@ -7,19 +7,30 @@ killed process leaves it behind; `LEFT_OVER` matches its name.
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from fedcore.errors import SupersededError
 from fedcore.files import checksums
 
 LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp(\..+)?")
 
-# Environment variable of a job of the workflow: the first line of its log, and the log's path.
-JOB = "FEDCORE_JOB"
+
+def remove_left_overs(folder: Path, pattern: str = "**/.*") -> None:
+    """Remove what killed writers have left in a folder; one that still writes then fails."""
+    for found in folder.glob(pattern):
+        if LEFT_OVER.fullmatch(found.name) and found.is_file():
+            found.unlink(missing_ok=True)
+
+
+def remove_left_overs_of(path: str | os.PathLike[str]) -> None:
+    """Remove what killed writers have left of one file."""
+    final = Path(path)
+    stem, suffix = glob.escape(final.stem), glob.escape(final.suffix)
+    remove_left_overs(final.parent, f".{stem}.*.tmp{suffix}")
 
 
 @contextlib.contextmanager
@@ -40,12 +51,6 @@ def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[P
     ------
     pathlib.Path
         Where to write. `path` itself changes only when the block has ended without an error.
-
-    Raises
-    ------
-    SupersededError
-        In a job of the workflow, when a later run has started the same job again (see
-        `job.logged`); the newer job's result stays.
     """
     final = Path(path)
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -54,23 +59,9 @@ def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[P
         yield temporary
         with open(temporary, "rb") as handle:
             os.fsync(handle.fileno())
-        _require_own_log(final)
         value = checksums.of(temporary) if summed else ""
         os.replace(temporary, final)
         if summed:  # a process killed in between leaves a whole file with an old checksum or none
             checksums.write(final, value)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _require_own_log(final: Path) -> None:
-    first, _, log = os.getenv(JOB, "").partition("\n")
-    if not first:
-        return
-    try:
-        with open(log, encoding="utf-8", errors="replace") as file:
-            superseded = file.readline().rstrip("\n") != first
-    except OSError:  # the log was removed
-        return
-    if superseded:
-        raise SupersededError(f"{final} is not written: a later run has started this job again")

@@ -1,4 +1,4 @@
-"""Checksums of tables, plans and figures, by which readers and every run detect damage.
+"""Checksums of tables, plans and figures, by which readers detect damage.
 
 The hidden file ``.<name>.sha256`` beside ``<name>`` holds one line as ``sha256sum`` writes it. A
 file without a checksum, such as a table from elsewhere, is accepted.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from fedcore.errors import DataError
@@ -58,13 +57,5 @@ def require(path: str | os.PathLike[str], noun: str) -> None:
     if differs(path):
         raise DataError(
             f"{noun} {path} is damaged or was edited: it does not have the checksum in "
-            f"{place(path).name}; the next run of the workflow makes it again"
+            f"{place(path).name}; delete it, and run again"
         )
-
-
-def damaged(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield every file below a folder that does not have its checksum."""
-    for sidecar in sorted(Path(folder).rglob(f".*{ENDING}")):
-        path = sidecar.with_name(sidecar.name[1 : -len(ENDING)])
-        if differs(path):
-            yield path

@@ -14,6 +14,7 @@ import numpy as np
 
 from fedcore import algorithms
 from fedcore.errors import DataError, InputError, require_known
+from fedcore.experiments import settings
 from fedcore.files import checksums
 from fedcore.history import History, read_seconds
 from fedcore.reports import tables
@@ -193,16 +194,28 @@ class Results:
             self.plan: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise DataError(f"{plan} is not a plan ({error}); run snakemake to make it") from error
-        if any("tags" not in cell for cell in self.plan["cells"].values()):
+        if any("code" not in cell for cell in self.plan["cells"].values()):
             raise DataError(f"{plan} is of an older version; run snakemake to make it again")
         self._folder = Path(plan).parents[1]
         self._read: dict[str, History] = {}
 
     def __getitem__(self, cell: str) -> History:
-        """Return the history of the cell ``<experiment>/<algorithm>/<problem>-<variant>``."""
+        """Return the history of the cell ``<experiment>/<algorithm>/<problem>-<variant>``.
+
+        Raises
+        ------
+        DataError
+            When it is not what the plan asks for, as of a job that a killed run has left behind.
+        HistoryError
+            When it is missing or damaged.
+        """
         if cell not in self._read:
             path = self._folder / "histories" / self.plan["paper"] / f"{cell}.h5"
-            self._read[cell] = History.load(path)
+            history = History.load(path)
+            planned = self.plan["cells"].get(f"{self.plan['paper']}/{cell}")
+            if planned and (why := settings.outdated(planned, history)):
+                raise DataError(f"{path} is not what is planned ({why}): delete it, and run again")
+            self._read[cell] = history
         return self._read[cell]
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,11 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(folder.glob("[!.]*.tsv"))
 
 
+def found(folder: Path, papers: Collection[str]) -> list[Verdict]:
+    """Return the verdicts of those `papers` that have some, ``<folder>/<paper>.tsv``."""
+    return [verdict for file in files_in(folder) if file.stem in papers for verdict in read(file)]
+
+
 def _none_in(folder: str | os.PathLike[str]) -> str:
     return f"there are no verdicts in {folder}; run the workflow first"
 
@@ -81,8 +86,8 @@ def occurring(verdicts: Iterable[Verdict]) -> list[str]:
 
 def tally(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
     """Return the verdicts that occur, in the order of `VERDICTS`, with their numbers."""
-    found = Counter(verdict.verdict for verdict in verdicts)
-    return [(name, found[name]) for name in VERDICTS if found[name]]
+    counts = Counter(verdict.verdict for verdict in verdicts)
+    return [(name, counts[name]) for name in VERDICTS if counts[name]]
 
 
 def combine(
@@ -133,8 +138,8 @@ def summary(verdicts: Iterable[Verdict]) -> str:
     states = [v.verdict for v in checks(everything)]
     if states:
         kinds = (*CHECKS.values(), "not run")
-        found = [(name, states.count(name)) for name in kinds if name in states]
-        lines.append(f"checks of this software: {', '.join(f'{n} {name}' for name, n in found)}")
+        each = [(name, states.count(name)) for name in kinds if name in states]
+        lines.append(f"checks of this software: {', '.join(f'{n} {name}' for name, n in each)}")
     return "\n".join(lines) or "no printed items"
 
 

@@ -190,10 +190,10 @@ def test_a_module_beside_it_is_imported_unless_another_has_its_name(checkout, mo
         write(checkout.parent / f"elsewhere/{name}.yaml")
         (checkout.parent / f"elsewhere/{name}.py").write_text("TABLES = {}\n")
     found = papers.chosen(["../elsewhere/ward_tables.yaml", "../elsewhere/statistics.yaml"], {})
-    papers.make_importable(found["ward_tables"])
+    papers.make_importable(found["ward_tables"].report, "ward_tables")
     assert found["ward_tables"].tables == "ward_tables"
     with pytest.raises(ConfigError, match=r"statistics\.py cannot be imported, as another module"):
-        papers.make_importable(found["statistics"])
+        papers.make_importable(found["statistics"].report, "statistics")
     assert sys.path[-1] == str(checkout / "../elsewhere")
 
 

@@ -10,8 +10,8 @@ import pytest
 from contract.networks import PARAMS, SIZE
 from contract.test_networks import NAMES, ROUNDING, run
 
+from fedcore.cli import blas
 from fedcore.errors import FedcoreError, InputError
-from fedcore.experiments import job
 from fedcore.federation.federation import Federation
 from fedcore.problems.clients import Clients, Labelled
 from fedcore.problems.problem import Problem
@@ -126,7 +126,7 @@ def test_single_precision_is_not_cut_on_a_device(cut, monkeypatch):
     assert device.chosen() == (META, True)
     assert torch.backends.cudnn.allow_tf32 and "CUBLAS_WORKSPACE_CONFIG" not in os.environ
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")
-    job.settle_device()  # as the command line and the jobs of the workflow do
+    blas.settle_device()  # as the command line and the jobs of the workflow do
     assert not torch.backends.cuda.matmul.allow_tf32
     assert not torch.backends.cudnn.allow_tf32
     assert torch.backends.cudnn.deterministic and not torch.backends.cudnn.benchmark

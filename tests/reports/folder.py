@@ -49,13 +49,16 @@ class Folder:
             "iterates": "last", "seed": 0, "tags": {}, **options,
         }  # fmt: skip
         path = f"{experiment}/{algorithm}/{cell['name']}"
-        self.cells[f"{self.paper}/{path}"] = cell
+        self.cells[f"{self.paper}/{path}"] = cell | {"code": ""}
         file = self.root / "histories" / self.paper / f"{path}.h5"
         if history is None:
             return run_cell(cell, self.root / f"{problem}.h5", file)
         about = {"name": problem, "status": "synthetic"} | history.about.get("problem", {})
         where = {name: value for name, value in history.about.items() if name == "device"}
         history.about = {"algorithm": algorithm, "params": params, "problem": about} | where
+        history.about |= {"code": "", "seed": {"master": cell["seed"]}}
+        measured = [name for name in cell["metrics"] if name in history.columns]
+        self.cells[f"{self.paper}/{path}"] |= {"repeats": history.repeats, "metrics": measured}
         history.about |= {"privacy": privacy} if privacy else {}
         history.save(file)
         return history

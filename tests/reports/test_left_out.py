@@ -15,13 +15,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import matplotlib
+import papermill
 import pytest
 from matplotlib.image import imread
 
+from fedcore.cli import main
 from fedcore.config.papers import own
 from fedcore.experiments.plan import Plan, load_plan
-from fedcore.reports import figure_files, left_out, steps, tables, verdict_pages, verdicts
+from fedcore.reports import figure_files, left_out, tables, verdict_pages, verdicts
 from fedcore.reports.site.build import environment
 
 PAPERS = list(own())
@@ -35,26 +36,30 @@ def planned(paper: str, *names: str) -> Plan:
     return load_plan(config)
 
 
+def job(*words: object) -> None:
+    main(["job", *map(str, words)], standalone_mode=False)
+
+
 @pytest.fixture
 def make(tmp_path):
     """Make everything of a paper as the workflow does, after its cells; return the folder."""
 
     def make(paper: str, plan: Plan) -> Path:
-        described, file = plan.describe(paper), tmp_path / "plans" / f"{paper}.json"
-        file.parent.mkdir()
-        steps.plan(described, str(file))
-        steps.tables(str(file))
-        figures = [f"{tmp_path}/figures/{paper}/{name}.png" for name in described["figures"]]
-        executed = str(tmp_path / "notebooks" / f"{paper}.ipynb")
-        steps.notebook(f"notebooks/{paper}.ipynb", executed, plan=str(file), figures=figures)
+        plan.config["paths"]["results"] = str(tmp_path)
+        plan.write(tmp_path / "plans")
+        file = str(tmp_path / "plans" / f"{paper}.json")
+        job("tables", file)
+        executed = tmp_path / "notebooks" / f"{paper}.ipynb"
+        executed.parent.mkdir()
+        papermill.execute_notebook(
+            f"notebooks/{paper}.ipynb", executed, parameters={"plan": file}, progress_bar=False
+        )
         if paper in plan.judged:
-            options = {"not_run": plan.not_run, "surrogate": True, "small": True}
-            to = str(tmp_path / "verdicts" / f"{paper}.tsv")
-            steps.verdict(paper, plan.claims_of(paper), str(tmp_path / "tables"), to, **options)
+            claims = plan.files[paper].claims
+            job("verdicts", file, claims, tmp_path / "verdicts" / f"{paper}.tsv")
         return tmp_path
 
-    yield make
-    matplotlib.use("agg")
+    return make
 
 
 def said_by(notebook: Path) -> list[str]:

@@ -131,7 +131,7 @@ def test_a_row_of_a_run(results):
 
 
 def test_a_plan_of_an_older_version_is_refused(results, tmp_path):
-    del results.plan["cells"]["made_up/second/ssi/easy-p-4"]["tags"]
+    del results.plan["cells"]["made_up/second/ssi/easy-p-4"]["code"]
     file = tmp_path / "plans/made_up.json"
     file.write_text(json.dumps(results.plan))
     with pytest.raises(DataError, match="is of an older version; run snakemake to make it again"):

@@ -89,7 +89,7 @@ def test_read_only_results(first_run, done):
 
 @ROOT_ONLY
 @pytest.mark.fault(
-    "disk", "a dry run in a checkout on a read-only disk", told="this checkout cannot be written, …"
+    "disk", "a dry run in a checkout on a read-only disk", told="… cannot be written (…): …"
 )
 def test_a_read_only_checkout(done):
     mount("--bind", done.root, done.root)
@@ -99,4 +99,4 @@ def test_a_read_only_checkout(done):
     finally:
         subprocess.run(["umount", "--lazy", str(done.root)], check=True)
     assert run.status == 1 and "Traceback" not in run.text
-    assert "this checkout cannot be written, and Snakemake keeps notes in .snakemake" in run.text
+    assert f"{done.root}/.snakemake/fedcore-plans cannot be written (" in run.text

@@ -1,5 +1,4 @@
-# From the registry to problems. `fetch` puts a data set's files into data/raw. `problem` splits a data
-# set over its clients, or draws a synthetic one, and adds the answer that methods are compared with.
+# Data sets are fetched; problems are dealt to clients or drawn, with the answer to compare with.
 
 
 rule fetch:
@@ -7,46 +6,51 @@ rule fetch:
         f"{RAW}/{{dataset}}/fetched.json",
     log:
         f"{RESULTS}/logs/fetch/{{dataset}}.log",
-    retries: 1
     localrule: True
+    conda:
+        "../envs/fedcore.yaml"
     params:
+        raw=lambda wildcards, output: Path(output[0]).parents[1],
         # No code fingerprint is needed, because `problem` checks the files against these sums, too.
-        sums=lambda wildcards: checksums_of(wildcards.dataset),
-    script:
-        "../scripts/fetch.py"
+        sums=lambda wildcards: registry.sums_of(wildcards.dataset),
+    shell:
+        "python -m fedcore fetch {wildcards.dataset} --raw {params.raw:q} 2> {log:q}"
+
+
+rule plan:
+    output:
+        f"{RESULTS}/plans/{{paper}}.json",
+    log:
+        f"{RESULTS}/logs/plan/{{paper}}.log",
+    localrule: True
+    conda:
+        "../envs/fedcore.yaml"
+    params:
+        made=".snakemake/fedcore-plans/{paper}.json",
+        sha256=lambda wildcards: DIGESTS[wildcards.paper],
+    shell:
+        "python -m fedcore job plan {params.made} {params.sha256} {output:q} 2> {log:q}"
 
 
 rule problem:
     input:
-        raw_files,
+        lambda wildcards: PLAN.raw_files(planned(wildcards)),
     output:
         f"{CLIENTS}/{{paper}}/{{problem}}.h5",
     log:
         f"{RESULTS}/logs/problem/{{paper}}-{{problem}}.log",
-    localrule: workflow.remote_exec  # in a job of a cluster it is forked, as in a local run
+    benchmark:
+        f"{RESULTS}/benchmarks/problems/{{paper}}/{{problem}}.tsv"
+    conda:
+        "../envs/fedcore.yaml"
     resources:
-        mem_mb=lambda wildcards, attempt: memory(
-            expectation.measured(Path(benchmark_of_problem(wildcards))),
-            PLAN.problems["{paper}/{problem}".format(**wildcards)]["mem_mb"],
-            attempt,
-        ),
+        mem_mb=lambda wildcards, attempt: attempt * PLAN.problems[planned(wildcards)]["mem_mb"],
     params:
-        spec=lambda wildcards: PLAN.problem_data("{paper}/{problem}".format(**wildcards)),
+        spec=lambda wildcards: json.dumps(PLAN.problem_data(planned(wildcards))),
         raw=RAW,
-        seed=PLAN.config["seed"],
-        surrogate=PLAN.config["surrogates"],
-        registry=lambda wildcards: PLAN.problem_source("{paper}/{problem}".format(**wildcards)),
-        code=lambda wildcards: PLAN.problem_code("{paper}/{problem}".format(**wildcards)),
-    run:
-        forking.run(
-            build.make,
-            output[0],
-            wildcards.problem,
-            params.spec,
-            raw=params.raw,
-            seed=params.seed,
-            surrogate=params.surrogate,
-            log=log[0],
-            benchmark=benchmark_of_problem(wildcards),
-            threads=threads,
-        )
+        run=f"--seed {PLAN.config['seed']}" + " --surrogate" * PLAN.config["surrogates"],
+        registry=lambda wildcards: PLAN.problem_source(planned(wildcards)),
+        code=lambda wildcards: PLAN.problem_code(planned(wildcards)),
+    shell:
+        "python -m fedcore job problem {wildcards.problem} {params.spec:q} {output:q} {params.run}"
+        " --raw {params.raw:q} 2> {log:q}"

@@ -1,9 +1,4 @@
 # One rule per algorithm, so that each can have its own resources; one job per cell with all repeats.
-# `code` makes a job run again when the code that its result depends on has changed.
-
-
-include: "ranks.smk"  # cells that run over MPI
-
 
 for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
 
@@ -11,33 +6,28 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
         name:
             f"run_{algorithm}"
         input:
-            problem_of,
+            lambda w: [f"{CLIENTS}/{w.paper}/{name}.h5" for name in cell_of(w).problems],
         output:
-            history=f"{RESULTS}/histories/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.h5",
-            seconds=f"{RESULTS}/seconds/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.tsv",
+            f"{RESULTS}/histories/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.h5",
         log:
             f"{RESULTS}/logs/run/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.log",
+        benchmark:
+            f"{RESULTS}/benchmarks/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.tsv"
         wildcard_constraints:
             algorithm=algorithm,
-            paper=IN_ONE_PROCESS,
-        # In a job of a cluster it is forked, as in a local run; there, a group would forbid that.
-        group:
-            None if workflow.remote_exec else group_of
-        localrule: workflow.remote_exec
+        conda:
+            "../envs/networks.yaml"
+            if algorithms.get(algorithm).task.packages
+            else "../envs/fedcore.yaml"
         resources:
-            **asked_by(algorithm),
+            mem_mb=memory_of,
+            runtime=minutes_of,
         params:
-            cell=lambda wildcards: cell_of(wildcards).spec(),
+            # No output, because CPU seconds differ each time.
+            seconds=f"{RESULTS}/seconds/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.tsv",
+            checkpoints=f"{RESULTS}/checkpoints/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}",
+            spec=lambda wildcards: json.dumps(cell_of(wildcards).spec()),
             code=lambda wildcards: cell_of(wildcards).code,
-        run:
-            forking.run(
-                run_cell,
-                params.cell,
-                input[0],
-                *output,
-                code=params.code,
-                progress=tqdm,
-                log=log[0],
-                threads=threads,
-                **beside(wildcards),
-            )
+        shell:
+            "python -m fedcore job cell {params.spec:q} {input:q} {output:q} --code {params.code}"
+            " --seconds {params.seconds:q} --checkpoints {params.checkpoints:q} 2> {log:q}"

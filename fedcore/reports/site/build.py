@@ -70,7 +70,7 @@ def write(
     folder : path
         Where the site goes.
     root : path
-        Where the workflow ran: relative paths of claims files start there.
+        The checkout: where the claims files of its papers are.
     command : str
         Command of the run, to which the name of a file is added to make that file alone.
     surrogates : bool

@@ -16,7 +16,8 @@ import h5py
 
 from fedcore.config import claims as claims_files
 from fedcore.config import papers as paper_files
-from fedcore.experiments.expectation import measured
+from fedcore.experiments.kept_times import measured
+from fedcore.files import checksums
 from fedcore.reports import origins, verdict_pages
 from fedcore.reports.left_out import by_reason
 from fedcore.reports.site import links
@@ -35,7 +36,7 @@ class Paper:
         Folder of the run.
     name : str
     root : path
-        Where the workflow ran: relative paths of claims files start there.
+        The checkout: where the claims files of its papers are.
 
     Attributes
     ----------
@@ -50,13 +51,15 @@ class Paper:
     def __init__(self, results: Path, name: str, root: Path) -> None:
         self.name, self._results = name, results
         self.plan_file = results / "plans" / f"{name}.json"
+        checksums.require(self.plan_file, "plan")
         there = self.plan_file.is_file()
         text = self.plan_file.read_text(encoding="utf-8") if there else None
         self.plan: dict[str, Any] | None = None if text is None else json.loads(text)
         judged = results / "verdicts" / f"{name}.tsv"
         self.judged = judged.is_file()
         self.verdicts = verdict_pages.read(judged) if self.judged else []
-        self.claims_file = root / paper_files.claims_of(name, self.plan)
+        claims = paper_files.claims_of(name, self.plan)
+        self.claims_file = claims if self.asked else root / claims
         self.claimed: dict[str, Any] = (
             claims_files.read(self.claims_file) if self.judged else {"tables": {}}
         )
@@ -249,7 +252,10 @@ class Paper:
             Shown(name, caption, self._results / kind / self.name / f"{name}{ending}")
             for name, caption in named.items()
         ]
-        return [one for one in found if one.file.is_file()]
+        there = [one for one in found if one.file.is_file()]
+        for one in there:
+            checksums.require(one.file, kind.removesuffix("s"))
+        return there
 
 
 def _sizes(problem: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
+from fedcore.errors import DataError
 from fedcore.reports.site import formulas
 
 HEADING = re.compile(r"^#+ +(.+?)\s*$", re.MULTILINE)
@@ -43,9 +44,19 @@ def with_code(text: str) -> Markup:
 
 
 def parts(path: Path) -> list[Part]:
-    """Return the cells of a notebook that show something."""
+    """Return the cells of a notebook that show something.
+
+    Raises
+    ------
+    DataError
+        When the file is damaged.
+    """
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is not a notebook ({error}); delete it, and run again") from error
     found, heading = [], ""
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+    for cell in cells:
         source = _joined(cell["source"])
         if cell["cell_type"] == "markdown":
             found.append(Part(rendered(source), "", ()))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
 from fedcore.experiments.cell import run_repeats
 from fedcore.experiments.plan import Cell
-from fedcore.experiments.reasons import settings_changed
+from fedcore.experiments.settings import changed, outdated
 from fedcore.history import History
 from fedcore.problems.problem import Problem
 
@@ -31,7 +31,7 @@ def history(tmp_path_factory):
 
 def test_a_tuned_history_fits_its_cell(history, docs_script):
     assert history.about["params"] != CELL.params  # with what was chosen
-    assert not settings_changed(CELL, history)
+    assert not changed(CELL.spec(), history)
     assert not docs_script("kept_histories").outdated(history, CELL)
 
 
@@ -56,11 +56,28 @@ def test_a_changed_setting_is_named_and_keeps_a_kept_history_out(
     history, changes, said, docs_script
 ):
     cell = replace(CELL, **changes)
-    assert settings_changed(cell, history) == [said]
+    assert changed(cell.spec(), history) == [said]
     found = docs_script("kept_histories").outdated(history, cell)
     assert found == f"the configuration has changed: {said}"
 
 
 def test_a_history_that_was_not_tuned_does_not_fit_a_cell_that_is(history):
     untuned = replace(CELL, tune=None)
-    assert "the tuning has changed" in settings_changed(untuned, history)
+    assert "the tuning has changed" in changed(untuned.spec(), history)
+
+
+def planned(**changes):
+    cell = replace(CELL, **changes)
+    return {**asdict(cell), "code": cell.code}
+
+
+def test_a_reader_refuses_other_code_and_other_settings(history):
+    assert outdated(planned(), history) == ""
+    assert outdated(planned(seed=4), history) == "seed was 3 and is 4"
+    assert outdated(planned() | {"code": "another"}, history)
+
+
+def test_of_a_restored_history_the_settings_alone_are_compared(history):
+    kept = replace(history, about=history.about | {"restored": "then", "code": "of its commit"})
+    assert outdated(planned(), kept) == ""
+    assert outdated(planned(repeats=5), kept) == "number of repeats was 2 and is 5"

@@ -1,0 +1,276 @@
+"""What a user of Snakemake tries first works here, too: each habit has a test."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CELL = "results/tiny/histories/tiny/second/power_gd/other-plain.h5"
+
+
+def snakemake(checkout, folder, *args, path=None, **environment):
+    """Run Snakemake in a folder, without the checkout on Python's path."""
+    inherited = {k: v for k, v in checkout.environment.items() if k != "PYTHONPATH"} | environment
+    if path:
+        inherited["PATH"] = f"{path}:{inherited['PATH']}"
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--cores", "1", *map(str, args)],
+        cwd=folder, env=inherited, text=True, timeout=1200,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def same(checkout, folder, *names):
+    for name in names:
+        assert (folder / name).read_bytes() == (checkout.root / name).read_bytes(), name
+
+
+@pytest.fixture
+def raw(first_run, tmp_path):
+    """An empty folder elsewhere, which has the data that nobody can download."""
+    folder = tmp_path / "elsewhere"
+    shutil.copytree(first_run[0].root / "data/raw", folder / "data/raw")
+    return folder
+
+
+def test_a_snakefile_from_another_folder(first_run, raw):
+    root = first_run[0].root
+    snakemake(first_run[0], raw, "-s", root / "Snakefile", "--configfile", root / "tiny.yaml")
+    assert Path(raw, "results/tiny/report/tiny/index.html").is_file()
+    same(first_run[0], raw, *first_run[0].payload())
+
+
+def test_another_working_directory(first_run, pristine, raw):
+    options = ["--directory", raw, "--configfile", "tiny.yaml"]
+    snakemake(pristine, pristine.root, *options)
+    assert not (pristine.root / "results").exists()
+    same(first_run[0], raw, *first_run[0].payload())
+
+
+@pytest.mark.parametrize("start", [".", "workflow"])
+def test_the_snakefile_where_the_catalogue_looks_for_it(pristine, start):
+    options = ["-s", "workflow/Snakefile", "--configfile", pristine.root / "tiny.yaml", "-n"]
+    if start == "workflow":  # the file is named from the folder it lies in
+        options = ["-s", "Snakefile", "--directory", "..", *options[2:]]
+    assert "rule run_power_gd:" in snakemake(pristine, pristine.root / start, *options)
+
+
+# As `snakedeploy deploy-workflow` writes it, with a path in the place of an address.
+MODULE = """
+from snakemake.utils import min_version
+
+min_version("6.10.0")
+
+
+configfile: "config/config.yaml"
+
+
+# declare https://example.org/fedcore as a module
+module fedcore:
+    snakefile:
+        "{snakefile}"
+    config:
+        config
+
+
+# use all rules from https://example.org/fedcore
+use rule * from fedcore
+"""
+
+
+def test_a_workflow_that_uses_this_one_as_a_module(first_run, raw):
+    checkout, _ = first_run
+    (raw / "config").mkdir()
+    shutil.copyfile(checkout.root / "tiny.yaml", raw / "config/config.yaml")
+    (raw / "workflow").mkdir()
+    snakefile = checkout.root / "workflow/Snakefile"
+    (raw / "workflow/Snakefile").write_text(MODULE.format(snakefile=snakefile))
+    snakemake(checkout, raw)
+    same(checkout, raw, *checkout.payload())
+
+
+def test_generated_unit_tests_pass(done):
+    rules = ("problem", "run_power_gd", "run_wk2023", "tables_tiny", "verdicts")
+    generated = done.snakemake("--generate-unit-tests", ".tests/unit", "--forceall")
+    assert generated.status == 0, generated.text
+    tests = [f".tests/unit/test_{rule}.py" for rule in rules]
+    ran = done.python("-m", "pytest", "-q", "-o", "addopts=", *tests)
+    assert ran.returncode == 0, ran.stdout
+    assert f"{len(rules)} passed" in ran.stdout
+
+
+def test_each_command_gives_the_same_bytes_by_hand(first_run, fresh):
+    """In the order of the jobs, each as it is printed; Snakemake itself runs none."""
+    (fresh.root / "results/tiny/logs").mkdir(parents=True)
+    dry = fresh.snakemake("-n", "-p", "--forceall")
+    assert dry.status == 0, dry.text
+    lines = [line.removeprefix("Shell command: ") for line in dry.text.splitlines()]
+    printed = [
+        line.strip() for line in lines if re.match(r"\s*\S*(python -m fedcore|papermill) ", line)
+    ]
+    waiting = sorted(set(printed), key=order)
+    assert len(waiting) == len(printed) > 12
+    for command in waiting:
+        for log in re.findall(r"2> (\S+)", command):
+            (fresh.root / shlex.split(log)[0]).parent.mkdir(parents=True, exist_ok=True)
+        (fresh.root / "results/tiny/notebooks").mkdir(exist_ok=True)
+        ran = subprocess.run(
+            ["bash", "-c", command], cwd=fresh.root,
+            env=fresh.environment | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert ran.returncode == 0, command
+    assert fresh.payload() == first_run[0].payload()
+
+
+def order(command):
+    steps = ["fetch", "job plan", "job problem", "job cell", "job tables", "papermill"]
+    steps += ["job verdicts", "job summary", "job report"]
+    return next(place for place, step in enumerate(steps) if step in command)
+
+
+CONDA = """#!{python}
+import json, os, shutil, sys
+from pathlib import Path
+
+words = sys.argv[1:]
+if words[:1] == ["--version"]:
+    print("conda 25.1.0")
+elif words[:1] == ["info"]:
+    print(json.dumps({{"conda_prefix": {prefix!r}, "platform": "linux-64"}}))
+elif words[:1] == ["config"]:
+    print(json.dumps({{"get": {{"channel_priority": "strict"}}}}))
+elif words[:1] == ["clean"]:
+    pass
+elif words[:2] == ["env", "create"]:
+    file, made = (Path(words[words.index(name) + 1]) for name in ("--file", "--prefix"))
+    (made / "bin").mkdir(parents=True)
+    shutil.copyfile(file, made / "environment.yaml")
+    for name in ("python", "papermill"):
+        program = made / "bin" / name
+        module = "-m papermill " if name == "papermill" else ""
+        program.write_text(
+            f'#!/bin/sh\\necho "$CONDA_PREFIX" "$@" >> {ran}\\n'
+            f'exec {python} {{module}}"$@"\\n'
+        )
+        program.chmod(0o755)
+else:
+    sys.exit(f"unexpected: {{words}}")
+"""
+
+
+def programs(folder, **texts):
+    folder.mkdir(parents=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def test_each_job_runs_in_the_environment_of_its_rule(first_run, fresh, tmp_path):
+    """With a stand-in for conda, which there is none of here.
+
+    It writes down which file each environment is made from. In place of packages it puts a `python`
+    and a `papermill` there, which write down that they were called inside the environment, and then
+    call those of this test.
+    """
+    ran = tmp_path / "ran"
+    conda = CONDA.format(python=sys.executable, prefix=str(tmp_path / "base"), ran=ran)
+    programs(tmp_path / "base/bin", activate='export CONDA_PREFIX="$1" PATH="$1/bin:$PATH"\n')
+    path = programs(tmp_path / "bin", conda=conda)
+    options = ["--configfile", "tiny.yaml", "--sdm", "conda"]
+    snakemake(fresh, fresh.root, *options, path=path)
+    assert fresh.payload() == first_run[0].payload()
+    made = {
+        file.parent: file for file in (fresh.root / ".snakemake/conda").glob("*/environment.yaml")
+    }
+    (environment,) = made.values()
+    assert environment.read_bytes() == (fresh.root / "workflow/envs/fedcore.yaml").read_bytes()
+    calls = ran.read_text().splitlines()
+    assert {Path(line.split()[0]).name for line in calls} == {environment.parent.name}
+    for step in ("fetch", *(f"job {n}" for n in ("plan", "problem", "cell", "tables", "verdicts"))):
+        assert any(f" -m fedcore {step} " in line for line in calls), step
+    for step in ("-m fedcore job summary", "-m fedcore job report", "notebooks/tiny.ipynb"):
+        assert any(step in line for line in calls), step
+
+
+APPTAINER = """#!{python}
+import os, sys
+
+words = sys.argv[1:]
+if "--version" in words:
+    print("apptainer version 1.3.0")
+    sys.exit()
+image = next(i for i, word in enumerate(words) if word.endswith(".sif"))
+with open({ran!r}, "a") as file:
+    print(words[image], words[-1], file=file)
+os.execvp(words[image + 1], words[image + 1 :])
+"""
+
+
+def test_each_job_runs_in_the_container(first_run, fresh, tmp_path):
+    """With a stand-in for apptainer, which writes down the image and the command, and runs it."""
+    ran = tmp_path / "ran"
+    path = programs(
+        tmp_path / "bin", apptainer=APPTAINER.format(python=sys.executable, ran=str(ran))
+    )
+    (fresh.root / "fedcore.sif").touch()
+    options = ["--configfile", "tiny.yaml", "--sdm", "apptainer"]
+    snakemake(fresh, fresh.root, *options, path=path)
+    assert fresh.payload() == first_run[0].payload()
+    calls = ran.read_text()
+    for step in (
+        "fetch",
+        *(f"job {n}" for n in ("problem", "cell", "tables", "verdicts", "report")),
+    ):
+        assert "fedcore.sif" in calls and f"-m fedcore {step} " in calls, step
+    assert "papermill " in calls
+
+
+def test_a_report_of_snakemake(first_run, done):
+    made = done.snakemake("--report", "report.html")
+    assert made.status == 0, made.text
+    page = (done.root / "report.html").read_text(encoding="utf-8")
+    assert "ends.png" in page and "tiny.md" in page
+
+
+@pytest.mark.parametrize("kind", ["rulegraph", "dag", "filegraph"])
+def test_graphs(done, kind):
+    drawn = done.python("-m", "snakemake", f"--{kind}", "--configfile", "tiny.yaml")
+    assert drawn.returncode == 0, drawn.stderr
+    assert "digraph" in drawn.stdout and "power_gd" in drawn.stdout
+
+
+def test_memory_and_time_of_one_algorithm_are_set_as_snakemake_documents_it(fresh):
+    dry = fresh.snakemake("-n", CELL, "--set-resources", "run_power_gd:mem_mb=8765")
+    assert dry.status == 0, dry.text
+    asked = dict(
+        re.findall(r"^rule (\w+):\n(?:    .*\n)*?    resources: .*?mem_mb=(\d+)", dry.text, re.M)
+    )
+    assert asked["run_power_gd"] == "8765" != asked["problem"]
+
+
+def test_what_one_algorithm_asks_for_follows_from_its_data_and_grows_with_each_attempt(fresh):
+    """The files say enough: no job takes more than it asks for in a run of everything."""
+    run = fresh.snakemake()
+    assert run.status == 0, run.text
+    asked = {}
+    for block in re.split(r"^\[.*?\] ?", run.text, flags=re.MULTILINE):
+        output = re.search(r"^    output: results/tiny/histories/(\S+)\.h5", block, re.MULTILINE)
+        memory = re.search(r"^    resources: .*\bmem_mb=(\d+)", block, re.MULTILINE)
+        if output and memory:
+            asked[output[1]] = int(memory[1])
+    assert len(asked) == 6
+    for cell, memory in asked.items():
+        row = (fresh.root / f"results/tiny/benchmarks/{cell}.tsv").read_text().splitlines()
+        taken = dict(zip(*(line.split("\t") for line in row), strict=True))["max_rss"]
+        assert float(taken.replace("-", "0").replace("NA", "0")) < memory

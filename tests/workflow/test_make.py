@@ -1,0 +1,148 @@
+"""`make` says in a sentence what stops it before the first job, and the way out, which works."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from workflow.test_disks import ROOT_ONLY, mount
+
+ENVIRONMENT = Path(sys.prefix)
+PAPER = "config/papers/tiny.yaml"
+TINY = "--configfile tiny.yaml"
+DRY = f"{TINY} -n"
+SLURM = "PROFILE=workflow/profiles/slurm"
+MAKE = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+pytestmark = MAKE
+
+
+def make(checkout, *words, snakemake=TINY, **environment):
+    """Run `make` with the environment that runs this test, which it does not touch."""
+    ready = ENVIRONMENT / ".fedcore-ready"
+    command = ["make", "-o", str(ready), f"VENV={ENVIRONMENT}", "CORES=1", *words]
+    done = subprocess.run(
+        [*command, f"SNAKEMAKE_ARGS={snakemake}"], cwd=checkout.root,
+        env=checkout.environment | environment, text=True, timeout=1200,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    return done.returncode, " ".join(done.stdout.split())
+
+
+def stopped(checkout, *says, words=("reproduce",), **options):
+    """Require that make fails, without a traceback, and says this."""
+    status, text = make(checkout, *words, **options)
+    assert status != 0
+    assert "Traceback" not in text
+    for part in says:
+        assert part in text
+    return text
+
+
+@pytest.mark.fault("configuration", "a paper that does not exist, through make")
+@pytest.mark.parametrize("target", ["quickstart", "reproduce"])
+def test_an_unknown_paper(pristine, target):
+    text = stopped(pristine, "'tinny'", "'tiny'", words=(target, "PAPERS=tinny"), snakemake=DRY)
+    assert "quick/report" not in text
+
+
+@pytest.mark.fault("configuration", "a paper that does not exist, through make")
+def test_an_unknown_paper_in_the_configuration(fresh):
+    fresh.edit("tiny.yaml", "[tiny]", "[tinny]")
+    stopped(fresh, "'tinny'", "'tiny'", snakemake=DRY)
+
+
+@pytest.mark.fault("configuration", "an unknown key in a paper's file, through make")
+@pytest.mark.parametrize("target", ["quickstart", "reproduce", "arena"])
+def test_an_unknown_key_of_a_paper(fresh, target):
+    if target == "arena":
+        fresh.edit("config/arena.yaml", "components:", "componets:")
+        stopped(fresh, "'componets'", "'components'", words=(target,), snakemake="-n")
+        return
+    fresh.edit(PAPER, "repeats: 3", "repeat: 3")
+    stopped(fresh, PAPER, "'repeat'", "'repeats'", words=(target,), snakemake=DRY)
+
+
+@pytest.mark.fault("killed", "the lock of a killed run, through make", told="--unlock")
+@pytest.mark.parametrize("target", ["quickstart", "reproduce"])
+def test_the_lock_of_a_killed_run(done, target):
+    """As `kill -9` leaves it: the names of the files that were being written and read."""
+    (done.root / "results/tiny/verdicts.tsv").unlink()
+    locks = done.root / ".snakemake/locks"
+    locks.mkdir(exist_ok=True)
+    (locks / "0.output.lock").write_text("results/tiny/verdicts.tsv\n")
+    stopped(done, "--unlock", words=(target,))
+    assert make(done, target, snakemake=f"{TINY} --unlock")[0] == 0
+    status, text = make(done, target)
+    assert status == 0, text
+
+
+@pytest.mark.fault("damaged", "a notebook, or raw data, that are missing, through make")
+def test_a_missing_input(fresh):
+    notebook = fresh.root / "notebooks/tiny.ipynb"
+    kept = notebook.rename(fresh.root / "kept.ipynb")
+    stopped(fresh, "notebooks/tiny.ipynb", snakemake=DRY)
+    kept.rename(notebook)
+    assert make(fresh, "reproduce", snakemake=DRY)[0] == 0
+
+
+@ROOT_ONLY
+@pytest.mark.fault("disk", "a checkout that cannot be written, through make")
+@pytest.mark.parametrize("place", [".", "results", ".snakemake"])
+def test_a_folder_that_cannot_be_written(done, place):
+    (done.root / "results/tiny/verdicts.tsv").unlink()
+    folder = done.root / place
+    mount("--bind", folder, folder)
+    try:
+        mount("-o", "remount,ro,bind", folder)
+        stopped(done, "results/tiny" if place == "results" else ".snakemake")
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    status, text = make(done, "reproduce")
+    assert status == 0, text
+
+
+@pytest.mark.fault("cluster", "a profile whose plugin is not installed, through make")
+@pytest.mark.parametrize("name", ["slurm", "lsf", "kubernetes"])
+@pytest.mark.parametrize("target", ["quickstart", "reproduce"])
+def test_a_plugin_that_is_missing_is_named_with_the_command_that_installs_it(
+    pristine, tmp_path, name, target
+):
+    plugin = f"snakemake_executor_plugin_{name}"
+    (tmp_path / f"{plugin}.py").write_text("raise ImportError\n")  # also where it is installed
+    text = stopped(
+        pristine, f"-m pip install snakemake-executor-plugin-{name}",
+        words=(target, f"PROFILE=workflow/profiles/{name}"), snakemake="-n",
+        PYTHONPATH=os.pathsep.join([str(tmp_path), str(pristine.root)]),
+    )  # fmt: skip
+    assert "invalid choice" not in text
+
+
+def test_a_profile_that_is_not_there(pristine):
+    stopped(pristine, "workflow/profiles/slurm", words=("reproduce", "PROFILE=slurm"))
+
+
+def test_targets_reach_snakemake(pristine):
+    """Papers by their names, and whatever else Snakemake takes."""
+    for words, options in (
+        (("PAPERS=factorization fedpower",), "-n"),
+        ((), "-n factorization fedpower"),
+        ((), "factorization fedpower -n"),
+    ):
+        status, text = make(pristine, "reproduce", *words, snakemake=options)
+        assert status == 0, text
+        assert "tables_factorization" in text and "tables_fedpower" in text
+        assert "tables_faps" not in text
+    status, text = make(pristine, "quickstart", "PAPERS=tiny", snakemake=DRY)
+    assert status == 0 and "tables_tiny" in text and "report" not in text.split("results/quick")[0]
+
+
+def test_a_failed_job_is_named_with_its_log(done):
+    done.append("fedcore/algorithms/wk2023.py", "\n\ndef run(*_):\n    raise ValueError('oops')\n")
+    status, text = make(done, "reproduce")
+    assert status != 0
+    assert "run_wk2023" in text and "ValueError: oops" in text
+    assert "results/tiny/logs/run/tiny/first/wk2023/" in text.replace(" ", "")

@@ -1,0 +1,109 @@
+# From histories to a paper's tables, figures and verdicts, and to the pages of all papers.
+
+for paper in DRAWN:
+
+    rule:
+        name:
+            f"tables_{paper}"
+        input:
+            plan=f"{RESULTS}/plans/{paper}.json",
+            histories=[f"{RESULTS}/histories/{cell.path}.h5" for cell in PLAN.cells_of(paper)],
+        output:
+            drawn(paper, "tables", "tsv", "md"),
+        log:
+            f"{RESULTS}/logs/tables/{paper}.log",
+        conda:
+            "../envs/fedcore.yaml"
+        params:
+            code=fingerprint("fedcore.reports.report", PLAN.files[paper].tables),
+        shell:
+            "python -m fedcore job tables {input.plan:q} 2> {log:q}"
+
+
+for paper in WITH_NOTEBOOK:
+
+    rule:
+        name:
+            f"notebook_{paper}"
+        input:
+            notebook=PLAN.files[paper].notebook,
+            plan=f"{RESULTS}/plans/{paper}.json",
+            histories=getattr(rules, f"tables_{paper}").input.histories,
+            tables=getattr(rules, f"tables_{paper}").output,
+        output:
+            notebook=f"{RESULTS}/notebooks/{paper}.ipynb",
+            vector=drawn(paper, "figures", "pdf"),
+            figures=[
+                report(figure, category=paper, labels={"what": text})
+                for figure, text in zip(
+                    drawn(paper, "figures", "png"), PLAN.papers[paper]["figures"].values()
+                )
+            ],
+        log:
+            f"{RESULTS}/logs/notebook/{paper}.log",
+        conda:
+            "../envs/fedcore.yaml"
+        params:
+            beside=PLAN.files[paper].beside,
+            code=fingerprint(*imported_by(PLAN.files[paper].notebook), words=looks_in(paper)),
+        shell:
+            "{params.beside}papermill {input.notebook:q} {output.notebook:q} -p plan {input.plan:q}"
+            " --no-progress-bar 2> {log:q}"
+
+
+rule verdicts:
+    input:
+        claims=lambda wildcards: PLAN.files[wildcards.paper].claims,
+        plan=f"{RESULTS}/plans/{{paper}}.json",
+        tables=lambda wildcards: drawn(wildcards.paper, "tables", "tsv"),
+    output:
+        tsv=f"{RESULTS}/verdicts/{{paper}}.tsv",
+        markdown=report(f"{RESULTS}/verdicts/{{paper}}.md", category="verdicts"),
+    log:
+        f"{RESULTS}/logs/verdicts/{{paper}}.log",
+    conda:
+        "../envs/fedcore.yaml"
+    params:
+        code=fingerprint("fedcore.reports.verdicts:judge", "fedcore.reports.verdict_pages:write"),
+    shell:
+        "python -m fedcore job verdicts {input.plan:q} {input.claims:q} {output.tsv:q} 2> {log:q}"
+
+
+rule summary:
+    input:
+        [f"{RESULTS}/verdicts/{paper}.tsv" for paper in PLAN.judged],
+    output:
+        tsv=f"{RESULTS}/verdicts.tsv",
+        markdown=f"{RESULTS}/verdicts.md",
+    log:
+        f"{RESULTS}/logs/summary.log",
+    localrule: True
+    conda:
+        "../envs/fedcore.yaml"
+    params:
+        papers=PLAN.judged,
+        code=fingerprint("fedcore.reports.verdict_pages:combine"),
+    shell:
+        "python -m fedcore job summary {output.tsv:q} {params.papers} 2> {log:q}"
+
+
+rule report:
+    input:
+        [f"{RESULTS}/verdicts.tsv"] if PLAN.judged else [],
+        [products(paper) for paper in PLAN.papers],
+    output:
+        f"{RESULTS}/report/index.html",
+    log:
+        f"{RESULTS}/logs/report.log",
+    conda:
+        "../envs/fedcore.yaml"
+    threads: 4
+    params:
+        results=lambda wildcards, output: Path(output[0]).parents[1],
+        command="snakemake --cores 1" + " --configfile config/quick.yaml" * PLAN.config["quick"],
+        surrogates="--surrogates" * PLAN.config["surrogates"],
+        looks=[looks_in(paper) for paper in PLAN.papers],
+        code=[fingerprint("fedcore.reports.site.build"), *data_files("fedcore.reports.site.build")],
+    shell:
+        "python -m fedcore job report {params.results:q} --command {params.command:q}"
+        " {params.surrogates} --processes {threads} 2> {log:q}"
