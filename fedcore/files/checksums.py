@@ -58,7 +58,7 @@ def require(path: str | os.PathLike[str], noun: str) -> None:
     if differs(path):
         raise DataError(
             f"{noun} {path} is damaged or was edited: it does not have the checksum in "
-            f"{place(path).name}; the next run of the workflow makes it again"
+            f"{place(path).name}; delete it, and run the same command again"
         )
 
 

@@ -34,7 +34,7 @@ class Mapped(Sequence[np.ndarray]):
     Do not change the file in place while it is mapped; fedcore replaces files, which leaves a map
     as it was. `require_unwritten` notices new bytes under arrays that are in use. Where the file
     is cut off there, SIGBUS ends the process as soon as it computes with them: no code of Python
-    can run then, and `fedcore.experiments.forking` says what it means.
+    can run then.
     """
 
     def __init__(
