@@ -71,12 +71,6 @@ def message_of_bench_mpi() -> list[float]:
     return [rows * features * 8 / 1e3]
 
 
-def memory_of_steps() -> list[float]:
-    rule, profile = "workflow/rules/resources.smk", "workflow/profiles/slurm/profile.yaml"
-    asked = {rule: r"def memory_as_measured\(step, declared=(\d+)\)", profile: r"^  mem_mb: (\d+)$"}
-    return [int(re.search(p, (ROOT / f).read_text(), re.M)[1]) / 1e3 for f, p in asked.items()]
-
-
 def raw_sets() -> list[float]:
     """Sizes in memory: the shapes of data/README.md, and the types that its stand-ins have, too."""
     text, found = (ROOT / "data/README.md").read_text(encoding="utf-8"), []
@@ -104,7 +98,6 @@ COMPUTED: dict[str, Callable[[], list[float]]] = {
     ],
     "message of bench_mpi, in kB": message_of_bench_mpi,
     "raw sets, in MB": raw_sets,
-    "memory of steps, in GB": memory_of_steps,
     "levels of the tests, in %": lambda: [LEVEL],
     "levels of outliers, in %": lambda: [LEVEL * outcomes.OUTLIER, LEVEL],
     "two one-sided tests, in %": lambda: [100 - 2 * LEVEL],
