@@ -106,15 +106,18 @@ def test_a_folder_that_cannot_be_written(done, place):
 
 
 @pytest.mark.fault("cluster", "a profile whose plugin is not installed, through make")
-@pytest.mark.parametrize("name", ["slurm", "lsf", "kubernetes"])
+@pytest.mark.parametrize(
+    ("name", "executor"),
+    [("slurm", "slurm"), ("lsf", "lsf"), ("kubernetes", "cluster-generic")],
+)
 @pytest.mark.parametrize("target", ["quickstart", "reproduce"])
 def test_a_plugin_that_is_missing_is_named_with_the_command_that_installs_it(
-    pristine, tmp_path, name, target
+    pristine, tmp_path, name, executor, target
 ):
-    plugin = f"snakemake_executor_plugin_{name}"
+    plugin = f"snakemake_executor_plugin_{executor.replace('-', '_')}"
     (tmp_path / f"{plugin}.py").write_text("raise ImportError\n")  # also where it is installed
     text = stopped(
-        pristine, f"-m pip install snakemake-executor-plugin-{name}",
+        pristine, f"-m pip install snakemake-executor-plugin-{executor}",
         words=(target, f"PROFILE=workflow/profiles/{name}"), snakemake="-n",
         PYTHONPATH=os.pathsep.join([str(tmp_path), str(pristine.root)]),
     )  # fmt: skip

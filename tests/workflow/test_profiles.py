@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
 PROFILES = Path(__file__).parents[2] / "workflow/profiles"
-NAMES = ("slurm", "lsf", "kubernetes")
+EXECUTORS = {"slurm": "slurm", "lsf": "lsf", "kubernetes": "cluster-generic"}
+NAMES = tuple(EXECUTORS)
 PLAIN, MOMENTUM = (f"second/power_gd/other-{name}" for name in ("plain", "momentum"))
 HISTORIES = "results/tiny/histories/tiny"
 
@@ -19,9 +21,10 @@ def without_plugin(checkout, name):
     """Use a profile where its plugin is not installed, without the plugin's own options."""
     profile = checkout.root / "workflow/profiles" / name / "profile.yaml"
     settings = yaml.safe_load(profile.read_text())
-    missing = importlib.util.find_spec(f"snakemake_executor_plugin_{name}") is None
-    if missing or name == "kubernetes":  # its plugin asks for a storage of one's own
-        own = ("executor", "container-image", f"{name}-")
+    executor = EXECUTORS[name]
+    module = f"snakemake_executor_plugin_{executor.replace('-', '_')}"
+    if importlib.util.find_spec(module) is None:
+        own = ("executor", f"{executor}-")
         kept = {k: v for k, v in settings.items() if not k.startswith(own)}
         profile.write_text(yaml.safe_dump(kept))
     return ["--workflow-profile", str(profile.parent.relative_to(checkout.root))], settings
@@ -31,7 +34,7 @@ def without_plugin(checkout, name):
 def test_a_dry_run_accepts_every_option(fresh, name):
     """Those of the plugin are tested only where it is installed."""
     options, settings = without_plugin(fresh, name)
-    assert settings["executor"] == name
+    assert settings["executor"] == EXECUTORS[name]
     assert settings["rerun-incomplete"] is True
     run = fresh.snakemake("-n", *options, cores=8)
     assert run.status == 0, run.text
@@ -41,9 +44,28 @@ def test_a_dry_run_accepts_every_option(fresh, name):
     assert re.search(rf"resources: .*runtime={runtime}\b", tables)
 
 
-def test_every_profile_is_tested_and_has_no_program():
-    files = [path.relative_to(PROFILES).as_posix() for path in PROFILES.rglob("*.*")]
-    assert sorted(files) == sorted(f"{name}/profile.yaml" for name in NAMES)
+def test_every_profile_is_tested():
+    assert sorted(path.parent.name for path in PROFILES.glob("*/profile.yaml")) == sorted(NAMES)
+
+
+def test_a_job_of_kubernetes_mounts_the_checkout(tmp_path):
+    """With a stand-in for kubectl, which shows what it is asked to make."""
+    (tmp_path / "kubectl").write_text("#!/bin/sh\ncat\n")
+    (tmp_path / "kubectl").chmod(0o755)
+    asked = ["image:1", "claim", "/mounted", "2", "3000", "5", "/work dir/script.sh"]
+    made = subprocess.run(
+        [PROFILES / "kubernetes/submit.sh", *asked],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, text=True, capture_output=True, check=True,
+    )  # fmt: skip
+    assert made.stdout == ""
+    job = yaml.safe_load(made.stderr)["spec"]
+    (container,) = job["template"]["spec"]["containers"]
+    assert job["activeDeadlineSeconds"] == 300
+    assert (container["image"], container["command"][-1]) == ("image:1", "/work dir/script.sh")
+    assert container["resources"]["requests"] == {"cpu": "2", "memory": "3000M"}
+    assert container["volumeMounts"] == [{"name": "checkout", "mountPath": "/mounted"}]
+    (volume,) = job["template"]["spec"]["volumes"]
+    assert volume["persistentVolumeClaim"] == {"claimName": "claim"}
 
 
 @pytest.mark.fault("configuration", "a misspelt option in a profile")
