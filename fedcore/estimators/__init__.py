@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-from fedcore.estimators.manners import NotFittedError as NotFittedError
+from fedcore.estimators.base import NotFittedError as NotFittedError
 from fedcore.estimators.pca import FederatedPCA as FederatedPCA

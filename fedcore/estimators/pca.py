@@ -8,11 +8,11 @@ from typing import Any, Never, Self
 import numpy as np
 
 from fedcore.errors import held
-from fedcore.estimators import exchanges, inputs, private, public
+from fedcore.estimators import exact_fit, extra_rounds, inputs, private
+from fedcore.estimators.base import Transformer, merged
 from fedcore.estimators.inputs import Given
 from fedcore.estimators.likelihood import Model
-from fedcore.estimators.manners import Transformer, merged
-from fedcore.estimators.request import Request, Seed
+from fedcore.estimators.settings import Request, Seed
 from fedcore.federation.centring import centred
 from fedcore.federation.ledger import Ledger
 from fedcore.validation import require_flag
@@ -347,7 +347,7 @@ class FederatedPCA(Transformer):
 
     def _standardised(self, x: Any, method: str) -> Any:
         rows = centred(self._matrix(x, method), self.mean_)
-        return rows if np.all(self.scale_ == 1.0) else exchanges.scaled(rows, self.scale_)
+        return rows if np.all(self.scale_ == 1.0) else extra_rounds.scaled(rows, self.scale_)
 
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn may assume: a private fit is random and takes no sparse data."""
@@ -364,7 +364,7 @@ class FederatedPCA(Transformer):
 
     def _fit(self, given: Given) -> None:
         require_flag(center=self.center, scale=self.scale)
-        method = public.fit if self.epsilon is None else private.fit
+        method = exact_fit.fit if self.epsilon is None else private.fit
         with given.named(), held("the fit"):
             matrices, features = inputs.checked(given)
             found = method(Request.of(self, features), matrices)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from fedcore.errors import InputError
-from fedcore.estimators import FederatedPCA, exchanges, public
+from fedcore.estimators import FederatedPCA, exact_fit, extra_rounds
 
 
 @pytest.fixture
@@ -113,14 +113,14 @@ def test_the_sums_of_the_last_round_are_double():
     """Z are unit vectors, so that the scores are exact and the sums alone can round."""
     data = np.random.default_rng(0).standard_normal((40_000, 4)).astype(np.float32)
     double = data.astype(np.float64)
-    for step in (exchanges.moments, exchanges.moments_and_products):
+    for step in (extra_rounds.moments, extra_rounds.moments_and_products):
         found = step(data, None, np.eye(4, 2, dtype=np.float32))
         assert found.dtype == np.float64
         inside = double[:, :2].T @ double[:, :2]
         # 4e4 terms, each rounded once: 1e-16 times 2e2; in single precision 1e-7 and more.
         np.testing.assert_allclose(found[:4].reshape(2, 2), inside, rtol=1e-13, atol=1e-9)
         np.testing.assert_allclose(found[4], np.sum(double[:, 2:] ** 2), rtol=1e-12)
-    squares = exchanges.squares_of_features(data)
+    squares = extra_rounds.squares_of_features(data)
     np.testing.assert_allclose(squares, np.sum(double**2, axis=0), rtol=1e-13)
 
 
@@ -170,9 +170,9 @@ def test_the_scale_is_that_of_the_pooled_data_and_on_the_ledger(S):
 
 
 def test_a_share_that_is_reached_exactly_takes_one_more_as_in_scikit_learn():
-    axes = exchanges.Axes(np.eye(4), np.array([4.0, 2.0, 1.0, 1.0]))
+    axes = extra_rounds.Axes(np.eye(4), np.array([4.0, 2.0, 1.0, 1.0]))
     for share, r in ((0.5, 2), (0.49, 1), (0.75, 3), (0.76, 3), (0.99, 4)):
-        kept, outside = public._with_share(axes, 0.0, share)
+        kept, outside = exact_fit._with_share(axes, 0.0, share)
         assert len(kept.squares) == len(kept.components) == r
         assert outside == axes.squares[r:].sum()
 

@@ -68,7 +68,7 @@ def test_no_other_number_with_digits_stands_in_prose():
 
 
 def test_the_threshold_of_the_warning_is_the_stated_one():
-    from fedcore.estimators import public
+    from fedcore.estimators import exact_fit
     from fedcore.parts.residuals import TOL
 
-    assert (public.TOLD, TOL) == (1e-4, 1e-8)
+    assert (exact_fit.TOLD, TOL) == (1e-4, 1e-8)

@@ -14,7 +14,7 @@ from fedcore import algorithms
 from fedcore.algorithms import Algorithm
 from fedcore.errors import InputError
 from fedcore.estimators.bounds import Ball, Box, bounds_of
-from fedcore.estimators.exchanges import Axes
+from fedcore.estimators.extra_rounds import Axes
 from fedcore.federation.ledger import Ledger
 from fedcore.problems.labelled import Features, per_feature
 from fedcore.progress import wanted
