@@ -1,4 +1,4 @@
-"""Exchanges of an estimator with the clients before and after the algorithm's own rounds."""
+"""Exchanges of a fit with the clients before and after the algorithm's own rounds."""
 
 from __future__ import annotations
 
