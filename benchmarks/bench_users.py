@@ -42,7 +42,7 @@ from sklearn.utils.extmath import randomized_svd
 from timing import Times, interleaved
 
 import fedcore
-from fedcore.estimators.public import gram_comes_first, pooled_gram
+from fedcore.estimators.exact_fit import gram_comes_first, pooled_gram
 from fedcore.experiments.provenance import commit
 from fedcore.linalg import sin_theta
 from fedcore.problems.clients import Clients
@@ -57,9 +57,9 @@ POWERS = 4  # of power_iteration, whose columns become parallel
 STAGES = {  # functions whose time is shown, none inside of another
     "checks": [("clients.py", "check_clients"), ("clients.py", "require_size")],
     "centring": [("federation.py", "center")],
-    "Gram": [("public.py", "pooled_gram"), ("linalg.py", "gram_matrix")],
+    "Gram": [("exact_fit.py", "pooled_gram"), ("linalg.py", "gram_matrix")],
     "rounds": [("block_krylov.py", "run")],
-    "last round": [("exchanges.py", "last_round")],
+    "last round": [("extra_rounds.py", "last_round")],
 }
 
 

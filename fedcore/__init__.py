@@ -1,7 +1,7 @@
 """Federated subspace, factorisation and representation algorithms under one ledger.
 
-Public names: `run`, `Result`, `Federation`, `History`, the estimators `FederatedPCA`,
-`FederatedFactorization` and `SharedRepresentationRegression`, and the errors of `fedcore.errors`.
+Public names: `run`, `Result`, `Federation`, `History`, the estimator `FederatedPCA`, and the errors
+of `fedcore.errors`.
 They are imported on first use, so that ``import fedcore`` costs nothing.
 
 What lies where, from top to bottom; a module imports from the lines below its own only:
@@ -11,7 +11,7 @@ What lies where, from top to bottom; a module imports from the lines below its o
 ``reports``
     from histories to tables, figures and verdicts; ``reports.papers`` has the papers' mathematics
 ``experiments``, ``estimators``
-    from configuration files to histories: the plan, problems, cells, jobs; estimators
+    from configuration files to histories: the plan, problems, cells, jobs; `FederatedPCA`
 ``audits``
     what a server learns, by attacks
 ``calls``
@@ -46,11 +46,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
     from fedcore.calls import Result, run
     from fedcore.errors import ConvergenceWarning, FedcoreError
-    from fedcore.estimators import (
-        FederatedFactorization,
-        FederatedPCA,
-        SharedRepresentationRegression,
-    )
+    from fedcore.estimators import FederatedPCA
     from fedcore.federation.federation import Federation
     from fedcore.reports.public_history import History
 
@@ -60,8 +56,6 @@ _PUBLIC = {
     "run": "fedcore.calls",
     "Result": "fedcore.calls",
     "FederatedPCA": "fedcore.estimators",
-    "FederatedFactorization": "fedcore.estimators",
-    "SharedRepresentationRegression": "fedcore.estimators",
     "Federation": "fedcore.federation.federation",
     "History": "fedcore.reports.public_history",
     "FedcoreError": "fedcore.errors",
@@ -71,12 +65,10 @@ _PUBLIC = {
 __all__ = [
     "ConvergenceWarning",
     "FedcoreError",
-    "FederatedFactorization",
     "FederatedPCA",
     "Federation",
     "History",
     "Result",
-    "SharedRepresentationRegression",
     "__version__",
     "run",
 ]

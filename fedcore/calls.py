@@ -295,7 +295,7 @@ OPTIONS = frozenset(inspect.signature(run).parameters) - {"algorithm", "clients"
 
 
 def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None:
-    """Refuse names that are neither options nor parameters, and `params` as the estimators take it.
+    """Refuse names that are neither options nor parameters, and the `params` of `FederatedPCA`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""`fedcore.run` and the estimators as they are called: progress, and names given wrongly."""
+"""`fedcore.run` and `FederatedPCA` as they are called: progress, and names given wrongly."""
 
 from __future__ import annotations
 
@@ -16,20 +16,10 @@ from fedcore.errors import InputError
 PRIVATE = {"epsilon": 1.0, "delta": 1e-5, "bounds": 3.0}
 
 
-def fit(estimator, clients):
-    labels = [np.asarray(client)[:, 0] for client in clients]
-    learns = isinstance(estimator, fedcore.SharedRepresentationRegression)
-    return estimator.fit(clients, labels) if learns else estimator.fit(clients)
-
-
 ASKED = {
     "run": lambda clients, on: fedcore.run("ssi", clients, 2, rounds=4, tol=0, progress=on),
     "pca": lambda clients, on: fedcore.FederatedPCA(2, verbose=on).fit(clients),
     "private": lambda clients, on: fedcore.FederatedPCA(2, verbose=on, **PRIVATE).fit(clients),
-    "factorization": lambda clients, on: fedcore.FederatedFactorization(2, verbose=on).fit(clients),
-    "regression": lambda clients, on: fit(
-        fedcore.SharedRepresentationRegression(2, params={"rounds": 4}, verbose=on), clients
-    ),
 }
 
 
@@ -65,7 +55,7 @@ def test_the_bar_changes_nothing_and_a_rule_of_the_users_still_ends_the_run(clie
     assert plain.history["iteration"][-1] == 3
 
 
-@pytest.mark.parametrize("name", ["run", "pca", "factorization", "regression"])
+@pytest.mark.parametrize("name", ["run", "pca"])
 def test_what_is_no_flag_is_refused(clients, name):
     said = "progress" if name == "run" else "verbose"
     with pytest.raises(InputError, match=f"{said} must be a whole number of at least 0, got 'yes'"):
@@ -109,9 +99,7 @@ def test_names_that_run_does_not_have_are_refused(clients, params, says):
         fedcore.run("ssi", clients, 2, **params)
 
 
-PCA, FACTORS, HEADS = (
-    fedcore.FederatedPCA, fedcore.FederatedFactorization, fedcore.SharedRepresentationRegression,
-)  # fmt: skip
+PCA = fedcore.FederatedPCA
 
 
 @pytest.mark.parametrize(
@@ -121,23 +109,18 @@ PCA, FACTORS, HEADS = (
         (lambda: PCA(2, params={"rounds": 3}, rounds=4), "rounds is given twice, in params and as"),
         (lambda: PCA(2, params={"progress": True}), "no entry 'progress': use verbose=…"),
         (lambda: PCA(2, params={"labels": []}), "no entry 'labels': use fedcore.run"),
-        (lambda: FACTORS(2, params={"power": 1}), "no entry 'power': use power=…"),
-        (lambda: FACTORS(2, params={"center": True}), "no entry 'center': use FederatedPCA"),
-        (lambda: FACTORS(2, params={"seed": 1}), "no entry 'seed': use random_state=…"),
-        (lambda: FACTORS(2, params={"finish": None}), "no entry 'finish': use fedcore.run"),
-        (lambda: FACTORS(2, params=[1]), "params must be a mapping of names to values, got [1]"),
-        (lambda: FACTORS(2, params={"powr": 1}), "no parameter 'powr': did you mean 'power'"),
-        (lambda: HEADS(2, params={"seed": 1}), "no entry 'seed': use random_state=…"),
-        (lambda: HEADS(2, params={"clients": []}), "no entry 'clients': use fit(clients)"),
-        (lambda: HEADS(2, params={"labels": []}), "no entry 'labels': use fit(clients, labels)"),
-        (lambda: HEADS(2, params={"center": True}), "no entry 'center'"),
-        (lambda: HEADS(2, params=3), "params must be a mapping of names to values, got 3"),
-        (lambda: HEADS(2, rond=1), "no parameter 'rond': did you mean 'rounds'"),
+        (lambda: PCA(2, params={"center": True}), "no entry 'center': use center=…"),
+        (lambda: PCA(2, params={"seed": 1}), "no entry 'seed': use random_state=…"),
+        (lambda: PCA(2, params={"finish": None}), "no entry 'finish': use fedcore.run"),
+        (lambda: PCA(2, params={"clients": []}), "no entry 'clients': use fit(clients)"),
+        (lambda: PCA(2, params=[1]), "params must be a mapping of names to values, got [1]"),
+        (lambda: PCA(2, params=3), "params must be a mapping of names to values, got 3"),
+        (lambda: PCA(2, rond=1), "no parameter 'rond': did you mean 'rounds'"),
     ],
 )
 def test_names_that_an_estimator_does_not_take_there_are_refused(clients, make, says):
     with pytest.raises(InputError, match=re.escape(says)):
-        fit(make(), clients)
+        make().fit(clients)
 
 
 class Frame:
@@ -176,13 +159,12 @@ def test_columns_of_one_name_are_refused_afterwards(clients):
                 call(twice)
 
 
-@pytest.mark.parametrize("make", [PCA, FACTORS])
-def test_a_library_of_frames_that_is_not_there_is_one_sentence(clients, monkeypatch, make):
+def test_a_library_of_frames_that_is_not_there_is_one_sentence(clients, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)  # as if it were not installed
     says = "set_output: polars is not installed: pip install polars, or take transform"
     with pytest.raises(InputError, match=says):
-        make(2).set_output(transform="polars")
-    model = make(2).fit(clients)
+        PCA(2).set_output(transform="polars")
+    model = PCA(2).fit(clients)
     sklearn = pytest.importorskip("sklearn")
     with sklearn.config_context(transform_output="polars"):
         with pytest.raises(InputError, match=says):

@@ -44,8 +44,6 @@ FITS = {
     "data frames": lambda: fedcore.FederatedPCA(2).fit(FRAMES).transform(FRAMES[0]),
     "a warning": lambda: fedcore.FederatedPCA(3, params={"rounds": 1}).fit(CLIENTS),
     "private": lambda: fedcore.FederatedPCA(2, scale=True, **PRIVATE).fit(CLIENTS),
-    "factors": lambda: fedcore.FederatedFactorization(2).fit(CLIENTS),
-    "regression": lambda: fedcore.SharedRepresentationRegression(1).fit(CLIENTS, LABELS),
     "an unknown server": lambda: datasets.answers("http://127.0.0.1:1/"),
 }  # fmt: skip
 

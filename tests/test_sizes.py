@@ -28,7 +28,7 @@ CALLS = {
     "power": lambda: fedcore.run("ssi", rows(HUGE), 2, measure=[]),
     "a fit": lambda: fedcore.FederatedPCA(2).fit(rows(HUGE)),
     "a fit about zero": lambda: fedcore.FederatedPCA(2, center=False).fit(rows(HUGE)),
-    "a factorization": lambda: fedcore.FederatedFactorization(2).fit(rows(HUGE)),
+    "a factorization": lambda: fedcore.run("power_exact", rows(HUGE), 2, power=3, measure=[]),
     "a private fit": lambda: fedcore.FederatedPCA(2, bounds=1.0, **SPENT).fit(
         [np.full((2, WIDE), 1e-4)]
     ),

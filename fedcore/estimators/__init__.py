@@ -1,10 +1,6 @@
-"""Estimators with the interface of scikit-learn, which need not be installed."""
+"""`FederatedPCA`, with the interface of scikit-learn, which need not be installed."""
 
 from __future__ import annotations
 
-from fedcore.estimators.factorization import FederatedFactorization as FederatedFactorization
-from fedcore.estimators.manners import NotFittedError as NotFittedError
+from fedcore.estimators.base import NotFittedError as NotFittedError
 from fedcore.estimators.pca import FederatedPCA as FederatedPCA
-from fedcore.estimators.regression import (
-    SharedRepresentationRegression as SharedRepresentationRegression,
-)

@@ -11,24 +11,8 @@ import numpy as np
 from fedcore import words
 from fedcore.errors import InputError
 from fedcore.problems.clients import check_clients, check_like, client_list, client_names
-from fedcore.problems.labelled import (
-    Features,
-    column_names,
-    per_feature,
-    per_row,
-    row_labels,
-)
-from fedcore.progress import wanted
-from fedcore.seeds import root_of
+from fedcore.problems.labelled import Features, column_names, per_row, row_labels
 from fedcore.words import counted
-
-# Entries that `params` of an estimator does not have, and what stands for them.
-TAKEN = {
-    "clients": "fit(clients)", "seed": "random_state=…", "finish": "fedcore.run",
-    "n_components": "n_components=…", "algorithm": "algorithm=…", "progress": "verbose=…",
-}  # fmt: skip
-
-Seed = int | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
 
 
 class Given(NamedTuple):
@@ -42,14 +26,11 @@ class Given(NamedTuple):
         Names of the clients, for errors.
     rows : list of ndarray of int or None
         Of clients that were groups of rows of one matrix: their rows in it.
-    row_names : list or None
-        The labels of that matrix's rows.
     """
 
     matrices: Sequence[Any]
     labels: list[str] | None = None
     rows: list[np.ndarray] | None = None
-    row_names: list[Any] | None = None
 
     def named(self) -> AbstractContextManager[None]:
         """Name clients, columns and rows as given in the errors that are raised inside."""
@@ -101,9 +82,8 @@ def _grouped(matrix: Any, groups: Any) -> Given:
         raise InputError(f"groups has values of different kinds: {error}") from error
     rows = [np.flatnonzero(of == i) for i in range(len(found))]
     return Given(
-        [_taken(matrix, part) for part in rows], [str(value) for value in found.tolist()], rows,
-        row_labels(matrix),
-    )  # fmt: skip
+        [_taken(matrix, part) for part in rows], [str(value) for value in found.tolist()], rows
+    )
 
 
 def _taken(matrix: Any, rows: np.ndarray) -> Any:
@@ -138,9 +118,7 @@ def checked(given: Given) -> tuple[list[Any], Features]:
     return matrices, Features(column_names(given.matrices[0]), matrices[0].shape[1])
 
 
-def one_matrix(
-    x: Any, n_columns: int, what: str, method: str, names: Any = None, each: str = ""
-) -> Any:
+def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None) -> Any:
     """Check a matrix like a client's; errors call it x.
 
     Parameters
@@ -153,8 +131,6 @@ def one_matrix(
         Who asks.
     names : ndarray of str, optional
         Names that the columns of a data frame must have.
-    each : str, optional
-        How to ask for every client, if not by ``method(c) for c in clients``.
 
     Raises
     ------
@@ -163,7 +139,7 @@ def one_matrix(
     if isinstance(x, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in x):
         raise InputError(
             f"x is a list of {counted(len(x), 'matrix', 'matrices')} and {method} takes one: write "
-            f"[model.{each or f'{method}(c) for c in clients'}]"
+            f"[model.{method}(c) for c in clients]"
         )
     known = None if names is None else list(names)
     with words.named(None, known or column_names(x)):
@@ -171,55 +147,3 @@ def one_matrix(
     if matrix.shape[1] != n_columns:
         raise InputError(f"x has {matrix.shape[1]} {what}, the fitted estimator has {n_columns}")
     return matrix
-
-
-def seed_of(random_state: Any) -> np.random.SeedSequence:
-    """Return the seed of a run; that of None is fresh entropy, that of a generator its next draw.
-
-    Raises
-    ------
-    InputError
-        When `random_state` is no seed.
-    """
-    if random_state is None:
-        return np.random.SeedSequence()
-    if isinstance(random_state, np.random.Generator):
-        return np.random.SeedSequence(random_state.integers(2**32, size=4).tolist())
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.SeedSequence(random_state.randint(2**32, size=4, dtype=np.int64).tolist())
-    try:
-        return root_of(random_state)
-    except InputError as error:
-        raise InputError(
-            "random_state must be a whole number of at least 0, a SeedSequence, a Generator, a "
-            f"RandomState or None, got {random_state!r}"
-        ) from error
-
-
-def options_of(estimator: Any, taken: Mapping[str, str], features: Features) -> dict[str, Any]:
-    """Return the options of an estimator's run: its ``params``, and ``verbose`` as ``progress``.
-
-    Parameters
-    ----------
-    estimator : Estimator
-    taken : mapping
-        What stands for an entry that ``params`` does not have, beside `TAKEN`.
-    features : Features
-        To which a start is matched.
-
-    Raises
-    ------
-    InputError
-        When ``params`` is no mapping, or has such an entry, or ``verbose`` is neither a flag nor a
-        whole number.
-    """
-    params = estimator.params
-    if params is not None and not isinstance(params, Mapping):
-        raise InputError(f"params must be a mapping of names to values, got {params!r}")
-    options, instead = dict(params or {}), TAKEN | dict(taken)
-    for name in options:
-        if name in instead:
-            raise InputError(f"params has no entry '{name}': use {instead[name]}")
-    if options.get("start") is not None:
-        options["start"] = per_feature(options["start"], "start", features)
-    return {"measure": (), **options, "progress": wanted(estimator.verbose, "verbose")}

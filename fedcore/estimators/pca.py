@@ -8,14 +8,15 @@ from typing import Any, Never, Self
 import numpy as np
 
 from fedcore.errors import held
-from fedcore.estimators import exchanges, inputs, private, public, words
+from fedcore.estimators import exact_fit, extra_rounds, inputs, private
+from fedcore.estimators.base import Transformer, merged
 from fedcore.estimators.inputs import Given
 from fedcore.estimators.likelihood import Model
-from fedcore.estimators.manners import Transformer, merged
-from fedcore.estimators.request import Request
+from fedcore.estimators.settings import Request, Seed
 from fedcore.federation.centring import centred
 from fedcore.federation.ledger import Ledger
 from fedcore.validation import require_flag
+from fedcore.words import counted
 
 FACTORS = "read components_ and explained_variance_, of which it is made"
 
@@ -160,8 +161,8 @@ class FederatedPCA(Transformer):
     >>> exact = np.linalg.svd(S - S.mean(axis=0), compute_uv=False)
     >>> np.allclose(pca.singular_values_, exact[:2])
     True
-    >>> pca.transform(clients[0]).shape, pca.converged_, pca.ledger_.rounds
-    ((50, 2), True, 5)
+    >>> pca.transform(clients[0]).shape, pca.converged_
+    ((50, 2), True)
     >>> pca.error_estimate_ < 1e-8
     True
     """
@@ -175,7 +176,7 @@ class FederatedPCA(Transformer):
         center: bool = True,
         scale: bool = False,
         tol: float | None = None,
-        random_state: inputs.Seed = 0,
+        random_state: Seed = 0,
         epsilon: float | None = None,
         delta: float | None = None,
         bounds: Any = None,
@@ -194,8 +195,17 @@ class FederatedPCA(Transformer):
         self.bounds = bounds
         self.verbose = verbose
 
-    def _found(self) -> str:
-        return words.summary(self)
+    def __str__(self) -> str:
+        """The parameters and, after a fit, what it found, how exactly, and what it cost."""
+        if not self.__sklearn_is_fitted__():
+            return repr(self)
+        r, d = self.components_.shape
+        share, sine = float(self.explained_variance_ratio_.sum()), self.error_estimate_
+        error = "unknown" if sine is None else f"sine of the angle about {sine:.2g}, an estimate"
+        return (
+            f"{self!r}\n{counted(r, 'component')} of {counted(d, 'feature')} hold {share:.4g} of "
+            f"the variance\ndistance to the exact subspace: {error}\n{self.ledger_}"
+        )
 
     def fit(self, clients: Any, y: None = None, *, groups: Any = None) -> Self:
         """Find the components.
@@ -337,18 +347,24 @@ class FederatedPCA(Transformer):
 
     def _standardised(self, x: Any, method: str) -> Any:
         rows = centred(self._matrix(x, method), self.mean_)
-        return rows if np.all(self.scale_ == 1.0) else exchanges.scaled(rows, self.scale_)
+        return rows if np.all(self.scale_ == 1.0) else extra_rounds.scaled(rows, self.scale_)
 
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn may assume: a private fit is random and takes no sparse data."""
-        tags = super().__sklearn_tags__()
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
         private = self.epsilon is not None
-        tags.input_tags.sparse, tags.non_deterministic = not private, private
-        return tags
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=["float64", "float32"]),
+            input_tags=InputTags(sparse=not private),
+            non_deterministic=private,
+        )
 
     def _fit(self, given: Given) -> None:
         require_flag(center=self.center, scale=self.scale)
-        method = public.fit if self.epsilon is None else private.fit
+        method = exact_fit.fit if self.epsilon is None else private.fit
         with given.named(), held("the fit"):
             matrices, features = inputs.checked(given)
             found = method(Request.of(self, features), matrices)

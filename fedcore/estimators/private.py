@@ -31,9 +31,9 @@ import numpy as np
 from fedcore.calls import run
 from fedcore.errors import InputError
 from fedcore.estimators.bounds import Ball, Box
-from fedcore.estimators.exchanges import Axes, principal_axes
-from fedcore.estimators.request import PRIVATE_ALGORITHMS as ALGORITHMS
-from fedcore.estimators.request import Found, Request, continued
+from fedcore.estimators.extra_rounds import Axes, principal_axes
+from fedcore.estimators.settings import PRIVATE_ALGORITHMS as ALGORITHMS
+from fedcore.estimators.settings import Found, Request, continued
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
 from fedcore.federation.transcript import Transcript

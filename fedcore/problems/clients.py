@@ -423,21 +423,21 @@ def check_labels(labels: Any, clients: Sequence[Any], given: Any = None) -> list
     vectors = per_client(labels, "labels", "vector", client_names(given), len(clients))
     rows = [None] * len(clients) if given is None else map(row_labels, client_list(given))
     return [
-        check_own_labels(vector, samples, words.client(i), own)
+        _own_labels(vector, samples, words.client(i), own)
         for i, (vector, samples, own) in enumerate(zip(vectors, clients, rows, strict=True))
     ]
 
 
-def check_own_labels(
-    given: Any, samples: np.ndarray, who: str, rows: Sequence[Any] | None = None
+def _own_labels(
+    given: Any, samples: np.ndarray, who: str, rows: Sequence[Any] | None
 ) -> np.ndarray:
-    """Check the labels of one client as `check_labels` does, whose rows have the labels `rows`."""
+    """Check the labels of one client, whose rows have the labels `rows`."""
     y = numbers(
         per_row(given, f"the labels of {who}", len(samples), rows, "have"), f"the labels of {who}"
     )
     if not np.isfinite(y).all():
         row = int(np.argmin(np.isfinite(y)))
-        raise InputError(f"the labels of {who} have {y[row]} at row {words.row(who, row)}")
+        raise InputError(f"the labels of {who} have {y[row]} at row {row}")
     return y.astype(samples.dtype)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fedcore
-from fedcore.estimators import exchanges, public
+from fedcore.estimators import exact_fit, extra_rounds
 from fedcore.federation.federation import Federation
 from fedcore.federation.in_process import InProcess
 from fedcore.linalg import gram_matrix, sin_theta
@@ -21,13 +21,13 @@ def made(monkeypatch):
     """The shapes of the Gram matrices of all data that a fit makes before its rounds."""
     shapes = []
 
-    real = public.pooled_gram
+    real = exact_fit.pooled_gram
 
     def noted(clients):
         shapes.append((clients.n_samples, clients.n_features))
         return real(clients)
 
-    monkeypatch.setattr(public, "pooled_gram", noted)
+    monkeypatch.setattr(exact_fit, "pooled_gram", noted)
     return shapes
 
 
@@ -35,7 +35,7 @@ def parted(matrix, k=4):
     return [np.ascontiguousarray(part) for part in np.array_split(matrix, k)]
 
 
-@pytest.mark.parametrize("algorithm", sorted(public.SUMS))
+@pytest.mark.parametrize("algorithm", sorted(exact_fit.SUMS))
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_tall_data_are_multiplied_by_their_gram_matrix(made, matrix_with, algorithm, dtype):
     S = 3.0 + matrix_with(600, 20, 0.5 ** np.arange(20), seed=2)
@@ -57,7 +57,7 @@ def test_wide_data_are_multiplied_by_themselves(made, matrix_with):
 def test_the_gram_matrix_changes_neither_answer_nor_ledger(monkeypatch, matrix_with):
     S = matrix_with(500, 30, 0.8 ** np.arange(30), seed=5)
     fast = fedcore.FederatedPCA(4).fit(parted(S))
-    monkeypatch.setattr(public, "SUMS", frozenset())
+    monkeypatch.setattr(exact_fit, "SUMS", frozenset())
     monkeypatch.setattr(gram_products, "gram_pays_off", lambda *sizes: False)
     plain = fedcore.FederatedPCA(4).fit(parted(S))
     np.testing.assert_allclose(fast.components_, plain.components_, atol=1e-10)
@@ -99,14 +99,14 @@ def test_the_gram_matrix_pays_off_for_tall_data_and_few_rounds():
     for n, d, r in itertools.product((100, 10_000), (50, 700, 900), (1, 10)):
         clients = problem_clients.Clients([np.empty((n, d))])
         saved = 4 * n * d - 2 * d * d
-        assert public.gram_comes_first(clients, r) == (8 * (r + 15) * saved >= n * d * d)
+        assert exact_fit.gram_comes_first(clients, r) == (8 * (r + 15) * saved >= n * d * d)
 
 
 def test_the_pooled_gram_matrix_is_that_of_the_rows(matrix_with):
     S = matrix_with(200, 10, 0.5 ** np.arange(10), seed=3)
     for dtype, atol in ((np.float64, 1e-15), (np.float32, 1e-6)):
         clients = problem_clients.Clients(parted(S.astype(dtype)))
-        found = public.pooled_gram(clients)
+        found = exact_fit.pooled_gram(clients)
         assert found.dtype == dtype
         np.testing.assert_allclose(found, S.T @ S, atol=atol)
         np.testing.assert_allclose(found, gram_matrix(clients), atol=atol)
@@ -117,10 +117,10 @@ def test_the_last_round_takes_the_gram_matrix_in_double_and_not_the_data_again(m
     rng = np.random.default_rng(0)
     parts = [1.0 + rng.standard_normal((50, 6)) for _ in range(3)]
     plain = fedcore.FederatedPCA(2)
-    monkeypatch.setattr(exchanges.moments, "summed", lambda *asked: None)
+    monkeypatch.setattr(extra_rounds.moments, "summed", lambda *asked: None)
     plain.fit(parts)
     monkeypatch.undo()
-    monkeypatch.setattr(exchanges, "_moments", None)
+    monkeypatch.setattr(extra_rounds, "_moments", None)
     fast = fedcore.FederatedPCA(2).fit(parts)
     np.testing.assert_allclose(fast.singular_values_, plain.singular_values_, rtol=1e-14)
     np.testing.assert_allclose(fast.noise_variance_, plain.noise_variance_, rtol=1e-12)

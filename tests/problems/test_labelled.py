@@ -15,11 +15,7 @@ from hypothesis import strategies as st
 import fedcore
 from fedcore.datasets import partition
 from fedcore.errors import InputError
-from fedcore.estimators import (
-    FederatedFactorization,
-    FederatedPCA,
-    SharedRepresentationRegression,
-)
+from fedcore.estimators import FederatedPCA
 from fedcore.problems import labelled
 from fedcore.problems.clients import Clients
 
@@ -115,26 +111,9 @@ def start_of_pca(make, order, labels=NAMES):
     return FederatedPCA(2, algorithm="ssi", tol=0, params=params).fit(CLIENTS).components_
 
 
-def start_of_factors(make, order, labels=NAMES):
-    given = make([labels[i] for i in order], START[order])
-    return FederatedFactorization(2, params={"start": given}).fit(CLIENTS).components_
-
-
 def groups(make, order, labels=tuple(FRAME.index)):
     pca = FederatedPCA(2).fit(FRAME, groups=make([labels[i] for i in order], SITES[order]))
     return np.append(pca.ledger_.bytes_up, pca.history_["bytes_up"])
-
-
-def models(make, order, labels=tuple(FRAME.index)):
-    return SharedRepresentationRegression(2, params={"rounds": 3}).fit(
-        FRAME, make([labels[i] for i in order], Y[order]), groups=SITES
-    ).components_  # fmt: skip
-
-
-def models_by_groups(make, order, labels=tuple(FRAME.index)):
-    return SharedRepresentationRegression(2, params={"rounds": 3}).fit(
-        FRAME, Y, groups=make([labels[i] for i in order], SITES[order])
-    ).components_  # fmt: skip
 
 
 def labels_of_a_client(make, order, labels=tuple(FRAME.index[:8])):
@@ -142,14 +121,11 @@ def labels_of_a_client(make, order, labels=tuple(FRAME.index[:8])):
     return fedcore.run("fedrep_linear", CLIENTS, 2, labels=y, rounds=3).components
 
 
-VECTOR_ARGUMENTS = {"bounds": (bounds, NAMES)} | {
-    call.__name__: (call, labels)
-    for call, labels in (
-        (groups, list(FRAME.index)), (models, list(FRAME.index)),
-        (models_by_groups, list(FRAME.index)), (labels_of_a_client, list(FRAME.index[:8])),
-    )
+VECTOR_ARGUMENTS = {
+    "bounds": (bounds, NAMES), "groups": (groups, list(FRAME.index)),
+    "labels_of_a_client": (labels_of_a_client, list(FRAME.index[:8])),
 }  # fmt: skip
-TABLE_ARGUMENTS = {call.__name__: call for call in (start, start_of_pca, start_of_factors)}
+TABLE_ARGUMENTS = {call.__name__: call for call in (start, start_of_pca)}
 PLAIN = VECTORS["array"][1]
 
 
@@ -249,20 +225,19 @@ def test_labels_by_name_are_those_of_the_client(order):
     names = list(CLIENTS)
     y = dict(zip(names, (Y[:8], Y[8:16], Y[16:]), strict=True))
     shuffled = {names[i]: y[names[i]] for i in order}
-    for call in (
-        lambda y: fedcore.run("fedrep_linear", CLIENTS, 2, labels=y, rounds=3).components,
-        lambda y: SharedRepresentationRegression(2, params={"rounds": 3}).fit(CLIENTS, y)
-        .components_,
+
+    def call(y):
+        return fedcore.run("fedrep_linear", CLIENTS, 2, labels=y, rounds=3).components
+
+    expected = call(list(y.values()))
+    np.testing.assert_array_equal(call(shuffled), expected)
+    by_series = pandas.Series(list(shuffled.values()), index=list(shuffled))
+    np.testing.assert_array_equal(call(by_series), expected)
+    for wrong in (
+        {**y, "other": Y[:8]}, {"north": Y[:8]}, dict(zip("abc", y.values(), strict=True)),
     ):  # fmt: skip
-        expected = call(list(y.values()))
-        np.testing.assert_array_equal(call(shuffled), expected)
-        by_series = pandas.Series(list(shuffled.values()), index=list(shuffled))
-        np.testing.assert_array_equal(call(by_series), expected)
-        for wrong in (
-            {**y, "other": Y[:8]}, {"north": Y[:8]}, dict(zip("abc", y.values(), strict=True)),
-        ):  # fmt: skip
-            with pytest.raises(InputError):
-                call(wrong)
+        with pytest.raises(InputError):
+            call(wrong)
     with pytest.raises(InputError):
         fedcore.run("fedrep_linear", list(CLIENTS.values()), 2, labels=y, rounds=3)
 
@@ -381,10 +356,6 @@ def strange():
         lambda held: FederatedPCA(2).fit({"a": X[:, :3], "b": held}),
         lambda held: FederatedPCA(2).fit(X[:, :3]).transform(held),
         lambda held: FederatedPCA(2).fit(X, groups=held),
-        lambda held: SharedRepresentationRegression(2).fit(CLIENTS, held),
-        lambda held: SharedRepresentationRegression(2).fit(X, held),
-        lambda held: SharedRepresentationRegression(2).fit(X, Y, groups=held),
-        lambda held: SharedRepresentationRegression(2).fit(X, Y).score(X, held),
         lambda held: partition.dirichlet(held, 2, 1.0, np.random.default_rng(0), min_size=99),
     ],
 )

@@ -10,8 +10,8 @@ import numpy as np
 
 from fedcore.calls import run
 from fedcore.errors import ArbitraryWarning, ConvergenceWarning, unwanted, warn
-from fedcore.estimators.exchanges import Axes, last_round, prepare
-from fedcore.estimators.request import Found, Request, continued
+from fedcore.estimators.extra_rounds import Axes, last_round, prepare
+from fedcore.estimators.settings import Found, Request, continued
 from fedcore.federation.federation import Federation
 from fedcore.federation.in_process import InProcess
 from fedcore.federation.transcript import Transcript

@@ -11,7 +11,7 @@ import inspect
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,8 +24,8 @@ class NotFittedError(InputError, AttributeError):
     """An estimator was used before `fit`; with scikit-learn imported, also its own such error."""
 
 
-class Estimator:
-    """Parameters, their printing, and what scikit-learn asks an estimator.
+class Transformer(ABC):
+    """Parameters, their printing, and what scikit-learn asks an estimator with `transform`.
 
     Subclasses keep every argument of their constructor in an attribute of its name. ``params`` is
     one of them: a mapping with the hyper-parameters of the algorithm.
@@ -33,8 +33,8 @@ class Estimator:
 
     params: Mapping[str, Any] | None
     n_features_in_: int
-    # Of methods that take one matrix: how to ask for every client, if not by ``method(c) for c …``.
-    _one_by_one: ClassVar[Mapping[str, str]] = {}
+    components_: np.ndarray
+    _sklearn_output_config: dict[str, str]
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
@@ -71,24 +71,6 @@ class Estimator:
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
-    def __str__(self) -> str:
-        """The parameters and, after a fit, what came of it and what it cost."""
-        return f"{self!r}\n{self._found()}" if self.__sklearn_is_fitted__() else repr(self)
-
-    def _found(self) -> str:
-        """Describe what a fit has found in a few lines."""
-        raise NotImplementedError
-
-    def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn may assume of the estimator."""
-        from sklearn.utils import InputTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type=None,
-            target_tags=TargetTags(required=False),
-            input_tags=InputTags(sparse=True),
-        )
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
 
@@ -99,8 +81,8 @@ class Estimator:
 
     def _matrix(self, x: Any, method: str) -> Any:
         """Return what `method` is given as a matrix, which must have the features of the fit."""
-        names, each = getattr(self, "feature_names_in_", None), self._one_by_one.get(method, "")
-        return inputs.one_matrix(x, self.n_features_in_, "features", method, names, each)
+        names = getattr(self, "feature_names_in_", None)
+        return inputs.one_matrix(x, self.n_features_in_, "features", method, names)
 
     def _keep_names(self, features: Features) -> None:
         """Keep the clients' column names if all are text, and forget those of an earlier fit."""
@@ -130,28 +112,13 @@ class Estimator:
 
         Returns
         -------
-        Estimator
+        Transformer
             The estimator itself.
         """
         request = self.get_metadata_routing()
         request.fit.add_request(param="groups", alias=groups)
         self._metadata_request = request  # `clone` copies it
         return self
-
-
-class Transformer(Estimator, ABC):
-    """An estimator with `transform`: containers of its output, and the names of its columns."""
-
-    components_: np.ndarray
-    _sklearn_output_config: dict[str, str]
-
-    def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn may assume of the estimator."""
-        from sklearn.utils import TransformerTags
-
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags = TransformerTags(preserves_dtype=["float64", "float32"])
-        return tags
 
     def fit_transform(self, clients: Any, y: None = None, *, groups: Any = None) -> Any:
         """Fit, and transform: one matrix to its scores, several clients to a list of theirs.

@@ -14,10 +14,11 @@ from fedcore import algorithms
 from fedcore.algorithms import Algorithm
 from fedcore.errors import InputError
 from fedcore.estimators.bounds import Ball, Box, bounds_of
-from fedcore.estimators.exchanges import Axes
-from fedcore.estimators.inputs import options_of, seed_of
+from fedcore.estimators.extra_rounds import Axes
 from fedcore.federation.ledger import Ledger
-from fedcore.problems.labelled import Features
+from fedcore.problems.labelled import Features, per_feature
+from fedcore.progress import wanted
+from fedcore.seeds import root_of
 from fedcore.validation import require_rank
 
 PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
@@ -26,7 +27,13 @@ PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
 PRIVATE_ALGORITHMS: dict[str, dict[str, Any]] = {
     PRIVATE: {}, "noisy_power": {"protects": "row"},
 }  # fmt: skip
-TAKEN = {"center": "center=…", "labels": "fedcore.run", "held_out": "fedcore.run"}
+TAKEN = {  # entries that `params` does not have, and what stands for them
+    "clients": "fit(clients)", "seed": "random_state=…", "finish": "fedcore.run",
+    "n_components": "n_components=…", "algorithm": "algorithm=…", "progress": "verbose=…",
+    "center": "center=…", "labels": "fedcore.run", "held_out": "fedcore.run",
+}  # fmt: skip
+
+Seed = int | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ class Request:
         name = estimator.algorithm
         if not isinstance(name, str):
             raise InputError(f"algorithm must be the name of an algorithm, got {name!r}")
-        options = options_of(estimator, TAKEN, features)
+        options = _options_of(estimator, features)
         if estimator.tol is not None:
             if "tol" in options:
                 raise InputError("tol is given twice, in params and as tol=…: drop one of them")
@@ -92,7 +99,7 @@ class Request:
             raise InputError("delta and bounds are for a private fit: give epsilon, too")
         return cls(
             chosen, options, estimator.n_components, bool(estimator.center), bool(estimator.scale),
-            seed_of(estimator.random_state), estimator.epsilon, estimator.delta,
+            _seed_of(estimator.random_state), estimator.epsilon, estimator.delta,
             bounds_of(estimator.bounds, features) if private else None,
         )  # fmt: skip
 
@@ -154,6 +161,37 @@ def continued(history: Mapping[str, np.ndarray], before: Ledger) -> dict[str, np
     """Return a run's history with the traffic of the rounds before it."""
     totals = {k: v for k, v in before.snapshot().items() if k != "epsilon"}
     return {name: v + totals[name] if name in totals else v for name, v in history.items()}
+
+
+def _options_of(estimator: Any, features: Features) -> dict[str, Any]:
+    """Return the options of a run: ``params``, a start matched, and ``verbose`` as ``progress``."""
+    params = estimator.params
+    if params is not None and not isinstance(params, Mapping):
+        raise InputError(f"params must be a mapping of names to values, got {params!r}")
+    options = dict(params or {})
+    for name in options:
+        if name in TAKEN:
+            raise InputError(f"params has no entry '{name}': use {TAKEN[name]}")
+    if options.get("start") is not None:
+        options["start"] = per_feature(options["start"], "start", features)
+    return {"measure": (), **options, "progress": wanted(estimator.verbose, "verbose")}
+
+
+def _seed_of(random_state: Any) -> np.random.SeedSequence:
+    """Return the seed of a run: of None fresh entropy, of a generator its next draws."""
+    if random_state is None:
+        return np.random.SeedSequence()
+    if isinstance(random_state, np.random.Generator):
+        return np.random.SeedSequence(random_state.integers(2**32, size=4).tolist())
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.SeedSequence(random_state.randint(2**32, size=4, dtype=np.int64).tolist())
+    try:
+        return root_of(random_state)
+    except InputError as error:
+        raise InputError(
+            "random_state must be a whole number of at least 0, a SeedSequence, a Generator, a "
+            f"RandomState or None, got {random_state!r}"
+        ) from error
 
 
 def _epsilon_of(algorithm: Algorithm) -> float | None:

@@ -1,4 +1,4 @@
-"""Exchanges of an estimator with the clients before and after the algorithm's own rounds."""
+"""Exchanges of a fit with the clients before and after the algorithm's own rounds."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def prepare(
         For unfit samples.
     """
     federation = Federation(matrices, seed, transcript=transcript, check=False)
-    require_values(federation.clients)
+    if not federation.clients.largest:  # which `require_size` needs, too
+        raise InputError("the data of all clients are zero: there is no subspace to find")
+    require_size(federation.clients)
     d = federation.shape.n_features
     mean, scales = np.zeros(d), np.ones(d)
     if center:
@@ -69,7 +71,7 @@ def prepare(
         federation.ledger.upload(replies)
         total = np.sum(replies, axis=0)
         if transcript is not None:
-            tell(transcript, federation.ledger.rounds, replies, total)
+            _tell(transcript, federation.ledger.rounds, replies, total)
         rounding = np.finfo(np.result_type(*clients.dtypes)).eps * np.abs(mean)
         found = np.sqrt(total / federation.shape.n_samples)
         scales = np.where(found > 10 * rounding, found, 1.0)
@@ -78,19 +80,7 @@ def prepare(
     return Prepared(clients, mean, scales, federation.ledger)
 
 
-def require_values(clients: Clients) -> None:
-    """Require samples that are not all zero, and of a fit size.
-
-    Raises
-    ------
-    InputError
-    """
-    if not clients.largest:  # which `require_size` needs, too
-        raise InputError("the data of all clients are zero: there is no subspace to find")
-    require_size(clients)
-
-
-def tell(transcript: Transcript, number: int, replies: Any, total: Any) -> None:
+def _tell(transcript: Transcript, number: int, replies: Any, total: Any) -> None:
     """Show a round without a message before it to a transcript."""
     if transcript.sums_only:
         transcript.on_upload(number, [(None, None, total)])

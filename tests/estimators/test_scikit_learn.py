@@ -1,4 +1,4 @@
-"""The estimators among scikit-learn's own: checks, pipelines, grids, containers, routing."""
+"""The estimator among scikit-learn's own: checks, pipelines, grids, containers, routing."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ import pytest
 
 import fedcore
 from fedcore.errors import InputError
-from fedcore.estimators import (
-    FederatedFactorization,
-    FederatedPCA,
-    SharedRepresentationRegression,
-)
+from fedcore.estimators import FederatedPCA
 
 sklearn = pytest.importorskip("sklearn")
 checks = pytest.importorskip("sklearn.utils.estimator_checks")
@@ -43,20 +39,13 @@ EXPECTED = {
     "check_n_features_in_after_fitting": OWN_WORDS,
     "check_dtype_object": "objects are refused: nothing says that they are numbers",
 }
-TRANSFORMER = {"check_transformer_data_not_an_array": LISTED}
-REGRESSOR = {
-    "check_regressors_train": LISTED,
-    "check_supervised_y_2d": "a column of labels is refused by a sentence, not flattened",
-}
 # Of a private fit, whose tag says that it is random, scikit-learn itself leaves out the checks that
 # want the same result twice, but for this one.
 NOISE = {"check_fit_idempotent": "two fits have different noise"}
 PRIVATE = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-5.0, 5.0)}
 CHECKED = {
-    "pca": (lambda: FederatedPCA(), TRANSFORMER),
+    "pca": (lambda: FederatedPCA(), {"check_transformer_data_not_an_array": LISTED}),
     "private": (lambda: FederatedPCA(1, **PRIVATE), NOISE),
-    "factorization": (lambda: FederatedFactorization(), TRANSFORMER),
-    "regression": (lambda: SharedRepresentationRegression(), REGRESSOR),
 }
 
 
