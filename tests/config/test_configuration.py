@@ -218,7 +218,7 @@ claims:
     printed: p
     each: [{id: low}, {id: high, spread: false}]
     items:
-      - select: {table: ends, column: error, averaged_over: problem}
+      - select: {table: ends, column: error, each: problem}
         test: {at_most: {limit: 5, of: most}}
         because: b
         departures: [code]
