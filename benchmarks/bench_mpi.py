@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,6 +36,9 @@ from fedcore.federation.in_process import InProcess
 from fedcore.federation.mpi_messages import Used
 from fedcore.federation.team import Team
 from fedcore.problems import storage
+from fedcore.problems.clients import Clients
+from fedcore.problems.made import Made
+from fedcore.problems.problem import Problem
 
 CLIENTS, UNCOUNTED = 16, 3  # rounds at first
 ALONE = "no MPI"
@@ -57,11 +59,11 @@ def kinds(size: int) -> dict[str, Kind]:
     return {"work": Kind(rows, 800, 20, 20), "messages": Kind(6, 64, 3, 300)}
 
 
-def drawn(kind: Kind) -> Iterator[np.ndarray]:
-    """Yield clients with some directions above the others."""
-    scale = 0.98 ** np.arange(kind.features)
-    for i in range(CLIENTS):
-        yield np.random.default_rng(i).standard_normal((kind.rows, kind.features)) * scale
+def drawn(kind: Kind) -> Clients:
+    """Return clients with some directions above the others, each drawn when it is read."""
+    shape, scale = (kind.rows, kind.features), 0.98 ** np.arange(kind.features)
+    made = Made(lambda i: np.random.default_rng(i).standard_normal(shape) * scale, CLIENTS)
+    return Clients(made, [shape] * CLIENTS, [np.dtype(float)] * CLIENTS)
 
 
 def timed(path: str, kind: Kind, team: Team | None) -> dict[str, Any]:
@@ -179,7 +181,7 @@ def main(
     for name, one in kinds(size).items():
         with tempfile.TemporaryDirectory() as folder:
             file = str(Path(folder, "problem.h5"))
-            storage.save_stream(file, name, drawn(one), status="synthetic")
+            storage.save(Problem(name, drawn(one)), file)
             ways: list[int | str] = [ALONE, *counts]
             turns = [{way: called(way, file, one) for way in ways} for _ in range(repeats)]
         same = same and len({turn[way]["basis"] for turn in turns for way in ways}) == 1

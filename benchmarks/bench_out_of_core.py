@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -29,16 +28,17 @@ from fedcore import algorithms
 from fedcore.api import execute
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
+from fedcore.problems.made import Made
 from fedcore.problems.problem import Problem, Reference
 
 ROWS, FEATURES = 2000, 500  # of a client, 8 MB
 
 
-def drawn(count: int) -> Iterator[np.ndarray]:
-    """Yield clients with some directions above the others."""
-    scale = 0.98 ** np.arange(FEATURES)
-    for i in range(count):
-        yield np.random.default_rng(i).standard_normal((ROWS, FEATURES)) * scale
+def drawn(count: int) -> Clients:
+    """Return clients with some directions above the others, each drawn when it is read."""
+    shape, scale = (ROWS, FEATURES), 0.98 ** np.arange(FEATURES)
+    made = Made(lambda i: np.random.default_rng(i).standard_normal(shape) * scale, count)
+    return Clients(made, [shape] * count, [np.dtype(float)] * count)
 
 
 def dropped(path: str) -> None:
@@ -111,7 +111,7 @@ def main(
         if role != "memory":
             resource.setrlimit(resource.RLIMIT_DATA, (limit << 20, limit << 20))
         if role == "write":
-            storage.save_stream(path, "large", drawn(size // 8), status="synthetic")
+            storage.save(Problem("large", drawn(size // 8)), path)
         else:
             print(json.dumps(run(path, rounds, role == "memory")))
         return

@@ -31,7 +31,6 @@ def execute(
     seed: int | np.random.SeedSequence,
     measure: Sequence[metrics.Metric],
     *,
-    threads: int = 1,
     iterates: str = "none",
     client_iterates: bool = False,
     stop: StopRule | None = None,
@@ -89,7 +88,7 @@ def execute(
         )
     straggling = partial(StragglingFederation, share=problem.stragglers)
     federation = (straggling if problem.stragglers else Federation)(
-        problem.clients, seed, threads=threads, transcript=transcript, check=False,
+        problem.clients, seed, transcript=transcript, check=False,
         labelled=algorithm.labelled, stack=stack, noise=noise,
     )  # fmt: skip
     added = {}

@@ -131,7 +131,6 @@ def run(
     seed: int | np.random.SeedSequence = 0,
     start: Any = None,
     measure: Sequence[str] | None = None,
-    threads: int = 1,
     iterates: str = "log",
     stop: StopRule | None = None,
     finish: Finish | None = None,
@@ -166,8 +165,6 @@ def run(
     measure : sequence of str, optional
         Names of metrics to record at every iterate; empty for none. The default is ``objective``
         and, for classifiers, ``test_accuracy``, or ``training_accuracy`` without `held_out`.
-    threads : int, default=1
-        Client steps that run at the same time.
     iterates : {"none", "last", "log", "all"}, default="log"
         Which iterates to keep, 50 MB of them at most; ``log`` keeps the iterations 0, 1, 2, 4, 8, …
         and the last one. See `fedcore.snapshots`.
@@ -240,7 +237,7 @@ def run(
     with bar as until, named(client_names(given)):
         recorder, output = execute(
             chosen, problem, settings, seed, wanted,
-            threads=threads, iterates=iterates, stop=until(stop), finish=finish,
+            iterates=iterates, stop=until(stop), finish=finish,
             transcript=transcript, noise=noise, center=center,
             watch=lambda record, iterate: last.update(iterate=iterate),
         )  # fmt: skip

@@ -131,8 +131,6 @@ class Iterate:
     clients : callable, optional
         ``() -> {name: one array for each client}``, what the clients hold, read outside the
         protocol for histories that keep it.
-    penalty : callable, optional
-        ``() -> float``, the penalty that the algorithm adds to the loss.
     derived : dict
         Quantities that metrics have computed from this iterate, by the function that computed them.
     """
@@ -145,7 +143,6 @@ class Iterate:
     target: int | None = None
     local: Sequence[np.ndarray] = ()
     clients: Callable[[], Mapping[str, Sequence[np.ndarray]]] | None = None
-    penalty: Callable[[], float] | None = None
     derived: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property

@@ -75,7 +75,6 @@ def test_a_seed_may_be_a_number_or_a_sequence(clients):
     [
         ({"seed": -1}, "seed"),
         ({"seed": 0.5}, "seed"),
-        ({"threads": 0}, "threads"),
         ({"start": [[1, 2], [3]]}, "start must be a list or an array"),
     ],
 )

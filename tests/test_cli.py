@@ -575,7 +575,6 @@ def test_values_read_like_numbers():
 def test_partition_words():
     assert partition(None, None) == {"by": "shuffled", "clients": 10}
     assert partition("by=label", None) == {"by": "label"}
-    assert partition("by=sizes,sizes=[3,4]", None) == {"by": "sizes", "sizes": [3, 4]}
     assert partition("by=dirichlet,alpha=0.5", 3) == {
         "by": "dirichlet", "alpha": 0.5, "clients": 3,
     }  # fmt: skip

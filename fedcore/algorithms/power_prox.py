@@ -4,8 +4,7 @@ Philippenko, Scaman & Massoulié (AAAI 2025), Remark 3: with V from Algorithm 1 
 minimises ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F + strength · ρ(Uⁱ)`` with ρ = ½‖·‖²_F (``l2``), ‖·‖₁ (``l1``) or the
 nuclear norm (``nuclear``), by proximal gradient steps of length 1/σ_max(V)², with ``momentum``
 accelerated by β_k = k/(k+3) (FISTA). There is no communication after V. A step uses only VᵀV and
-SⁱV, and not the data. The metric ``regularised_objective`` is the minimised sum; ``objective`` is
-the loss without the penalty.
+SⁱV, and not the data. The metric ``objective`` is the loss without the penalty.
 
 :look: purple, solid
 """
@@ -47,26 +46,6 @@ def singular_value_threshold(U: np.ndarray, threshold: float) -> np.ndarray:
     return (left * np.maximum(sigma - threshold, 0.0)) @ right_t
 
 
-def half_square(U: np.ndarray) -> float:
-    """Half the sum of the squares of all entries."""
-    return 0.5 * float(np.vdot(U, U))
-
-
-def absolute_sum(U: np.ndarray) -> float:
-    """Sum of the absolute values of all entries."""
-    return float(np.abs(U).sum())
-
-
-def nuclear_norm(U: np.ndarray) -> float:
-    """Sum of the singular values of `U`."""
-    return float(scipy.linalg.svdvals(U, check_finite=False).sum())
-
-
-PENALTIES: dict[str, Callable[[np.ndarray], float]] = {
-    "l2": half_square,
-    "l1": absolute_sum,
-    "nuclear": nuclear_norm,
-}
 PROXIMAL: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
     "l2": shrink,
     "l1": soft_threshold,
@@ -104,7 +83,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     found, counts = power_gd.fixed_basis(federation, params)
     V = found.V
-    prox, penalty = PROXIMAL[params.penalty], PENALTIES[params.penalty]
+    prox = PROXIMAL[params.penalty]
 
     def start(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> None:
         state.U = state.rng.standard_normal((len(data), V.shape[1])) / np.sqrt(len(data))
@@ -124,15 +103,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
         return step_once
 
-    def weight(data: np.ndarray, state: SimpleNamespace, message: Any) -> float:
-        return penalty(state.U)
-
-    def total() -> float:
-        return params.strength * sum(federation.observe(weight))
-
     def report(k: int) -> None:
         factors = ExplicitFactors(V, federation.observe)
-        record(k, factors=factors, penalty=total, counts=counts)
+        record(k, factors=factors, counts=counts)
 
     federation.local(start)
     report(0)

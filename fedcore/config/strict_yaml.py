@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import yaml
 
 from fedcore.errors import ConfigError
 
-DEPTH = 100  # levels of nested mappings and lists; libyaml crashes at some tens of thousands
 _Fastest: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -56,12 +55,11 @@ def parse_yaml(text: str | bytes, what: str) -> Any:
     Raises
     ------
     ConfigError
-        When the text is not YAML, not UTF-8, nested deeper than `DEPTH`, or gives a key twice; the
-        message has the line where YAML knows it.
+        When the text is not YAML, not UTF-8, or gives a key twice; the message has the line where
+        YAML knows it.
     """
     try:
         text = text.decode() if isinstance(text, bytes) else text
-        _refuse_deep(text)
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -70,20 +68,6 @@ def parse_yaml(text: str | bytes, what: str) -> Any:
         raise ConfigError(f"{what}{place}: {reason}") from error
     except (yaml.YAMLError, ValueError) as error:  # not UTF-8, a thirteenth month, …
         raise ConfigError(f"{what} is not valid YAML: {' '.join(str(error).split())}") from error
-
-
-def _refuse_deep(text: str) -> None:
-    depth = 0
-    for event in yaml.parse(text, Loader=_Fastest):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > DEPTH:
-            raise yaml.MarkedYAMLError(
-                problem=f"more than {DEPTH} levels of mappings and lists",
-                problem_mark=cast(yaml.Mark, event.start_mark),
-            )
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from fedcore.problems.labelled import as_array, per_row
 from fedcore.validation import (
     Count,
     CountOrZero,
-    Counts,
     Positive,
     Share,
     check_annotated,
@@ -87,20 +86,6 @@ def shuffled(n: int, clients: Count, rng: np.random.Generator) -> Parts:
         When there are more clients than samples.
     """
     return _checked(np.array_split(rng.permutation(n), clients))
-
-
-@checked
-def sizes(n: int, sizes: Counts) -> Parts:
-    """Cut consecutive parts of the given sizes, in file order; samples left over are not used.
-
-    Raises
-    ------
-    InputError
-        When the sizes ask for more than n samples.
-    """
-    if sum(sizes) > n:
-        raise InputError(f"{len(sizes)} clients ask for {sum(sizes)} samples of {n}")
-    return _checked(np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1]))
 
 
 @checked
@@ -299,7 +284,6 @@ PARTITIONERS: dict[str, Callable[..., Parts]] = {
     "lognormal": lognormal,
     "shards": shards,
     "shuffled": shuffled,
-    "sizes": sizes,
 }
 _DATA = ("n", "labels", "identities", "rng")  # parameters that no configuration gives
 
@@ -316,8 +300,8 @@ def split(
     Parameters
     ----------
     spec : mapping
-        ``by`` names the partitioner (label, identity, even, shuffled, sizes, shards, classes,
-        dirichlet, lognormal); the other keys are its parameters.
+        ``by`` names the partitioner (label, identity, even, shuffled, shards, classes, dirichlet,
+        lognormal); the other keys are its parameters.
     n : int
         Number of samples.
     labels : ndarray of shape (n,) or None

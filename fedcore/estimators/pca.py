@@ -61,7 +61,7 @@ class FederatedPCA(Transformer):
         with `epsilon` analyze_gauss.
     params : mapping, optional
         Hyper-parameters of the algorithm (``fedcore algorithms NAME`` lists them; `rounds` is the
-        largest number of rounds), and ``start``, ``measure`` (default: nothing), ``threads``,
+        largest number of rounds), and ``start``, ``measure`` (default: nothing),
         ``transcript`` and ``simulate`` of `fedcore.run`. Checked by `fit`. ``n_oversamples`` is 1
         here: messages have a column more, by which the test sees the next singular value.
     center : bool, default=True

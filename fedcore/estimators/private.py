@@ -44,12 +44,12 @@ from fedcore.privacy.events import Gaussian
 from fedcore.privacy.noise import simulated
 from fedcore.sparse import SparseRows
 from fedcore.tasks import shared_basis
-from fedcore.validation import require_at_least, require_flag, require_start, whole
+from fedcore.validation import require_flag, require_start, whole
 
 NEIGHBOURS = "add_or_remove_one"
 SHARES = {"mean": 0.2, "scale": 0.2, "rounds": 0.5, "last": 0.1}
 COUNT = 0.5  # κ
-OF_RUN = {"measure", "progress", "simulate", "threads", "transcript"}  # that a user may set
+OF_RUN = {"measure", "progress", "simulate", "transcript"}  # that a user may set
 SAFE = 1.0 + 1e-9  # the multipliers are found by iteration
 
 Vector = Callable[[np.ndarray, Any], np.ndarray]  # of a client's rows and the server's message
@@ -221,7 +221,6 @@ def _options(asked: Request, d: int, r: int) -> dict[str, Any]:
     start = asked.algorithm.params({"n_components": r, **own}).start
     if start is not None:
         require_start(start, d, r)
-    require_at_least(1, threads=options.get("threads", 1))
     return options
 
 

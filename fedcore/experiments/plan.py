@@ -20,7 +20,6 @@ from fedcore import algorithms, metrics
 from fedcore.config import arena, claims
 from fedcore.config import papers as paper_files
 from fedcore.config.papers import PaperFiles
-from fedcore.config.required import require_keys
 from fedcore.config.schemas import check
 from fedcore.config.short_forms import merge, require_written_out, written_out
 from fedcore.config.strict_yaml import read_yaml
@@ -359,11 +358,7 @@ def _read_paper(files: PaperFiles, changes: Mapping[str, Any], quick: bool) -> d
     short = read_yaml(path)
     if files.name == arena.NAME:
         short = arena.written_as_paper(check(short, "arena", str(path)), str(path))
-    try:
-        short = check(short, "paper", str(path))
-    except ConfigError:
-        require_keys(short, "paper", str(path))
-        raise
+    short = check(short, "paper", str(path))
     settings = written_out(short, str(path), quick=quick)
     # The other size is checked, too, so that a mistake in it is found before it is run.
     other = _check_paper(written_out(short, str(path), quick=not quick), str(path))

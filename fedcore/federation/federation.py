@@ -48,7 +48,6 @@ from fedcore.problems.clients import Clients, check_clients
 from fedcore.problems.labelled import as_array
 from fedcore.rowspace import Frame
 from fedcore.seeds import SERVER, child, root_of
-from fedcore.validation import require_at_least
 from fedcore.words import counted
 
 
@@ -61,11 +60,9 @@ class Federation:
         One matrix per client, rows are samples.
     seed : int or numpy.random.SeedSequence
         Source of all randomness except the privacy noise. The stream of a client depends on the
-        seed and the client's id, and not on the order of the clients or the number of threads.
+        seed and the client's id, and not on the order of the clients.
     ids : sequence of int, optional
         Ids of the clients, which select their random streams; the default is 0, 1, 2, …
-    threads : int, default=1
-        Client steps that run at the same time.
     transcript : Transcript, optional
         Records every upload. It changes neither results nor ledger.
     check : bool, default=True
@@ -85,7 +82,7 @@ class Federation:
     ------
     InputError
         For clients that `check_clients` refuses, ids that are not distinct or not as many as
-        clients, fewer than one thread, or a transcript that watches clients that do not exist.
+        clients, or a transcript that watches clients that do not exist.
 
     Notes
     -----
@@ -113,7 +110,6 @@ class Federation:
         seed: int | np.random.SeedSequence = 0,
         *,
         ids: Sequence[int] | None = None,
-        threads: int = 1,
         transcript: Transcript | None = None,
         check: bool = True,
         labelled: bool = False,
@@ -128,7 +124,6 @@ class Federation:
             raise InputError(
                 f"one distinct id is needed for each of {counted(len(data), 'client')}; got {ids}"
             )
-        require_at_least(1, threads=threads)
         if transcript is not None and not isinstance(transcript, Transcript):
             raise InputError(f"transcript must be a Transcript, got {transcript!r}")
         watched = None if transcript is None else transcript.clients
@@ -137,7 +132,7 @@ class Federation:
         root = root_of(seed)
         self.rng = np.random.default_rng(child(root, SERVER))
         apart = transcript is not None and not transcript.sums_only
-        setup = Setup(data, root, ids, threads, labelled, stack, noise, apart)
+        setup = Setup(data, root, ids, labelled, stack, noise, apart)
         self._transport = (engine or type(self).engine)(setup)
         self._everyone = range(len(data))
         self._inbox: list[Any] | None = None if transcript is None else [None] * len(data)

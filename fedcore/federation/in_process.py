@@ -1,16 +1,13 @@
 """All clients in this process: the engine of every run that asks for no other.
 
-A client step runs client by client, or in threads, or once for the stack of all clients
-(`stacked`), or in lockstep with the others' (`side_by_side`), or is replaced by a function that
-computes the sum of all replies (`summed`).
+A client step runs client by client, or once for the stack of all clients (`stacked`), or in
+lockstep with the others' (`side_by_side`), or is replaced by a function that computes the sum of
+all replies (`summed`).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -61,7 +58,7 @@ class InProcess:
         self._as_one = SimpleNamespace(kept=self._data.kept)
         self._arrays: dict[str, np.ndarray] = {}  # arrays of stacked states, see StackedState
         self._states = [site.state for site in self.sites]
-        self._threads, self._labelled, self._plain = setup.threads, setup.labelled, plain
+        self._labelled, self._plain = setup.labelled, plain
         uniform = setup.stack and not plain and self._data.uniform
         self._stack = uniform and len(self._data) > 1
         self._private = False
@@ -161,21 +158,11 @@ class InProcess:
         beside = getattr(order.step, "side_by_side", False) and not self._plain
         if beside and 1 < len(positions) == len(set(positions)):
             return lockstep.together([partial(sites[i].do, order) for i in positions])
-        if self._threads == 1 or len(positions) == 1:
-            if self._private or order.message:
-                return [sites[i].do(order) for i in positions]
-            step, asked = order.step, [sites[i] for i in positions]  # `Site.do` at less cost
-            replies = [step(site.data, site.state, opened(site.message)) for site in asked]
-            return narrow(replies) if order.narrow else replies
-        # Calls of one client share its state and stream, so they run one after the other.
-        times = Counter(positions)
-        with ThreadPoolExecutor(self._threads) as pool:
-            inside = [copy_context().run for _ in times]  # errors name clients as this thread does
-            done = pool.map(
-                lambda run, i: [run(sites[i].do, order) for _ in range(times[i])], inside, times
-            )
-            by_client = {i: iter(calls) for i, calls in zip(times, done, strict=True)}
-        return [next(by_client[i]) for i in positions]
+        if self._private or order.message:
+            return [sites[i].do(order) for i in positions]
+        step, asked = order.step, [sites[i] for i in positions]  # `Site.do` at less cost
+        replies = [step(site.data, site.state, opened(site.message)) for site in asked]
+        return narrow(replies) if order.narrow else replies
 
     def _run_stacked(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
         """Run a stacked step once for all participants, which hold the same message."""

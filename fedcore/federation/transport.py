@@ -159,8 +159,6 @@ class Setup:
         Of the clients' public random streams.
     ids : sequence of int
         Select the clients' streams.
-    threads : int
-        Steps at the same time.
     labelled : bool
         Whether steps get labels.
     stack : bool
@@ -174,7 +172,6 @@ class Setup:
     clients: Clients
     root: np.random.SeedSequence
     ids: Sequence[int]
-    threads: int = 1
     labelled: bool = False
     stack: bool = True
     noise: Source | None = None

@@ -43,12 +43,6 @@ def exact_excess(iterate: Iterate, problem: Problem) -> float:
     return 0.5 * float(np.linalg.norm(lost) ** 2 - np.linalg.norm(found) ** 2)
 
 
-def regularised_objective(iterate: Iterate, problem: Problem) -> float:
-    """Return F plus the iterate's ``penalty()``, if the algorithm has one."""
-    added = 0.0 if iterate.penalty is None else iterate.penalty()
-    return objective(iterate, problem) + added
-
-
 def kappa(iterate: Iterate, problem: Problem) -> float:
     """Return the condition number of V."""
     return condition_number(iterate.shared)
@@ -56,12 +50,6 @@ def kappa(iterate: Iterate, problem: Problem) -> float:
 
 METRICS = (
     Metric("objective", "data units squared", "F = ½‖S − U Vᵀ‖²_F", objective),
-    Metric(
-        "regularised_objective",
-        "data units squared",
-        "F and the penalty that the algorithm adds to it",
-        regularised_objective,
-    ),
     Metric(
         "exact_objective",
         "data units squared",

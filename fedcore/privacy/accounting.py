@@ -1,17 +1,13 @@
 """Total privacy loss ε at a given δ of many privacy events, composed by Google's dp-accounting.
 
-Events are those of `fedcore.privacy.events`. They may be many, and chosen adaptively. There are two
-accountings:
+Events are those of `fedcore.privacy.events`. They may be many, and chosen adaptively.
 
-``tight``
-    Gaussian events alone: exact up to rounding. Their adaptive composition is one Gaussian
-    mechanism with ``1/σ² = Σ 1/σᵢ²`` (Dong, Roth & Su, *Gaussian differential privacy*, JRSS-B
-    2022, Corollary 3.3), whose ε(δ) has a closed form (Balle & Wang, ICML 2018). One `Bounded`
-    event alone: the closed form of the pair that dominates every (ε, δ)-DP mechanism. Any other
-    composition: privacy loss distributions (PLD), an upper bound. Each event but the Gaussian ones
-    is rounded up by at most one grid step; see `_by_loss_distribution`.
-``rdp``
-    Rényi differential privacy at the best of many orders: an upper bound, usually above ``tight``.
+Gaussian events alone: exact up to rounding. Their adaptive composition is one Gaussian mechanism
+with ``1/σ² = Σ 1/σᵢ²`` (Dong, Roth & Su, *Gaussian differential privacy*, JRSS-B 2022, Corollary
+3.3), whose ε(δ) has a closed form (Balle & Wang, ICML 2018). One `Bounded` event alone: the closed
+form of the pair that dominates every (ε, δ)-DP mechanism. Any other composition: privacy loss
+distributions (PLD), an upper bound. Each event but the Gaussian ones is rounded up by at most one
+grid step; see `_by_loss_distribution`.
 
 The ε that a paper states itself stands beside its algorithm.
 """
@@ -30,26 +26,20 @@ import scipy.special  # dp-accounting needs it; it sets a filter of warnings, so
 
 from fedcore.errors import InputError
 from fedcore.privacy.events import Bounded, Event
-from fedcore.validation import one_of, real, require_at_least, require_one_of, require_positive
+from fedcore.validation import one_of, real, require_at_least, require_positive
 
-ACCOUNTINGS = ("tight", "rdp")
 # Below this range noise drowns everything; above it noise hides nothing.
 LEAST, MOST = 1e-9, 1e4
 EPSILON = real(least=LEAST, most=MOST)
 Epsilon = Annotated[float, EPSILON]
 # A method's noise is the least that the accountant allows, or what the method's paper states.
 Calibration = Annotated[str, one_of(("tight", "paper"))]
-# Dense near 1 for large losses, up to 2^16 for small ones.
-ORDERS = np.concatenate(
-    [1 + np.logspace(-2, 0, 200), np.linspace(2.02, 64, 800), 2.0 ** np.arange(6.1, 16, 0.1)]
-)
-
 FAR = 700.0  # ln of an ε that is infinite or zero
 
 Key = tuple[tuple[str, float, float, int], ...]
 
 
-def epsilon(events: Mapping[Event, int], delta: float, *, accounting: str = "tight") -> float:
+def epsilon(events: Mapping[Event, int], delta: float) -> float:
     """Return an ε for which the composition of `events` is (ε, δ)-DP: the least known to us.
 
     Parameters
@@ -58,12 +48,11 @@ def epsilon(events: Mapping[Event, int], delta: float, *, accounting: str = "tig
         How often each was applied to the same record.
     delta : float
         In (0, 1).
-    accounting : {"tight", "rdp"}
 
     Raises
     ------
     InputError
-        For a δ outside (0, 1), an unknown accounting, or without dp-accounting installed.
+        For a δ outside (0, 1), or without dp-accounting installed.
 
     Examples
     --------
@@ -72,8 +61,7 @@ def epsilon(events: Mapping[Event, int], delta: float, *, accounting: str = "tig
     0.5
     """
     require_delta(delta)
-    require_one_of(ACCOUNTINGS, accounting=accounting)
-    return _epsilon(_key(events), float(delta), accounting)
+    return _epsilon(_key(events), float(delta))
 
 
 def gaussian_noise_multiplier(epsilon: float, delta: float, steps: int = 1) -> float:
@@ -93,7 +81,6 @@ def calibrate(
     target: float,
     delta: float,
     *,
-    accounting: str = "tight",
     relative: float = 1e-6,
 ) -> float:
     """Return the least noise with which ``events(noise)`` spends at most ε = `target` at δ.
@@ -114,7 +101,7 @@ def calibrate(
     require_positive(target=target)
 
     def enough(noise: float) -> bool:
-        return epsilon(events(noise), delta, accounting=accounting) <= target
+        return epsilon(events(noise), delta) <= target
 
     low = high = 1.0
     while not enough(high):
@@ -129,7 +116,7 @@ def calibrate(
             return high
 
     def excess(log_noise: float) -> float:
-        spent = epsilon(events(math.exp(log_noise)), delta, accounting=accounting)
+        spent = epsilon(events(math.exp(log_noise)), delta)
         return min(math.log(spent / target), FAR) if spent > 0.0 else -FAR
 
     # ln ε is nearly linear in ln noise: Brent's method needs a third of a bisection's steps.
@@ -162,11 +149,9 @@ def _key(events: Mapping[Event, int]) -> Key:
 
 
 @lru_cache(maxsize=4096)
-def _epsilon(key: Key, delta: float, accounting: str) -> float:
+def _epsilon(key: Key, delta: float) -> float:
     if not key:
         return 0.0
-    if accounting == "rdp":
-        return _by_renyi(key, delta)
     precision = sum(count / first**2 for kind, first, _, count in key if kind == "gaussian")
     if all(kind == "gaussian" for kind, *_ in key):
         sigma = 1.0 / math.sqrt(precision)
@@ -220,23 +205,6 @@ def _by_loss_distribution(key: Key, precision: float, delta: float) -> float:
             one = losses.from_privacy_parameters(parameters(first, second), **grid)
         total = total.compose(one.self_compose(count))
     return float(total.get_epsilon_for_delta(delta))
-
-
-def _by_renyi(key: Key, delta: float) -> float:
-    events, rdp = _library("dp_event"), _library("rdp.rdp_privacy_accountant")
-    replaced = _library("privacy_accountant").NeighboringRelation.REPLACE_ONE
-    accountant = rdp.RdpAccountant(ORDERS, replaced)
-    for kind, first, second, count in key:
-        if second:
-            raise InputError("Rényi accounting takes no (ε, δ)-DP events with δ > 0: use 'tight'")
-        if kind == "bounded":  # randomised response dominates every ε-DP mechanism
-            event = events.RandomizedResponseDpEvent(2.0 / (1.0 + math.exp(first)), 2)
-        else:
-            event = {"gaussian": events.GaussianDpEvent, "laplace": events.LaplaceDpEvent}[kind](
-                first
-            )
-        accountant.compose(event, count)
-    return float(accountant.get_epsilon(delta))
 
 
 def _library(module: str) -> ModuleType:

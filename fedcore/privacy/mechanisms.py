@@ -110,7 +110,7 @@ class Privacy:
         self.accounts = [Account() for _ in range(n_clients)]
         self.unprotected: set[str] = set()
 
-    def epsilon(self, *, delta: float | None = None, how: str = "tight") -> float:
+    def epsilon(self, *, delta: float | None = None) -> float:
         """ε spent so far: the largest of any client's; infinite after an unprotected upload.
 
         After an adaptive stop it can be below the budget. The guarantee to quote is the budget
@@ -121,14 +121,13 @@ class Privacy:
         delta : float, optional
             δ at which ε is stated; the ledger's own by default. A sum of runs whose methods spend
             their δ as a whole has a finite ε at the sum of their δ only.
-        how : {"tight", "rdp"}
         """
         delta = self.delta if delta is None else delta
         accounting.require_delta(delta)
         if any(account.exposed for account in self.accounts):
             return float("inf")
         distinct = {frozenset(account.events.items()) for account in self.accounts}
-        return max(accounting.epsilon(dict(e), delta, accounting=how) for e in distinct)
+        return max(accounting.epsilon(dict(e), delta) for e in distinct)
 
     def about(self) -> dict[str, Any]:
         """Return δ, neighbouring relation, accounting, kinds of events and source of the noise."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
@@ -15,8 +14,8 @@ import numpy as np
 from fedcore.errors import DataError
 from fedcore.files import hdf5, outputs
 from fedcore.files.mapping import Mapped, MappedStack
-from fedcore.problems.clients import Clients, Matrices, Reduction, check_each
-from fedcore.problems.problem import Problem, Reference, add_to, reference_of
+from fedcore.problems.clients import Clients, Matrices, Reduction
+from fedcore.problems.problem import Problem, Reference
 from fedcore.problems.regression import Truth
 from fedcore.sparse import refuse
 from fedcore.words import counted
@@ -40,48 +39,6 @@ def save(problem: Problem | Sequence[Problem], path: str | os.PathLike[str]) -> 
         else:
             for i, draw in enumerate(problem):
                 _write(file.create_group(f"draws/{i:05d}"), draw)
-
-
-def save_stream(
-    path: str | os.PathLike[str],
-    name: str,
-    clients: Iterable[np.ndarray],
-    *,
-    status: str = "own",
-    note: str = "",
-) -> None:
-    """Write a problem client by client: no more than one is in memory, and some d × d numbers.
-
-    Parameters
-    ----------
-    path : path-like
-        The file appears whole or not at all.
-    name : str
-        Name of the problem.
-    clients : iterable of ndarray of shape (n_i, d)
-        Dense matrices, taken one after the other, such as what a generator function yields.
-    status, note : str
-        As of `Problem`.
-
-    Raises
-    ------
-    InputError
-        For clients that `check_clients` refuses, for a sparse one, and where a file is that fedcore
-        has not written.
-    """
-    outputs.require(path, "problem")
-    digest = hashlib.sha256()
-
-    def written(file: h5py.File) -> Iterator[np.ndarray]:
-        for i, matrix in enumerate(check_each(clients)):
-            add_to(digest, matrix)
-            _put_client(file, i, matrix)
-            yield matrix.astype(np.float64, copy=False)
-
-    with hdf5.create(path) as file:
-        _put_reference(file, reference_of(written(file)))
-        about = {"name": name, "status": status, "note": note, "checksum": digest.hexdigest()}
-        file.attrs.update({"schema": SCHEMA, **about, "setting": "{}"})
 
 
 def load(path: str | os.PathLike[str]) -> Problem:
@@ -140,13 +97,9 @@ def _write(group: h5py.Group, problem: Problem) -> None:
     elif problem.held_out is not None:
         _put_samples(group.create_group("held_out"), problem.held_out)
     else:
-        _put_reference(group, problem.reference)
-
-
-def _put_reference(group: h5py.Group, reference: Reference) -> None:
-    for key, text in (("singular_values", ""), ("right_vectors", "as columns, ")):
-        value = getattr(reference, key)
-        _put(group, f"reference/{key}", value, f"{text}of the stacked clients")
+        for key, text in (("singular_values", ""), ("right_vectors", "as columns, ")):
+            value = getattr(problem.reference, key)
+            _put(group, f"reference/{key}", value, f"{text}of the stacked clients")
 
 
 def _put_samples(group: h5py.Group, clients: Clients) -> None:
@@ -162,13 +115,9 @@ def _put_samples(group: h5py.Group, clients: Clients) -> None:
     if clients.sparse:
         refuse("a problem file")
     for i, client in enumerate(clients):
-        _put_client(group, i, client)
+        _put(group, f"clients/{i:05d}", client, f"client {i}: samples x features")
     for i, labels in enumerate([] if clients.labels is None else clients.labels):
         _put(group, f"labels/{i:05d}", labels, f"client {i}: a label per sample")
-
-
-def _put_client(group: h5py.Group, i: int, client: np.ndarray) -> None:
-    _put(group, f"clients/{i:05d}", client, f"client {i}: samples x features")
 
 
 def _put(group: h5py.Group, name: str, data: np.ndarray, description: str) -> None:

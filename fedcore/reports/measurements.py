@@ -15,7 +15,6 @@ from fedcore.problems import STATUSES
 from fedcore.reports import counterfactuals, outcomes, summaries, tables
 from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED, Numbers, Outcome
 from fedcore.reports.rows import groups
-from fedcore.words import counted
 
 NOTHING = Outcome(UNDECIDED, "", "", "")
 NO_RIVAL = "its counterfactual could not be run"
@@ -61,7 +60,6 @@ class Measurements:
         flags, by = "holds" in item["test"], select.get("each")
         _check_values(rows, select["column"], flags, f"{what}: {path}")
         parts = [group for _, group in groups(rows, by)] if by else [rows]
-        parts = [_averaged(part, select, f"{what}: {path}") for part in parts]
         for part in parts:
             _require_independent(part, item, f"{what}: {path}")
         found = self._outcomes(item, parts, what)
@@ -92,8 +90,7 @@ class Measurements:
                 raise _Obstacle(f"no table {path}: {nearest(select['table'], known)}")
             self._tables[select["table"]] = tables.read(path)
         table, where = self._tables[select["table"]], select["where"]
-        extra = [select[key] for key in ("averaged_over", "each") if key in select]
-        extra += ["repeat"] * ("averaged_over" in select)
+        extra = [select["each"]] if "each" in select else []
         for name in (select["column"], *where, *extra):
             if table:
                 require_known(name, table[0], f"{what}: {path} has no column")
@@ -155,7 +152,7 @@ class Measurements:
         rows = self._rows(select, what)
         where = f"{what}, counterfactual: {self._folder / select['table']}.tsv"
         _check_values(rows, select["column"], "holds" in item["test"], where)
-        values = _values(_averaged(rows, select, where), select["column"])
+        values = _values(rows, select["column"])
         return outcomes.outcome_of(item["test"], values, spread=item["spread"])
 
     def _is_surrogate(self, row: tables.Row, path: Path) -> bool:
@@ -178,11 +175,7 @@ def matching(table: Sequence[tables.Row], where: Mapping[str, Any]) -> list[tabl
 def place(select: Mapping[str, Any]) -> str:
     """Return in words which values `select` takes."""
     rows = [f"{name} = {_listed(value)}" for name, value in select["where"].items()]
-    more = [
-        f"{key.replace('_', ' ')} {select[key]}"
-        for key in ("each", "averaged_over")
-        if key in select
-    ]
+    more = [f"each {select['each']}"] if "each" in select else []
     return "; ".join(
         filter(None, [f"{select['table']}.tsv, {select['column']}", ", ".join(rows), *more])
     )
@@ -209,39 +202,6 @@ def _values(rows: Sequence[tables.Row], column: str) -> Numbers:
     return [None if (value := row[column]) is None else float(value) for row in rows]
 
 
-def _averaged(rows: list[tables.Row], select: Mapping[str, Any], where: str) -> list[tables.Row]:
-    """Return a row per repeat with the mean of the column, and of its twins, over another column.
-
-    Each mean is over the same values of the other column, each of them once.
-    """
-    over, column = select.get("averaged_over"), select["column"]
-    if over is None:
-        return rows
-    twin, found = f"{summaries.TWIN}{column}", []
-    members = list(dict.fromkeys(row[over] for row in rows))
-    for key, group in groups(rows, "repeat"):
-        if len(group) != len(members) or {row[over] for row in group} != set(members):
-            raise ConfigError(
-                f"{where}, repeat {key['repeat']}: averaged_over needs one row for each of "
-                f"{counted(len(members), 'value')} of '{over}', got "
-                f"{counted(len(group), 'row')}: add to 'where'"
-            )
-        row = dict(group[0])
-        row[column] = _mean(_values(group, column))
-        if twin in row:  # None where not every one has a twin
-            alone = any(member[twin] is None for member in group)
-            row[twin] = None if alone else _mean(_values(group, twin))
-        found.append(row)
-    return found
-
-
-def _mean(values: Numbers) -> float | None:
-    """Return the mean; None if one says nothing, but NaN if one is of a run that failed."""
-    known = [value for value in values if value is not None]
-    total = sum(known) / len(values)
-    return total if math.isnan(total) or len(known) == len(values) else None
-
-
 def _require_independent(rows: Sequence[tables.Row], item: Mapping[str, Any], where: str) -> None:
     """Refuse two rows of one repeat where a test takes rows for independent runs."""
     ((kind, given),) = item["test"].items()
@@ -253,7 +213,7 @@ def _require_independent(rows: Sequence[tables.Row], item: Mapping[str, Any], wh
     if n > 1:
         raise ConfigError(
             f"{where}: {n} rows are of repeat {repeat}, and '{kind}' needs one row per repeat: "
-            "use 'each', 'averaged_over', or a narrower 'where'"
+            "use 'each' or a narrower 'where'"
         )
 
 

@@ -24,7 +24,7 @@ WRONG = {
     bool: (NAN, [True], {"x": True}, "maybe", 5, DAY),
     int: (NAN, [1], {"x": 1}, "five", -4, 2.5, 2.0, BIG, DAY),
     float: (NAN, [1.0], {"x": 1.0}, "five", DAY, float("inf")),
-    str: (NAN, ["a"], {"a": "b"}, 5, DAY, "<b>x</b>"),
+    str: (NAN, ["a"], {"a": "b"}, 5, DAY),
     list: ("text", 5, {"a": 1}, NAN),
     dict: ("text", 5, ["a"], NAN),
 }
@@ -218,7 +218,7 @@ claims:
     printed: p
     each: [{id: low}, {id: high, spread: false}]
     items:
-      - select: {table: ends, column: error, averaged_over: problem}
+      - select: {table: ends, column: error, each: problem}
         test: {at_most: {limit: 5, of: most}}
         because: b
         departures: [code]
@@ -366,7 +366,7 @@ def test_what_is_not_said_twice(text):
 
 @pytest.mark.fault(
     "configuration",
-    "YAML that is broken, deep, or would run code",
+    "YAML that is broken or would run code",
     told="… could not determine a constructor …",
 )
 @pytest.mark.parametrize(
@@ -378,7 +378,6 @@ def test_what_is_not_said_twice(text):
         (b"a: b: c", "line 1"),
         (b"a:\n\t- b", "line 2"),
         (b"? [a]\n: b", "line 1"),
-        (b"[" * 100_000, "line 1: more than 100 levels"),
         (b"a: 2024-13-45", "not valid YAML"),
         (b"a: *b", "line 1: found undefined alias"),
         (b"a: !!python/object/apply:os.getcwd []", "line 1: could not determine a constructor"),
@@ -614,24 +613,8 @@ def test_names_of_files_are_plain(load, group, name, tmp_path):
         load(called(group, name))
     said = str(error.value)
     assert said.startswith(f"{tmp_path}/tiny.yaml, ") and "\n" not in said
-    reason = "holds markup or control characters" if "\n" in name else "does not match '^"
+    reason = "holds control characters" if "\n" in name else "does not match '^"
     assert f"{group}: " in said and f"{name!r} {reason}" in said
-
-
-@pytest.mark.fault("hostile", "markup in the texts of a paper's file", told="… holds markup …")
-@pytest.mark.parametrize("text", ["a </script> b", "<img src=x onerror=y>", "<!-- x", "<?x"])
-def test_markup_is_refused_everywhere(load, text):
-    """Snakemake's report does not escape what it shows, neither labels nor parameters."""
-    for at, value in places(paper()):
-        if isinstance(value, str):
-            with pytest.raises(ConfigError, match="holds markup"):
-                load(changed(paper(), at, lambda c, k: c.__setitem__(k, text)))
-
-
-def test_less_than_is_no_markup(load):
-    settings = paper()
-    settings["figures"] = {"ends": "error < 1e-3, 3<4, a <= b"}
-    load(settings)
 
 
 def test_a_change_of_a_runs_memory_runs_nothing_again(tmp_path):

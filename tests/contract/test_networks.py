@@ -55,7 +55,7 @@ def needs_torch() -> None:
 def run(name: str, seed: int = 5, dtype: Any = np.float64, **options: Any) -> SimpleNamespace:
     """Run an algorithm by the function that library and workflow share."""
     needs_torch()
-    run_options = {k: options.pop(k) for k in ("threads", "stop", "iterates") if k in options}
+    run_options = {k: options.pop(k) for k in ("stop", "iterates") if k in options}
     measure = [metrics.get(m) for m in options.pop("measure", ["test_accuracy"])]
     problem = options.pop("problem", None)
     problem = problem or Problem("p", images(dtype=dtype), held_out=held_out(dtype=dtype))
@@ -132,7 +132,7 @@ def test_a_client_with_one_class_trains_as_the_plain_method_does(name):
 
 @every_algorithm
 def test_the_same_seed_gives_the_same_bytes(name, tmp_path):
-    first, second = run(name, iterates="all"), run(name, iterates="all", threads=2)
+    first, second = run(name, iterates="all"), run(name, iterates="all")
     first.history.save(tmp_path / "first.h5")
     second.history.save(tmp_path / "second.h5")
     assert (tmp_path / "first.h5").read_bytes() == (tmp_path / "second.h5").read_bytes()

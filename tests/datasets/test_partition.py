@@ -1,4 +1,4 @@
-"""The partitioners: disjoint, complete where promised, of the promised sizes and labels."""
+"""The partitioners: disjoint, complete where promised, of the promised labels."""
 
 from __future__ import annotations
 
@@ -52,20 +52,6 @@ def test_even_and_shuffled(n, clients, seed):
 def test_w8a_parts_of_the_paper():
     """49,749 rows over 25 clients: 24 of 1990 and one of 1989."""
     assert [len(p) for p in partition.even(49749, 25)] == [1990] * 24 + [1989]
-
-
-@given(st.lists(st.integers(1, 20), min_size=1, max_size=10), st.integers(0, 5))
-def test_sizes(counts, spare):
-    n = sum(counts) + spare
-    parts = partition.sizes(n, counts)
-    assert [len(p) for p in parts] == counts
-    np.testing.assert_array_equal(ascending_and_disjoint(parts, n), np.arange(sum(counts)))
-    with pytest.raises(InputError, match="samples of"):
-        partition.sizes(sum(counts) - 1, counts)
-
-
-def test_faps_sizes():
-    assert sum(len(p) for p in partition.sizes(36000, [1000 * i for i in range(1, 9)])) == 36000
 
 
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(1, 4), st.integers(0, 3), SEEDS)
@@ -157,7 +143,6 @@ def test_lognormal_sizes_follow_the_law():
         ({"by": "identity"}, 5),
         ({"by": "even", "clients": 25}, 25),
         ({"by": "shuffled", "clients": 25}, 25),
-        ({"by": "sizes", "sizes": [10, 20]}, 2),
         ({"by": "shards", "clients": 10, "shards_per_client": 2}, 10),
         ({"by": "dirichlet", "clients": 10, "alpha": 0.3}, 10),
         ({"by": "dirichlet", "clients": 4, "alpha": 1, "min_size": 5}, 4),
@@ -186,8 +171,6 @@ def test_split(spec, count):
             "clients must be a whole number of at least 1",
         ),
         ({"by": "even", "clients": 11}, InputError, "client 10 of 11"),
-        ({"by": "sizes", "sizes": 3}, InputError, "list of whole numbers"),
-        ({"by": "sizes", "sizes": [3, 0]}, InputError, r"sizes\[1\] must be"),
         ({"by": "dirichlet", "clients": 2, "alpha": 0}, InputError, "alpha"),
         ({"by": "dirichlet", "clients": 2, "alpha": "x"}, InputError, "alpha"),
         (

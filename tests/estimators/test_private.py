@@ -239,7 +239,6 @@ def test_what_is_printed_says_what_epsilon_means(clients):
         ({"params": {"measure": ["objective"]}}, "no entry 'measure'"),
         ({"params": {"measure": None}}, "no entry 'measure'"),
         ({"params": {"measure": "objective"}}, "no entry 'measure'"),
-        ({"params": {"threads": 0}}, "threads must be"),
         ({"params": {"iterates": "last"}}, "no parameter 'iterates'"),
         ({"params": {"stop": len}}, "no parameter 'stop'"),
         ({"params": {"start": np.ones((2, 2))}}, r"start has shape \(2, 2\)"),

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import threading
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -330,36 +329,19 @@ def test_a_seed_sequence_is_used_with_its_spawn_key_and_not_used_up():
     assert not np.array_equal(draws[0], plain)
 
 
-def test_threads_run_steps_at_the_same_time_and_keep_the_order_of_clients():
-    meeting = threading.Barrier(2, timeout=30)
-
-    def meet(data: np.ndarray, state: Any, message: Any) -> float:
-        meeting.wait()  # raises unless two steps are inside at once
-        return float(data[0, 0])
-
-    assert Federation(blocks(1, 1, 1, 1), threads=2).gather(meet) == [1, 2, 3, 4]
-
-
-@pytest.mark.fault("client", "an error in a client's step, with threads and without")
-def test_an_error_in_a_client_step_comes_out_with_threads_and_without():
+@pytest.mark.fault("client", "an error in a client's step")
+def test_an_error_in_a_client_step_comes_out():
     def fail(data: np.ndarray, state: Any, message: Any) -> None:
         raise ZeroDivisionError("in the step")
 
-    for threads in (1, 2):
-        with pytest.raises(ZeroDivisionError, match="in the step"):
-            Federation(blocks(1, 1), threads=threads).gather(fail)
+    with pytest.raises(ZeroDivisionError, match="in the step"):
+        Federation(blocks(1, 1)).gather(fail)
 
 
 @pytest.mark.parametrize("ids", [[0, 0], [0], [0, 1, 2]])
 def test_ids_must_be_distinct_and_as_many_as_clients(ids):
     with pytest.raises(InputError, match="one distinct id is needed for each of 2 clients"):
         Federation(blocks(1, 1), ids=ids)
-
-
-@pytest.mark.parametrize("threads", [0, -1, 1.5, None])
-def test_threads_must_be_a_positive_whole_number(threads):
-    with pytest.raises(InputError, match="threads must be a whole number of at least 1"):
-        Federation(blocks(1), threads=threads)
 
 
 @pytest.mark.parametrize("seed", [-1, np.int64(-1), 0.5, True, None, "0"])

@@ -678,16 +678,18 @@ LIMITED = """
 import resource, sys
 import numpy as np
 from fedcore.problems import storage
+from fedcore.problems.clients import Clients
+from fedcore.problems.made import Made
+from fedcore.problems.problem import Problem
 
-def clients():  # 16 MB each, 320 MB in all
-    for i in range(20):
-        yield np.random.default_rng(i).standard_normal((10_000, 200))
+made = Made(lambda i: np.random.default_rng(i).standard_normal((10_000, 200)), 20)
+clients = Clients(made, [(10_000, 200)] * 20, [np.dtype(float)] * 20)  # 16 MB each, 320 MB in all
 
 from fedcore import algorithms
 from fedcore.api import execute
 import scipy.linalg, scipy.sparse.linalg
 resource.setrlimit(resource.RLIMIT_DATA, (250 << 20,) * 2)
-storage.save_stream(sys.argv[1], "big", clients())
+storage.save(Problem("big", clients), sys.argv[1])
 problem = storage.load(sys.argv[1])
 chosen = algorithms.get("ssi")
 basis = execute(chosen, problem, chosen.params({"n_components": 2, "rounds": 2}), 0, [])[1]["basis"]

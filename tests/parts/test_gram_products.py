@@ -80,11 +80,10 @@ def test_mixed_precision_is_computed_and_charged_in_double():
         )
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_the_same_calls_give_the_same_bytes(threads):
+def test_the_same_calls_give_the_same_bytes():
     clients = drawn([20, 3, 30])
     first, _ = iterate(clients, gram_product, "sum")
-    second, _ = iterate(clients, gram_product, "sum", threads=threads)
+    second, _ = iterate(clients, gram_product, "sum")
     assert [a.tobytes() for a in first] == [b.tobytes() for b in second]
 
 

@@ -46,10 +46,9 @@ def test_local_noise_is_charged_before_anything_is_sent():
     assert federation.ledger.privacy.epsilon() == epsilon({Gaussian(4.0): 1}, 1e-5)
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-def test_a_client_named_twice_takes_part_twice(threads):
-    """One participation after the other: two noises, two charges, two uploads, any threads."""
-    federation = private(threads=threads, transcript=(seen := Transcript()))
+def test_a_client_named_twice_takes_part_twice():
+    """One participation after the other: two noises, two charges, two uploads."""
+    federation = private(transcript=(seen := Transcript()))
     replies = federation.gather(noisy, of=[2, 0, 2, 2])
     privacy = federation.client_state("privacy")  # streams moved as far as the participations
     assert len(replies) == 4 and federation.ledger.scalars_up == 4 * 16

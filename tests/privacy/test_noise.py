@@ -158,20 +158,16 @@ def has_budget(name: str) -> bool:
     return "epsilon" in {field.name for field in fields(algorithms.get(name).module.Params)}
 
 
-def test_threads_and_runs_side_by_side_draw_the_same(rows):
+def test_runs_side_by_side_draw_the_same(rows):
     clients = np.array_split(rows, 6)
 
-    def call(seed: int, threads: int = 1) -> np.ndarray:
-        return fedcore.run(
-            "noisy_power", clients, 2, seed=seed, threads=threads, rounds=3, simulate=True
-        ).components
+    def call(seed: int) -> np.ndarray:
+        return fedcore.run("noisy_power", clients, 2, seed=seed, rounds=3, simulate=True).components
 
     alone = [call(seed) for seed in range(3)]
-    threaded = [call(seed, threads=3) for seed in range(3)]
     beside = lockstep.together([functools.partial(call, seed) for seed in range(3)])
-    for one, two, three in zip(alone, threaded, beside, strict=True):
-        assert one.tobytes() == two.tobytes()
-        np.testing.assert_allclose(three, one, rtol=0, atol=1e-12)  # wide products, one rounding
+    for one, other in zip(alone, beside, strict=True):
+        np.testing.assert_allclose(other, one, rtol=0, atol=1e-12)  # wide products, one rounding
 
 
 def test_clients_have_different_noise_and_a_client_keeps_its_own(rows):

@@ -95,7 +95,7 @@ def test_a_client_without_a_sample_is_refused_before_it_runs():
 def test_the_paper_file_of_a_problem_is_checked_before_it_is_made():
     with pytest.raises(ConfigError, match="here: held-out samples would not be centred"):
         _check_problem({**SHARDS, "centre": True}, "here")
-    for by in ({"by": "even", "clients": 10}, {"by": "sizes", "sizes": [5, 5]}):
+    for by in ({"by": "even", "clients": 10}, {"by": "dirichlet", "clients": 10, "alpha": 1}):
         with pytest.raises(ConfigError, match=f"here: partition '{by['by']}' would not give"):
             _check_problem({**SHARDS, "partition": by}, "here")
 

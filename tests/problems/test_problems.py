@@ -326,44 +326,6 @@ def test_centred_images_have_mean_zero_and_the_differences_of_the_others():
     np.testing.assert_allclose(centred - centred[0], raw - raw[0], atol=1e-14)
 
 
-def test_a_streamed_file_holds_what_a_saved_one_does(problem, tmp_path):
-    taken = []
-
-    def clients():
-        for client in problem.clients:
-            taken.append(len(client))
-            yield client
-
-    storage.save(problem, tmp_path / "saved.h5")
-    storage.save_stream(
-        tmp_path / "streamed.h5", problem.name, clients(), status=problem.status, note=problem.note
-    )
-    assert taken == [len(client) for client in problem.clients]  # once
-    saved, streamed = (storage.load(tmp_path / f"{name}.h5") for name in ("saved", "streamed"))
-    for name in ("name", "status", "note", "checksum", "setting"):
-        assert getattr(saved, name) == getattr(streamed, name)
-    for one, other in zip([*saved.clients, *saved.reference],
-                          [*streamed.clients, *streamed.reference], strict=True):  # fmt: skip
-        assert one.tobytes() == other.tobytes()
-
-
-@pytest.mark.parametrize(
-    ("second", "sentence"),
-    [
-        (np.ones((2, 4)), "client 1 has 4 features, client 0 has 3"),
-        (np.full((2, 3), np.nan), "client 1 has nan at row 0, feature 0"),
-        (np.ones((0, 3)), "client 1 is empty"),
-        (scipy.sparse.csr_array(np.eye(3)), "a problem file needs dense samples.*toarray"),
-    ],
-)
-def test_a_stream_with_a_bad_client_leaves_nothing_behind(second, sentence, tmp_path):
-    with pytest.raises(InputError, match=sentence):
-        storage.save_stream(tmp_path / "p.h5", "p", iter([np.ones((2, 3)), second]))
-    with pytest.raises(InputError, match="at least one client"):
-        storage.save_stream(tmp_path / "p.h5", "p", iter([]))
-    assert not list(tmp_path.iterdir())
-
-
 def test_sparse_clients_have_no_file(tmp_path):
     problem = Problem("p", check_clients([scipy.sparse.csr_array(np.eye(3))]))
     with pytest.raises(InputError, match=r"a problem file needs dense samples.*\.toarray\(\)"):

@@ -117,7 +117,7 @@ def frames(*names):
         yield frame
 
 
-@pytest.mark.parametrize("way", ["yielded", "listed", "streamed"])
+@pytest.mark.parametrize("way", ["yielded", "listed"])
 @pytest.mark.parametrize(
     ("names", "says"),
     [
@@ -127,13 +127,10 @@ def frames(*names):
     ],
 )
 def test_other_columns_are_refused(monkeypatch, way, names, says, tmp_path):
-    drawn = {"yielded": frames, "listed": lambda *own: list(frames(*own))}.get(way)
+    drawn = {"yielded": frames, "listed": lambda *own: list(frames(*own))}[way]
     monkeypatch.setattr(generators, "generate", lambda *_: drawn(*names))
     with pytest.raises(InputError, match=re.escape(says)):
-        if way == "streamed":
-            storage.save_stream(tmp_path / "p.h5", "p", frames(*names))
-        else:
-            build.make(str(tmp_path / "p.h5"), "p", WHITE, **OPTIONS)
+        build.make(str(tmp_path / "p.h5"), "p", WHITE, **OPTIONS)
     assert not any(tmp_path.iterdir())
 
 
@@ -142,7 +139,7 @@ def test_frames_are_clients_and_their_columns_are_matched_by_name(monkeypatch, f
     monkeypatch.setattr(generators, "generate", lambda *_: form(frames("abc", "bca")))
     first, second = build.build("p", WHITE, **OPTIONS).clients
     np.testing.assert_array_equal(second, first[:, [2, 0, 1]])
-    storage.save_stream(tmp_path / "p.h5", "p", frames("abc", "bca"))
+    build.make(str(tmp_path / "p.h5"), "p", WHITE, **OPTIONS)
     np.testing.assert_array_equal(storage.load(tmp_path / "p.h5").clients[1], second)
 
 

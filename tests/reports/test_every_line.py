@@ -75,7 +75,7 @@ def worse(test):
 
 def rows_of(select, values, group=None):
     """Return the rows that `select` chooses, with these values over the repeats."""
-    free = {select[key]: ["x", "y"] for key in ("each", "averaged_over") if key in select}
+    free = {select["each"]: ["x", "y"]} if "each" in select else {}
     free |= {select["each"]: [group]} if group else {}
     where = free | {k: v if isinstance(v, list) else [v] for k, v in select["where"].items()}
     parsed = [

@@ -230,15 +230,6 @@ def test_checks_of_this_software_have_verdicts_of_their_own(judge, value, verdic
     assert [v.verdict for v in found] == ["surrogate data", verdict]
 
 
-def test_a_mean_of_an_empty_cell_says_nothing_and_one_of_a_failed_run_fails(judge):
-    claim = item(select={"table": "rounds", "column": "rounds", "averaged_over": "method"})
-    for gone, verdict in ((None, "undecided"), (math.nan, "deviates")):
-        table = rows(*[gone] * 4, method="a") + rows(*[6] * 4, method="b")
-        (found,) = judge(table, claim)
-        assert (found.verdict, found.count, found.missing) == (verdict, 4, 4)
-        assert "4 of 4 runs without a result" in f"{found.measured} {found.reason}"
-
-
 # ------------------------------------------------------ which rows
 
 
@@ -253,29 +244,6 @@ def test_a_claim_for_each_must_hold_for_each(judge):
     assert (found.turned, found.counterfactual) == (None, "")
     (found,) = judge(table + rows(60, 61, 62, method="c"), claim)
     assert (found.verdict, found.counterfactual) == ("deviates", "every run as printed: holds")
-
-
-def test_values_of_a_repeat_are_averaged_first(judge):
-    """Means 6 and 7 of the two starts: a printed mean of 8.5 is out, a single 9 is in."""
-    table = rows(3, 5, problem="a") + rows(9, 9, problem="b")
-    select = {"table": "rounds", "column": "rounds", "averaged_over": "problem"}
-    (found,) = judge(table, item(select=select))
-    assert (found.low, found.high, found.count) == (6.0, 7.0, 2)
-    (found,) = judge(table, item(select=select, test={"one_run": "9"}, printed="9"))
-    assert found.verdict == "undecided"
-    table[0]["rounds"] = None  # then the mean of the start has no result either
-    (found,) = judge(table, item(select=select))
-    assert (found.count, found.missing, found.low) == (2, 1, 7.0)
-
-
-def test_a_mean_of_other_members_than_the_next_is_refused(judge):
-    select = {"table": "rounds", "column": "rounds", "averaged_over": "problem"}
-    table = rows(3, 5, problem="a") + rows(9, problem="b")
-    with pytest.raises(ConfigError, match="repeat 1: averaged_over needs one row for each of 2"):
-        judge(table, item(select=select))
-    table = rows(3, problem="a") + rows(9, problem="b") + rows(4, problem="a", method="x")
-    with pytest.raises(ConfigError, match="got 3 rows: add to 'where'"):
-        judge(table, item(select=select))
 
 
 @pytest.mark.parametrize(
@@ -487,21 +455,6 @@ def test_flags_that_twins_turn_round(judge):
     assert judge(twinned(*mixed, (True, False)), claim)[0].verdict == "undecided"
     assert judge(twinned(*[(False, False)] * 5), claim)[0].verdict == "deviates"
     assert judge(twinned(*[(False, None)] * 5), claim)[0].verdict == "deviates"
-
-
-def test_a_mean_over_problems_has_the_mean_of_the_twins(judge):
-    """Start 0 has the mean 6 and its twin 9; a problem without a twin leaves none."""
-    select = {"table": "rounds", "column": "rounds", "averaged_over": "problem"}
-    test = {"between": [5, 8]}
-    one = twinned((6, 6), *[(6, 6)] * 4, problem="a")
-    two = twinned((6, 12), *[(6, 6)] * 4, problem="b")
-    claim = item(select=select, test=test, because="b")
-    (found,) = judge(one + two, claim)
-    assert found.verdict == "undecided" and "up to 3" in found.reason
-    two[0]["twin_rounds"] = math.nan  # a twin without a result is one
-    assert judge(one + two, claim)[0].verdict == "undecided"
-    two[0]["twin_rounds"] = None
-    assert judge(one + two, claim)[0].verdict == "reproduced"
 
 
 # ------------------------------------------------------ every line can fail

@@ -68,7 +68,7 @@ CONFIGURATION = {
     "table of an item": (
         CLAIMS, "{problem: faces}", "{problem: faces}, each: problem, tabel: ends",
         f"{CLAIMS}, table1-power-faces.select: unknown key 'tabel': did you mean 'table'? known: "
-        "absent, averaged_over, column, each, table, where",
+        "absent, column, each, table, where",
     ),
     "problem of an item": (
         CLAIMS, "needs: [faces]", "needs: [face]",

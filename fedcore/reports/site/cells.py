@@ -54,7 +54,7 @@ class Tables:
         rows = measurements.matching(self._rows_of(select["table"]), select["where"])
         if not rows:
             return None
-        named = [*select["where"], select.get("each"), select.get("averaged_over"), "repeat"]
+        named = [*select["where"], select.get("each"), "repeat"]
         columns = [name for name in dict.fromkeys(named) if name in rows[0]]
         columns = [name for name in columns if name != select["column"]] + [select["column"]]
         if all(isinstance(row[columns[-1]], bool | None) for row in rows):  # what it is read off
