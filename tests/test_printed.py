@@ -143,8 +143,8 @@ def test_every_page_of_the_repository_is_looked_at():
         ),
         ("snakemake -n --cores 2", "snakemake --kores 2"),
         (
-            "python benchmarks/bench_out_of_core.py --size 9",
-            "python benchmarks/bench_out_of_core.py --sizes 9",
+            "python benchmarks/bench_mpi.py --size 9",
+            "python benchmarks/bench_mpi.py --sizes 9",
         ),
     ],
 )
