@@ -11,8 +11,7 @@ import pytest
 from fedcore import algorithms
 from fedcore.algorithms import ssi
 from fedcore.errors import InputError
-from fedcore.metrics import Metric
-from fedcore.testing import CheckFailed, check_algorithm, check_dataset, check_metrics
+from fedcore.testing import CheckFailed, check_algorithm
 
 SUM = "U = federation.sum(gram_product)"
 FAULTS = {
@@ -115,25 +114,6 @@ def test_other_reasons_are_all_told(written):
     report = check_algorithm(written(inspect.getsource(ssi).replace(old, new)), raising=False)
     assert len({finding.said for finding in report.failed}) == len(report.failed) > 1
     assert all(finding.said.splitlines()[0] in str(report) for finding in report.failed)
-
-
-def test_a_loader_of_a_format_is_no_data_set_and_the_message_says_what_is():
-    def read(folder, parts, n_features):
-        """Read as `fedcore.datasets.formats` does."""
-
-    with pytest.raises(InputError) as refused:
-        check_dataset(read)
-    assert str(refused.value).startswith("read(folder, parts, n_features) is no data set of anoth")
-    assert "(raw_dir, *, split, surrogate, options), and returns a Dataset" in str(refused.value)
-
-
-def test_a_metric_that_fails_says_at_which_line():
-    def broken(iterate, problem):
-        return iterate.no_such_part
-
-    (report,) = check_metrics(Metric("broken", "1", "fails", broken), raising=False)
-    line = inspect.getsourcelines(broken)[1] + 1
-    assert f"test_testing.py, line {line}: return iterate.no_such_part" in str(report)
 
 
 UNHEARD = {
