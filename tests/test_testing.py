@@ -14,8 +14,9 @@ from fedcore.errors import InputError
 from fedcore.testing import CheckFailed, check_algorithm
 
 SUM = "U = federation.sum(gram_product)"
+END = 'return {"basis": Z[:, :p], **'
 FAULTS = {
-    "not orthonormal": ('return {"basis": Z,', 'return {"basis": 2 * Z,', "orthonormal"),
+    "not orthonormal": (END, END.replace("Z", "2 * Z"), "orthonormal"),
     "forgets half the ledger": (
         "scalars = params.rounds", "scalars = 2 * params.rounds", "ledger says",
     ),
@@ -42,10 +43,10 @@ FAULTS = {
         "two runs with one seed differ: the server draws from rng and a step from state.rng alone",
     ),
     "returns another name": (
-        'return {"basis": Z, **', 'return {"W": Z, **', "own_method returns no V and no basis",
+        END, END.replace("basis", "W"), "own_method returns no V and no basis",
     ),
     "works after the end": (
-        'return {"basis": Z, **', 'federation.broadcast(Z)\n    return {"basis": Z, **', "run ends",
+        END, f"federation.broadcast(Z)\n    {END}", "run ends",
     ),
 }  # fmt: skip
 
@@ -119,7 +120,7 @@ def test_other_reasons_are_all_told(written):
 UNHEARD = {
     "federation.broadcast(Z)\n        U = federation.sum(gram_product)":
         "U = sum(federation.observe(gram_product, Z))",
-    "scalars = params.rounds * shape.n_clients * shape.n_features * params.n_components\n"
+    "scalars = params.rounds * shape.n_clients * d * params.columns(d)\n"
     "    return Cost(params.rounds, scalars, scalars)": "return Cost(0, 0, 0)",
 }  # fmt: skip
 
