@@ -23,11 +23,16 @@ PAGES = [page for page in pages() if blocks(page)]
 ELSEWHERE = {
     ("README.md", "python"): "test_readme.py",
     ("README.md", "console"): "test_readme.py",
-    ("docs/adding.md", "python"): "test_adding.py",
     ("docs/tutorial.md", "console"): "test_tutorial.py",
 }
 NEEDS = {"docs/networks.md": "torch"}
-OF_SPHINX = ("{include}", "{made}", "{toctree}", "mermaid")  # building the site runs these
+OF_SPHINX = (
+    "{include}",
+    "{literalinclude}",
+    "{made}",
+    "{toctree}",
+    "mermaid",
+)  # building the site runs these
 
 
 def drawn(code: str) -> bool:
