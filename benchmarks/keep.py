@@ -25,12 +25,9 @@ OPTIONS = {  # of benchmarks that are not kept with their defaults
     "bench_before_after": ["--commit", "db36448^"],  # before the transports
     "bench_mpi": ["--repeats", "5"],
     "bench_networks-cuda": ["--device", "cuda", "--repeats", "1"],
-    "bench_out_of_core": ["--size", "20000", "--limit", "2000"],
-    "bench_workflow": ["--papers", "fedpower"],
 }
 DRAWN = {"bench_mpi": "docs/mpi_scaling.png"}  # figures of what is kept
-# Kept when they are named: one takes 20 GB, on disk and in memory, the other an accelerator.
-ASKED = {"bench_out_of_core", "bench_networks-cuda"}
+ASKED = {"bench_networks-cuda"}  # kept when it is named, for it takes an accelerator
 
 
 def where(at: str) -> str:

@@ -207,7 +207,7 @@ class Recorder:
         row["diverged"] = int(diverged)
         due = self._due(iteration) and not diverged
         for metric in self._metrics:
-            row[metric.name] = metric.function(iterate, self.problem) if due else np.nan
+            row[metric.name] = metric.value(iterate, self.problem) if due else np.nan
             if metric.each is not None:
                 nothing = np.full(len(self.problem.clients), np.nan)
                 values = metric.each(iterate, self.problem) if due else nothing

@@ -629,11 +629,3 @@ def test_what_fedcore_did_not_write_is_never_to_be_deleted(tmp_path):
         message = refused("show", str(path))
         assert f"{path} is not a whole history file of fedcore (it is " in message
         assert "delete" not in message
-
-
-def test_check_of_a_data_set_that_is_not_there_says_once_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FEDCORE_MIRROR", raising=False)
-    says = refused("check", "celeba")
-    assert "data set 'celeba' needs" in says and says.count("download img_align_celeba.zip") == 1
-    assert "or check its stand-in with --surrogate" in says

@@ -269,6 +269,27 @@ def test_a_measure_that_is_not_finite_marks_the_run_and_ends_it(problem, value, 
     assert recorder.rows[0]["diverged"] == marked
 
 
+def raises(iterate, problem):
+    raise KeyError("no such part")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [raises, *(lambda i, p, v=v: v for v in (None, "1", 1j, np.ones(1), np.ones(3), [1.0]))],
+)
+def test_a_measure_that_fails_or_gives_no_number_is_named(problem, function):
+    metric = metrics.Metric("odd", "1", "not as it should be", function)
+    with pytest.raises(InputError, match="metric 'odd'") as refused:
+        Recorder(problem, Ledger(), [metric])(0, basis=np.eye(9, 3))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("words", [(None, "1", ""), ("odd", None, ""), ("odd", "1", 3)])
+def test_a_metric_says_its_name_units_and_description(words):
+    with pytest.raises(InputError):
+        metrics.Metric(*words, lambda iterate, problem: 1.0)
+
+
 def test_a_measure_does_not_end_a_private_run(problem):
     """It is an exact function of the data, and the length of the run would give it away."""
     ledger = Ledger()

@@ -23,11 +23,16 @@ PAGES = [page for page in pages() if blocks(page)]
 ELSEWHERE = {
     ("README.md", "python"): "test_readme.py",
     ("README.md", "console"): "test_readme.py",
-    ("docs/adding.md", "python"): "test_adding.py",
     ("docs/tutorial.md", "console"): "test_tutorial.py",
 }
 NEEDS = {"docs/networks.md": "torch"}
-OF_SPHINX = ("{include}", "{made}", "{toctree}", "mermaid")  # building the site runs these
+OF_SPHINX = (
+    "{include}",
+    "{literalinclude}",
+    "{made}",
+    "{toctree}",
+    "mermaid",
+)  # building the site runs these
 
 
 def drawn(code: str) -> bool:
@@ -143,8 +148,8 @@ def test_every_page_of_the_repository_is_looked_at():
         ),
         ("snakemake -n --cores 2", "snakemake --kores 2"),
         (
-            "python benchmarks/bench_out_of_core.py --size 9",
-            "python benchmarks/bench_out_of_core.py --sizes 9",
+            "python benchmarks/bench_mpi.py --size 9",
+            "python benchmarks/bench_mpi.py --sizes 9",
         ),
     ],
 )

@@ -15,7 +15,8 @@ from fedcore.datasets import variants
 from fedcore.datasets.loaded import Loaded
 from fedcore.datasets.presence import missing
 from fedcore.datasets.registry import find
-from fedcore.errors import ConfigError, DataError, InputError
+from fedcore.errors import ConfigError, DataError, InputError, require_known
+from fedcore.problems import STATUSES
 from fedcore.words import counted
 
 
@@ -117,6 +118,31 @@ def check(
         variants.check(name, entry, split, options)
 
 
+def _require_whole(made: Dataset, what: str) -> None:
+    """Refuse a data set of another package that is not as `Dataset` says.
+
+    NaN, infinity and a client without a sample are refused where clients are made of it.
+    """
+    x = made.x
+    if not (isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind in "biuf"):
+        raise ConfigError(f"{what}: x is no matrix of real numbers; return an array of two axes")
+    for part in ("y", "owners"):
+        of_rows = getattr(made, part)
+        if of_rows is not None and not (
+            isinstance(of_rows, np.ndarray)
+            and of_rows.shape == x.shape[:1]
+            and of_rows.dtype.kind in "iu"
+        ):
+            raise ConfigError(
+                f"{what}: {part} is no array of one whole number for each of the {len(x)} rows of "
+                "x; return such an array, or None"
+            )
+    for part in ("name", "status", "note", "checksum"):
+        if not isinstance(text := getattr(made, part), str) or not text:
+            raise ConfigError(f"{what}: {part} is {text!r}; write a text")
+    require_known(made.status, STATUSES, f"{what}: unknown status", ConfigError)
+
+
 def load(
     name: str,
     raw_dir: str | os.PathLike[str],
@@ -177,6 +203,7 @@ def load(
         made = factory(raw_dir, split=split, surrogate=surrogate, options=chosen)
         if not isinstance(made, Dataset):
             raise ConfigError(f"third-party data set '{name}' ({plugin.value}) returned no Dataset")
+        _require_whole(made, f"third-party data set '{name}' ({plugin.value})")
         return made
     variants.check(name, entry, split, chosen)
     if surrogate:

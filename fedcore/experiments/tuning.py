@@ -93,7 +93,7 @@ def _sampled(metric: metrics.Metric, every: int) -> metrics.Metric:
 
     def function(iterate: Iterate, problem: Problem) -> float:
         number = next(count)
-        return metric.function(iterate, problem) if number and number % every == 0 else np.nan
+        return metric.value(iterate, problem) if number and number % every == 0 else np.nan
 
     return replace(metric, function=function, finite=False, each=None)
 

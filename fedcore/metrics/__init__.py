@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import inspect
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import TypeVar
+from numbers import Real
+from typing import TypeVar, cast
 
 import numpy as np
 
-from fedcore.errors import ConfigError, InputError, nearest
+from fedcore.errors import ConfigError, FedcoreError, InputError, nearest
 from fedcore.iterates import Iterate
 from fedcore.plugins import Registry
 from fedcore.problems.problem import Problem
@@ -51,6 +53,38 @@ class Metric:
     function: Callable[[Iterate, Problem], float]
     finite: bool = True
     each: Callable[[Iterate, Problem], np.ndarray] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("name", "units", "description"):
+            if not isinstance(text := getattr(self, name), str):
+                raise InputError(f"the {name} of a metric is {text!r}: write a text")
+
+    def value(self, iterate: Iterate, problem: Problem) -> float:
+        """Return what `function` gives.
+
+        Raises
+        ------
+        InputError
+            When that is no number, or the function of another package fails.
+        """
+        try:
+            found = self.function(iterate, problem)
+        except FedcoreError:
+            raise
+        except Exception as error:
+            if self.code.startswith("fedcore."):
+                raise
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            raise InputError(
+                f"metric '{self.name}' ({self.code}) fails with {type(error).__name__}: {error}, "
+                f"at {at.filename}, line {at.lineno}"
+            ) from error
+        if not isinstance(found, Real):
+            raise InputError(
+                f"metric '{self.name}' ({self.code}) gives a {type(found).__name__}: return one "
+                "number, as float(...) makes it"
+            )
+        return cast("float", found)
 
     def fails(self, value: float) -> bool:
         """Return whether `value` marks the run as diverged."""

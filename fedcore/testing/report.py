@@ -116,11 +116,6 @@ def examine(
     return Report(name, found)
 
 
-def file_of(function: object) -> str | None:
-    """Return the file that a function is written in; None of what Python cannot tell."""
-    return getattr(getattr(function, "__code__", None), "co_filename", None)
-
-
 def _place(error: Exception, file: str | None) -> list[str]:
     """Return the last line of `file` that an error has passed, if there is one."""
     lines = [at for at in traceback.extract_tb(error.__traceback__) if at.filename == file]

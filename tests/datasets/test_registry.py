@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -179,6 +180,31 @@ def test_third_party_data_set(monkeypatch, tmp_path):
         datasets.load("gone", tmp_path)
     with pytest.raises(ConfigError, match="json is no function; write the entry point as module:"):
         datasets.load("module", tmp_path)
+
+
+ROWS = np.ones((4, 3))
+LABELS = np.arange(4)
+WRONG = {
+    "x": [ROWS[0], ROWS[None], ROWS.tolist(), ROWS + 1j, ROWS.astype(str), ROWS.astype(object)],
+    "y": [LABELS[:3], LABELS[:, None], LABELS.tolist(), LABELS / 2, LABELS.astype(str)],
+    "status": ["mine", "Official", "", None, 1],
+    "name": ["", None, 1],
+}
+WRONG |= {"owners": WRONG["y"], "note": WRONG["name"], "checksum": WRONG["name"]}
+
+
+@pytest.mark.parametrize(("part", "value"), [(p, v) for p, values in WRONG.items() for v in values])
+def test_a_third_party_data_set_with_a_wrong_part_is_refused(monkeypatch, part, value):
+    whole = datasets.Dataset("ours", ROWS, LABELS, "official", "Made up.", "0" * 64, LABELS)
+    made = whole
+    monkeypatch.setitem(globals(), "wrong_part", lambda raw_dir, **_: made)
+    point = EntryPoint("ours", f"{__name__}:wrong_part", registry_module.GROUP)
+    monkeypatch.setattr(registry_module, "entry_points", lambda group: [point])
+    assert datasets.load("ours", "data/raw") is whole
+    made = replace(whole, **{part: value})
+    with pytest.raises(ConfigError, match=f"'ours'.*{part}") as refused:
+        datasets.load("ours", "data/raw")
+    assert "\n" not in str(refused.value)
 
 
 # ------------------------------------------------------------- options
