@@ -48,7 +48,7 @@ $(if $(PROFILE),@test -f "$(PROFILE)/profile.yaml" || { \
     exit 1; }; done)
 endef
 
-.PHONY: help docs env deep mpi cluster quickstart reproduce test test-oldest test-kernels test-readme test-cluster lint bench bench-kept arena report verdicts gallery restore faults architecture lock clean distclean
+.PHONY: help docs env deep mpi cluster quickstart reproduce test test-oldest test-kernels test-readme test-cluster lint bench bench-kept arena report verdicts gallery restore architecture lock clean distclean
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -129,9 +129,6 @@ docs: $(READY) ## this documentation as pages in build/docs, without a network; 
 
 restore: $(READY) ## put kept histories of long runs into results/, not to run them again
 	$(IN_ENV) python docs/kept_histories.py restore --cores $(CORES)
-
-faults: $(READY) ## inject every fault again, and write docs/faults.md
-	$(IN_ENV) $(ONE_THREAD) python docs/faults.py $(SHARED) $(PYTEST_ARGS)
 
 architecture: $(READY) ## docs/architecture.md and README's table of algorithms, from the code
 	$(IN_ENV) python docs/architecture.py

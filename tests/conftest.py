@@ -85,16 +85,6 @@ def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(Federation, "engine", ENGINES[name])
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the mark of a test that injects a fault into its report, for docs/faults.py."""
-    for item in items:
-        if mark := item.get_closest_marker("fault"):
-            kind, fault = mark.args
-            words = {"kind": kind, "fault": fault, "told": mark.kwargs.get("told", "")}
-            properties = words | {"times": mark.kwargs.get("times", 1), "test": item.nodeid}
-            item.user_properties.append(("fault", properties))
-
-
 @pytest.fixture
 def matrix_with() -> Callable[..., np.ndarray]:
     """Return the function ``(n, d, sigma, seed) -> matrix`` with given singular values."""

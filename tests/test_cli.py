@@ -166,7 +166,6 @@ from fedcore.algorithms.ssi import PAPER, Params, communication, run
 """
 
 
-@pytest.mark.fault("client", "broken plug-ins of other packages")
 def test_broken_plug_ins_are_listed_and_take_nothing_else_down(tmp_path, installed):
     lines = "".join(f"{name} = their_{name}\n" for name in [*BROKEN, "untitled"])
     groups = ("algorithms", "metrics", "datasets")
@@ -419,7 +418,6 @@ def test_run_fetches_what_is_not_there(tmp_path, monkeypatch):
     assert len(asked) == 1  # a stand-in needs no file
 
 
-@pytest.mark.fault("disk", "a file or output that cannot be written, on the command line")
 def test_an_unwritable_file_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     says = refused(*RUN, "--out", str(tmp_path / "file" / "h.h5"))
@@ -604,7 +602,6 @@ def test_a_private_run_is_repeated_to_the_byte_only_as_a_simulation(tmp_path):
         assert (files[0].read_bytes() == files[1].read_bytes()) == bool(flags)
 
 
-@pytest.mark.fault("disk", "a file or output that cannot be written, on the command line")
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 @pytest.mark.parametrize("command", [["algorithms"], ["algorithms", "faps"]])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -619,7 +616,6 @@ def test_output_that_cannot_be_written_is_one_sentence(command, unbuffered):
     assert done.stderr == "Error: the output cannot be written: No space left on device\n"
 
 
-@pytest.mark.fault("hostile", "an HDF5 file that fedcore did not write")
 def test_what_fedcore_did_not_write_is_never_to_be_deleted(tmp_path):
     own, text = tmp_path / "own.h5", tmp_path / "w8a"
     with h5py.File(own, "w") as file:

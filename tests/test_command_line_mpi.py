@@ -205,7 +205,6 @@ def test_an_order_that_a_rank_cannot_read_ends_all_with_its_sentence(monkeypatch
 
 @needs_mpi
 @pytest.mark.slow
-@pytest.mark.fault("killed", "kill −9 of a rank of MPI", told="EXIT CODE: 9")
 @pytest.mark.parametrize("rank", [0, 1, 2])
 def test_a_killed_rank_ends_all_ranks_at_once(problem, tmp_path, rank):
     words = (

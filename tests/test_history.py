@@ -233,7 +233,6 @@ def test_a_write_that_fails_leaves_nothing_behind(history, tmp_path):
     assert list((tmp_path / "new").iterdir()) == []
 
 
-@pytest.mark.fault("disk", "writing or sealing a file fails half-way")
 def test_a_write_that_fails_leaves_the_old_file_as_it_was(history, file):
     before = file.read_bytes()
     history.final["broken"] = np.array([object()])
@@ -248,7 +247,6 @@ def test_a_history_moves_with_its_file(file, tmp_path):
     assert History.load(moved).repeats == 2
 
 
-@pytest.mark.fault("client", "an iterate whose measure is not finite")
 @pytest.mark.parametrize(
     ("value", "finite", "marked"),
     [

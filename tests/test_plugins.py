@@ -134,12 +134,6 @@ def test_an_algorithm_with_an_unknown_task_is_refused_by_name(monkeypatch):
         algorithms.get("one_shot")
 
 
-@pytest.mark.fault(
-    "client",
-    "a method that records or returns what it should not",
-    told="one_shot has recorded no iterate: …",
-    times=2,
-)
 @pytest.mark.parametrize(
     ("iterate", "output", "says"),
     [

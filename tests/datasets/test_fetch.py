@@ -79,7 +79,6 @@ def test_drop_in_needs_no_mirror_and_no_network(source, registry, place):
     assert loaded.checksum == DIGEST(text.encode()).hexdigest()
 
 
-@pytest.mark.fault("damaged", "a raw file with another checksum", told="… move it …")
 def test_drop_in_with_wrong_checksum_is_an_error_and_stays(source, registry, place, server):
     urls = {name: [f"{server.base}/{name}"] for name in FILES}
     reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
@@ -111,11 +110,6 @@ def test_mirror_comes_before_the_address(source, registry, place, server, tmp_pa
     assert (tmp_path / "b/toy/labels").read_bytes() == LABELS
 
 
-@pytest.mark.fault(
-    "server",
-    "a mirror with a wrong, cut, too large or missing file, or none at all",
-    told="… replace it …",
-)
 def test_wrong_file_in_the_mirror(source, registry, place, tmp_path):
     reg = registry(source("idx", SPLITS, FILES), n_features=4)
     mirror = place("mirror", {**FILES, "images": b"other"})
@@ -125,7 +119,6 @@ def test_wrong_file_in_the_mirror(source, registry, place, tmp_path):
     assert not (tmp_path / "raw").exists()
 
 
-@pytest.mark.fault("server", "an address that fails twice, by a status or a cut answer")
 def test_address_is_tried_three_times(source, registry, server, tmp_path):
     urls = {name: [f"{server.base}/{name}"] for name in FILES}
     reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
@@ -137,7 +130,6 @@ def test_address_is_tried_three_times(source, registry, server, tmp_path):
     assert (tmp_path / "toy/images").read_bytes() == IMAGES
 
 
-@pytest.mark.fault("server", "an address that fails twice, by a status or a cut answer")
 def test_cut_download_is_tried_again(source, registry, server, tmp_path):
     urls = {name: [f"{server.base}/{name}"] for name in FILES}
     reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
@@ -147,7 +139,6 @@ def test_cut_download_is_tried_again(source, registry, server, tmp_path):
     assert (tmp_path / "toy/images").read_bytes() == IMAGES
 
 
-@pytest.mark.fault("server", "an address that never works")
 @pytest.mark.parametrize(("code", "calls"), [(503, 3), (200, 3), (404, 1)])
 def test_address_that_never_works_leaves_nothing(source, registry, server, tmp_path, code, calls):
     urls = {name: [f"{server.base}/{name}"] for name in FILES}
@@ -163,7 +154,6 @@ def test_address_that_never_works_leaves_nothing(source, registry, server, tmp_p
     assert not (tmp_path / "toy").exists()
 
 
-@pytest.mark.fault("server", "one of two files cannot be had")
 def test_folders_that_were_there_or_hold_a_file_stay(source, registry, server, tmp_path):
     urls = {name: [f"{server.base}/{name}"] for name in FILES}
     reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
@@ -180,11 +170,6 @@ def test_folders_that_were_there_or_hold_a_file_stay(source, registry, server, t
     assert (tmp_path / "empty" / "toy").is_dir()
 
 
-@pytest.mark.fault(
-    "server",
-    "a mirror with a wrong, cut, too large or missing file, or none at all",
-    told="the mirror's folder … does not exist",
-)
 def test_a_mirror_that_is_not_there_is_named(source, registry, tmp_path, monkeypatch):
     reg = registry(source("idx", SPLITS, FILES, manual="ask the librarian"), n_features=4)
     gone = tmp_path / "nowhere"
@@ -198,7 +183,6 @@ def test_a_mirror_that_is_not_there_is_named(source, registry, tmp_path, monkeyp
     assert "does not exist" not in datasets.missing("toy", tmp_path / "raw", registry=reg)
 
 
-@pytest.mark.fault("server", "a first address that fails before a good one")
 def test_second_address_and_second_variant(source, registry, server, tmp_path):
     gone = {name: [f"{server.base}/gone-{name}"] for name in FILES}
     two = {name: [f"{server.base}/gone", f"{server.base}/{name}"] for name in FILES}
@@ -264,7 +248,6 @@ def test_md5_where_it_is_refused_for_security(source, registry, place, monkeypat
     test_md5_when_no_sha256_is_known(source, registry, place)
 
 
-@pytest.mark.fault("damaged", "a damaged note of what was fetched", times=2)
 def test_fetching_again_writes_the_record_only_when_it_says_something_else(source, registry, place):
     """Snakemake makes the problems again when the record is newer than they are."""
     reg = registry(source("idx", SPLITS, FILES), n_features=4)
@@ -281,12 +264,6 @@ def test_fetching_again_writes_the_record_only_when_it_says_something_else(sourc
         assert set(json.loads(record.read_text())) == set(FILES)
 
 
-@pytest.mark.fault(
-    "damaged",
-    "a digit of a raw text changed, time and size kept",
-    told="… table has sha256 …",
-    times=2,
-)
 def test_damage_that_keeps_time_and_size_is_noticed(source, registry, place):
     """A flipped digit of a LIBSVM text is another number: nothing but the checksum can tell."""
     files = {"table": b"1 1:1 3:0.5\n-1 2:1\n"}
@@ -327,7 +304,6 @@ def test_unknown_name(tmp_path):
             call("mnits", tmp_path)
 
 
-@pytest.mark.fault("server", "a server that does not answer", told="… no answer …")
 def test_a_server_that_does_not_answer_is_asked_once_and_its_data_are_missing(
     source, registry, server, tmp_path, monkeypatch
 ):
@@ -387,11 +363,6 @@ HEADERS = {
 }
 
 
-@pytest.mark.fault(
-    "server",
-    "a server that drips its body, headers, status or chunk sizes",
-    told="… took more than …",
-)
 @pytest.mark.parametrize("where", HEADERS)
 def test_a_server_that_drips_is_left_after_the_time_of_an_attempt(
     source, registry, tmp_path, monkeypatch, endless, where
@@ -409,11 +380,6 @@ def test_a_server_that_drips_is_left_after_the_time_of_an_attempt(
     assert not (tmp_path / "toy").exists()
 
 
-@pytest.mark.fault(
-    "server",
-    "a server that sends without end",
-    told="… more than the 6 bytes of the registry …",
-)
 def test_a_server_that_sends_on_is_left_at_the_registered_size(source, registry, tmp_path, endless):
     """No more than what was on its way is taken, and none of it is kept."""
     endless.update(drip=bytes(100_000), pause=0.0)
@@ -432,7 +398,6 @@ def test_a_server_that_sends_on_is_left_at_the_registered_size(source, registry,
         pytest.fail("the connection is still open")
 
 
-@pytest.mark.fault("server", "a server that drips when it is asked whether it is there")
 @pytest.mark.parametrize("where", ["headers", "status"])
 def test_a_server_that_drips_its_answer_does_not_answer(monkeypatch, endless, where):
     monkeypatch.setattr(download, "ANSWER_S", 0.3)
@@ -450,11 +415,6 @@ ODD = {
 }
 
 
-@pytest.mark.fault(
-    "server",
-    "redirection to nowhere, to itself, to a file; control characters",
-    told="… infinite loop …",
-)
 @pytest.mark.parametrize("odd", ODD)
 def test_an_odd_answer_is_a_short_printable_line(
     source, registry, tmp_path, monkeypatch, endless, odd
@@ -472,10 +432,6 @@ def test_an_odd_answer_is_a_short_printable_line(
     assert message.isprintable() and len(message) < 600  # two folders are in it
 
 
-@pytest.mark.fault(
-    "server",
-    "a mirror with a wrong, cut, too large or missing file, or none at all",
-)
 def test_too_large_a_file_in_the_mirror(source, registry, place, tmp_path):
     urls = {name: [f"http://127.0.0.1/{name}"] for name in FILES}
     reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
@@ -484,11 +440,6 @@ def test_too_large_a_file_in_the_mirror(source, registry, place, tmp_path):
         datasets.fetch("toy", tmp_path / "raw", mirror=mirror, registry=reg, progress=False)
 
 
-@pytest.mark.fault(
-    "configuration",
-    "an address in the registry that is none",
-    told="… is not an address: give one with https",
-)
 @pytest.mark.parametrize(
     "url",
     [
@@ -527,12 +478,6 @@ def closed(monkeypatch):
     return close
 
 
-@pytest.mark.fault(
-    "disk",
-    "a raw folder that may not be searched or written",
-    told="… Permission denied; make its folder readable",
-    times=3,
-)
 def test_raw_folder_that_may_not_be_searched(source, registry, place, closed):
     reg = registry(source("idx", SPLITS, FILES), n_features=4)
     raw = place("raw", FILES)
@@ -542,7 +487,6 @@ def test_raw_folder_that_may_not_be_searched(source, registry, place, closed):
             call("toy", raw, registry=reg)
 
 
-@pytest.mark.fault("disk", "a raw folder that may not be searched or written")
 def test_raw_folder_that_may_not_be_written(source, registry, place, closed):
     reg = registry(source("idx", SPLITS, FILES), n_features=4)
     raw = place("raw", FILES)

@@ -41,7 +41,6 @@ def folders(tmp_path):
 PATHS = ["../../train", "{root}/train", "a/../../train", "..\\evil/train", "./train", "train\0x"]
 
 
-@pytest.mark.fault("hostile", "members of a tar or zip with ../, absolute and odd paths")
 @pytest.mark.parametrize("name", PATHS)
 def test_no_member_of_a_tar_is_written_to_disk(folders, name):
     folder, files = folders
@@ -52,7 +51,6 @@ def test_no_member_of_a_tar_is_written_to_disk(folders, name):
     assert files() == before
 
 
-@pytest.mark.fault("hostile", "members of a tar or zip with ../, absolute and odd paths")
 @pytest.mark.parametrize("prefix", ["../../", "/", "..\\", "C:/"])
 def test_no_member_of_a_zip_is_written_to_disk(folders, prefix):
     folder, files = folders
@@ -105,7 +103,6 @@ RAW = {
 PICKLES = RAW | {name: pickle.dumps(thing, 4) for name, thing in ODD.items()}
 
 
-@pytest.mark.fault("hostile", "a pickle that runs code", told="… not a CIFAR batch …")
 @pytest.mark.parametrize("odd", PICKLES)
 def test_a_pickle_gives_numbers_or_a_sentence(folders, monkeypatch, odd):
     folder, files = folders

@@ -56,12 +56,6 @@ def test_emnist_letters_are_upright_in_the_order_of_the_file(emnist):
     np.testing.assert_array_equal(letters.read_emnist(folder, EMNIST, 784, letters="A").y, [0])
 
 
-@pytest.mark.fault(
-    "damaged",
-    "a damaged archive of letters or tweets",
-    told="… move it away …",
-    times=4,
-)
 def test_emnist_damage(emnist):
     folder, images = emnist
     with pytest.raises(DataError, match="has no image of 'c'"):
@@ -105,7 +99,6 @@ def test_nist_images_by_class(tmp_path):
         letters.read_by_class(tmp_path, {"archive": "z.zip"}, 784, letters="abc")
 
 
-@pytest.mark.fault("damaged", "an image of letters that is none", told="… cannot be read …")
 @pytest.mark.parametrize(
     ("content", "word"), [(b"no image", "cannot identify"), (png(0, 400), "more than 65536")]
 )
@@ -115,7 +108,6 @@ def test_a_nist_image_that_is_none(tmp_path, content, word):
         letters.read_by_class(tmp_path, {"archive": "z.zip"}, 784, letters="a")
 
 
-@pytest.mark.fault("hostile", "bombs: gzip, tar and its headers, a file without end", times=2)
 def test_a_member_that_is_too_large(tmp_path):
     zipped(tmp_path / "z.zip", {"a": bytes(100), "b.gz": gzip.compress(bytes(10**5))})
     with archive.opened(tmp_path / "z.zip") as file:
@@ -173,7 +165,6 @@ def test_tweets_are_word_vectors_with_users(tmp_path):
     assert drawn == {(0, 1), (1, 0), (1,)}  # of ann, bob and eve
 
 
-@pytest.mark.fault("damaged", "a damaged archive of letters or tweets", times=5)
 def test_tweets_damage(tmp_path):
     write_tweets(tmp_path)
     with pytest.raises(DataError, match="has 2 users with at least 2 tweets, and 3 are asked for"):

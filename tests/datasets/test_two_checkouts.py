@@ -49,11 +49,6 @@ def stamps(folder):
     return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
 
-@pytest.mark.fault(
-    "two",
-    "two checkouts that fetch a data set from one mirror at once; data/raw of one is a link to the "
-    "other's",
-)
 @pytest.mark.parametrize("linked", [False, True])
 def test_both_get_whole_files_and_the_mirror_stays(source, registry, place, tmp_path, linked):
     head = b"\0\0\x08\x03" + (SIZE // 4).to_bytes(4, "big") + b"\0\0\0\x02" * 2

@@ -62,11 +62,6 @@ def killed_after(monkeypatch, records):
     return lambda: monkeypatch.setattr(Recorder, "__call__", plain)
 
 
-@pytest.mark.fault(
-    "killed",
-    "a run over networks ended in the middle goes on from its checkpoint",
-    told="Goes on after round",
-)
 @pytest.mark.parametrize("records", [1, 4, ROUNDS + 3])  # in the first or the second repeat
 @pytest.mark.parametrize("algorithm", sorted(CASES))
 def test_a_killed_run_ends_with_the_same_bytes(files, monkeypatch, capsys, algorithm, records):
@@ -98,11 +93,6 @@ def test_a_killed_run_ends_with_the_same_bytes(files, monkeypatch, capsys, algor
     assert seconds.shape == (2, each) and (seconds[:, 1:] >= seconds[:, :-1]).all()
 
 
-@pytest.mark.fault(
-    "damaged",
-    "a checkpoint of other parameters, code or data",
-    told="… is of another run: this one begins anew",
-)
 @pytest.mark.parametrize("change", ["params", "code", "data"])
 def test_the_checkpoint_of_another_run_is_passed_over(files, monkeypatch, capsys, change):
     again = killed_after(monkeypatch, 4)
@@ -122,7 +112,6 @@ def test_the_checkpoint_of_another_run_is_passed_over(files, monkeypatch, capsys
     assert found == made(files, spec, "y", code=code)
 
 
-@pytest.mark.fault("damaged", "a damaged checkpoint", told="… is damaged …")
 def test_a_damaged_checkpoint_is_passed_over(files, monkeypatch, capsys):
     again = killed_after(monkeypatch, 4)
     with pytest.raises(Killed):

@@ -140,7 +140,6 @@ def test_a_reference_that_is_none_is_refused(problem_file, tmp_path, params, mes
     assert not (tmp_path / "cell.h5").exists()
 
 
-@pytest.mark.fault("configuration", "a cell that does not fit its data")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -159,7 +158,6 @@ def test_a_cell_that_does_not_fit_is_refused_and_writes_nothing(
     assert list(tmp_path.iterdir()) == [problem_file]
 
 
-@pytest.mark.fault("damaged", "a problem that is not there")
 def test_a_missing_problem_file_is_a_data_error(tmp_path):
     with pytest.raises(DataError, match=r"nothing\.h5"):
         run_cell(cell(), tmp_path / "nothing.h5", tmp_path / "cell.h5")
@@ -187,7 +185,6 @@ def test_seconds_go_to_a_file_of_their_own(problem_file, tmp_path):
     assert History.load(tmp_path / "cell.h5").seconds is None
 
 
-@pytest.mark.fault("damaged", "a damaged file of seconds")
 @pytest.mark.parametrize("text", ["repeat 0\n0.1\n0.2\t", "repeat 0\nx\n", None])
 def test_damaged_seconds_are_a_history_error(tmp_path, text):
     file = tmp_path / "seconds.tsv"

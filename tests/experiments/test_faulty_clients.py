@@ -60,7 +60,6 @@ NUMBERS = {
 }
 
 
-@pytest.mark.fault("client", "a client that replies with NaN, infinity or an overflow")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_what_is_not_finite_ends_the_run_and_marks_it(run, kind):
@@ -78,21 +77,11 @@ SHAPES = {
 }
 
 
-@pytest.mark.fault(
-    "client",
-    "a client that replies with a wrong shape, kind or nothing",
-    told="client 0 replied with shape (9, 3) and client 1 with …",
-)
 @pytest.mark.parametrize("kind", SHAPES)
 def test_what_is_no_matrix_of_the_others_shape_is_refused(run, tmp_path, kind):
     refuse(run, tmp_path, *SHAPES[kind])
 
 
-@pytest.mark.fault(
-    "client",
-    "a client that replies with complex numbers",
-    told="client 1 replied with complex128 numbers: …",
-)
 def test_complex_numbers_are_refused(run, tmp_path):
     refuse(run, tmp_path, lambda Y: Y * 1j, "client 1 replied with complex128 numbers: ")
 
@@ -104,11 +93,6 @@ def refuse(run, tmp_path, wrong, says):
     assert not (tmp_path / "history.h5").exists()
 
 
-@pytest.mark.fault(
-    "client",
-    "a client that replies with text or objects, which have no bytes to count",
-    told="a message of type …",
-)
 @pytest.mark.parametrize("wrong", ["text", np.array([1, None], object)], ids=["text", "objects"])
 def test_what_is_no_number_does_not_cross(run, tmp_path, wrong):
     with pytest.raises(TypeError, match=r"^a message of type .* cannot be sent or counted$"):
@@ -116,7 +100,6 @@ def test_what_is_no_number_does_not_cross(run, tmp_path, wrong):
     assert not (tmp_path / "history.h5").exists()
 
 
-@pytest.mark.fault("client", "a method whose last result is not finite, though its iterates were")
 def test_a_last_result_that_is_not_finite_marks_the_run(run):
     history = run(lambda Y: Y, last=lambda U: U * np.nan)
     assert list(history.last("diverged")) == [1, 1]

@@ -76,7 +76,6 @@ class Pair(NamedTuple):
     rest: list
 
 
-@pytest.mark.fault("client", "a step that writes into what the server or another client holds")
 @pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("stack", [False, True])
 def test_no_step_can_change_what_the_server_or_another_client_holds(single, stack):
@@ -144,7 +143,6 @@ def test_what_comes_up_is_the_servers_own(how, clients, stack):
     np.testing.assert_array_equal(replies, before)
 
 
-@pytest.mark.fault("client", "whole numbers that would overflow in a sum")
 @pytest.mark.parametrize("stack", [False, True])
 @pytest.mark.parametrize(
     ("dtype", "value", "total"),
@@ -161,11 +159,6 @@ def test_whole_numbers_do_not_overflow_in_a_sum(dtype, value, total, stack):
     assert federation.ledger.bytes_up == 2 * 3 * 2 * np.dtype(dtype).itemsize  # as they crossed
 
 
-@pytest.mark.fault(
-    "client",
-    "a client that replies with a wrong shape, kind or nothing",
-    told="client 0 replied with shape (3, 2) and client 1 with (1, 1)",
-)
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
@@ -191,12 +184,6 @@ def test_replies_that_do_not_fit_are_refused_and_not_broadcast(how, wrong, sente
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.fault(
-    "client",
-    "a sum of nobody, and too few stacked rows",
-    told="… at least one client …",
-    times=2,
-)
 def test_a_sum_of_nobody_and_too_few_stacked_rows_are_refused():
     federation = Federation([np.ones((2, 3))] * 3)
     with pytest.raises(InputError, match="at least one client"):
@@ -329,7 +316,6 @@ def test_a_seed_sequence_is_used_with_its_spawn_key_and_not_used_up():
     assert not np.array_equal(draws[0], plain)
 
 
-@pytest.mark.fault("client", "an error in a client's step")
 def test_an_error_in_a_client_step_comes_out():
     def fail(data: np.ndarray, state: Any, message: Any) -> None:
         raise ZeroDivisionError("in the step")
@@ -386,7 +372,6 @@ def test_a_data_frame_of_plain_numbers_is_a_matrix():
     np.testing.assert_array_equal(checked[0], [[1.5, 3, 1], [2, 4, 0]])
 
 
-@pytest.mark.fault("client", "clients whose data are no finite matrices of one width")
 @pytest.mark.parametrize(
     ("clients", "message"),
     [

@@ -71,7 +71,6 @@ def test_runs_of_different_lengths_meet_again_at_the_next_matrix():
     assert b.widths == [2, 2]
 
 
-@pytest.mark.fault("client", "an error in one of several runs side by side")
 def test_an_error_ends_all_runs_and_is_raised():
     def fails() -> None:
         powers(Watched(A), "A", 2, 1)

@@ -23,7 +23,6 @@ for _ in range(40):
 """
 
 
-@pytest.mark.fault("two", "two writers of one file with one process id, as in two containers")
 def test_two_writers_with_one_process_id(tmp_path, monkeypatch):
     """As two containers that share a folder have it: both finish, and the later one stays."""
     monkeypatch.setattr(os, "getpid", lambda: 7)
@@ -39,7 +38,6 @@ def test_two_writers_with_one_process_id(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["table.tsv"]
 
 
-@pytest.mark.fault("two", "three processes that write one file, and a reader", times=120)
 def test_whoever_reads_sees_a_whole_file(tmp_path):
     path = tmp_path / "history.h5"
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, path]) for _ in range(3)]
@@ -64,7 +62,6 @@ def test_the_temporary_name(tmp_path):
     assert not atomic.LEFT_OVER.fullmatch("table.tsv")
 
 
-@pytest.mark.fault("disk", "writing or sealing a file fails half-way")
 def test_an_error_leaves_nothing(tmp_path):
     with pytest.raises(KeyboardInterrupt), atomic.replace(tmp_path / "x") as temporary:
         temporary.write_text("half")

@@ -177,7 +177,6 @@ def test_the_end_holds_the_sha256_of_what_is_before_it(file):
     assert seal == f"fedcore sha256 of the bytes before: {expected}"
 
 
-@pytest.mark.fault("damaged", "a byte of a history or problem flipped", times=700)
 @pytest.mark.parametrize("mask", [0x01, 0xFF])
 def test_every_flipped_byte_is_noticed(file, mask):
     whole = file.read_bytes()
@@ -190,12 +189,6 @@ def test_every_flipped_byte_is_noticed(file, mask):
         pass
 
 
-@pytest.mark.fault(
-    "damaged",
-    "a byte of a history or problem flipped",
-    told="… is not a whole …",
-    times=100,
-)
 def test_a_flipped_byte_anywhere_is_refused_with_one_sentence(refusal):
     path, sentence = refusal
     whole = path.read_bytes()
@@ -213,11 +206,6 @@ def test_hdf5_is_not_asked_about_a_damaged_file(refusal, monkeypatch):
     assert "checksum differs" in sentence()
 
 
-@pytest.mark.fault(
-    "damaged",
-    "bytes of HDF5's own structures changed, which used to end the process",
-    times=100,
-)
 def test_a_process_survives_the_damages_that_used_to_end_it(history_file):
     script = (
         "import sys\nfrom fedcore.errors import HistoryError\nfrom fedcore.history import History\n"
@@ -237,11 +225,6 @@ def test_a_process_survives_the_damages_that_used_to_end_it(history_file):
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
 
 
-@pytest.mark.fault(
-    "damaged",
-    "a history or problem cut off, or longer than it was",
-    told="… is not a whole …",
-)
 @pytest.mark.parametrize("kept", [0, 1, 127, 128, 129, 1000, 2000, -1000, -129, -128, -127, -1])
 def test_a_file_that_is_cut_off_is_refused(refusal, kept):
     path, sentence = refusal
@@ -252,19 +235,12 @@ def test_a_file_that_is_cut_off_is_refused(refusal, kept):
     assert ("delete it and" in sentence()) == (kept < 0 or kept >= 1000)
 
 
-@pytest.mark.fault("damaged", "a history or problem cut off, or longer than it was")
 def test_bytes_at_the_end_are_noticed(refusal):
     path, sentence = refusal
     path.write_bytes(path.read_bytes() + b"\0")
     assert "another program has changed it" in sentence()
 
 
-@pytest.mark.fault(
-    "hostile",
-    "an HDF5 file that fedcore did not write",
-    told="… not written by fedcore …",
-    times=3,
-)
 def test_an_hdf5_file_without_a_seal_is_refused(refusal):
     path, sentence = refusal
     with h5py.File(path) as whole, h5py.File(path.with_name("plain.h5"), "w") as plain:
@@ -281,7 +257,6 @@ def test_an_hdf5_file_without_a_seal_is_refused(refusal):
     assert "is not a whole" in sentence(path.with_name("plain.h5"))
 
 
-@pytest.mark.fault("hostile", "a good seal on what is no HDF5 file", told="… is not a whole …")
 def test_a_good_seal_on_what_is_not_hdf5_is_refused(refusal):
     path, sentence = refusal
     content = b"iteration\tobjective\n" * 100
@@ -290,11 +265,6 @@ def test_a_good_seal_on_what_is_not_hdf5_is_refused(refusal):
     assert "is not a whole" in sentence() and "delete" not in sentence()
 
 
-@pytest.mark.fault(
-    "hostile",
-    "the seal of another file",
-    told="its checksum differs from the one at its end",
-)
 def test_a_seal_of_another_file_does_not_pass(file, history_file):
     history_file.write_bytes(history_file.read_bytes()[:-128] + file.read_bytes()[-128:])
     assert broken(history_file) == "its checksum differs from the one at its end"
@@ -313,7 +283,6 @@ def test_a_folder_is_refused(refusal, tmp_path):
     assert "it is a folder" in sentence(tmp_path) and "delete" not in sentence(tmp_path)
 
 
-@pytest.mark.fault("disk", "writing or sealing a file fails half-way")
 @pytest.mark.parametrize("before", [None, b"what was there"])
 def test_nothing_new_stands_under_the_name_when_writing_fails(tmp_path, before):
     path = tmp_path / "folder" / "file.h5"
@@ -330,7 +299,6 @@ def test_nothing_new_stands_under_the_name_when_writing_fails(tmp_path, before):
     assert before is None or path.read_bytes() == before
 
 
-@pytest.mark.fault("disk", "writing or sealing a file fails half-way")
 def test_nothing_stands_under_the_name_when_sealing_fails(tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError("no space left on device")
@@ -477,11 +445,6 @@ BOTH = (
 HISTORY = (a_group, a_number, json_of_lists)
 
 
-@pytest.mark.fault(
-    "hostile",
-    "a good seal on links, loops, outside storage, bombs, wrong types, odd JSON",
-    told="… is not a whole …",
-)
 @pytest.mark.parametrize("harm", BOTH)
 def test_a_good_seal_on_a_hostile_file(refusal, tmp_path, resealed, harm):
     """As fedcore does not write it, nothing of it is read and nobody is told to delete it."""
@@ -492,11 +455,6 @@ def test_a_good_seal_on_a_hostile_file(refusal, tmp_path, resealed, harm):
     assert "is not a whole" in message and "delete" not in message and len(message) < 500
 
 
-@pytest.mark.fault(
-    "hostile",
-    "a good seal on what is no history",
-    told="… is not a whole history file of fedcore …",
-)
 @pytest.mark.parametrize("harm", HISTORY)
 def test_a_good_seal_on_what_is_no_history(history_file, tmp_path, resealed, harm):
     resealed(history_file, lambda file: harm(file, "history/objective", tmp_path / "secret"))
@@ -504,13 +462,11 @@ def test_a_good_seal_on_what_is_no_history(history_file, tmp_path, resealed, har
         History.load(history_file)
 
 
-@pytest.mark.fault("hostile", "two thousand nested groups in a history")
 def test_deep_groups_do_not_end_the_process(history_file, tmp_path, resealed):
     resealed(history_file, lambda file: deep(file, "", tmp_path))
     assert History.load(history_file).repeats == 1
 
 
-@pytest.mark.fault("hostile", "a good seal on data kept in another file, which is not opened")
 @pytest.mark.parametrize("harm", [external_link, external_storage])
 def test_what_is_kept_elsewhere_is_not_opened(history_file, tmp_path, resealed, harm):
     """Whoever opened the other file here, a pipe that nobody writes to, would wait for ever."""
@@ -570,12 +526,6 @@ def test_the_end_of_a_large_file_holds_the_sha256_of_a_table_of_those_of_its_pie
     assert table == b"".join(hashlib.sha256(piece).digest() for piece in pieces)
 
 
-@pytest.mark.fault(
-    "damaged",
-    "a byte of a large problem flipped, or the file cut off",
-    told="… is not a whole problem file …",
-    times=100,
-)
 def test_every_damage_is_noticed_when_what_it_hit_is_read(large):
     """Nothing reads the few bytes between HDF5's structures and arrays: there it does no harm."""
     problem, path = large
@@ -623,11 +573,6 @@ def test_hdf5_does_not_get_to_see_a_damaged_piece(large):
             pass
 
 
-@pytest.mark.fault(
-    "damaged",
-    "a problem with the seal of an older version",
-    told="(an older version wrote it); delete it and …",
-)
 def test_a_file_with_the_seal_of_an_older_version_is_to_be_made_again(problem_file):
     head = b"fedcore sha256 of the bytes from 512 on: " + 64 * b"0"
     problem_file.write_bytes(head.ljust(512, b"\0") + problem_file.read_bytes())

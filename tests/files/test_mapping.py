@@ -156,11 +156,6 @@ def opened(path):
     return storage.load(path)
 
 
-@pytest.mark.fault(
-    "damaged",
-    "the large file of a problem overwritten or cut off in place while it is read",
-    told="… was overwritten in place while it was read: …",
-)
 @pytest.mark.parametrize("read", [True, False], ids=["after it was read", "before"])
 def test_nothing_is_kept_that_was_computed_from_a_file_overwritten_in_place(opened, path, read):
     if read:  # and checked, so that only the end of the run can notice

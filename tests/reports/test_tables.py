@@ -75,7 +75,6 @@ def test_numbers_are_shown_to_four_digits(value, text):
     assert tables.show(value) == text
 
 
-@pytest.mark.fault("damaged", "a table that is none", told="… bad cell …")
 @pytest.mark.parametrize(
     "content, message",
     [
@@ -118,7 +117,6 @@ def test_what_is_no_table_is_refused_and_leaves_no_file(tmp_path, rows, name, me
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.fault("disk", "writing or sealing a file fails half-way")
 def test_a_failed_write_leaves_the_old_table(tmp_path):
     tables.write([{"a": 1}], tmp_path / "t.tsv")
     with pytest.raises(InputError):
@@ -126,7 +124,6 @@ def test_a_failed_write_leaves_the_old_table(tmp_path):
     assert tables.read(tmp_path / "t.tsv") == [{"a": 1}]
 
 
-@pytest.mark.fault("hostile", "markup and links in the text of a table")
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -143,12 +140,6 @@ def test_markdown_makes_no_links_of_text(text, shown):
     assert tables.markdown([], caption=text).startswith(f"{shown}\n")
 
 
-@pytest.mark.fault(
-    "damaged",
-    "a byte of a table flipped, or the table cut off",
-    told="table … is damaged or was edited",
-    times=40,
-)
 def test_a_damaged_table_is_noticed_wherever_the_damage_is(tmp_path):
     """Every byte: also a digit for a digit, and a file cut off at the end of a line."""
     path = tmp_path / "t.tsv"
@@ -164,11 +155,6 @@ def test_a_damaged_table_is_noticed_wherever_the_damage_is(tmp_path):
     assert tables.read(path)[1] == {"a": 13, "b": "y"}
 
 
-@pytest.mark.fault(
-    "damaged",
-    "the checksum beside a table damaged",
-    told="… is damaged or was edited",
-)
 def test_a_damaged_checksum_is_noticed_and_a_table_without_one_is_read(tmp_path):
     path = tmp_path / "t.tsv"
     tables.write([{"a": 1}], path)

@@ -381,7 +381,6 @@ def test_an_unknown_status_is_refused(judge):
         judge(rows(6, status="surogate"), item())
 
 
-@pytest.mark.fault("damaged", "a damaged table under a verdict")
 def test_a_damaged_table_is_an_error_and_not_a_verdict(judge, tmp_path):
     (tmp_path / "mf").mkdir()
     (tmp_path / "mf" / "rounds.tsv").write_text("method\trounds\nwk\n")

@@ -45,9 +45,6 @@ FULL = {
 
 @ROOT_ONLY
 @pytest.mark.slow
-@pytest.mark.fault(
-    "disk", "a full disk", told="no space is left on the disk (…make room, and run again"
-)
 @pytest.mark.parametrize("place", FULL)
 def test_a_full_disk(first_run, fresh, place):
     name, size = FULL[place]
@@ -69,7 +66,6 @@ def test_a_full_disk(first_run, fresh, place):
 
 
 @ROOT_ONLY
-@pytest.mark.fault("disk", "results on a read-only disk", told="Write-protected output files")
 def test_read_only_results(first_run, done):
     (done.root / TABLES[0]).unlink()
     shutil.move(done.root / "results", done.root / "kept")
@@ -88,9 +84,6 @@ def test_read_only_results(first_run, done):
 
 
 @ROOT_ONLY
-@pytest.mark.fault(
-    "disk", "a dry run in a checkout on a read-only disk", told="… cannot be written (…): …"
-)
 def test_a_read_only_checkout(done):
     mount("--bind", done.root, done.root)
     try:

@@ -114,11 +114,6 @@ BROKEN = {
 }
 
 
-@pytest.mark.fault(
-    "configuration",
-    "a report, notebook or configuration that cannot be read",
-    told="… is not valid YAML: …",
-)
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_broken_file_is_named(fresh, broken):
     path, content, reason = BROKEN[broken]
@@ -129,11 +124,6 @@ def test_a_broken_file_is_named(fresh, broken):
     assert "Traceback" not in run.text
 
 
-@pytest.mark.fault(
-    "failed",
-    "a notebook that does not save a figure of its paper",
-    told="… missing …/lost.png",
-)
 def test_a_figure_that_the_notebook_does_not_save(done):
     done.edit(PAPER, "figures:\n", "figures:\n  lost: Nobody draws it\n")
     run = done.snakemake()
@@ -141,21 +131,11 @@ def test_a_figure_that_the_notebook_does_not_save(done):
     assert "notebook_tiny" in run.text and "results/tiny/figures/tiny/lost.png" in run.text
 
 
-@pytest.mark.fault(
-    "configuration",
-    "a misspelt key, name or value",
-    told="… unknown key 'pahts': did you mean 'paths'? …",
-)
 @pytest.mark.parametrize("wrong", [case for case in CONFIGURATION if case != BRACES])
 def test_wrong_configuration(fresh, wrong):
     refused(fresh, wrong)
 
 
-@pytest.mark.fault(
-    "configuration",
-    "{} in a path of the configuration",
-    told="… 'results/{}' does not match …",
-)
 def test_braces_in_a_path(fresh):
     """Paths become patterns of Snakemake, where braces stand for parts of a name."""
     refused(fresh, BRACES)
@@ -203,11 +183,6 @@ def target(cell):
     return f"results/tiny/histories/tiny/{cell}.h5"
 
 
-@pytest.mark.fault(
-    "failed",
-    "a rank above that of the data",
-    told="n_components = 6 is larger than …",
-)
 def test_rank_above_the_data(fresh):
     defaults = "rank: 3}\n    defaults: {n_components: %d}"
     fresh.edit(PAPER, defaults % 2, defaults % 6)
@@ -217,14 +192,6 @@ def test_rank_above_the_data(fresh):
     assert not (fresh.root / target("second/power_gd/other-plain")).exists()
 
 
-@pytest.mark.fault(
-    "damaged",
-    "a raw file with another checksum",
-    told=(
-        "… has sha256 … where the registry expects …: move it away and fetch again, or put the "
-        "right file in its place"
-    ),
-)
 def test_raw_file_with_another_checksum(fresh):
     path = fresh.root / "data/raw/little/images.gz"
     path.write_bytes(path.read_bytes() + b"\0")
@@ -236,14 +203,6 @@ def test_raw_file_with_another_checksum(fresh):
     assert not (fresh.root / "data/raw/little/fetched.json").exists()
 
 
-@pytest.mark.fault(
-    "damaged",
-    "a raw file that was cut off before its checksum was taken",
-    told=(
-        "… cannot be read (Compressed file ended before the end-of-stream marker was reached): "
-        "move it away and fetch again"
-    ),
-)
 def test_raw_file_cut_off(fresh, add_data_set):
     """A file that was cut off before its checksum was taken."""
     whole = gzip.compress(np.random.default_rng(1).bytes(4000))
@@ -266,11 +225,6 @@ def corrupt(done):
     return done, name
 
 
-@pytest.mark.fault(
-    "damaged",
-    "a history cut in half, shown or put into tables",
-    told="… is not a whole history file (…); delete it and run again",
-)
 def test_corrupt_history_is_not_shown(corrupt):
     checkout, name = corrupt
     shown = checkout.python("-m", "fedcore", "show", name)
@@ -281,7 +235,6 @@ def test_corrupt_history_is_not_shown(corrupt):
     assert shown.stderr.count("\n") == 1
 
 
-@pytest.mark.fault("damaged", "a history cut in half, shown or put into tables")
 def test_corrupt_history_stops_the_tables(corrupt):
     checkout, name = corrupt
     run = checkout.snakemake()  # the file is newer than the tables
@@ -290,7 +243,6 @@ def test_corrupt_history_stops_the_tables(corrupt):
     assert not (checkout.root / "results/tiny/tables/tiny/ends.tsv").exists()
 
 
-@pytest.mark.fault("server", "data that no server has", told="Not run: …")
 def test_data_that_cannot_be_had(first_run):
     """One warning; its cells are left out, all others run, and its printed item is 'not run'."""
     checkout, run = first_run

@@ -41,12 +41,6 @@ def insert_bug(checkout, rule):
     return lambda: (checkout.root / path).write_text(before)
 
 
-@pytest.mark.fault(
-    "failed",
-    "a bug in the job of a rule: run twice, mended, run again",
-    told="Error in rule …",
-    times=8,
-)
 @pytest.mark.parametrize("rules", [list(BUGS)[:4], list(BUGS)[4:]], ids=" ".join)
 def test_a_run_after_a_failed_job_fails_until_it_is_mended(first_run, done, rules):
     """In the order of the jobs: a run gets past what was mended, as far as the next bug."""
@@ -74,7 +68,6 @@ LOST = [
 ]
 
 
-@pytest.mark.fault("damaged", "a result that is deleted", times=8)
 @pytest.mark.parametrize("target", [(), ("tiny",)], ids=["all", "paper"])
 def test_whatever_is_deleted_is_made_again(first_run, done, target):
     for name in LOST:
@@ -97,12 +90,6 @@ DERIVED = {  # a derived file, and the job that reads it next
 }
 
 
-@pytest.mark.fault(
-    "damaged",
-    "a plan, table, figure or verdicts, cut off with its time kept",
-    told="… is damaged or was edited: … delete it, and run again",
-    times=len(DERIVED),
-)
 @pytest.mark.parametrize("name", DERIVED)
 def test_whatever_is_damaged_is_refused_by_its_next_reader(first_run, done, name):
     path = done.root / name
@@ -121,7 +108,6 @@ def test_whatever_is_damaged_is_refused_by_its_next_reader(first_run, done, name
     assert "Nothing to be done" in done.snakemake("-n").text
 
 
-@pytest.mark.fault("damaged", "Snakemake's notes of what it has run, cut in half or empty")
 def test_damaged_notes_of_snakemake(first_run, done):
     notes = [path for path in (done.root / ".snakemake/metadata").rglob("*") if path.is_file()]
     assert len(notes) > 10
@@ -138,23 +124,17 @@ def test_one_deleted_figure(done):
     assert set(done.planned().values()) == {"notebook_tiny", "report"}
 
 
-@pytest.mark.fault("killed", "kill −9 before the verdicts of all papers are combined")
 def test_a_combined_table_that_a_killed_run_did_not_write(done):
     (done.root / "results/tiny/verdicts.tsv").unlink()
     assert done.planned() == {"verdicts.tsv": "summary", "report/index.html": "report"}
 
 
-@pytest.mark.fault("failed", "one file asked for, where there is nothing to combine")
 def test_one_file_of_a_fresh_checkout(fresh):
     run = fresh.snakemake("data/clients/tiny/tiny/easy.h5")
     assert run.status == 0, run.text
     assert not (fresh.root / "results/tiny/verdicts.tsv").exists()
 
 
-@pytest.mark.fault(
-    "damaged",
-    "raw data that are removed when the results are there",
-)
 def test_data_that_are_gone_take_no_results_with_them(first_run, done):
     """`little` cannot be fetched again: its results stay, and a change of the problem fails."""
     shutil.rmtree(done.root / "data/raw/little")
@@ -202,11 +182,6 @@ def test_a_paper_of_which_nothing_can_run_has_verdicts_alone(fresh):
     assert lines and all("not run" in line or "not comparable" in line for line in lines)
 
 
-@pytest.mark.fault(
-    "failed",
-    "one of two papers fails; later it is taken out",
-    times=2,
-)
 def test_two_papers_of_which_one_fails(done):
     """The name has a capital and digits. The other paper is made to its end."""
     add_paper(done, "Smith2024")
@@ -230,11 +205,6 @@ def test_two_papers_of_which_one_fails(done):
     assert combined(done) == ["tiny"]
 
 
-@pytest.mark.fault(
-    "configuration",
-    "a name that a paper cannot have",
-    told="take letters, digits and underscores, a letter first",
-)
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

@@ -108,11 +108,6 @@ def resume(checkout):
     return checkout.snakemake()
 
 
-@pytest.mark.fault(
-    "killed",
-    "kill −9 of Snakemake and its job, while a file is written or before it is noted",
-    told="Directory cannot be locked…caused by a kill signal or a power loss…--unlock",
-)
 @pytest.mark.parametrize("point", POINTS)
 def test_killed(first_run, done, point):
     at, there, temporary = POINTS[point]
@@ -142,7 +137,6 @@ def hung_process(checkout):
     return int((checkout.root / "there/pid").read_text())
 
 
-@pytest.mark.fault("killed", "kill −9 of a job")
 def test_a_killed_job(first_run, done):
     for name in CHAIN[1:]:
         (done.root / name).unlink()
@@ -156,7 +150,6 @@ def test_a_killed_job(first_run, done):
     assert not list(done.root.glob("*/**/.*.tmp.*"))
 
 
-@pytest.mark.fault("killed", "kill −9 of a notebook's job, or of its kernel", times=2)
 @pytest.mark.parametrize("which", ["job", "kernel"])
 def test_a_killed_notebook(first_run, done, which):
     """No kernel is left behind."""
@@ -174,11 +167,6 @@ def test_a_killed_notebook(first_run, done, which):
     assert done.payload() == first_run[0].payload()
 
 
-@pytest.mark.fault(
-    "two",
-    "a second run in a checkout in which one runs",
-    told="Directory cannot be locked",
-)
 def test_the_lock_of_a_run_that_is_alive_is_respected(first_run, done):
     (done.root / CHAIN[3]).unlink()
     with hung(done, POINTS["verdicts written, not renamed"][0]):
@@ -196,11 +184,6 @@ def edit(checkout):
     checkout.edit("config/papers/tiny.yaml", "{local_steps: 4}", "{local_steps: 5}")
 
 
-@pytest.mark.fault(
-    "killed",
-    "kill −9 of Snakemake alone; its job ends after the next run, which had other parameters",
-    told="… is not what is planned (…): delete it, and run again",
-)
 def test_a_result_of_an_older_job_is_never_taken_for_a_new_one(done):
     """Only Snakemake is killed; its job goes on and ends after the next run has made everything."""
     (done.root / CHAIN[1]).unlink()
@@ -243,10 +226,6 @@ def state(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
-@pytest.mark.fault(
-    "killed",
-    "kill −9 between a result and Snakemake's note of it, then other parameters",
-)
 def test_a_file_of_a_killed_run_is_made_again_as_nobody_knows_what_it_was_made_from(done):
     (done.root / CHAIN[1]).unlink()
     with hung(done, POINTS["history there, Snakemake not told"][0]):
@@ -277,7 +256,6 @@ for number in range(int(sys.argv[2])):
 """
 
 
-@pytest.mark.fault("killed", "kill −9 inside a write: its temporary file", times=20)
 def test_temporary_files_of_killed_writers_are_removed(tmp_path):
     made = tmp_path / "results"
     made.mkdir()

@@ -21,12 +21,6 @@ def run(checkout, **changes):
     )  # fmt: skip
 
 
-@pytest.mark.fault(
-    "machine",
-    "spaces, quotes, $, braces, globs, ; and a newline in the path of the checkout, whose results "
-    "are links to elsewhere",
-    times=2,
-)
 def test_a_path_of_odd_characters(first_run, pristine, tmp_path):
     odd = pristine.copy(tmp_path / "-sp ace'\"{x}$HOME`;&\\%#ü*[?]\nend")
     for name in ("results", "data/clients"):
@@ -37,12 +31,6 @@ def test_a_path_of_odd_characters(first_run, pristine, tmp_path):
     assert odd.payload() == first_run[0].payload()
 
 
-@pytest.mark.fault(
-    "machine",
-    "no HOME and no TMPDIR, LC_ALL=C, PYTHONOPTIMIZE=2, umask 077, a kernel, a start-up file and "
-    "colours of the user's own",
-    times=8,
-)
 def test_settings_of_the_user(first_run, fresh, tmp_path):
     kernel = tmp_path / "share/jupyter/kernels/python3"
     kernel.mkdir(parents=True)
@@ -61,7 +49,6 @@ def test_settings_of_the_user(first_run, fresh, tmp_path):
     assert fresh.payload() == first_run[0].payload()
 
 
-@pytest.mark.fault("machine", "a HOME and a folder of caches that cannot be made", told="/proc/x")
 @pytest.mark.skipif(not os.path.isdir("/proc/1"), reason="there is no /proc, where none can write")
 def test_no_folder_for_caches(done):
     """Snakemake needs one, and says so before it touches anything."""

@@ -42,20 +42,17 @@ def stopped(checkout, *says, words=("reproduce",), **options):
     return text
 
 
-@pytest.mark.fault("configuration", "a paper that does not exist, through make")
 @pytest.mark.parametrize("target", ["quickstart", "reproduce"])
 def test_an_unknown_paper(pristine, target):
     text = stopped(pristine, "'tinny'", "'tiny'", words=(target, "PAPERS=tinny"), snakemake=DRY)
     assert "quick/report" not in text
 
 
-@pytest.mark.fault("configuration", "a paper that does not exist, through make")
 def test_an_unknown_paper_in_the_configuration(fresh):
     fresh.edit("tiny.yaml", "[tiny]", "[tinny]")
     stopped(fresh, "'tinny'", "'tiny'", snakemake=DRY)
 
 
-@pytest.mark.fault("configuration", "an unknown key in a paper's file, through make")
 @pytest.mark.parametrize("target", ["quickstart", "reproduce", "arena"])
 def test_an_unknown_key_of_a_paper(fresh, target):
     if target == "arena":
@@ -66,7 +63,6 @@ def test_an_unknown_key_of_a_paper(fresh, target):
     stopped(fresh, PAPER, "'repeat'", "'repeats'", words=(target,), snakemake=DRY)
 
 
-@pytest.mark.fault("killed", "the lock of a killed run, through make", told="--unlock")
 @pytest.mark.parametrize("target", ["quickstart", "reproduce"])
 def test_the_lock_of_a_killed_run(done, target):
     """As `kill -9` leaves it: the names of the files that were being written and read."""
@@ -80,7 +76,6 @@ def test_the_lock_of_a_killed_run(done, target):
     assert status == 0, text
 
 
-@pytest.mark.fault("damaged", "a notebook, or raw data, that are missing, through make")
 def test_a_missing_input(fresh):
     notebook = fresh.root / "notebooks/tiny.ipynb"
     kept = notebook.rename(fresh.root / "kept.ipynb")
@@ -90,7 +85,6 @@ def test_a_missing_input(fresh):
 
 
 @ROOT_ONLY
-@pytest.mark.fault("disk", "a checkout that cannot be written, through make")
 @pytest.mark.parametrize("place", [".", "results", ".snakemake"])
 def test_a_folder_that_cannot_be_written(done, place):
     (done.root / "results/tiny/verdicts.tsv").unlink()
@@ -105,7 +99,6 @@ def test_a_folder_that_cannot_be_written(done, place):
     assert status == 0, text
 
 
-@pytest.mark.fault("cluster", "a profile whose plugin is not installed, through make")
 @pytest.mark.parametrize(
     ("name", "executor"),
     [("slurm", "slurm"), ("lsf", "lsf"), ("kubernetes", "cluster-generic")],

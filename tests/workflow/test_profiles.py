@@ -68,7 +68,6 @@ def test_a_job_of_kubernetes_mounts_the_checkout(tmp_path):
     assert volume["persistentVolumeClaim"] == {"claimName": "claim"}
 
 
-@pytest.mark.fault("configuration", "a misspelt option in a profile")
 @pytest.mark.parametrize("option", ["executer", "retry"])
 def test_a_misspelt_option_is_refused(fresh, option):
     """A dry run detects a wrong option, so the tests above can fail."""

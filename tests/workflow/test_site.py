@@ -65,7 +65,6 @@ def test_a_template_makes_the_site_again_and_nothing_else(done):
     assert "<h1>Out</h1>" in (done.root / "results/tiny/report/index.html").read_text()
 
 
-@pytest.mark.fault("hostile", "markup in what papers and people write, on the pages")
 def test_what_papers_and_people_write_is_shown_and_not_obeyed(done, tmp_path):
     results = done.root / "results/tiny"
     table = results / "verdicts/tiny.tsv"
@@ -83,7 +82,6 @@ def test_what_papers_and_people_write_is_shown_and_not_obeyed(done, tmp_path):
     assert "<table>" in shown and "<script>" not in shown
 
 
-@pytest.mark.fault("damaged", "a table of verdicts that is damaged when the pages are made")
 def test_a_damaged_table_leaves_the_old_site(done):
     site = done.root / "results/tiny/report"
     before = {path.name: path.read_bytes() for path in site.iterdir() if path.is_file()}
@@ -97,7 +95,6 @@ def test_a_damaged_table_leaves_the_old_site(done):
 
 
 @pytest.mark.parametrize("where", ["assets/plotly.min.js", "twice/ends.png"])
-@pytest.mark.fault("disk", "a limit on the size of a file that the report copies")
 def test_a_limit_on_the_size_of_files_leaves_the_old_site(done, tmp_path, monkeypatch, where):
     """The second paper is written by another process than the rest."""
     monkeypatch.chdir(done.root)
@@ -304,7 +301,6 @@ def leaves(errors: list[str]) -> bool:
 
 
 @in_a_browser
-@pytest.mark.fault("hostile", "a script of the pages that sends what they show elsewhere")
 def test_no_script_of_a_page_sends_anything(site, tmp_path):
     pages = leaky(site, tmp_path / "free", WAYS, free=True)
     found = visited(tmp_path / "free", pages, 1200)

@@ -116,10 +116,6 @@ def test_a_job_runs_to_its_end(node, fresh):
     assert History.load(fresh.root / CELL).repeats == 3
 
 
-@pytest.mark.fault(
-    "cluster",
-    "SLURM: kill −9 of Snakemake with jobs queued and running",
-)
 def test_killed_and_resumed_is_the_local_run(node, fresh, local):
     """A user cancels what is left in the queue; what is missed does no harm."""
     whole = histories(local)
@@ -138,11 +134,6 @@ def test_killed_and_resumed_is_the_local_run(node, fresh, local):
     assert fresh.files(tables) == local.files(tables)
 
 
-@pytest.mark.fault(
-    "cluster",
-    "SLURM: a job of a killed run that nobody could cancel",
-    told="… is not what is planned (…): delete it, and run again",
-)
 def test_a_late_job_of_a_killed_run_is_never_taken_for_a_new_one(node, fresh):
     """Even one that nobody could cancel: here its script is submitted once more, by hand."""
     cell = "results/tiny/histories/tiny/first/wk2023/easy-default.h5"
@@ -179,7 +170,6 @@ def test_a_late_job_of_a_killed_run_is_never_taken_for_a_new_one(node, fresh):
     assert repeats() == 2 and (fresh.root / table).read_bytes() == made
 
 
-@pytest.mark.fault("cluster", "SLURM: scancel of a job, and Ctrl-C of Snakemake", times=2)
 def test_a_job_that_is_cancelled_and_a_run_that_is_interrupted(node, fresh):
     assert tiny(fresh, *SQUEUE, target=PROBLEM).returncode == 0
     ask("scontrol", "update", "PartitionName=debug", "State=DOWN")  # jobs wait
@@ -198,7 +188,6 @@ def test_a_job_that_is_cancelled_and_a_run_that_is_interrupted(node, fresh):
     assert History.load(fresh.root / CELL).repeats == 3
 
 
-@pytest.mark.fault("cluster", "SLURM: an error in a configuration", told="n_components")
 def test_a_users_error_is_told(node, fresh):
     fresh.edit(
         "config/papers/tiny.yaml",
