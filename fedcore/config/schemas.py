@@ -18,8 +18,6 @@ from fedcore.config import shipped
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import ConfigError, nearest
 
-LONGEST = 300  # characters of a message about a value, which may be large
-
 FORMATS = FormatChecker(formats=())
 # JSON Schema takes 2.0 for an integer, which `range` refuses; YAML has NaN, which nothing can use.
 TYPES = Draft202012Validator.TYPE_CHECKER.redefine_many(
@@ -87,8 +85,6 @@ def check(config: Mapping[str, Any], schema: str, what: str) -> dict[str, Any]:
         )
     elif error.validator == "type" and error.validator_value == "boolean":
         message = f"{error.instance!r} is neither true nor false (in --config: True or False)"
-    elif len(message) > LONGEST:
-        message = f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
     raise ConfigError(f"{what}, {_place(error.absolute_path)}: {message}")
 
 
