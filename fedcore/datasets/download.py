@@ -14,8 +14,9 @@ import sys
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,19 @@ def answers(url: str) -> bool:
     except ValueError:  # it answered with a redirection to what is no address
         return True
     return True
+
+
+def asks_once() -> Callable[[str], bool]:
+    """Return `answers` with a memory: each server is asked once."""
+    known: dict[str, bool] = {}
+
+    def remembered(url: str) -> bool:
+        server = urllib.parse.urlsplit(url).netloc
+        if server not in known:
+            known[server] = answers(url)
+        return known[server]
+
+    return remembered
 
 
 class _Arriving:

@@ -3,9 +3,10 @@
 Sums add differences to the client's first sample, in double precision and in blocks of rows. Their
 rounding error is then relative to the spread of the data, not to their distance from the origin.
 
-The mean itself is rounded to 2⁻⁵³ of its size, and what that leaves in the data is their mean after
-it was subtracted. The covariance feels it squared: by 2⁻⁶⁶ of a feature's variance at most, if its
-mean is at most `FAR` = 2²⁰ times its standard deviation. A client counts its features that are
+Each client's sum, the sum over clients and the division round the mean, each by 2⁻⁵³ of its size.
+What that leaves in the data is their mean after it was subtracted. The covariance feels it squared:
+by k² 2⁻⁶⁶ of a feature's variance at most, with k roundings, if its mean is at most `FAR` = 2²⁰
+times its standard deviation. A client counts its features that are
 farther from the origin than that. If no client has any, then no feature of all clients together is
 farther; otherwise the rest mean is exchanged and subtracted in a second pass.
 """

@@ -18,7 +18,6 @@ import pytest
 from fedcore import datasets
 from fedcore.datasets import download
 from fedcore.errors import ConfigError, DataError
-from fedcore.experiments import controller
 
 DIGEST = hashlib.sha256
 IMAGES = b"\0\0\x08\x03" + b"\0\0\0\x03" + b"\0\0\0\x02" * 2 + bytes(range(12))
@@ -307,22 +306,23 @@ def test_unknown_name(tmp_path):
 def test_a_server_that_does_not_answer_is_asked_once_and_its_data_are_missing(
     source, registry, server, tmp_path, monkeypatch
 ):
-    monkeypatch.delenv(controller.ANSWERS, raising=False)
+    ask, asked = download.asks_once(), []
+    known = download.answers
+    monkeypatch.setattr(download, "answers", lambda url: asked.append(url) or known(url))
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound, but nobody listens
         dead = f"http://127.0.0.1:{unused.getsockname()[1]}"
         urls = {name: [f"{dead}/{name}"] for name in FILES}
         reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
-        reason = datasets.missing("toy", tmp_path, registry=reg, answers=controller.answers)
+        reason = datasets.missing("toy", tmp_path, registry=reg, answers=ask)
         assert "no answer" in reason and dead in reason and "\n" not in reason
         assert datasets.missing("toy", tmp_path, registry=reg) is None, "without asking"
         both = {name: [f"{dead}/{name}", f"{server.base}/{name}"] for name in FILES}
         reg = registry(source("idx", SPLITS, FILES, urls=both), n_features=4)
-        assert datasets.missing("toy", tmp_path, registry=reg, answers=controller.answers) is None
-    known = json.loads(os.environ[controller.ANSWERS])
-    assert sorted(known.values()) == [False, True]
-    monkeypatch.setattr(datasets, "answers", lambda url: pytest.fail("asked twice"))
-    assert not controller.answers(f"{dead}/images") and controller.answers(f"{server.base}/other")
+        assert datasets.missing("toy", tmp_path, registry=reg, answers=ask) is None
+    assert len(asked) == 2
+    assert not ask(f"{dead}/images") and ask(f"{server.base}/other")
+    assert len(asked) == 2
 
 
 @pytest.fixture

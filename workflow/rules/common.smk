@@ -4,15 +4,14 @@ import json
 import math
 import os
 import sys
-from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from fedcore import algorithms, datasets
+from fedcore import algorithms
 from fedcore.config import papers as paper_files
 from fedcore.config.strict_yaml import read_yaml
-from fedcore.datasets import registry
+from fedcore.datasets import download, registry
 from fedcore.errors import FedcoreError
 from fedcore.experiments import kept_times
 from fedcore.experiments.fingerprint import data_files, fingerprint, imported_by, keep_in
@@ -33,7 +32,7 @@ configfile: str(CHECKOUT / "config/config.yaml")
 
 try:
     _ = [read_yaml(Path(path)) for path in workflow.configfiles]  # no key may be there twice
-    PLAN = load_plan(config, CHECKOUT / "config" / "papers", answers=cache(datasets.answers))
+    PLAN = load_plan(config, CHECKOUT / "config" / "papers", answers=download.asks_once())
     CELLS = PLAN.cells
     for paper, files in PLAN.files.items():
         paper_files.make_importable(files.report, files.module)
