@@ -38,6 +38,7 @@ SAMPLE = 200  # rows that a guess looks at
 SHOWN = 8  # columns that a sentence names
 MANY = 1000  # names that are compared with a misspelt one
 PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+EMPTY_TABLE = " has no numbers: leave it out"
 COMMA = r"^[+-]?\d*,\d+([eE][+-]?\d+)?$"
 THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"  # 1,500 may be as well one and a half
 
@@ -56,17 +57,14 @@ class Numbered(Sequence[str]):
         return Numbered(found) if np.ndim(found) else str(found)
 
     def __contains__(self, name: object) -> bool:
-        text = str(name)
-        return text.isdecimal() and len(text) < 10 and bool((self.numbers == int(text)).any())
+        return str(name).isdecimal() and bool((self.numbers == int(str(name)[:18])).any())
 
     def index(self, name: str, *_: Any) -> int:
         """Return the place of a name that is there."""
         return int((self.numbers == int(name)).argmax())
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Numbered):
-            return np.array_equal(self.numbers, other.numbers)
-        return isinstance(other, Sequence) and list(self) == list(other)
+        return isinstance(other, Numbered) and np.array_equal(self.numbers, other.numbers)
 
 
 @dataclass(frozen=True)
@@ -234,7 +232,7 @@ def aligned(tables: Sequence[Table], how: Reading | None = None) -> list[Table]:
     _require_asked(tables, how)
     for table in tables:
         if 0 in table.x.shape:
-            raise TableError(f"{table.path} has no numbers: leave it out", file=table.path)
+            raise _fault(table.path, EMPTY_TABLE)
     widest = max((table.names for table in tables), key=len)
     counting = {name for table in tables for name in table._counting}
     tables = [_widened(table, widest) if table.open_ended else table for table in tables]
@@ -263,10 +261,8 @@ def _require_asked(tables: Sequence[Table], how: Reading) -> None:
         lack = [t for t in tables if not any(name in n for n in t._every[: 2 - features])]
         if lack and (len(lack) == len(tables) or name not in how.without):
             known = itertools.chain(*(names[:MANY] for names in lack[0]._every))
-            raise TableError(
-                f"{lack[0].path} has no column '{name}': {nearest(name, known)}",
-                file=lack[0].path, column=name,
-            )  # fmt: skip
+            says = f" has no column '{name}': {nearest(name, known)}"
+            raise _fault(lack[0].path, says, column=name)
 
 
 def _widened(table: Table, names: Any) -> Table:
@@ -295,13 +291,12 @@ def _absent(tables: Sequence[Table]) -> list[Unfit]:
     """Return the columns that only some of the tables have."""
     if all(table.names == tables[0].names for table in tables):
         return []
-    bare = [isinstance(table.names, Numbered) for table in tables]
-    if any(bare) and not all(bare):
-        path, other = tables[bare.index(True)].path, tables[bare.index(False)]
-        raise TableError(
-            f"{path} has no names of its columns, and {other.path} has ({other.names[0]}, …): "
-            "give it the same ones, as the first line of a CSV file or as a vector `columns` in an "
-            "NPZ file", file=path,
+    bare = sorted(tables, key=lambda table: not isinstance(table.names, Numbered))
+    if isinstance(bare[0].names, Numbered) and not isinstance(bare[-1].names, Numbered):
+        raise _fault(
+            bare[0].path, f" has no names of its columns, and {bare[-1].path} has "
+            f"({bare[-1].names[0]}, …): give it the same ones, as the first line of a CSV file or "
+            "as a vector `columns` in an NPZ file",
         )  # fmt: skip
     every, found = dict.fromkeys(itertools.chain(*(table.names for table in tables))), []
     for table in tables:
@@ -348,11 +343,8 @@ def _dropped(table: Table) -> Table:
         lacks = np.isnan(table.x)
     lacking = np.logical_or.reduce([lacks.any(axis=1), *map(missing, table.apart.values())])
     if lacking.all():
-        raise TableError(
-            f"{table.path}: each row lacks a value: leave out the file, or the columns that are "
-            f"empty most ({', '.join(_picked(table.names, lacks.mean(axis=0).argsort()[:-4:-1]))})",
-            file=table.path,
-        )  # fmt: skip
+        most = ", ".join(_picked(table.names, lacks.mean(axis=0).argsort()[:-4:-1]))
+        raise _fault(table.path, f": each row lacks a value, most in {most}: leave columns out")
     told = f"{table.path}: {lacking.sum()} of {len(lacking)} rows lack a value and are left out"
     return replace(
         table, x=table.x[~lacking], apart={k: v[~lacking] for k, v in table.apart.items()},
@@ -364,9 +356,10 @@ def _guess(path: str, what: str, **option: Any) -> Advice:
     return Advice(f"{path}: {what}, unless told otherwise", option)
 
 
-def _ask(path: str, what: str, option: str, ways: Mapping[str, Any]) -> TableError:
-    advice = [Advice(words, {option: value}) for words, value in ways.items()]
-    return TableError(f"{path}{what}", file=path, advice=advice)
+def _fault(path: str, says: str, option: str = "", **more: Any) -> TableError:
+    """Return an error of a file; where an option says more, with what its values say."""
+    ways = [Advice(words, {option: value}) for words, value in more.items() if option]
+    return TableError(f"{path}{says}", file=path, advice=ways, **({} if option else more))
 
 
 def _arrow(path: str) -> Any:
@@ -386,67 +379,56 @@ def _csv(path: str, how: Reading) -> Table:
     arrow, guesses = _arrow(path), []
     with open(path, encoding="utf-8-sig", newline="") as file:
         told = re.fullmatch(r'"?sep=(.)"?\s*', file.readline())  # as Excel writes it
-    skip = int(bool(told))
+    skip, signs = int(bool(told)), how.delimiter or (told[1] if told else SEPARATORS)
 
-    def sample(sign: str) -> list[list[str]]:
-        return [row for _, row in itertools.islice(_rows(path, sign, skip), SAMPLE)]
+    def rows(sign: str) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows that are not blank, with the numbers of the lines that end them."""
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(itertools.islice(file, skip, None), delimiter=sign)
+            for row in reader:
+                if len(row) > 1 or row == [""] or "".join(row).strip():
+                    yield reader.line_num + skip, row
 
     def fit(sign: str) -> tuple[bool, int]:
-        """Return whether all rows have as many cells, two or more, and how many."""
-        widths = [len(row) for row in sample(sign)] or [1]
-        return len(set(widths)) == 1 and widths[0] > 1, widths[0]
+        widths = [len(row) for row in samples[sign]]
+        return len({*widths}) == 1 < widths[0], widths[0]
 
-    sign = how.delimiter or (told[1] if told else max(SEPARATORS, key=fit))
-    if not (rows := sample(sign)):
-        raise TableError(f"{path} has no numbers: leave it out", file=path)
-    width = len(rows[0])
-    if not (how.delimiter or told or sign == ",") and width > 1:
+    samples = {sign: [row for _, row in itertools.islice(rows(sign), SAMPLE)] for sign in signs}
+    if not all(samples.values()):
+        raise _fault(path, EMPTY_TABLE)
+    sign = max(signs, key=fit)
+    first, width = samples[sign][0], len(samples[sign][0])
+    if len(signs) > 1 and sign != "," and width > 1:
         guesses.append(_guess(path, f"{sign!r} separates the columns", delimiter=","))
-    named = is_named(rows) if how.header is None else how.header
-    if named is None:
-        shown = rows[0] if width < 5 else [*rows[0][:3], "…"]
-        what = f", line 1 ({', '.join(shown)}) may be names or numbers"
-        raise _ask(path, what, "header", {"it has names": True, "none": False})
+    if (named := is_named(samples[sign]) if how.header is None else how.header) is None:
+        says = f", line 1 ({', '.join(first[:3])}{', …' * (width > 3)}) may be names or numbers"
+        raise _fault(path, says, "header", **{"it has names": True, "none": False})
     if not named and how.header is None:
         guesses.append(_guess(path, "line 1 has numbers and no names", header=True))
-    names: Any = Numbered(range(width))
-    if named:
-        names = [cell.strip() or f"Unnamed: {i}" for i, cell in enumerate(rows[0])]
+    places = [*map(str, range(width))]
     try:
         table = arrow.csv.read_csv(
             path,
-            arrow.csv.ReadOptions(column_names=[*map(str, range(width))], skip_rows=skip),
+            arrow.csv.ReadOptions(column_names=places, skip_rows=skip),
             arrow.csv.ParseOptions(
                 delimiter=sign, newlines_in_values=True,
                 invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
             ),
-            arrow.csv.ConvertOptions(column_types={str(i): arrow.string() for i in range(width)}),
+            arrow.csv.ConvertOptions(column_types=dict.fromkeys(places, arrow.string())),
         )  # fmt: skip
     except arrow.ArrowInvalid:
-        for line, row in _rows(path, sign, skip):
+        for line, row in rows(sign):
             if len(row) != width:
-                raise TableError(
-                    f"{path}, line {line}: {counted(len(row), 'cell')}, and the first line has "
-                    f"{width}: give every line as many", file=path, row=line,
-                ) from None  # fmt: skip
+                says = f", line {line}: {counted(len(row), 'cell')}, and the first line has {width}"
+                raise _fault(path, f"{says}: give every line as many", row=line) from None
         raise
-    columns = _numbers(path, names, table.slice(named).columns, how, guesses)
-
-    def where(row: int) -> str:
-        return (
-            f"{path}, line {next(itertools.islice(_rows(path, sign, skip), row + named, None))[0]}"
-        )
-
-    return _table(path, names, columns, how, where=where, guesses=guesses)
-
-
-def _rows(path: str, sign: str, skip: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a CSV file that are not blank, with the numbers of their lines."""
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(itertools.islice(file, skip, None), delimiter=sign)
-        for row in reader:
-            if len(row) > 1 or row == [""] or "".join(row).strip():
-                yield reader.line_num + skip, row
+    unnamed = [cell.strip() or f"Unnamed: {i}" for i, cell in enumerate(first)]
+    names: Any = unnamed if named else Numbered(range(width))
+    return _table(
+        path, names, _numbers(path, names, table.slice(named).columns, how, guesses), how,
+        guesses=guesses, place=lambda row: "line %d" % next(
+            itertools.islice(rows(sign), row + named, None))[0],
+    )  # fmt: skip
 
 
 def _numbers(
@@ -454,34 +436,31 @@ def _numbers(
 ) -> list[Any]:
     """Return columns of text as numbers, where cells are some; as text where kept apart."""
     arrow = _arrow(path)
-    tried = [
-        c if n in how.apart else _cast(c, "double") for n, c in zip(names, columns, strict=True)
-    ]
-    plain = {}
-    for i, column in enumerate(tried):
-        if arrow.types.is_string(column.type):
-            tried[i] = column = arrow.compute.utf8_trim_whitespace(column)
-            if how.keeps(names[i]):
-                lacks = arrow.compute.is_in(column, arrow.array(EMPTY))
-                plain[i] = arrow.compute.if_else(lacks, None, column)
-    like = arrow.compute.match_substring_regex
-    commas = [c for text in plain.values() for c in text.filter(like(text, COMMA)).to_pylist()]
-    comma = how.decimal == ","
-    if commas and how.decimal is None:
+    of, like = arrow.compute, arrow.compute.match_substring_regex
+    for i, name in enumerate(names):
+        if name in how.apart:
+            columns[i] = of.utf8_trim_whitespace(columns[i])
+        elif how.keeps(name):
+            columns[i] = _cast(columns[i], "double")
+    texts = {}
+    for i, name in enumerate(names):
+        if how.keeps(name) and arrow.types.is_string(columns[i].type):
+            text = of.utf8_trim_whitespace(columns[i])
+            texts[i] = of.if_else(of.is_in(text, arrow.array(EMPTY)), None, text)
+    commas = [c for text in texts.values() for c in text.filter(like(text, COMMA)).to_pylist()]
+    comma = how.decimal == "," or (how.decimal is None and bool(commas))
+    if comma and how.decimal is None:
         if all(re.fullmatch(THOUSANDS, cell) for cell in commas):
-            what = f": the comma in '{commas[0]}' may be a decimal point or none"
-            raise _ask(path, what, "decimal", {"it is one": ",", "none": "."})
+            says = f": the comma in '{commas[0]}' may be a decimal point or none"
+            raise _fault(path, says, "decimal", **{"it is one": ",", "none": "."})
         guesses.append(_guess(path, "commas are decimal points", decimal="."))
-        comma = True
-    for i, text in plain.items():
-        text = arrow.compute.replace_substring(text, ",", ".") if comma else text
-        text = _cast(text, "double", "bool")
+    for i, text in texts.items():
+        text = of.replace_substring(text, ",", ".") if comma else text
+        columns[i] = text = _cast(text, "double", "bool")
         if arrow.types.is_string(text.type):
-            fits = like(text, PLAIN).to_pylist()
-            text = [float(c) if fit else c for c, fit in zip(text.to_pylist(), fits, strict=True)]
-            text = np.array(text, object)
-        tried[i] = text
-    return tried
+            cells = zip(text.to_pylist(), like(text, PLAIN).to_pylist(), strict=True)
+            columns[i] = np.array([float(cell) if fits else cell for cell, fits in cells], object)
+    return columns
 
 
 def _cast(column: Any, *kinds: str) -> Any:
@@ -502,18 +481,17 @@ def _parquet(path: str, how: Reading) -> Table:
 
 def _table(
     path: str, names: Any, columns: Any, how: Reading, *, index: Sequence[Any] = (),
-    vectors: Mapping[str, Any] | None = None, where: Callable[[int], str] | None = None,
+    vectors: Mapping[str, Any] | None = None, place: Callable[[int], str] = "row {}".format,
     **more: Any,
 ) -> Table:  # fmt: skip
     """Return the table of a matrix or of a list of columns, and of vectors beside it.
 
-    `index` has names of pandas' index; `where` says where a row is.
+    `index` has names of pandas' index; `place` says where a row is.
     """
     beside, bare, listed = vectors or {}, isinstance(names, Numbered), isinstance(columns, list)
     for name, times in Counter(() if bare else names).items():
         if times > 1:
-            says = f"{path} has two columns '{name}': rename one"
-            raise TableError(says, file=path, column=name)
+            raise _fault(path, f" has two columns '{name}': rename one", column=name)
     kept, apart = np.full(len(names), how.columns is None), {}
     for name in (*(how.columns or ()), *how.without, *how.apart):
         if name in names:
@@ -526,11 +504,11 @@ def _table(
             column = columns[i] if listed else columns[:, [i]]
             apart[name] = as_array(column.toarray() if scipy.sparse.issparse(column) else column)
     at = np.flatnonzero(kept)
-    own, unfit = names if kept.all() else _picked(names, at), []
-    x = None if listed else columns if kept.all() else columns[:, at]
+    own = names if kept.all() else _picked(names, at)
+    x, unfit = columns if listed or kept.all() else columns[:, at], []
     if listed or not (scipy.sparse.issparse(x) or np.isfinite(x).all()):
         parts = [columns[i] for i in at] if listed else x.T
-        x, unfit = examined(own, parts, path, where or f"{path}, row {{}}".format)
+        x, unfit = examined(own, parts, path, lambda row: f"{path}, {place(row)}")
     counting: set[str] = set()
     if how.columns is None and not bare:
         texts = {one.column for one in unfit if one.kind == "text"}
@@ -539,8 +517,8 @@ def _table(
             if name in index or counts_rows(name, values, at[i] == len(counting)):
                 counting.add(name)
             elif UNNAMED.fullmatch(name.strip()):
-                what = f"without a name in {path}, column {at[i] + 1}"
-                unfit.append(Unfit(path, name, "unnamed", what))
+                says = f"without a name in {path}, column {at[i] + 1}"
+                unfit.append(Unfit(path, name, "unnamed", says))
         counting = set() if counting >= {*own} - texts else counting
     x = x if x.dtype == np.float32 else x.astype(np.float64, copy=False)
     return Table(
@@ -561,9 +539,9 @@ def _npz(path: str, how: Reading) -> Table:
         kind = heads[name][1]
         if kind.hasobject or (numbers and kind.kind not in "biuf"):
             to = "real" if kind.kind == "c" else f"astype({'float' if numbers else 'str'})"
-            advice = [Advice("", call=f"save {name}.{to}")]
+            save = Advice("", call=f"save {name}.{to}")
             says = f"{path}: '{name}' holds {kind.name}"
-            raise TableError(says, file=path, column=name, advice=advice)
+            raise TableError(says, file=path, column=name, advice=[save])
         loaded = np.load(path, allow_pickle=False)
         return loaded if isinstance(loaded, np.ndarray) else loaded[name]
 
