@@ -79,8 +79,8 @@ class Reading:
         Features to take; all without it.
     without : collection of str
         Columns to leave out of all files that have them.
-    missing : {'refuse', 'drop'}
-        Whether a row with a missing value is refused, or left out.
+    missing : {'refuse', 'drop'}, optional
+        Whether a row with a missing value is refused, or left out; refused without it.
     header : bool, optional
         Whether the first line of a CSV file has the names; guessed without it.
     delimiter : str, optional
@@ -94,7 +94,7 @@ class Reading:
     apart: Sequence[str] = ()
     columns: Sequence[str] | None = None
     without: Sequence[str] = ()
-    missing: str = "refuse"
+    missing: str | None = None
     header: bool | None = None
     delimiter: str | None = None
     decimal: str | None = None
@@ -107,7 +107,7 @@ class Reading:
         for name, known, says in (
             ("missing", "refuse|drop", "refuse or drop"),
             ("decimal", "[.,]", "a point or a comma"),
-            ("delimiter", "[\t -!#-~]", "one character of ASCII, and no quotation mark"),
+            ("delimiter", r"\\t|[\t -!#-~]", "one character of ASCII, and no quotation mark"),
         ):
             one = getattr(self, name)
             if one is not None and not re.fullmatch(known, one):
@@ -198,10 +198,8 @@ def together(paths: Sequence[str | os.PathLike[str]], **how: Any) -> list[Table]
 
 def _read(path: str, how: Reading) -> Table:
     if not readable(path):
-        raise InputError(
-            f"{path}: its ending is that of no table: save it as one of "
-            f"{', '.join(sorted(READERS))}"
-        )
+        known = ", ".join(sorted(READERS))
+        raise InputError(f"{path}: its ending is that of no table: save it as one of {known}")
     if not Path(path).is_file():
         raise DataError(f"there is no file {path}")
     try:
@@ -245,13 +243,13 @@ def aligned(tables: Sequence[Table], how: Reading | None = None) -> list[Table]:
     names = tables[0].names
     if how.columns is not None:
         names = [*dict.fromkeys(filter(how.keeps, how.columns))]
-    found = []
-    for table in tables:
-        if table.names != names:
-            places = {name: i for i, name in enumerate(table.names)}
-            table = table._take([places[name] for name in names])
-        found.append(_dropped(table) if how.missing == "drop" else table)
-    return found
+    tables = [table if table.names == names else _ordered(table, names) for table in tables]
+    return [_dropped(table) for table in tables] if how.missing == "drop" else tables
+
+
+def _ordered(table: Table, names: Sequence[str]) -> Table:
+    places = {name: i for i, name in enumerate(table.names)}
+    return table._take([places[name] for name in names])
 
 
 def _require_asked(tables: Sequence[Table], how: Reading) -> None:
@@ -379,7 +377,8 @@ def _csv(path: str, how: Reading) -> Table:
     arrow, guesses = _arrow(path), []
     with open(path, encoding="utf-8-sig", newline="") as file:
         told = re.fullmatch(r'"?sep=(.)"?\s*', file.readline())  # as Excel writes it
-    skip, signs = int(bool(told)), how.delimiter or (told[1] if told else SEPARATORS)
+    given = how.delimiter and how.delimiter.replace("\\t", "\t")  # as a shell gives it
+    skip, signs = int(bool(told)), given or (told[1] if told else SEPARATORS)
 
     def rows(sign: str) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows that are not blank, with the numbers of the lines that end them."""
@@ -426,8 +425,8 @@ def _csv(path: str, how: Reading) -> Table:
     names: Any = unnamed if named else Numbered(range(width))
     return _table(
         path, names, _numbers(path, names, table.slice(named).columns, how, guesses), how,
-        guesses=guesses, place=lambda row: "line %d" % next(
-            itertools.islice(rows(sign), row + named, None))[0],
+        place=lambda row: f"line {[*itertools.islice(rows(sign), row + named + 1)][-1][0]}",
+        guesses=guesses,
     )  # fmt: skip
 
 
@@ -489,9 +488,9 @@ def _table(
     `index` has names of pandas' index; `place` says where a row is.
     """
     beside, bare, listed = vectors or {}, isinstance(names, Numbered), isinstance(columns, list)
-    for name, times in Counter(() if bare else names).items():
-        if times > 1:
-            raise _fault(path, f" has two columns '{name}': rename one", column=name)
+    twice = [] if bare else [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise _fault(path, f" has two columns '{twice[0]}': rename one", column=twice[0])
     kept, apart = np.full(len(names), how.columns is None), {}
     for name in (*(how.columns or ()), *how.without, *how.apart):
         if name in names:
@@ -505,7 +504,7 @@ def _table(
             apart[name] = as_array(column.toarray() if scipy.sparse.issparse(column) else column)
     at = np.flatnonzero(kept)
     own = names if kept.all() else _picked(names, at)
-    x, unfit = columns if listed or kept.all() else columns[:, at], []
+    x, unfit = columns if listed or kept.all() else columns[:, at], list[Unfit]()
     if listed or not (scipy.sparse.issparse(x) or np.isfinite(x).all()):
         parts = [columns[i] for i in at] if listed else x.T
         x, unfit = examined(own, parts, path, lambda row: f"{path}, {place(row)}")
