@@ -222,13 +222,12 @@ def aligned(tables: Sequence[Table], how: Reading | None = None) -> list[Table]:
     InputError
         When a file comes twice, whose rows would count twice.
     """
-    how, seen = how or Reading(), set()
-    for table in tables:
-        if (place := os.path.realpath(table.path)) in seen:
-            raise InputError(f"{table.path} is given twice, and each file is one client: drop it")
-        seen.add(place)
+    how = how or Reading()
+    path, times = Counter(os.path.realpath(table.path) for table in tables).most_common(1)[0]
     _require_asked(tables, how)
     for table in tables:
+        if times > 1 and path == os.path.realpath(table.path):
+            raise InputError(f"{table.path} is given twice, and each file is one client: drop it")
         if 0 in table.x.shape:
             raise _fault(table.path, EMPTY_TABLE)
     widest = max((table.names for table in tables), key=len)
@@ -243,13 +242,11 @@ def aligned(tables: Sequence[Table], how: Reading | None = None) -> list[Table]:
     names = tables[0].names
     if how.columns is not None:
         names = [*dict.fromkeys(filter(how.keeps, how.columns))]
-    tables = [table if table.names == names else _ordered(table, names) for table in tables]
+    for i, table in enumerate(tables):
+        if table.names != names:
+            at = {name: i for i, name in enumerate(table.names)}
+            tables[i] = table._take([at[name] for name in names])
     return [_dropped(table) for table in tables] if how.missing == "drop" else tables
-
-
-def _ordered(table: Table, names: Sequence[str]) -> Table:
-    places = {name: i for i, name in enumerate(table.names)}
-    return table._take([places[name] for name in names])
 
 
 def _require_asked(tables: Sequence[Table], how: Reading) -> None:
@@ -289,12 +286,12 @@ def _absent(tables: Sequence[Table]) -> list[Unfit]:
     """Return the columns that only some of the tables have."""
     if all(table.names == tables[0].names for table in tables):
         return []
-    bare = sorted(tables, key=lambda table: not isinstance(table.names, Numbered))
-    if isinstance(bare[0].names, Numbered) and not isinstance(bare[-1].names, Numbered):
+    kinds = {isinstance(table.names, Numbered): table for table in tables[::-1]}
+    if len(kinds) > 1:
         raise _fault(
-            bare[0].path, f" has no names of its columns, and {bare[-1].path} has "
-            f"({bare[-1].names[0]}, …): give it the same ones, as the first line of a CSV file or "
-            "as a vector `columns` in an NPZ file",
+            kinds[True].path, f" has no names of its columns, and {kinds[False].path} has "
+            f"({kinds[False].names[0]}, …): give it the same ones, as the first line of a CSV file "
+            "or as a vector `columns` in an NPZ file",
         )  # fmt: skip
     every, found = dict.fromkeys(itertools.chain(*(table.names for table in tables))), []
     for table in tables:
@@ -421,8 +418,8 @@ def _csv(path: str, how: Reading) -> Table:
                 says = f", line {line}: {counted(len(row), 'cell')}, and the first line has {width}"
                 raise _fault(path, f"{says}: give every line as many", row=line) from None
         raise
-    unnamed = [cell.strip() or f"Unnamed: {i}" for i, cell in enumerate(first)]
-    names: Any = unnamed if named else Numbered(range(width))
+    names: Any = [cell.strip() or f"Unnamed: {i}" for i, cell in enumerate(first)]
+    names = names if named else Numbered(range(width))
     return _table(
         path, names, _numbers(path, names, table.slice(named).columns, how, guesses), how,
         place=lambda row: f"line {[*itertools.islice(rows(sign), row + named + 1)][-1][0]}",
@@ -436,16 +433,14 @@ def _numbers(
     """Return columns of text as numbers, where cells are some; as text where kept apart."""
     arrow = _arrow(path)
     of, like = arrow.compute, arrow.compute.match_substring_regex
-    for i, name in enumerate(names):
-        if name in how.apart:
-            columns[i] = of.utf8_trim_whitespace(columns[i])
-        elif how.keeps(name):
-            columns[i] = _cast(columns[i], "double")
     texts = {}
     for i, name in enumerate(names):
-        if how.keeps(name) and arrow.types.is_string(columns[i].type):
-            text = of.utf8_trim_whitespace(columns[i])
-            texts[i] = of.if_else(of.is_in(text, arrow.array(EMPTY)), None, text)
+        wanted = how.keeps(name)
+        columns[i] = text = _cast(columns[i], "double") if wanted else columns[i]
+        if arrow.types.is_string(text.type):
+            columns[i] = text = of.utf8_trim_whitespace(text)
+            if wanted:
+                texts[i] = of.if_else(of.is_in(text, arrow.array(EMPTY)), None, text)
     commas = [c for text in texts.values() for c in text.filter(like(text, COMMA)).to_pylist()]
     comma = how.decimal == "," or (how.decimal is None and bool(commas))
     if comma and how.decimal is None:
