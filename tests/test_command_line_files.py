@@ -98,7 +98,9 @@ def test_the_same_rows_in_any_format_give_the_same_bytes(files, tables, tmp_path
     assert len(set(outs)) == 1
 
 
-@pytest.mark.parametrize(("ending", "module"), [("csv", "pandas"), ("parquet", "pyarrow.parquet")])
+@pytest.mark.parametrize(
+    ("ending", "module"), [("csv", "pyarrow.csv"), ("parquet", "pyarrow.parquet")]
+)
 def test_what_reads_a_table_is_said_where_it_is_not_installed(
     monkeypatch, tmp_path, ending, module
 ):
@@ -107,7 +109,7 @@ def test_what_reads_a_table_is_said_where_it_is_not_installed(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError) as told:
         own_files.read(path)
-    assert told.value.advice[0].call.startswith("pip install pandas pyarrow")
+    assert told.value.advice[0].call.startswith("pip install pyarrow")
 
 
 def test_real_parquet_is_read(tables, tmp_path):
@@ -358,7 +360,7 @@ def test_sparse_files_are_refused_with_a_sentence(sparse_tables, tables, tmp_pat
     mixed = refused("run", "ssi", same_names, dense, "-r", 2)
     assert f"client 1 ('{dense}') is dense and client 0 ('{same_names}') is sparse" in mixed
     pooled = refused("run", "ssi", same_names, dense, "-r", 2, "--by", "3")
-    assert "0.npz is sparse and" in pooled and "give files of one kind" in pooled
+    assert pooled == mixed
     broken = scipy.sparse.csr_array(sparse_tables[0])
     broken.data[3] = np.nan
     scipy.sparse.save_npz(tmp_path / "nan.npz", broken)

@@ -343,7 +343,7 @@ def test_results_of_the_wheel_print_short_and_draw(environment, tmp_path):
     assert said[0].startswith("Result(2 components of 6 features; 6 records of iteration")
     assert said[1].startswith("History(ssi; 1 repeat x 6 records of iteration")
     assert max(map(len, said)) < 400 and said[2] == "Figure"
-    assert said[3] == "6" or "pip install pandas" in said[3]
+    assert said[3] == "6" or "pip install pyarrow" in said[3]
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -227,13 +227,11 @@ class Asked:
         held_out = self._held_out(task, chosen[0].name)
         if held_out == "test":
             raise InputError("files have no test samples of their own: give a share to --held-out")
-        columns = next(csv.reader([",".join(self.columns)])) or None
+        columns = {"columns": next(csv.reader([",".join(self.columns)])) or None}
         own = from_files.make(
             paths, by=self.by, labels=self.labels, held_out=held_out,
             classes=task.packages != (), single=task.problem.get("precision") == "single",
-            seed=self.seed, columns=columns, without=self.without, missing=self.missing or "refuse",
-             header=self.header, delimiter=self.delimiter and self.delimiter.replace("\\t", "\t"),
-            decimal=self.decimal, zero_based=self.zero_based,
+            seed=self.seed, **{name: getattr(self, name) for name in OF_TABLES} | columns,
         )  # fmt: skip
         for guess in own.guesses:
             say(guess.told(command=True), err=True)

@@ -11,7 +11,7 @@ import numpy as np
 # What stands for a missing value; an empty text also for one of a column that is kept as text.
 EMPTY = ["", "#N/A", "<NA>", "N/A", "n/a", "NA", "na", "NaN", "nan", "-NaN", "-nan", "NULL", "null",
          "None", "none", "NaT"]  # fmt: skip
-NUMBER = re.compile(r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?\s*")
+NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
 LONG = 5  # numbers in a row that rise or fall by chance in one table of sixty
 CHANCE = 0.05  # by which numbers may lie outside all others of their columns
 
@@ -32,25 +32,22 @@ def is_named(rows: Sequence[Sequence[str]]) -> bool | None:
     >>> [is_named([line.split(",") for line in text.split("|")]) for text in texts]
     [False, False, False, None, True]
     """
-    first, rest = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
-    numeric = [i for i in range(len(first)) if _numeric([row[i] for row in rest])]
-    if not rest or not numeric:
+    first = [cell.strip() for cell in rows[0]]
+    rest = [[cell.strip() for cell in row] for row in rows[1:] if len(row) == len(first)]
+    columns = [[cell for cell in column if cell not in EMPTY] for column in zip(*rest, strict=True)]
+    numeric = [i for i, cells in enumerate(columns) if cells and all(map(NUMBER.fullmatch, cells))]
+    if not numeric:
         numeric = [i for i, cell in enumerate(first) if NUMBER.fullmatch(cell)]
         if len(numeric) < len(first):
             return True
-    above = [first[i].strip() for i in numeric]
+    above = [first[i] for i in numeric]
     if not all(NUMBER.fullmatch(cell) or cell in EMPTY for cell in above):
         return True
     others = np.array([[_value(row[i]) for i in numeric] for row in rest], float)
     alike = _like_names([cell for cell in above if cell], others.reshape(-1, len(numeric)))
-    if len(numeric) == len(first) and not (first[0].strip() == "" and alike):
-        return None if alike else False
-    return True if alike else None
-
-
-def _numeric(cells: Sequence[str]) -> bool:
-    found = [cell for cell in cells if cell.strip() not in EMPTY]
-    return bool(found) and all(map(NUMBER.fullmatch, found))
+    if len(numeric) < len(first) or (first[0] == "" and alike):
+        return True if alike else None
+    return None if alike else False
 
 
 def _value(cell: str) -> float:

@@ -3,25 +3,24 @@
 A table is one matrix of numbers with a name for every column, and columns that are kept apart:
 whose each row is, or its label. `fedcore.problems.columns` says what is a number and what is
 missing, for files as for data frames. Nothing is dropped or filled in silently: what is guessed
-stands in `Table.guesses`, and an option says otherwise. CSV is read by pandas and Parquet by
-pyarrow, both in the extra ``files``. LIBSVM files and NPZ files of `scipy.sparse.save_npz` give
-sparse matrices.
+stands in `Table.guesses`, and an option says otherwise. CSV and Parquet are read by pyarrow, in the
+extra ``files``. LIBSVM files and NPZ files of `scipy.sparse.save_npz` give sparse matrices.
 """
 
 from __future__ import annotations
 
 import csv
-import importlib
 import itertools
 import os
 import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -31,38 +30,17 @@ from fedcore.datasets import bounded
 from fedcore.datasets.formats import libsvm
 from fedcore.datasets.headers import EMPTY, is_named
 from fedcore.errors import Advice, DataError, FedcoreError, InputError, TableError, nearest
-from fedcore.problems.columns import counts_rows, missing, parsed
+from fedcore.problems.columns import UNNAMED, Unfit, as_array, counts_rows, examined, missing
 from fedcore.words import counted
 
 SEPARATORS = "\t;,"
-SAMPLE = 200  # lines that a guess looks at
+SAMPLE = 200  # rows that a guess looks at
 SHOWN = 8  # columns that a sentence names
 MANY = 1000  # names that are compared with a misspelt one
-COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
-THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,500 may be as well one and a half
-
-
-class Unfit(NamedTuple):
-    """Why a column of a file is no feature: cells that are none, or the file has no such column.
-
-    Attributes
-    ----------
-    file, column : str
-    kind : {'text', 'infinite', 'missing', 'absent', 'unnamed'}
-    what : str
-        The same in words.
-    cells : int
-        How many cells.
-    row : int
-        The first of them, from 0.
-    """
-
-    file: str
-    column: str
-    kind: str
-    what: str
-    cells: int = 0
-    row: int = 0
+PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+EMPTY_TABLE = " has no numbers: leave it out"
+COMMA = r"^[+-]?\d*,\d+([eE][+-]?\d+)?$"
+THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"  # 1,500 may be as well one and a half
 
 
 class Numbered(Sequence[str]):
@@ -79,17 +57,14 @@ class Numbered(Sequence[str]):
         return Numbered(found) if np.ndim(found) else str(found)
 
     def __contains__(self, name: object) -> bool:
-        text = str(name)
-        return text.isdecimal() and len(text) < 10 and bool((self.numbers == int(text)).any())
+        return str(name).isdecimal() and bool((self.numbers == int(str(name)[:18])).any())
 
     def index(self, name: str, *_: Any) -> int:
         """Return the place of a name that is there."""
         return int((self.numbers == int(name)).argmax())
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Numbered):
-            return np.array_equal(self.numbers, other.numbers)
-        return isinstance(other, Sequence) and list(self) == list(other)
+        return isinstance(other, Numbered) and np.array_equal(self.numbers, other.numbers)
 
 
 @dataclass(frozen=True)
@@ -104,8 +79,8 @@ class Reading:
         Features to take; all without it.
     without : collection of str
         Columns to leave out of all files that have them.
-    missing : {'refuse', 'drop'}
-        Whether a row with a missing value is refused, or left out.
+    missing : {'refuse', 'drop'}, optional
+        Whether a row with a missing value is refused, or left out; refused without it.
     header : bool, optional
         Whether the first line of a CSV file has the names; guessed without it.
     delimiter : str, optional
@@ -119,7 +94,7 @@ class Reading:
     apart: Sequence[str] = ()
     columns: Sequence[str] | None = None
     without: Sequence[str] = ()
-    missing: str = "refuse"
+    missing: str | None = None
     header: bool | None = None
     delimiter: str | None = None
     decimal: str | None = None
@@ -129,12 +104,14 @@ class Reading:
         for name in ("apart", "columns", "without"):
             if isinstance(one := getattr(self, name), str):
                 object.__setattr__(self, name, (one,))
-        if self.missing not in ("refuse", "drop"):
-            raise InputError(f"missing must be refuse or drop, got {self.missing!r}")
-        if self.decimal not in (None, ".", ","):
-            raise InputError(f"decimal must be a point or a comma, got {self.decimal!r}")
-        if self.delimiter is not None and not re.fullmatch(r'[^"\r\n]', self.delimiter):
-            raise InputError(f"delimiter must be one character, got {self.delimiter!r}")
+        for name, known, says in (
+            ("missing", "refuse|drop", "refuse or drop"),
+            ("decimal", "[.,]", "a point or a comma"),
+            ("delimiter", r"\\t|[\t -!#-~]", "one character of ASCII, and no quotation mark"),
+        ):
+            one = getattr(self, name)
+            if one is not None and not re.fullmatch(known, one):
+                raise InputError(f"{name} must be {says}, got {one!r}")
 
     def keeps(self, name: str) -> bool:
         """Whether a column is wanted as a feature."""
@@ -165,24 +142,17 @@ class Table:
     x: Any
     apart: dict[str, np.ndarray] = field(default_factory=dict)
     open_ended: bool = False
-    guesses: tuple[Advice, ...] = ()
-    _every: Sequence[str] = ()  # all columns of the file, but those of `names`
+    guesses: Sequence[Advice] = ()
+    _every: Sequence[Sequence[str]] = ()  # names of all columns of the file, and of vectors
     _unfit: Sequence[Unfit] = ()
     _counting: Collection[str] = ()  # columns that count rows
 
-    def _has(self, name: str, feature: bool) -> bool:
-        """Whether there is such a column, which may be a feature."""
-        others = [one.column for one in self._unfit] if feature else self._every
-        return name in self.names or name in self.apart or name in others
+    def _take(self, at: Any, **changed: Any) -> Table:
+        return replace(self, names=_picked(self.names, at), x=self.x[:, at], **changed)
 
-    def _columns(self) -> list[str]:
-        """Names of all columns that are wanted."""
-        return [*dict.fromkeys([*self.names, *(one.column for one in self._unfit)])]
 
-    def _take(self, kept: Any, **changed: Any) -> Table:
-        names: Any = self.names
-        names = names[kept] if isinstance(names, Numbered) else [names[i] for i in kept]
-        return replace(self, names=names, x=self.x[:, kept], **changed)
+def _picked(names: Any, at: Any) -> Any:
+    return names[at] if isinstance(names, Numbered) else [names[i] for i in at]
 
 
 def readable(path: str | os.PathLike[str]) -> bool:
@@ -227,23 +197,19 @@ def together(paths: Sequence[str | os.PathLike[str]], **how: Any) -> list[Table]
 
 
 def _read(path: str, how: Reading) -> Table:
-    reader = READERS.get(Path(path).suffix.lower())
-    if reader is None:
-        raise InputError(
-            f"{path}: its ending is that of no table: save it as one of "
-            f"{', '.join(sorted(READERS))}"
-        )
+    if not readable(path):
+        known = ", ".join(sorted(READERS))
+        raise InputError(f"{path}: its ending is that of no table: save it as one of {known}")
     if not Path(path).is_file():
         raise DataError(f"there is no file {path}")
     try:
-        table = reader(path, how)
+        return READERS[Path(path).suffix.lower()](path, how)
     except FedcoreError:  # some are ValueErrors, too
         raise
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is no text in UTF-8 ({error.reason}): save it as UTF-8") from error
     except (OSError, ValueError, zipfile.BadZipFile, csv.Error, EOFError, RuntimeError) as error:
         raise DataError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
-    return table
 
 
 def aligned(tables: Sequence[Table], how: Reading | None = None) -> list[Table]:
@@ -256,122 +222,105 @@ def aligned(tables: Sequence[Table], how: Reading | None = None) -> list[Table]:
     InputError
         When a file comes twice, whose rows would count twice.
     """
-    how, seen = how or Reading(), set()
-    for table in tables:
-        if (place := os.path.realpath(table.path)) in seen:
-            raise InputError(f"{table.path} is given twice, and each file is one client: drop it")
-        seen.add(place)
+    how = how or Reading()
+    path, times = Counter(os.path.realpath(table.path) for table in tables).most_common(1)[0]
     _require_asked(tables, how)
     for table in tables:
-        if 0 in table.x.shape and not table._unfit:
-            raise TableError(f"{table.path} has no numbers: leave it out", file=table.path)
-    widest = max(tables, key=lambda table: len(table.names))
-    tables = [_widened(table, widest) if table.open_ended else table for table in tables]
+        if times > 1 and path == os.path.realpath(table.path):
+            raise InputError(f"{table.path} is given twice, and each file is one client: drop it")
+        if 0 in table.x.shape:
+            raise _fault(table.path, EMPTY_TABLE)
+    widest = max((table.names for table in tables), key=len)
     counting = {name for table in tables for name in table._counting}
-    tables = [_without_counts(table, counting) if counting else table for table in tables]
-    unfit = [one for table in tables for one in table._unfit]
-    unfit = [one for one in unfit if (one.kind, how.missing) != ("missing", "drop")]
+    tables = [_widened(table, widest) if table.open_ended else table for table in tables]
+    tables = [_without_counts(table, counting) for table in tables]
+    unfit = [one for table in tables for one in table._unfit
+             if (one.kind, how.missing) != ("missing", "drop")]  # fmt: skip
     unfit += _absent(tables)
     if unfit:
-        raise _refusal(unfit, tables[0], how)
-    names: Any = tables[0].names
+        raise _refusal(unfit, tables[0].names, how)
+    names = tables[0].names
     if how.columns is not None:
         names = [*dict.fromkeys(filter(how.keeps, how.columns))]
-    places = [
-        None if table.names == names else {name: i for i, name in enumerate(table.names)}
-        for table in tables
-    ]
-    tables = [
-        table if at is None else table._take([at[name] for name in names])
-        for at, table in zip(places, tables, strict=True)
-    ]
-    return [_dropped(table, how) for table in tables] if how.missing == "drop" else tables
+    for i, table in enumerate(tables):
+        if table.names != names:
+            at = {name: i for i, name in enumerate(table.names)}
+            tables[i] = table._take([at[name] for name in names])
+    return [_dropped(table) for table in tables] if how.missing == "drop" else tables
 
 
 def _require_asked(tables: Sequence[Table], how: Reading) -> None:
     """Require that every file has the columns to take, and some file those to leave out."""
     for name in (*how.apart, *(how.columns or ()), *how.without):
         features = name in (how.columns or ())
-        lack = [t for t in tables if not t._has(name, features)]
+        lack = [t for t in tables if not any(name in n for n in t._every[: 2 - features])]
         if lack and (len(lack) == len(tables) or name not in how.without):
-            known = [*lack[0].names[:MANY], *lack[0]._every]
-            raise TableError(
-                f"{lack[0].path} has no column '{name}': {nearest(name, known)}",
-                file=lack[0].path, column=name,
-            )  # fmt: skip
+            known = itertools.chain(*(names[:MANY] for names in lack[0]._every))
+            says = f" has no column '{name}': {nearest(name, known)}"
+            raise _fault(lack[0].path, says, column=name)
 
 
-def _widened(table: Table, widest: Table) -> Table:
-    """Return an open-ended table with all columns of the widest one that end its own."""
-    own, names = len(table.names), widest.names
-    if not isinstance(names, Numbered) or names[:own] != table.names:
+def _widened(table: Table, names: Any) -> Table:
+    """Return an open-ended table with more columns, if they follow its own."""
+    if not isinstance(names, Numbered) or names[: len(table.names)] != table.names:
         return table
     x = scipy.sparse.csr_array(table.x)
     x.resize(x.shape[0], len(names))
     return replace(table, names=names, x=x)
 
 
-def _without_counts(table: Table, counting: set[str]) -> Table:
+def _without_counts(table: Table, counting: Collection[str]) -> Table:
     """Leave out columns that count rows, in this file or another."""
-    every = table._columns()
-    found = [name for name in every if name in counting]
+    found = [name for name in counting if name in table.names]
+    if not found:
+        return table
     what = f"{', '.join(map(repr, found))} is no measurement and is left out"
-    guess = [_guess(table.path, what, columns=every)] * bool(found)
-    kept = [i for i, name in enumerate(table.names) if name not in counting]
     return table._take(
-        kept, guesses=(*table.guesses, *guess),
+        [i for i, name in enumerate(table.names) if name not in counting],
+        guesses=(*table.guesses, _guess(table.path, what, columns=[*table.names])),
         _unfit=[one for one in table._unfit if one.column not in counting],
     )  # fmt: skip
 
 
 def _absent(tables: Sequence[Table]) -> list[Unfit]:
     """Return the columns that only some of the tables have."""
-    if all(t.names == tables[0].names and not t._unfit for t in tables):
+    if all(table.names == tables[0].names for table in tables):
         return []
-    bare = [isinstance(t.names, Numbered) for t in tables]
-    if any(bare) and not all(bare):
-        path, other = tables[bare.index(True)].path, tables[bare.index(False)]
-        raise TableError(
-            f"{path} has no names of its columns, and {other.path} has ({other._columns()[0]}, …): "
-            "give it the same ones, as the first line of a CSV file or as a vector `columns` in an "
-            "NPZ file", file=path,
+    kinds = {isinstance(table.names, Numbered): table for table in tables[::-1]}
+    if len(kinds) > 1:
+        raise _fault(
+            kinds[True].path, f" has no names of its columns, and {kinds[False].path} has "
+            f"({kinds[False].names[0]}, …): give it the same ones, as the first line of a CSV file "
+            "or as a vector `columns` in an NPZ file",
         )  # fmt: skip
-    owned = [dict.fromkeys(table._columns()) for table in tables]
-    found = []
-    for table, own in zip(tables, owned, strict=True):
+    every, found = dict.fromkeys(itertools.chain(*(table.names for table in tables))), []
+    for table in tables:
+        own = {*table.names}
         alike = {name.casefold(): f", which has '{name}'" for name in own}
-        for name in dict.fromkeys(itertools.chain(*owned)):
+        for name in every:
             if name not in own:
                 what = f"not in {table.path}{alike.get(name.casefold(), '')}"
                 found.append(Unfit(table.path, name, "absent", what))
     return found
 
 
-def _reasons(ones: Sequence[Unfit]) -> str:
-    """Return what is wrong with a column: all that is missing, and else the first of each kind."""
-    kinds = [one.kind for one in ones]
-    shown = [one.what for i, one in enumerate(ones)
-             if one.kind in ("missing", "absent") or one.kind not in kinds[:i]]  # fmt: skip
-    more = len(ones) - len(shown)
-    return ", ".join([*shown, *[f"and so in {counted(more, 'more file')}"] * bool(more)])
-
-
-def _refusal(unfit: Sequence[Unfit], table: Table, how: Reading) -> TableError:
+def _refusal(unfit: Sequence[Unfit], names: Sequence[str], how: Reading) -> TableError:
     """Return the error that names all columns that are no features, and how to go on."""
-    columns: dict[str, list[Unfit]] = {}
+    columns: dict[str, dict[Any, str]] = {}  # what is wrong: all that is missing, or one of a kind
     for one in unfit:
-        columns.setdefault(one.column, []).append(one)
-    told = [f"'{name}' ({_reasons(ones)})" for name, ones in columns.items()]
+        each = one.file if one.kind in ("missing", "absent") else ""
+        columns.setdefault(one.column, {}).setdefault((one.kind, each), one.what)
+    told = [f"'{name}' ({', '.join(what.values())})" for name, what in columns.items()]
     more = [f"and {len(told) - SHOWN} more"] * (len(told) > SHOWN)
-    lasting = [n for n, ones in columns.items() if any(one.kind != "missing" for one in ones)]
-    them = "it" if len(columns) == 1 else "them"
+    lasting = [*dict.fromkeys(one.column for one in unfit if one.kind != "missing")]
 
-    def leaving(names: Collection[str]) -> dict[str, Any]:
-        kept = [name for name in table.names if name not in names]
-        if how.columns is None and 0 < len(kept) < len(names):
+    def leaving(left: Collection[str]) -> dict[str, Any]:
+        kept = [name for name in names if name not in left]
+        if how.columns is None and 0 < len(kept) < len(left):
             return {"columns": kept}
-        return {"without": [*how.without, *names]} if names or how.without else {}
+        return {"without": [*how.without, *left]} if left or how.without else {}
 
+    them = "it" if len(columns) == 1 else "them"
     ways = [Advice(f"leave {them} out", leaving(columns))]
     if len(lasting) < len(columns):
         rows = leaving(lasting) | {"missing": "drop"}
@@ -382,18 +331,15 @@ def _refusal(unfit: Sequence[Unfit], table: Table, how: Reading) -> TableError:
     )  # fmt: skip
 
 
-def _dropped(table: Table, how: Reading) -> Table:
+def _dropped(table: Table) -> Table:
     """Return a table without the rows that lack a value."""
-    lacking = np.zeros(table.x.shape[0], bool)
+    lacks = np.zeros((table.x.shape[0], 1), bool)
     if not scipy.sparse.issparse(table.x):
-        lacking = np.isnan(table.x).any(axis=1)
-    for values in table.apart.values():
-        lacking = lacking | missing(values)
+        lacks = np.isnan(table.x)
+    lacking = np.logical_or.reduce([lacks.any(axis=1), *map(missing, table.apart.values())])
     if lacking.all():
-        most = [] if scipy.sparse.issparse(table.x) else np.isnan(table.x).any(axis=0)
-        names = [*how.without, *(n for n, one in zip(table.names, most, strict=False) if one)]
-        ways = [Advice("leave out what lacks them", {"without": names})] * bool(any(most))
-        raise TableError(f"{table.path}: each row lacks a value", file=table.path, advice=ways)
+        most = ", ".join(_picked(table.names, lacks.mean(axis=0).argsort()[:-4:-1]))
+        raise _fault(table.path, f": each row lacks a value, most in {most}: leave columns out")
     told = f"{table.path}: {lacking.sum()} of {len(lacking)} rows lack a value and are left out"
     return replace(
         table, x=table.x[~lacking], apart={k: v[~lacking] for k, v in table.apart.items()},
@@ -405,192 +351,173 @@ def _guess(path: str, what: str, **option: Any) -> Advice:
     return Advice(f"{path}: {what}, unless told otherwise", option)
 
 
-def _extra(module: str, path: str) -> Any:
+def _fault(path: str, says: str, option: str = "", **more: Any) -> TableError:
+    """Return an error of a file; where an option says more, with what its values say."""
+    ways = [Advice(words, {option: value}) for words, value in more.items() if option]
+    return TableError(f"{path}{says}", file=path, advice=ways, **({} if option else more))
+
+
+def _arrow(path: str) -> Any:
     try:
-        return importlib.import_module(module)
+        import pyarrow.compute
+        import pyarrow.csv
+        import pyarrow.parquet
     except ImportError as error:
         raise InputError(
-            f"{path}: CSV is read by pandas and Parquet by pyarrow; {module} is not installed",
-            advice=[Advice("", call="pip install pandas pyarrow")],
+            f"{path} is read by pyarrow, which is not installed",
+            advice=[Advice("", call="pip install pyarrow")],
         ) from error
+    return pyarrow
 
 
 def _csv(path: str, how: Reading) -> Table:
-    pandas = _extra("pandas", path)
+    arrow, guesses = _arrow(path), []
     with open(path, encoding="utf-8-sig", newline="") as file:
-        lines = list(itertools.islice(file, SAMPLE))
-    told = re.fullmatch(r'"?sep=(.)"?\s*', lines[0]) if lines else None  # as Excel writes it
-    lines, skip, guesses = lines[bool(told) :], int(bool(told)), []
-    sign = how.delimiter or (told[1] if told else max(SEPARATORS, key=lambda s: _fit(lines, s)))
-    rows = _cells(lines, sign)
-    if not rows:
-        raise TableError(f"{path} has no numbers: leave it out", file=path)
-    width = len(rows[0])
-    if not (how.delimiter or told or sign == ",") and width > 1:
+        told = re.fullmatch(r'"?sep=(.)"?\s*', file.readline())  # as Excel writes it
+    given = how.delimiter and how.delimiter.replace("\\t", "\t")  # as a shell gives it
+    skip, signs = int(bool(told)), given or (told[1] if told else SEPARATORS)
+
+    def rows(sign: str) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows that are not blank, with the numbers of the lines that end them."""
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(itertools.islice(file, skip, None), delimiter=sign)
+            for row in reader:
+                if len(row) > 1 or row == [""] or "".join(row).strip():
+                    yield reader.line_num + skip, row
+
+    def fit(sign: str) -> tuple[bool, int]:
+        widths = [len(row) for row in samples[sign]]
+        return len({*widths}) == 1 < widths[0], widths[0]
+
+    samples = {sign: [row for _, row in itertools.islice(rows(sign), SAMPLE)] for sign in signs}
+    if not all(samples.values()):
+        raise _fault(path, EMPTY_TABLE)
+    sign = max(signs, key=fit)
+    first, width = samples[sign][0], len(samples[sign][0])
+    if len(signs) > 1 and sign != "," and width > 1:
         guesses.append(_guess(path, f"{sign!r} separates the columns", delimiter=","))
-    named = is_named(rows) if how.header is None else how.header
-    if named is None:
-        shown = rows[0] if width < 5 else [*rows[0][:3], "…"]
-        ways = [Advice("it has names", {"header": True}), Advice("none", {"header": False})]
-        says = f"{path}, line 1 ({', '.join(shown)}) may be names or numbers"
-        raise TableError(says, file=path, row=0, advice=ways)
+    if (named := is_named(samples[sign]) if how.header is None else how.header) is None:
+        says = f", line 1 ({', '.join(first[:3])}{', …' * (width > 3)}) may be names or numbers"
+        raise _fault(path, says, "header", **{"it has names": True, "none": False})
     if not named and how.header is None:
         guesses.append(_guess(path, "line 1 has numbers and no names", header=True))
-    names: Any = Numbered(range(width))
-    if named:
-        names = [cell.strip() for cell in rows[0]]
-        names = [n or f"Unnamed: {i}" * ("" in names[:i]) for i, n in enumerate(names)]
-        _require_distinct(path, names)
-    apart = {i for i, name in enumerate(names) if name in how.apart}
-    numbers = _lines(path, sign, skip, width)
-    frame = pandas.read_csv(
-        path, sep=sign, header=0 if named else None, names=range(width), low_memory=False,
-        index_col=False, encoding="utf-8-sig", skiprows=skip, keep_default_na=False,
-        na_values={i: [""] if i in apart else EMPTY for i in range(width)},
-        skipinitialspace=True, dtype=dict.fromkeys(apart, str),
-    )  # fmt: skip
-    columns = {i: frame[i] for i, name in enumerate(names) if i in apart or how.keeps(name)}
-    texts = {i: c for i, c in columns.items() if i not in apart and c.dtype.kind not in "biuf"}
-    comma = _decimal(path, texts.values(), how, guesses)
-    for i, text in texts.items():
-        plain = text.map(lambda cell: _plain(cell, comma))
-        known = pandas.to_numeric(plain, errors="coerce")
-        columns[i] = plain.astype(object).where(known.isna(), known)
-    for i in apart:
-        columns[i] = columns[i].fillna("").str.strip()
-
-    def where(row: int) -> str:
-        return f"line {numbers[row + named]}"
-
-    return _of_columns(path, names, columns, how, guesses=guesses, where=where)
-
-
-def _cells(lines: Iterable[str], sign: str) -> list[list[str]]:
-    return [row for row in csv.reader(lines, delimiter=sign) if any(map(str.strip, row))]
-
-
-def _fit(lines: Sequence[str], sign: str) -> tuple[bool, int]:
-    """Return whether a separator gives every line as many cells, two or more, and how many."""
-    widths = [len(row) for row in _cells(lines, sign)] or [1]
-    return len(set(widths)) == 1 and widths[0] > 1, widths[0]
-
-
-def _lines(path: str, sign: str, skip: int, width: int) -> list[int]:
-    """Return the numbers of the lines that end a row; refuse a row of another width."""
-    numbers = []
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(itertools.islice(file, skip, None), delimiter=sign)
-        for row in reader:
-            if len(row) < 2 and not "".join(row).strip():
-                continue
-            numbers.append(reader.line_num + skip)
+    places = [*map(str, range(width))]
+    try:
+        table = arrow.csv.read_csv(
+            path,
+            arrow.csv.ReadOptions(column_names=places, skip_rows=skip),
+            arrow.csv.ParseOptions(
+                delimiter=sign, newlines_in_values=True,
+                invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
+            ),
+            arrow.csv.ConvertOptions(column_types=dict.fromkeys(places, arrow.string())),
+        )  # fmt: skip
+    except arrow.ArrowInvalid:
+        for line, row in rows(sign):
             if len(row) != width:
-                raise TableError(
-                    f"{path}, line {numbers[-1]}: {counted(len(row), 'cell')}, and the first line "
-                    f"has {width}: give every line as many", file=path, row=numbers[-1],
-                )  # fmt: skip
-    return numbers
+                says = f", line {line}: {counted(len(row), 'cell')}, and the first line has {width}"
+                raise _fault(path, f"{says}: give every line as many", row=line) from None
+        raise
+    names: Any = [cell.strip() or f"Unnamed: {i}" for i, cell in enumerate(first)]
+    names = names if named else Numbered(range(width))
+    return _table(
+        path, names, _numbers(path, names, table.slice(named).columns, how, guesses), how,
+        place=lambda row: f"line {[*itertools.islice(rows(sign), row + named + 1)][-1][0]}",
+        guesses=guesses,
+    )  # fmt: skip
 
 
-def _plain(cell: Any, comma: bool) -> Any:
-    """Return a text as pandas reads numbers."""
-    if not isinstance(cell, str):
-        return cell
-    found = (cell.replace(",", ".") if comma else cell).strip()
-    return None if found in EMPTY else found
+def _numbers(
+    path: str, names: Sequence[str], columns: list[Any], how: Reading, guesses: list[Advice]
+) -> list[Any]:
+    """Return columns of text as numbers, where cells are some; as text where kept apart."""
+    arrow = _arrow(path)
+    of, like = arrow.compute, arrow.compute.match_substring_regex
+    texts = {}
+    for i, name in enumerate(names):
+        wanted = how.keeps(name)
+        columns[i] = text = _cast(columns[i], "double") if wanted else columns[i]
+        if arrow.types.is_string(text.type):
+            columns[i] = text = of.utf8_trim_whitespace(text)
+            if wanted:
+                texts[i] = of.if_else(of.is_in(text, arrow.array(EMPTY)), None, text)
+    commas = [c for text in texts.values() for c in text.filter(like(text, COMMA)).to_pylist()]
+    comma = how.decimal == "," or (how.decimal is None and bool(commas))
+    if comma and how.decimal is None:
+        if all(re.fullmatch(THOUSANDS, cell) for cell in commas):
+            says = f": the comma in '{commas[0]}' may be a decimal point or none"
+            raise _fault(path, says, "decimal", **{"it is one": ",", "none": "."})
+        guesses.append(_guess(path, "commas are decimal points", decimal="."))
+    for i, text in texts.items():
+        text = of.replace_substring(text, ",", ".") if comma else text
+        columns[i] = text = _cast(text, "double", "bool")
+        if arrow.types.is_string(text.type):
+            cells = zip(text.to_pylist(), like(text, PLAIN).to_pylist(), strict=True)
+            columns[i] = np.array([float(cell) if fits else cell for cell, fits in cells], object)
+    return columns
 
 
-def _decimal(path: str, texts: Iterable[Any], how: Reading, guesses: list[Advice]) -> bool:
-    """Return whether commas in cells are decimal points."""
-    cells = [c for t in texts for c in t.tolist() if isinstance(c, str) and COMMA.fullmatch(c)]
-    if not cells or how.decimal is not None:
-        return how.decimal == ","
-    if all(map(THOUSANDS.fullmatch, cells)):
-        says = f"{path}: the comma in '{cells[0]}' may be a decimal point or none"
-        ways = [Advice("it is one", {"decimal": ","}), Advice("none", {"decimal": "."})]
-        raise TableError(says, file=path, advice=ways)
-    guesses.append(_guess(path, "commas are decimal points", decimal="."))
-    return True
-
-
-def _require_distinct(path: str, names: Sequence[str]) -> None:
-    for name, times in Counter(names).items():
-        if times > 1:
-            says = f"{path} has two columns '{name}': rename one"
-            raise TableError(says, file=path, column=name)
+def _cast(column: Any, *kinds: str) -> Any:
+    """Return a column of text as the first of these types that fits all cells, or as it is."""
+    for kind in kinds:
+        with suppress(ValueError):
+            return column.cast(kind)
+    return column
 
 
 def _parquet(path: str, how: Reading) -> Table:
-    file = _extra("pyarrow.parquet", path).ParquetFile(path)
+    file = _arrow(path).parquet.ParquetFile(path)
     bounded.require_size(path, 8 * file.metadata.num_rows * file.metadata.num_columns)
     table = file.read()
     index = (table.schema.pandas_metadata or {}).get("index_columns", ())
-    _require_distinct(path, table.column_names)
-    return _of_columns(path, table.column_names, dict(enumerate(table.columns)), how, index=index)
+    return _table(path, table.column_names, table.columns, how, index=index)
 
 
-def _of_columns(
-    path: str, names: Sequence[str], columns: Mapping[int, Any], how: Reading, *,
-    index: Sequence[Any] = (), guesses: Sequence[Advice] = (),
-    where: Callable[[int], str] = "row {}".format,
+def _table(
+    path: str, names: Any, columns: Any, how: Reading, *, index: Sequence[Any] = (),
+    vectors: Mapping[str, Any] | None = None, place: Callable[[int], str] = "row {}".format,
+    **more: Any,
 ) -> Table:  # fmt: skip
-    """Return the table of columns by their places; `index` are those of pandas' index."""
-    apart: dict[str, np.ndarray] = {}
-    found, unfit = {}, []
+    """Return the table of a matrix or of a list of columns, and of vectors beside it.
+
+    `index` has names of pandas' index; `place` says where a row is.
+    """
+    beside, bare, listed = vectors or {}, isinstance(names, Numbered), isinstance(columns, list)
+    twice = [] if bare else [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise _fault(path, f" has two columns '{twice[0]}': rename one", column=twice[0])
+    kept, apart = np.full(len(names), how.columns is None), {}
+    for name in (*(how.columns or ()), *how.without, *how.apart):
+        if name in names:
+            kept[names.index(name)] = how.keeps(name)
+    for name in how.apart:
+        if name in beside:
+            apart[name] = beside[name]
+        elif name in names:
+            i = names.index(name)
+            column = columns[i] if listed else columns[:, [i]]
+            apart[name] = as_array(column.toarray() if scipy.sparse.issparse(column) else column)
+    at = np.flatnonzero(kept)
+    own = names if kept.all() else _picked(names, at)
+    x, unfit = columns if listed or kept.all() else columns[:, at], list[Unfit]()
+    if listed or not (scipy.sparse.issparse(x) or np.isfinite(x).all()):
+        parts = [columns[i] for i in at] if listed else x.T
+        x, unfit = examined(own, parts, path, lambda row: f"{path}, {place(row)}")
     counting: set[str] = set()
-    for i, column in columns.items():
-        if (name := names[i]) in how.apart:
-            apart[name] = column.to_numpy() if hasattr(column, "to_numpy") else column
-        if not how.keeps(name):
-            continue
-        values, wrong = parsed(column)
-        numbers = None if wrong.any() else values
-        if name in index or counts_rows(name, numbers, i == len(counting)):
-            counting.add(name)
-        elif not name:
-            unfit.append(Unfit(path, name, "unnamed", f"without a name in {path}, column {i + 1}"))
-        bads = {"text": wrong, "infinite": np.isinf(values), "missing": np.isnan(values) & ~wrong}
-        for kind, bad in bads.items():
-            if bad.any():
-                row = int(bad.argmax())
-                cell = (
-                    "missing" if kind == "missing" else f"no finite number, '{column[row]!s:.20}'"
-                )
-                what = f"{bad.sum()} of {len(bad)} {cell} in {path}, {where(row)}"
-                unfit.append(Unfit(path, name, kind, what, int(bad.sum()), row))
-        if numbers is not None:
-            found[i] = numbers
-    if how.columns is not None or not {names[i] for i in found} - counting:
-        counting = set()
-    x = np.column_stack([*found.values()]) if found else np.empty((0, 0))
+    if how.columns is None and not bare:
+        texts = {one.column for one in unfit if one.kind == "text"}
+        for i, name in enumerate(own):
+            values = None if name in texts else x[:, i]
+            if name in index or counts_rows(name, values, at[i] == len(counting)):
+                counting.add(name)
+            elif UNNAMED.fullmatch(name.strip()):
+                says = f"without a name in {path}, column {at[i] + 1}"
+                unfit.append(Unfit(path, name, "unnamed", says))
+        counting = set() if counting >= {*own} - texts else counting
     x = x if x.dtype == np.float32 else x.astype(np.float64, copy=False)
-    own: Any = names[[*found]] if isinstance(names, Numbered) else [names[i] for i in found]
     return Table(
-        path, own, x, apart, guesses=tuple(guesses), _every=names, _unfit=unfit, _counting=counting
+        path, own, x, apart, _every=(names, [*beside]), _unfit=unfit, _counting=counting, **more
     )
-
-
-def _of_matrix(
-    path: str, names: Any, x: Any, vectors: Mapping[str, np.ndarray], how: Reading,
-    open_ended: bool = False,
-) -> Table:  # fmt: skip
-    """Return the table of a matrix and of vectors beside it."""
-    every = [*names, *vectors] if not isinstance(names, Numbered) else names
-    if not scipy.sparse.issparse(x) and (every is not names or not np.isfinite(x).all()):
-        every = [*names, *vectors]
-        beside = {every.index(name): v for name, v in vectors.items() if name in how.apart}
-        return _of_columns(path, every, {**dict(enumerate(x.T)), **beside}, how)
-    kept = np.full(len(names), how.columns is None)
-    asked = [n for n in (*(how.columns or ()), *how.apart, *how.without) if n in names]
-    for name in asked:
-        kept[names.index(name)] = how.keeps(name)
-    apart = {name: vectors[name] for name in how.apart if name in vectors}
-    for name in {*how.apart} & {*asked}:
-        column = x[:, [names.index(name)]]
-        apart[name] = (column.toarray() if scipy.sparse.issparse(column) else column).ravel()
-    x = x if x.dtype == np.float32 else x.astype(np.float64)
-    table = Table(path, names, x, apart, open_ended, _every=[*vectors, *asked])
-    return table if kept.all() else table._take(np.flatnonzero(kept))
 
 
 def _npz(path: str, how: Reading) -> Table:
@@ -601,49 +528,48 @@ def _npz(path: str, how: Reading) -> Table:
             f"{path} cannot be read: it is cut off or holds no arrays of numbers; write it anew by "
             "numpy.savez"
         ) from error
-    sparse_parts = {"format", "shape", "data"} <= heads.keys()  # as scipy.sparse.save_npz writes it
-    matrices = [name for name, (shape, _) in heads.items() if len(shape) == 2]
-    if not sparse_parts and len(matrices) != 1:
-        found = ", ".join(f"{name} {shape}" for name, (shape, _) in heads.items())
-        raise DataError(
-            f"{path} holds {found or 'nothing'}: save one matrix, a row a sample, and beside it "
-            "vectors alone, such as labels"
-        )
 
     def array(name: str, numbers: bool = False) -> np.ndarray:
         kind = heads[name][1]
         if kind.hasobject or (numbers and kind.kind not in "biuf"):
             to = "real" if kind.kind == "c" else f"astype({'float' if numbers else 'str'})"
-            call = f"save {name}.{to}"
-            says, advice = f"{path}: '{name}' holds {kind.name}", [Advice("", call=call)]
-            raise TableError(says, file=path, column=name, advice=advice)
+            save = Advice("", call=f"save {name}.{to}")
+            says = f"{path}: '{name}' holds {kind.name}"
+            raise TableError(says, file=path, column=name, advice=[save])
         loaded = np.load(path, allow_pickle=False)
         return loaded if isinstance(loaded, np.ndarray) else loaded[name]
 
-    if sparse_parts:
+    if {"format", "shape", "data"} <= heads.keys():  # as scipy.sparse.save_npz writes it
         shape = array("shape")
         if shape.dtype.kind not in "iu" or shape.shape != (2,) or shape.min() < 0:
             raise DataError(f"{path} is no sparse matrix: its shape is {shape.tolist()}")
         bounded.require_shape(path, *shape.tolist())
         x = sparse.checked(scipy.sparse.load_npz(path), path).matrix
-        return _of_matrix(path, Numbered(np.arange(x.shape[1])), x, {}, how)
-    x, (rows, width) = array(matrices[0], numbers=True), heads[matrices[0]][0]
-    vectors = [k for k, (shape, _) in heads.items() if shape == (rows,) and k != "columns"]
-    names: Any = Numbered(np.arange(width))
+        return _table(path, Numbered(range(x.shape[1])), x, how)
+    matrices = [name for name, (shape, _) in heads.items() if len(shape) == 2]
+    if len(matrices) != 1:
+        found = ", ".join(f"{name} {shape}" for name, (shape, _) in heads.items())
+        raise DataError(
+            f"{path} holds {found or 'nothing'}: save one matrix, a row a sample, and beside it "
+            "vectors alone, such as labels"
+        )
+    x = array(matrices[0], numbers=True)
+    names: Any = Numbered(range(x.shape[1]))
     if "columns" in heads:
         given = array("columns")
-        if given.shape != (width,):
-            raise DataError(f"{path}: 'columns' names {given.size} of {width} columns")
+        if given.shape != x.shape[1:]:
+            raise DataError(f"{path}: 'columns' names {given.size} of {x.shape[1]} columns")
         names = [n.decode() if isinstance(n, bytes) else str(n) for n in given.tolist()]
-        _require_distinct(path, names)
-    held = {name: array(name) if name in how.apart else np.empty(0) for name in vectors}
-    return _of_matrix(path, names, x, held, how)
+    vectors = {name: array(name) if name in how.apart else None
+               for name, (shape, _) in heads.items()
+               if shape == x.shape[:1] and name != "columns"}  # fmt: skip
+    return _table(path, names, x, how, vectors=vectors)
 
 
 def _libsvm(path: str, how: Reading) -> Table:
     x, vectors = libsvm.parse_sparse(Path(path), zero_based=how.zero_based)
     numbers = np.arange(x.shape[1]) + (not how.zero_based)
-    return _of_matrix(path, Numbered(numbers), x, vectors, how, open_ended=True)
+    return _table(path, Numbered(numbers), x, how, vectors=vectors, open_ended=True)
 
 
 READERS: dict[str, Callable[[str, Reading], Table]] = {

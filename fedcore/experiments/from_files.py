@@ -81,21 +81,23 @@ def make(
     """
     apart = [name for name in (by, labels) if name is not None]
     tables = own_files.together(paths, apart=apart, **how)
-    matrices = [table.x for table in tables]
-    given = [None if labels is None else table.apart[labels] for table in tables]
-    known = None if labels is None else _labels(given, labels, paths, classes=classes)
-    called = list(paths)
+    for table in tables:
+        _require_all(table, by, "by")
+        _require_all(table, labels, "labels")
+    matrices, called, known = [table.x for table in tables], list(paths), None
+    if labels is not None:
+        known = _labels([table.apart[labels] for table in tables], labels, classes=classes)
     if by is not None:
-        for table in tables:
-            _require_all(table.path, by, table.apart[by])
         whose = np.concatenate([table.apart[by].astype(str) for table in tables])
         called = np.unique(whose).tolist()
-        parts = [np.flatnonzero(whose == value) for value in called]
-        pooled = _pooled(matrices, paths)
-        matrices = [pooled[part] for part in parts]
-        if known is not None:
-            together = np.concatenate(known)
-            known = [together[part] for part in parts]
+        rows = [np.flatnonzero(whose == value) for value in called]
+        sparse = [*map(scipy.sparse.issparse, matrices)]
+        if any(sparse) and not all(sparse):
+            with named(paths):
+                check_clients(matrices)  # refuses them
+        pooled = scipy.sparse.vstack(matrices, "csr") if any(sparse) else np.concatenate(matrices)
+        matrices = [pooled[part] for part in rows]
+        known = known and [np.concatenate(known)[part] for part in rows]
     if single:
         matrices = [x.astype(np.float32) for x in matrices]
     names = tables[0].names
@@ -110,14 +112,14 @@ def make(
     return Own(problem, called, guesses, named_columns)
 
 
-def _require_all(path: str, by: str, owner: np.ndarray) -> None:
-    """Refuse a file with rows that do not say whose they are."""
-    lacking = missing(owner)
+def _require_all(table: own_files.Table, column: str | None, option: str) -> None:
+    """Refuse a file with rows that do not say whose they are, or have no label."""
+    lacking = np.zeros(1, bool) if column is None else missing(table.apart[column])
     if lacking.any():
         row = int(lacking.argmax())
         raise TableError(
-            f"{path}, column '{by}': row {row} (from 0) is empty, and --by needs to know whose "
-            "each row is", file=path, row=row, column=by,
+            f"{table.path}, column '{column}': row {row} (from 0) is empty, and --{option} needs "
+            "a value in each row", file=table.path, row=row, column=column,
             advice=[Advice("leave such rows out", {"missing": "drop"})],
         )  # fmt: skip
 
@@ -132,51 +134,28 @@ def _clients(
     if held_out is None:
         return Clients(checked, labels=check_labels(known, checked)), None
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(name_key(NAME),)))
-    sides = [_sides(i, len(x), held_out, rng) for i, x in enumerate(checked)]
-    kept, apart = (_chosen(checked, known, [pair[side] for pair in sides]) for side in (0, 1))
+    sides = []
+    for i, x in enumerate(checked):
+        try:
+            sides.append(partition.held_out(np.arange(len(x)), held_out, rng))
+        except InputError as error:
+            raise InputError(f"{client(i)}: {error}: leave its file out") from error
+    kept, apart = (_chosen(checked, known, rows) for rows in zip(*sides, strict=True))
     return kept, apart
 
 
-def _sides(
-    i: int, count: int, share: float, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows that a client keeps and holds out."""
-    try:
-        return partition.held_out(np.arange(count), share, rng)
-    except InputError as error:
-        raise InputError(f"{client(i)}: {error}: leave its file out") from error
-
-
-def _pooled(matrices: Sequence[Any], paths: Sequence[str]) -> Any:
-    """Return all rows as one matrix."""
-    kinds = [scipy.sparse.issparse(matrix) for matrix in matrices]
-    if not any(kinds):
-        return np.concatenate(matrices)
-    if not all(kinds):
-        raise InputError(
-            f"{paths[kinds.index(True)]} is sparse and {paths[kinds.index(False)]} is dense: give "
-            "files of one kind"
-        )
-    return scipy.sparse.vstack(matrices, format="csr")
-
-
-def _labels(
-    given: Sequence[np.ndarray | None], column: str, paths: Sequence[str], *, classes: bool
-) -> list[np.ndarray]:
+def _labels(given: Sequence[np.ndarray], column: str, *, classes: bool) -> list[np.ndarray]:
     """Return labels as numbers; classes as their numbers in the order of all values."""
-    texts, numbers = [np.asarray(values) for values in given], []
-    for path, values in zip(paths, texts, strict=True):
-        try:
-            numbers.append(values.astype(np.float64))
-        except ValueError:
-            if not classes:
-                raise InputError(
-                    f"{path}: the labels in column '{column}' are no numbers: this method learns "
-                    "numbers"
-                ) from None
+    try:
+        every = [np.asarray(values).astype(np.float64) for values in given]
+    except ValueError as error:
+        if not classes:
+            raise InputError(
+                f"the labels in column '{column}' are no numbers: this method learns numbers"
+            ) from error
+        every = [np.asarray(values).astype(str) for values in given]
     if not classes:
-        return numbers
-    every = numbers if len(numbers) == len(texts) else [text.astype(str) for text in texts]
+        return every
     codes = np.unique(np.concatenate(every), return_inverse=True)[1]
     return np.split(codes, np.cumsum([len(part) for part in every])[:-1])
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,56 @@ COUNTING = {
     "id", "index", "level_0", "no", "nr", "number", "obs", "row", "row_id", "row_index", "row_nr",
     "row_number", "rowid", "rownames",
 }  # fmt: skip
+
+
+class Unfit(NamedTuple):
+    """Why a column is no feature: cells that are none, or a file has no such column.
+
+    Attributes
+    ----------
+    file, column : object
+    kind : {'text', 'infinite', 'missing', 'absent', 'unnamed'}
+    what : str
+        The same in words.
+    cells : int
+        How many cells.
+    row : int
+        The first of them, from 0.
+    """
+
+    file: Any
+    column: Any
+    kind: str
+    what: str
+    cells: int = 0
+    row: int = 0
+
+
+def examined(
+    names: Iterable[Any], columns: Iterable[Any], file: Any, where: Callable[[int], str]
+) -> tuple[np.ndarray, list[Unfit]]:
+    """Return columns as a matrix of numbers, see `parsed`, and all that is no finite number.
+
+    `where` says in words where a row is.
+    """
+    found, unfit = [np.empty((0, 0))], []
+    for name, column in zip(names, columns, strict=True):
+        values, wrong = parsed(column)
+        found.append(values)
+        bads = {"text": wrong, "infinite": np.isinf(values), "missing": np.isnan(values) & ~wrong}
+        for kind, bad in bads.items():
+            if bad.any():
+                row, cell = int(bad.argmax()), "missing"
+                if kind != "missing":
+                    cell = f"no finite number, '{as_array(column)[row]!s:.20}'"
+                what = f"{bad.sum()} of {len(bad)} {cell}, the first in {where(row)}"
+                unfit.append(Unfit(file, name, kind, what, int(bad.sum()), row))
+    return np.column_stack(found[1:] or found), unfit
+
+
+def as_array(column: Any) -> np.ndarray:
+    """Return a column as NumPy has it."""
+    return np.ravel(column.to_numpy() if hasattr(column, "to_numpy") else column)
 
 
 def parsed(column: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -39,13 +89,11 @@ def parsed(column: Any) -> tuple[np.ndarray, np.ndarray]:
         As it is, if its type is one of numbers; else float64.
     wrong : ndarray of bool of shape (n,)
     """
-    values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    values = as_array(column)
     kind = str(getattr(column, "dtype", getattr(column, "type", "")))
     coded = kind.startswith(("category", "dictionary"))
     if values.dtype.kind in "biuf" and not coded:
         return values, np.zeros(len(values), bool)
-    if values.dtype.kind in "mM":
-        return np.full(len(values), np.nan), ~np.isnat(values)
     lacking = missing(values)
     if values.dtype.kind != "O" or coded:
         return np.full(len(values), np.nan), ~lacking
@@ -94,14 +142,13 @@ def counts_rows(name: Any, values: np.ndarray | None, first: bool = True) -> boo
     first : bool
         Whether it is the first column, the only place for one without a name.
     """
-    if not isinstance(name, str):
-        return False
-    if INDEX.fullmatch(name):
+    text = str(name).strip()
+    if INDEX.fullmatch(text):
         return True
-    if UNNAMED.fullmatch(name.strip()):
+    if UNNAMED.fullmatch(text):
         whole = values is None or bool((values == np.floor(values)).all())
         return (first and whole) or (values is not None and bool(np.isnan(values).all()))
-    if values is None or name.strip().casefold() not in COUNTING or len(values) < 2:
+    if values is None or text.casefold() not in COUNTING or len(values) < 2:
         return False
     return values[0] in (0, 1) and np.array_equal(values, np.arange(len(values)) + values[0])
 
@@ -115,50 +162,29 @@ def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
         When a column is none of numbers, lacks values or is the index that pandas has written; it
         names all of them.
     """
-    index = [name for i, name in enumerate(names) if is_index(name, i)]
+    index = [name for i, name in enumerate(names) if counts_rows(name, None, i == 0)]
+    drop, rows = "columns=", "na"
     if hasattr(frame, "iloc"):
         whole = frame.to_numpy()  # NumPy would have pandas change the process's warnings
         if whole.dtype.kind in "biuf" and not index and not np.isnan(whole).any():
             return whole
-        columns, drop, rows = [column for _, column in frame.items()], "columns=", "na"
+        columns = [column for _, column in frame.items()]
     elif hasattr(frame, "get_columns"):
         columns, drop, rows = frame.get_columns(), "", "_nulls"
     elif hasattr(frame, "column_names"):
         columns, drop, rows = frame.columns, "", "_null"
     else:
-        return of_frame(_Columns(np.asarray(frame).T), names, who)
-    found, unfit, lacking = [], dict.fromkeys(index, "numbers the rows"), {}
-    for name, column in zip(names, columns, strict=True):
-        values, wrong = parsed(column)
-        found.append(values)
-        lacks = np.isnan(values) & ~wrong
-        if wrong.any():
-            unfit[name] = f"{wrong.sum()} of {len(wrong)} no number"
-        elif lacks.any():
-            at = row(who, int(lacks.argmax()))
-            lacking[name] = f"{lacks.sum()} of {len(lacks)} missing, the first at row {at}"
-    if not unfit and not lacking:
-        return np.column_stack(found) if found else np.empty((len(frame), 0))
-    told = [f"{name!r} ({what})" for name, what in (unfit | lacking).items()]
-    drop = f".drop{'_columns' * hasattr(frame, 'column_names')}({drop}{[*unfit]!r})" * bool(unfit)
+        columns = [*np.asarray(frame).T]
+    found, unfit = examined(names, columns, who, lambda i: f"row {row(who, i)}")
+    lacking = {one.column: one.what for one in unfit if one.kind == "missing"}
+    wrong = {one.column: one.what for one in unfit if one.kind == "text"}
+    wrong |= dict.fromkeys(index, "numbers the rows")
+    if not (told := wrong | lacking):
+        return found if found.size else np.empty((len(frame), 0))
+    drop = f".drop{'_columns' * hasattr(frame, 'column_names')}({drop}{[*wrong]!r})" * bool(wrong)
     raise TableError(
-        f"{who}: {counted(len(told), 'column')} cannot be features: {', '.join(told)}",
-        client=who, column=next(iter(unfit | lacking)),
+        f"{who}: {counted(len(told), 'column')} cannot be features: "
+        f"{', '.join(f'{name!r} ({what})' for name, what in told.items())}",
+        client=who, column=next(iter(told)), parts=unfit,
         advice=[Advice("give instead", call=f"frame{drop}" + f".drop{rows}()" * bool(lacking))],
     )  # fmt: skip
-
-
-class _Columns:
-    """Columns of a frame that only NumPy can read."""
-
-    def __init__(self, columns: np.ndarray) -> None:
-        self.columns = columns
-
-    def get_columns(self) -> list[np.ndarray]:
-        return list(self.columns)
-
-
-def is_index(name: Any, place: int) -> bool:
-    """Whether a name is one that pandas gives to a written index."""
-    text = str(name)
-    return bool(INDEX.fullmatch(text)) or (place == 0 and bool(UNNAMED.fullmatch(text)))

@@ -289,6 +289,30 @@ def test_separators_in_names_and_decimal_commas_are_read(tmp_path, sign, names, 
     np.testing.assert_array_equal(table.x, part.to_numpy())
 
 
+@pytest.mark.parametrize("late", ["0.5", "x", "", "1,5", "1e400"])
+def test_a_cell_counts_wherever_it_stands(tmp_path, late):
+    (path := tmp_path / "a.csv").write_text("a;b\n" + "1;2\n" * 400_000 + f"{late};3\n")
+    if late in ("0.5", "1,5"):
+        assert own_files.read(path).x[-1].tolist() == [float(late.replace(",", ".")), 3]
+        return
+    with pytest.raises(TableError) as told:
+        own_files.read(path)
+    (one,) = told.value.parts
+    assert (one.column, one.cells, one.row) == ("a", 1, 400_000)
+
+
+@pytest.mark.parametrize("values", [["a", "b", ""], [1.0, np.nan, 2.0]])
+def test_a_row_without_a_label_is_no_class(tmp_path, values):
+    np.savez(tmp_path / "a.npz", x=np.eye(3), y=values)
+    with pytest.raises(TableError) as told:
+        from_files.make([str(tmp_path / "a.npz")], labels="y", classes=True)
+    assert told.value.column == "y" and told.value.row == (1 if "a" not in values else 2)
+    own = from_files.make(
+        [str(tmp_path / "a.npz")], labels="y", classes=True, **told.value.advice[0].options
+    )
+    assert own.problem.clients.shapes == [(2, 3)]
+
+
 def test_an_option_says_otherwise(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a|b\n1|2\n3|4\n")

@@ -66,34 +66,29 @@ def _table(path: Path, n_features: int, first: int = 1, *, classes: bool = False
 
 def _problem(where: str, line: bytes, n_features: int, first: int, classes: bool) -> DataError:
     """Return the error that says what is expected in a bad line, and what stands there."""
-    label, *pairs = line.split()
+    found, *pairs = line.split()
     told, last, advice = "", first - 1, []
-    plain = re.fullmatch(_NUMBER, label) is not None and np.isfinite(float(label))
-    if not plain or (classes and not (float(label).is_integer() and abs(float(label)) < _LARGEST)):
-        told, pairs = "a label, a number" if not classes else _CLASS, [label]
+    label = float(found) if re.fullmatch(_NUMBER, found) else np.inf
+    if not np.isfinite(label) or (classes and not (label.is_integer() and abs(label) < _LARGEST)):
+        told, pairs = _CLASS if classes else "a label, a number", []
     elif not classes and pairs and re.fullmatch(rb"qid:\d{1,18}", pairs[0]):
         del pairs[0]
     for found in pairs:
         index, _, value = found.partition(b":")
-        if told:
-            break
         if not (index.isdigit() and re.fullmatch(_NUMBER, value) and np.isfinite(float(value))):
             told = "index:value, two numbers"
         elif len(index) > _SHOWN or not first <= int(index) < n_features + first:
             told = f"an index from {first} to {n_features + first - 1}"
-            if not int(index[:_SHOWN]):
-                advice = [Advice("if indices begin with 0, say so", {"zero_based": True})]
+            zero = Advice("if indices begin with 0, say so", {"zero_based": True})
+            advice = [zero] * (not classes and not int(index[:_SHOWN]))
         elif int(index) <= last:
             told = f"an index above {last}, as they rise in a line"
-        else:
-            last = int(index)
-            continue
-        break
+        if told:
+            break
+        last = int(index)
     shown = found[:_SHOWN].decode(errors="replace") + "…" * (len(found) > _SHOWN)
-    return DataError(
-        f"{where}: expected {told}, found '{shown}'; a line is {_FORM}, indices from {first}",
-        advice=() if classes else advice,
-    )
+    says = f"expected {told}, found '{shown}'; a line is {_FORM}, indices from {first}"
+    return DataError(f"{where}: {says}", advice=advice)
 
 
 def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
