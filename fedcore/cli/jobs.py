@@ -56,7 +56,9 @@ class Jobs(click.Group):
                     if error.errno == errno.EFBIG
                     else "no space is left on the disk: make room, and run again"
                 )
-                raise JobError(f"{what} ({error.strerror}{where})") from error
+                said = f"{what} ({error.strerror}{where})"
+                click.echo(f"Error: {said}")  # the log of standard error may be on that disk
+                raise JobError(said) from error
 
 
 @contextlib.contextmanager

@@ -202,9 +202,11 @@ def test_a_start_that_does_not_fit_is_refused(name, clients):
     good = starting_basis()
     assert "start has shape (9, 2), expected (9, 3)" in refuse(name, clients, start=good[:, :2])
     assert "start has shape (3, 9), expected (9, 3)" in refuse(name, clients, start=good.T)
-    assert "start contains NaN" in refuse(name, clients, start=good * np.nan)
+    assert "start has a missing value for the feature 0" in refuse(
+        name, clients, start=good * np.nan
+    )
     assert "start has rank 2" in refuse(name, clients, start=good[:, [0, 1, 1]])
-    assert "start must hold numbers" in refuse(name, clients, start="top")
+    assert "start must be a list or an array" in refuse(name, clients, start="top")
 
 
 @every_algorithm

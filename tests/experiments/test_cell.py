@@ -190,7 +190,7 @@ def test_damaged_seconds_are_a_history_error(tmp_path, text):
     file = tmp_path / "seconds.tsv"
     if text is not None:
         file.write_text(text, encoding="utf-8")
-    with pytest.raises(HistoryError, match=r"has no CPU seconds .* run its cell again"):
+    with pytest.raises(HistoryError, match=r"has no CPU seconds .* delete its history"):
         read_seconds(file)
 
 
@@ -208,7 +208,7 @@ def test_a_start_may_be_written_as_lists(problem_file, tmp_path):
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        ([[1, 0], [0]], "start must hold numbers"),
+        ([[1, 0], [0]], "start must be a list or an array"),
         ([[1, 0], [0, 1]], r"start has shape \(2, 2\), expected \(6, 2\)"),
         ([[1, "a"]], "start must hold numbers"),
         (1, r"start has shape \(\)"),

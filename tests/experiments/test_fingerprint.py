@@ -472,7 +472,7 @@ def test_a_notebook_depends_on_what_its_code_cells_import(toy):
     ]
     content = {"cells": [{"cell_type": kind, "source": [text]} for kind, text in cells]}
     (toy / "a.ipynb").write_text(json.dumps(content))
-    assert module.notebook(toy / "a.ipynb") == [
+    assert module.imported_by(toy / "a.ipynb") == [
         "fedcore.reports.papers.faps",
         "fedcore.reports.tables",
     ]
@@ -537,7 +537,7 @@ def test_a_problem_depends_on_its_own_kind_of_source():
 @pytest.mark.parametrize("paper", ["dppower", "factorization", "faps", "fedpower", "fedrep_linear"])
 def test_tables_depend_on_the_report_and_figures_on_what_draws(paper):
     tables = closure(["fedcore.reports.report", f"fedcore.reports.papers.{paper}"])
-    figures = closure(module.notebook(ROOT / f"notebooks/{paper}.ipynb"))
+    figures = closure(module.imported_by(ROOT / f"notebooks/{paper}.ipynb"))
     both = {"fedcore.reports.tables", "fedcore.reports.results", "fedcore.history"}
     assert both <= tables & figures
     drawing = {f"fedcore.reports.{name}" for name in ("plotting", "style", "looks")}
@@ -709,8 +709,8 @@ def test_a_notebook_that_is_none_is_named(tmp_path):
     for content in (b"no JSON", b"\xff", b"[]", b"{}", b'{"cells": [{}]}'):
         path.write_bytes(content)
         with pytest.raises(ConfigError, match=r"paper\.ipynb is not a notebook \("):
-            module.notebook(path)
+            module.imported_by(path)
     cell = {"cell_type": "code", "source": ["%matplotlib inline\n", "def f(:"]}
     path.write_text(json.dumps({"cells": [cell]}))
     with pytest.raises(ConfigError, match=r"paper\.ipynb, its code, line 1: invalid syntax"):
-        module.notebook(path)
+        module.imported_by(path)

@@ -22,7 +22,8 @@ def run(checkout, **changes):
 
 
 def test_a_path_of_odd_characters(first_run, pristine, tmp_path):
-    odd = pristine.copy(tmp_path / "-sp ace'\"{x}$HOME`;&\\%#ü*[?]\nend")
+    """Without braces, which Snakemake takes for wildcards in the paths of environments."""
+    odd = pristine.copy(tmp_path / "-sp ace'\"$HOME`;&\\%#ü*[?]\nend")
     for name in ("results", "data/clients"):
         (tmp_path / "else where" / name).mkdir(parents=True)
         (odd.root / name).symlink_to(tmp_path / "else where" / name)

@@ -47,8 +47,8 @@ for paper in WITH_NOTEBOOK:
             beside=PLAN.files[paper].beside,
             code=fingerprint(*imported_by(PLAN.files[paper].notebook), words=looks_in(paper)),
         shell:
-            "{params.beside}papermill {input.notebook:q} {output.notebook:q} -p plan {input.plan:q}"
-            " --no-progress-bar 2> {log:q}"
+            "{params.beside}JUPYTER_PREFER_ENV_PATH=1 IPYTHONDIR=.snakemake/ipython papermill"
+            " {input.notebook:q} {output.notebook:q} -p plan {input.plan:q} --no-progress-bar 2> {log:q}"
 
 
 rule verdicts:

@@ -59,7 +59,8 @@ class Paper:
         self.judged = judged.is_file()
         self.verdicts = verdict_pages.read(judged) if self.judged else []
         claims = paper_files.claims_of(name, self.plan)
-        self.claims_file = claims if self.asked else root / claims
+        elsewhere = self._entry.endswith(paper_files.ENDING)
+        self.claims_file = claims if elsewhere else root / claims
         self.claimed: dict[str, Any] = (
             claims_files.read(self.claims_file) if self.judged else {"tables": {}}
         )
@@ -78,8 +79,13 @@ class Paper:
     @property
     def asked(self) -> str:
         """What a command adds to know the paper: nothing for one of the checkout."""
-        entry = (self.plan or {}).get("files", {}).get("entry", self.name)
+        entry = self._entry
         return "" if entry == self.name else f" --config papers={shlex.quote(f'[{entry}]')}"
+
+    @property
+    def _entry(self) -> str:
+        """What the configuration calls the paper: its name, or the path of its file."""
+        return str((self.plan or {}).get("files", {}).get("entry", self.name))
 
     @property
     def printed_items(self) -> list[Verdict]:
