@@ -69,7 +69,9 @@ def fit(asked: Request, matrices: Any) -> Found:
         if _chosen_by_user(asked):
             _tell(asked.algorithm.name, estimate)
     if len(axes.squares) < len(output["axes"].squares):
-        estimate = _where_cut(output["axes"].squares, output["outside"], len(axes.squares), dtype)
+        found = output["axes"].squares
+        beyond = output["outside"] if len(found) < n_features else 0.0  # else it is rounding
+        estimate = _where_cut(found, beyond, len(axes.squares), dtype)
     return Found(
         axes, outside, ready.mean, ready.scale, n_samples,
         continued(result.history, ready.ledger), ready.ledger + result.ledger,
