@@ -249,10 +249,10 @@ KINDS = {
 LIMITS = (
     "The estimate is too small where no message has had a part in a direction that belongs to the "
     "subspace. A random start has a part in every direction. A `start` of the user may be a wrong "
-    "subspace that the covariance maps to itself; the random column beside it then has to show "
-    "the missing direction, and may show it late. With `n_oversamples=0` there is no such column, "
-    "and equal singular values are not noticed. After a method without a test (`converged_` is "
-    "None) nothing says how large the next singular value is, and the estimate is rather too small."
+    "subspace that the covariance maps to itself; the random columns beside it, as many as "
+    "components, then show the missing directions. With `n_oversamples=0` there are no such "
+    "columns, and equal singular values are not noticed. After a method without a test "
+    "(`converged_` is None) nothing says how large the next singular value is, and the estimate is rather too small."
 )
 
 

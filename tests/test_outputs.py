@@ -187,6 +187,24 @@ def test_an_own_output_is_made_again_without_a_word(name, folder):
     assert all(Path(output).is_file() for output in outputs)
 
 
+@pytest.mark.parametrize("change", ["data set", "attribute", "bytes behind it"])
+def test_an_own_output_that_somebody_has_changed_stays(change, folder):
+    words, (output, *_), _ = command("run")
+    assert call(*words).exit_code == 0
+    if change == "bytes behind it":
+        with open(output, "ab") as file:
+            file.write(b"a note")
+    else:
+        with h5py.File(output, "r+") as file:
+            part = file if change == "data set" else file.attrs
+            part["mine"] = [1, 2, 3]
+    before = Path(output).read_bytes()
+    refused = call(*words)
+    assert refused.exit_code == 1 and str(output) in refused.output
+    assert Path(output).read_bytes() == before
+    assert call(*words, "--force").exit_code == 0
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "plot, beside"])
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(

@@ -46,7 +46,8 @@ def fit(asked: Request, matrices: Any) -> Found:
     options = dict(asked.options)
     told = options.pop("transcript", None)
     if asked.algorithm.takes("n_oversamples"):
-        options.setdefault("n_oversamples", OVERSAMPLES)
+        # A start may lack every direction that is wanted; as many random columns have them all.
+        options.setdefault("n_oversamples", OVERSAMPLES if options.get("start") is None else r)
     ready = prepare(matrices, asked.seed, told, center=asked.center, scale=asked.scale)
     if asked.algorithm.name in SUMS and gram_comes_first(ready.clients, r):
         ready.clients.gram = pooled_gram(ready.clients)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from fedcore import FederatedPCA
 from fedcore.estimators import exact_fit
 from fedcore.federation import centring
 from fedcore.parts import residuals
@@ -82,3 +83,15 @@ def test_a_residual_met_at_once_does_not_end_a_run_that_has_seen_one_block():
     told = 1e-12, np.array([2.0, 1.0]), (0.5, 1e-12), np.dtype(float)
     assert not test.met(*told)
     assert test.met(*told)
+
+
+@pytest.mark.parametrize("algorithm", ["ssi", "momentum_power", "block_krylov"])
+@pytest.mark.parametrize("r", [1, 2, 3])
+def test_a_start_without_any_direction_that_is_wanted(algorithm, r):
+    """The covariance maps it to itself, so that nothing but other columns finds the rest."""
+    rows, start = np.diag(np.arange(8.0, 0.0, -1.0)), np.eye(8)[:, -r:]
+    model = FederatedPCA(r, algorithm=algorithm, center=False, params={"start": start})
+    model.fit([rows])
+    assert model.converged_
+    sine = np.linalg.norm(model.components_[:, r:], 2)
+    assert sine <= 100 * model.error_estimate_
