@@ -252,7 +252,8 @@ LIMITS = (
     "subspace that the covariance maps to itself; the random columns beside it, as many as "
     "components, then show the missing directions. With `n_oversamples=0` there are no such "
     "columns, and equal singular values are not noticed. After a method without a test "
-    "(`converged_` is None) nothing says how large the next singular value is, and the estimate is rather too small."
+    "(`converged_` is None) nothing says how large the next singular value is, "
+    "and the estimate is rather too small."
 )
 
 
