@@ -6,6 +6,7 @@ import difflib
 import re
 import shlex
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -174,6 +175,25 @@ def too_large(error: BaseException) -> str | None:
     beyond = "too large to convert", "too big", "allowed dimension exceeded"
     long = isinstance(error, ValueError | OverflowError) and not isinstance(error, FedcoreError)
     return str(error) if long and any(words in str(error) for words in beyond) else None
+
+
+@contextmanager
+def foreign_errors(what: str, others: bool) -> Iterator[None]:
+    """Turn any error of another package's code into a sentence that names it and its line.
+
+    Errors of fedcore's own code pass, and so do those that have a sentence.
+    """
+    try:
+        yield
+    except FedcoreError:
+        raise
+    except Exception as error:
+        if not others:
+            raise
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        raise InputError(
+            f"{what} fails with {type(error).__name__}: {error}, at {at.filename}, line {at.lineno}"
+        ) from error
 
 
 class held:

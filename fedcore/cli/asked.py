@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,12 +12,10 @@ import click
 
 from fedcore.cli import options, stored
 from fedcore.cli.output import say
-from fedcore.errors import Advice, ConfigError, DataError, FedcoreError, InputError, nearest
+from fedcore.errors import Advice, ConfigError, DataError, InputError, foreign_errors, nearest
 from fedcore.files import HDF5_ENDINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fedcore.algorithms import Algorithm
     from fedcore.history import History
     from fedcore.problems.problem import Problem
@@ -267,7 +263,8 @@ class Asked:
                     raise
                 raise DataError(f"{error}; or try it on a stand-in with --surrogate") from error
         theirs = registry.find(name)[1]
-        with named_errors(f"data set '{name}'", theirs.value if theirs else None):
+        of = f" of another package ({theirs.value})" if theirs else ""
+        with foreign_errors(f"data set '{name}'{of}", bool(of)):
             problem = build.build(
                 name, spec, raw=self.raw, seed=self.seed, surrogate=self.surrogate
             )
@@ -299,8 +296,8 @@ class Asked:
         )  # fmt: skip
         bar = Rounds(algorithm.name, self._rounds(algorithm, params, data.problem), self.repeats)
         module = algorithm.module.__name__
-        theirs = None if module.startswith("fedcore.") else module
-        with named(data.clients), named_errors(f"algorithm '{algorithm.name}'", theirs):
+        of = "" if module.startswith("fedcore.") else f" of another package ({module})"
+        with named(data.clients), foreign_errors(f"algorithm '{algorithm.name}'{of}", bool(of)):
             history = run_repeats(
                 cell.spec(), data.draws,
                 code=cell.code, progress=bar.repeats, simulate=self.simulate, center=self.center,
@@ -334,20 +331,3 @@ def _printed(algorithm: Algorithm) -> tuple[str, ...]:
 
 def _without_references(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: 1.0 if value == "reference" else value for name, value in params.items()}
-
-
-@contextmanager
-def named_errors(what: str, module: str | None) -> Iterator[None]:
-    """Turn any error of another package's code into a sentence that names it and its line."""
-    try:
-        yield
-    except FedcoreError:
-        raise
-    except Exception as error:
-        if module is None:
-            raise
-        at = traceback.extract_tb(error.__traceback__)[-1]
-        raise InputError(
-            f"{what} of another package ({module}) fails with {type(error).__name__}: {error}, "
-            f"at {at.filename}, line {at.lineno}"
-        ) from error

@@ -19,6 +19,7 @@ import click
 
 import fedcore
 from fedcore.cli import blas, options
+from fedcore.cli.output import say
 from fedcore.errors import DataError, FedcoreError, too_large
 
 # Signals that by default end a process silently. Here they raise an exception, so that temporary
@@ -57,7 +58,7 @@ class Jobs(click.Group):
                     else "no space is left on the disk: make room, and run again"
                 )
                 said = f"{what} ({error.strerror}{where})"
-                click.echo(f"Error: {said}")  # the log of standard error may be on that disk
+                say(f"Error: {said}")  # the log of standard error may be on that disk
                 raise JobError(said) from error
 
 

@@ -6,9 +6,9 @@ rounding error is then relative to the spread of the data, not to their distance
 Each client's sum, the sum over clients and the division round the mean, each by 2⁻⁵³ of its size.
 What that leaves in the data is their mean after it was subtracted. The covariance feels it squared:
 by k² 2⁻⁶⁶ of a feature's variance at most, with k roundings, if its mean is at most `FAR` = 2²⁰
-times its standard deviation. A client counts its features that are
-farther from the origin than that. If no client has any, then no feature of all clients together is
-farther; otherwise the rest mean is exchanged and subtracted in a second pass.
+times its standard deviation. A client counts its features that are farther from the origin than
+that. If no client has any, then no feature of all clients together is farther; otherwise the rest
+mean is exchanged and subtracted in a second pass.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def sum_count_and_far(data: np.ndarray | SparseRows) -> np.ndarray:
     The spread is that of the first `ROWS` rows, as it was over all of them: not more than it is. A
     column with zeros has a spread above its mean over the root of the number of rows.
     """
-    found = sum_and_count(data)
     if isinstance(data, SparseRows) and not data.has_whole_columns():
-        return np.append(found, 0)
+        return np.concatenate([data.sum(), [len(data), 0]])
+    found = sum_and_count(data)
     n, first = len(data), data[:ROWS]
     with np.errstate(over="ignore", invalid="ignore"):
         mean = found[:-1] / n

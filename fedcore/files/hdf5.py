@@ -208,13 +208,6 @@ class Held:
         return bytes(found)
 
 
-def is_sealed(path: str | os.PathLike[str]) -> bool:
-    """Return whether `create` wrote the file, be it whole or not, as far as its start tells."""
-    with open(path, "rb") as raw:
-        head = raw.read(_HEAD)
-    return head.startswith(OLDER) or MARK.encode() in head
-
-
 @contextlib.contextmanager
 def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
     """Check the seal and open the file for reading.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -19,7 +18,7 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from fedcore.errors import ConfigError, FedcoreError, InputError, nearest
+from fedcore.errors import ConfigError, InputError, foreign_errors, nearest
 from fedcore.iterates import Iterate
 from fedcore.plugins import Registry
 from fedcore.problems.problem import Problem
@@ -67,18 +66,9 @@ class Metric:
         InputError
             When that is no number, or the function of another package fails.
         """
-        try:
+        others = not self.code.startswith("fedcore.")
+        with foreign_errors(f"metric '{self.name}' ({self.code})", others):
             found = self.function(iterate, problem)
-        except FedcoreError:
-            raise
-        except Exception as error:
-            if self.code.startswith("fedcore."):
-                raise
-            at = traceback.extract_tb(error.__traceback__)[-1]
-            raise InputError(
-                f"metric '{self.name}' ({self.code}) fails with {type(error).__name__}: {error}, "
-                f"at {at.filename}, line {at.lineno}"
-            ) from error
         if not isinstance(found, Real):
             raise InputError(
                 f"metric '{self.name}' ({self.code}) gives a {type(found).__name__}: return one "

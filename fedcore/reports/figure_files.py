@@ -7,9 +7,6 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -25,18 +22,6 @@ from fedcore.words import visible
 
 DPI = 150
 WIDENINGS = 4  # the layout moves axes of a fixed aspect when there is more room
-KINDS = ("png", "pdf")
-_KINDS: ContextVar[Collection[str]] = ContextVar("kinds", default=KINDS)
-
-
-@contextmanager
-def kinds_of_files(kinds: Collection[str]) -> Iterator[None]:
-    """Let `save` write these of `KINDS` alone; fonts make a PDF the dearest part of a figure."""
-    token = _KINDS.set(kinds)
-    try:
-        yield
-    finally:
-        _KINDS.reset(token)
 
 
 def files(path: str | os.PathLike[str]) -> tuple[Path, Path]:
@@ -70,11 +55,10 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
     # `Figure.savefig` would draw once more for each file, to find a layout.
     with style(), atomic.replace(png, summed=True) as temporary:
         FigureCanvasAgg(figure).print_png(temporary, metadata=metadata)
-    if "pdf" in _KINDS.get():
-        with style(), atomic.replace(pdf, summed=True) as temporary:
-            FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
+    with style(), atomic.replace(pdf, summed=True) as temporary:
+        FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
     _show(png.read_bytes())
-    return [path for path in (png, pdf) if path.suffix[1:] in _KINDS.get()]
+    return [png, pdf]
 
 
 def save_or_show(figure: Figure, path: str | os.PathLike[str] | None) -> None:

@@ -10,7 +10,6 @@ import re
 import shlex
 import subprocess
 import sys
-import tracemalloc
 import zipfile
 from decimal import Decimal
 
@@ -20,6 +19,7 @@ import scipy.sparse
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_peak import peak
 
 from fedcore.cli import main
 from fedcore.datasets import own_files
@@ -499,15 +499,6 @@ def test_libsvm_is_read_as_scikit_learn_writes_it(tmp_path_factory, seed, zero, 
     assert list(table.names) == [str(i + (not zero)) for i in range(6)]
     if queries:
         np.testing.assert_array_equal(table.apart["qid"].astype(int), qid)
-
-
-def peak(call):
-    tracemalloc.start()
-    try:
-        call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def test_libsvm_costs_its_numbers_and_not_its_largest_index(tmp_path):

@@ -5,11 +5,10 @@ Single calls that make a dense copy are forbidden in `test_as_given`; here the p
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 import scipy.sparse
+from memory_peak import peak
 
 from fedcore.estimators import FederatedPCA
 
@@ -28,16 +27,6 @@ def parts():
     )
     whole = (noise + large).tocsr()
     return [whole[i * N // CLIENTS : (i + 1) * N // CLIENTS] for i in range(CLIENTS)]
-
-
-def peak(call) -> int:
-    """Bytes that a call takes at its peak."""
-    tracemalloc.start()
-    try:
-        call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 FITS = {
