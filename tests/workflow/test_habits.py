@@ -114,9 +114,8 @@ def test_each_command_gives_the_same_bytes_by_hand(first_run, fresh):
     dry = fresh.snakemake("-n", "-p", "--forceall")
     assert dry.status == 0, dry.text
     lines = [line.removeprefix("Shell command: ") for line in dry.text.splitlines()]
-    printed = [
-        line.strip() for line in lines if re.match(r"\s*\S*(python -m fedcore|papermill) ", line)
-    ]
+    job = re.compile(r"\s*(\w+=\S* )*(python -m fedcore|papermill) ")
+    printed = [line.strip() for line in lines if job.match(line)]
     waiting = sorted(set(printed), key=order)
     assert len(waiting) == len(printed) > 12
     for command in waiting:
