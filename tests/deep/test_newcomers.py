@@ -230,7 +230,6 @@ def plan(experiment=None, **config):
     [
         ({"newcomers": {"problem": "digit"}}, "newcomers of the unknown problem 'digit'.*digits"),
         ({"newcomers": {"epochs": 0}}, "fig6.newcomers.epochs"),
-        ({"runs": [{"algorithm": "fedavg", "engine": "mpi", "ranks": 2}]}, "are for one process"),
     ],
 )
 def test_a_plan_with_wrong_newcomers_is_refused(experiment, sentence):
