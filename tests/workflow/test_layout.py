@@ -158,7 +158,11 @@ def test_the_quick_run_shows_each_method_and_each_printed_figure_and_table(plans
     for paper in PAPERS:
         assert shown_by(full, paper) == shown_by(quick, paper), paper
     # Where PyTorch is installed, the plan has the cells of networks, too.
-    light = [cell for cell in quick.cells.values() if "torch" not in algorithms.get(cell.algorithm).task.packages]
+    light = [
+        cell
+        for cell in quick.cells.values()
+        if "torch" not in algorithms.get(cell.algorithm).task.packages
+    ]
     assert len(light) < 200
 
 
