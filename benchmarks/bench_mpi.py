@@ -37,7 +37,7 @@ from fedcore.federation.mpi_messages import Used
 from fedcore.federation.team import Team
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
-from fedcore.problems.made import Made
+from fedcore.problems.lazy import Made
 from fedcore.problems.problem import Problem
 
 CLIENTS, UNCOUNTED = 16, 3  # rounds at first
@@ -129,7 +129,7 @@ def draw(path: str, found: dict[str, dict[Any, dict[str, float]]], source: str =
     """Draw the seconds of a round against ranks; the file says from where they are."""
     from matplotlib.figure import Figure
 
-    from fedcore.reports.looks import COLOURS
+    from fedcore.reports.curve_styles import COLOURS
     from fedcore.reports.style import style
 
     with style():

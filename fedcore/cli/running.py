@@ -80,7 +80,7 @@ def run(
         _require_outputs(force, [*data, asked["raw"]], histories=[out] if out else [])
         from fedcore import algorithms
         from fedcore.reports import components
-        from fedcore.reports.endings import ending
+        from fedcore.reports.history_summary import ending
         from fedcore.reports.terminal import outcome
 
         chosen, wanted = algorithms.get(algorithm), Asked(**asked)
@@ -137,7 +137,7 @@ def compare(
     options.require_folder("--plot", plot)
     from fedcore import algorithms
     from fedcore.reports import comparison
-    from fedcore.reports.endings import ending
+    from fedcore.reports.history_summary import ending
 
     names, data = _names_and_data(words)
     kept = {name: Path(out) / f"{name}.h5" for name in names} if out else {}

@@ -28,7 +28,7 @@ def show(file: str, iterates: bool, as_json: bool) -> None:
     """
     import numpy as np
 
-    from fedcore.reports.endings import ending
+    from fedcore.reports.history_summary import ending
     from fedcore.reports.replay import replay
     from fedcore.reports.terminal import contents, outcome, replayed
 

@@ -14,7 +14,7 @@ from fedcore.errors import ConfigError, require_known
 from fedcore.experiments.fingerprint import data_files
 from fedcore.privacy.bounded_rows import clip_rows
 from fedcore.problems.clients import Clients, check_client, check_labels
-from fedcore.problems.made import Made
+from fedcore.problems.lazy import Made
 from fedcore.problems.problem import Problem
 from fedcore.words import counted
 

@@ -13,7 +13,7 @@ from fedcore import generators
 from fedcore.errors import InputError
 from fedcore.experiments.combinations import combinations
 from fedcore.problems.clients import Clients, check_clients, check_each
-from fedcore.problems.made import Made
+from fedcore.problems.lazy import Made
 from fedcore.problems.problem import Problem, Reference
 from fedcore.problems.regression import Truth
 from fedcore.sparse import SparseRows, refuse

@@ -16,7 +16,7 @@ from fedcore.errors import InputError
 from fedcore.linalg import column_space, triangular_factor
 from fedcore.problems import products
 from fedcore.problems.clients import Clients, require_alike
-from fedcore.problems.made import Made
+from fedcore.problems.lazy import Made
 from fedcore.problems.regression import Truth
 from fedcore.sparse import SparseRows, refuse
 

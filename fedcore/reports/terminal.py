@@ -11,7 +11,7 @@ from fedcore.history import History
 from fedcore.parts.residuals import UNDETERMINED
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import components
-from fedcore.reports.endings import ORDERED, bounds, ended, measured, spent
+from fedcore.reports.history_summary import ORDERED, bounds, ended, measured, spent
 from fedcore.reports.replay import Replay
 from fedcore.reports.tables import show
 from fedcore.words import counted

@@ -11,7 +11,7 @@ from typing import Any
 
 from fedcore.errors import DataError
 from fedcore.reports import tables
-from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED
+from fedcore.reports.claim_tests import FAILS, HOLDS, UNDECIDED
 from fedcore.reports.verdicts import (
     AS_PRINTED,
     BETWEEN,

@@ -18,7 +18,7 @@ from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.reports import comparison, terminal
-from fedcore.reports.endings import ending
+from fedcore.reports.history_summary import ending
 
 CLIENTS = [np.full((2, 3), float(10**i)) for i in range(5)]
 CELL = {

@@ -624,7 +624,7 @@ import resource, sys
 import numpy as np
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
-from fedcore.problems.made import Made
+from fedcore.problems.lazy import Made
 from fedcore.problems.problem import Problem
 
 made = Made(lambda i: np.random.default_rng(i).standard_normal((10_000, 200)), 20)

@@ -183,7 +183,7 @@ from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
-from fedcore.problems.made import Made
+from fedcore.problems.lazy import Made
 from fedcore.problems.problem import Problem
 
 def client(i):

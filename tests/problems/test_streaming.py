@@ -15,7 +15,7 @@ from fedcore import generators
 from fedcore.errors import InputError
 from fedcore.experiments import build
 from fedcore.problems import storage
-from fedcore.problems.made import Made
+from fedcore.problems.lazy import Made
 
 IMAGES = {"dataset": "mnist", "partition": {"by": "label"}, "scale": "unit"}
 WHITE = {"generator": "white", "params": {"n_features": 4, "n_samples": 50, "n_clients": 3}}
