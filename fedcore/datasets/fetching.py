@@ -71,7 +71,7 @@ def fetch(
 def _collect(
     source: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool
 ) -> list[Path]:
-    """Put every file and folder of one variant below `raw`.
+    """Put every file of one variant below `raw`.
 
     After a failure the empty folders that it made are removed.
     """
@@ -82,16 +82,13 @@ def _collect(
         raise DataError(f"the folder {raw} cannot be made: {error.strerror}") from error
     try:
         sums = {f["name"]: _bring(f, raw, mirror, progress) for f in source["files"]}
-        for folder in source.get("folders", ()):
-            if not exists(raw / folder) and mirror is not None:
-                _link(raw / folder, (mirror / folder).resolve())
     except BaseException:
         with contextlib.suppress(OSError):  # at a folder that is not empty
             for folder in made:
                 folder.rmdir()
         raise
     _record(raw, sums)
-    return [raw / name for name in (*sums, *source.get("folders", ()))]
+    return [raw / name for name in sums]
 
 
 def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool) -> str:
@@ -109,13 +106,6 @@ def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bo
         raise DataError(f"{origin} cannot be copied to {path}: {error.strerror}") from error
     except DataError as error:
         raise DataError(f"{origin} is not the file of the registry: {error}; replace it") from error
-
-
-def _link(path: Path, folder: Path) -> None:
-    try:
-        path.symlink_to(folder, target_is_directory=True)
-    except OSError as error:
-        raise DataError(f"{path} cannot be linked to {folder}: {error.strerror}") from error
 
 
 def _record(raw: Path, sums: Mapping[str, str]) -> None:

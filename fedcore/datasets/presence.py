@@ -18,10 +18,9 @@ def mirror_folder(name: str, mirror: str | os.PathLike[str] | None) -> Path | No
 
 
 def lacking(source: Mapping[str, Any], *folders: Path | None) -> list[dict[str, Any]]:
-    """Return the files and folders of a variant that are in none of `folders`."""
-    wanted = [*source["files"], *({"name": folder} for folder in source.get("folders", ()))]
+    """Return the files of a variant that are in none of `folders`."""
     there = [folder for folder in folders if folder is not None]
-    return [item for item in wanted if not any(exists(f / item["name"]) for f in there)]
+    return [file for file in source["files"] if not any(exists(f / file["name"]) for f in there)]
 
 
 def missing(
@@ -76,10 +75,9 @@ def missing(
 
 def to_provide(name: str, source: Mapping[str, Any], raw: Path, mirror: Path | None) -> str:
     """Return what a person must do to provide the files of a variant that are lacking."""
-    items = lacking(source, raw, mirror)
-    sums = {item["name"]: " ".join(expected(item)) for item in items if {"sha256", "md5"} & {*item}}
-    files = " and ".join(f"'{i['name']}' ({sums.get(i['name'], 'a folder')})" for i in items)
-    urls = [url for item in items for url in item.get("urls", ())[:1]]
+    absent = lacking(source, raw, mirror)
+    files = " and ".join(f"'{file['name']}' ({' '.join(expected(file))})" for file in absent)
+    urls = [url for file in absent for url in file.get("urls", ())[:1]]
     how = source.get("manual") or (
         f"get it from {' and '.join(urls)}" if urls else "no address is known"
     )

@@ -22,10 +22,9 @@ LOADERS = {
     "cifar100_python": "fedcore.datasets.formats.cifar:read_python100",
     "cifar10_pictures": "fedcore.datasets.formats.cifar:read_pictures10",
     "cifar10_python": "fedcore.datasets.formats.cifar:read_python10",
-    "emnist": "fedcore.datasets.formats.letters:read_emnist",
     "idx": "fedcore.datasets.formats.idx:read",
     "libsvm": "fedcore.datasets.formats.libsvm:read",
-    "nist_by_class": "fedcore.datasets.formats.letters:read_by_class",
+    "nist_by_class": "fedcore.datasets.formats.letters:read",
     "sentiment140": "fedcore.datasets.formats.tweets:read",
 }
 SURROGATES = {
@@ -72,7 +71,7 @@ def check_entry(entry: Mapping[str, Any], what: str) -> None:
             _place("surrogate", entry["surrogate"], SURROGATES)
         for source in entry["sources"]:
             _place("loader", source["loader"], LOADERS)
-            there = {file["name"] for file in source["files"]} | set(source.get("folders", ()))
+            there = {file["name"] for file in source["files"]}
             for split in source["splits"]:
                 for part in _parts(source, split):
                     variant = f"split '{split}' of variant '{source['variant']}'"
@@ -111,7 +110,7 @@ def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[s
 
 
 def _parts(source: Mapping[str, Any], split: str) -> set[str]:
-    """Return the names of files and folders that a split of a variant uses."""
+    """Return the names of the files that a split of a variant uses."""
     inside = ("members", "words")  # an archive
     roles = {r: part for r, part in source["splits"][split].items() if r not in inside}
     return {name for part in roles.values() for name in ([part] if isinstance(part, str) else part)}
@@ -127,8 +126,7 @@ def present(entry: Mapping[str, Any], split: str, raw: Path) -> Mapping[str, Any
     """Return the first variant whose files of this split are all below `raw`, None without one."""
     for source in entry["sources"]:
         if split in source["splits"]:
-            needed = [*(f["name"] for f in _files(source, split)), *source.get("folders", ())]
-            if all(exists(raw / item) for item in needed):
+            if all(exists(raw / file["name"]) for file in _files(source, split)):
                 return source
     return None
 
@@ -152,6 +150,6 @@ def read(
             f"{entry['n_features']} in the registry"
         )
     total = hashlib.sha256()
-    for name, value in sorted([*used, *loaded.used]):
+    for name, value in sorted(used):
         total.update(f"{name} {value}\n".encode())
     return loaded, total.hexdigest()

@@ -107,7 +107,7 @@ REGISTRY = {
             "sources": [
                 {
                     "variant": "test", "status": "official", "note": "A note.", "manual": "ask",
-                    "loader": "idx", "folders": ["loose"],
+                    "loader": "idx",
                     "splits": {"train": {"images": "a", "labels": "b"}},
                     "files": [
                         {"name": "a", "bytes": 3, "sha256": "0" * 64, "urls": ["http://a.b/c"]},

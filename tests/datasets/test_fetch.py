@@ -284,19 +284,6 @@ def test_number_of_features_is_checked(source, registry, place):
         datasets.load("toy", place("raw", FILES), registry=reg)
 
 
-def test_folder_in_the_mirror(source, registry, place, tmp_path):
-    """A variant with loose files is linked, not copied."""
-    entry = source("idx", SPLITS, FILES, folders=["loose"])
-    reg = registry(entry, n_features=4)
-    mirror = place("mirror", FILES)
-    raw = tmp_path / "raw"
-    assert "'loose' (a folder)" in datasets.missing("toy", raw, mirror=mirror, registry=reg)
-    (mirror / "toy" / "loose").mkdir()
-    (mirror / "toy" / "loose" / "a.jpg").write_bytes(b"a")
-    datasets.fetch("toy", raw, mirror=mirror, registry=reg, progress=False)
-    assert (raw / "toy" / "loose" / "a.jpg").read_bytes() == b"a"
-
-
 def test_unknown_name(tmp_path):
     for call in (datasets.fetch, datasets.load, datasets.missing):
         with pytest.raises(ConfigError, match="did you mean 'mnist'"):

@@ -59,7 +59,7 @@ def test_no_member_of_a_zip_is_written_to_disk(folders, prefix):
         archive.writestr(f"{prefix}evil", b"evil")
     before = files()
     with pytest.raises(DataError, match=r"has no image of 'a'|cannot be read"):
-        letters.read_by_class(folder, {"archive": "z.zip"}, 784, letters="a")
+        letters.read(folder, {"archive": "z.zip"}, 784, letters="a")
     assert files() == before
 
 

@@ -30,7 +30,7 @@ def test_names_and_descriptions():
         assert "surrogate" not in entry or entry["surrogate"] in variants.SURROGATES
         for variant in entry["sources"]:
             assert variant["loader"] in variants.LOADERS
-            files = {file["name"] for file in variant["files"]} | set(variant.get("folders", ()))
+            files = {file["name"] for file in variant["files"]}
             roles = {k: v for split in variant["splits"].values() for k, v in split.items()}
             for inside in ("members", "words"):
                 roles.pop(inside, None)

@@ -1,16 +1,14 @@
-"""CelebA: aligned JPEG files of chosen identities, from the official zip or a folder."""
+"""CelebA: aligned JPEG files of chosen identities, from the official zip."""
 
 from __future__ import annotations
 
-import hashlib
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.datasets import bounded, pictures
+from fedcore.datasets import archive, pictures
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import ConfigError, DataError
 
@@ -92,19 +90,6 @@ def _identities(path: Path, wanted: set[int]) -> list[tuple[str, int]]:
     return rows
 
 
-def _read_all(
-    rows: list[tuple[str, int]], get: Callable[[str], bytes], where: Path
-) -> tuple[np.ndarray, list[tuple[str, str]]]:
-    """Decode the images of `rows`; return (n, 3072) and each file's name and sha256."""
-    x, used = np.empty((len(rows), 3 * _SIDE * _SIDE)), []
-    for i, (name, _) in enumerate(rows):
-        with pictures.reading(f"{where}: image {name}"):
-            content = get(name)
-            x[i] = side_by_side(shrink(content))
-        used.append((name, hashlib.sha256(content).hexdigest()))
-    return x, used
-
-
 def read(
     folder: Path,
     parts: Mapping[str, Any],
@@ -119,7 +104,7 @@ def read(
     folder : pathlib.Path
         The data set's folder.
     parts : mapping
-        ``images``: a zip archive or a folder of JPEG files; ``labels``: the identity file.
+        ``images``: the zip archive of JPEG files; ``labels``: the identity file.
     n_features : int
         Not used.
     identities : int or sequence of int
@@ -131,26 +116,9 @@ def read(
         x of shape (n_samples, 3072) in [0, 1]; y, the identities, in the order of the images.
     """
     rows = _identities(folder / parts["labels"], set(chosen(identities)))
-    images = folder / parts["images"]
-    y = np.array([identity for _, identity in rows], np.int64)
-    if images.is_dir():
-
-        def read_loose(name: str) -> bytes:
-            with open(images / name, "rb") as file:
-                return bounded.Bounded(file, _BYTES).read()
-
-        x, used = _read_all(rows, read_loose, images)
-        return Loaded(x, y, used=tuple(used))
-    try:
-        with zipfile.ZipFile(images) as archive:
-            members = {n.rpartition("/")[2]: n for n in archive.namelist()}
-
-            def get(name: str) -> bytes:
-                with archive.open(members[name]) as file:
-                    return bounded.Bounded(file, _BYTES).read()
-
-            return Loaded(_read_all(rows, get, images)[0], y)
-    except (OSError, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"{images} cannot be read ({error}): put a whole copy in its place"
-        ) from error
+    path, x = folder / parts["images"], np.empty((len(rows), 3 * _SIDE * _SIDE))
+    with archive.opened(path) as file:
+        for row, (name, _) in zip(x, rows, strict=True):
+            with pictures.reading(f"{path}: image {name}"):
+                row[:] = side_by_side(shrink(file.content(file.full_name(name), _BYTES)))
+    return Loaded(x, np.array([identity for _, identity in rows], np.int64))

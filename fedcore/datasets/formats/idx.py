@@ -21,11 +21,7 @@ _DIMENSIONS = 8
 
 def parse(path: Path) -> np.ndarray:
     """Return the array of an IDX file."""
-    return decode(bounded.content(path), path)
-
-
-def decode(content: bytes, path: Path | str) -> np.ndarray:
-    """Return the array of the bytes of an IDX file; `path` names it in errors; see `parse`."""
+    content = bounded.content(path)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _TYPES:
         raise DataError(
             f"{path} is not an IDX file: it begins with the bytes {content[:4].hex(' ')}"
