@@ -104,16 +104,11 @@ REGISTRY = {
             "title": "Toy", "description": "A toy.", "terms": "None.", "citation": "None.",
             "homepage": "https://example.org/", "n_features": 3, "n_classes": 2,
             "surrogate": "digits",
-            "sources": [
-                {
-                    "variant": "test", "status": "official", "note": "A note.", "manual": "ask",
-                    "loader": "idx",
-                    "splits": {"train": {"images": "a", "labels": "b"}},
-                    "files": [
-                        {"name": "a", "bytes": 3, "sha256": "0" * 64, "urls": ["http://a.b/c"]},
-                        {"name": "b", "md5": "0" * 32},
-                    ],
-                }
+            "status": "official", "note": "A note.", "manual": "ask", "loader": "idx",
+            "splits": {"train": {"images": "a", "labels": "b"}},
+            "files": [
+                {"name": "a", "bytes": 3, "sha256": "0" * 64, "urls": ["http://a.b/c"]},
+                {"name": "b", "md5": "0" * 32},
             ],
         }
     }
@@ -279,7 +274,7 @@ def test_registry(tmp_path, mutate):
         datasets.describe("toy", path)
 
     call(REGISTRY)
-    renamed = {("datasets", "toy"), ("datasets", "toy", "sources", 0, "splits", "train", "images")}
+    renamed = {("datasets", "toy"), ("datasets", "toy", "splits", "train", "images")}
     cases = [case for case in mutate(REGISTRY) if case[0] not in renamed or mutate is wrong_values]
     assert survivors(cases, call) == []
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fedcore import datasets
 from fedcore.datasets import bounded
 from fedcore.datasets.formats import celeba, cifar, idx, libsvm
 from fedcore.errors import ConfigError, DataError, InputError
@@ -191,7 +192,7 @@ def test_cifar10_python_archive_keeps_the_order_of_its_members(tmp_path):
         "readme.html": b"x",
     }
     tar(tmp_path / "c.tar.gz", batches)
-    loaded = cifar.read_python10(tmp_path, {"archive": "c.tar.gz", "members": ["b1", "b2"]}, 3072)
+    loaded = cifar.read10(tmp_path, {"archive": "c.tar.gz", "members": ["b1", "b2"]}, 3072)
     np.testing.assert_array_equal(loaded.x, np.concatenate([a, b]))
     np.testing.assert_array_equal(loaded.y, [9, 0, 1, 2, 3])
 
@@ -201,13 +202,13 @@ def test_cifar100_labels(tmp_path):
     batch = {b"data": a, b"fine_labels": [99, 4], b"coarse_labels": [19, 0]}
     tar(tmp_path / "p", {"train": pickle.dumps(batch, 4)})
     parts = {"archive": "p", "members": ["train"]}
-    loaded = cifar.read_python100(tmp_path, parts, 3072)
+    loaded = cifar.read100(tmp_path, parts, 3072)
     np.testing.assert_array_equal(loaded.x, a)
     np.testing.assert_array_equal(loaded.y, [99, 4])
-    coarse = cifar.read_python100(tmp_path, parts, 3072, labels="coarse")
+    coarse = cifar.read100(tmp_path, parts, 3072, labels="coarse")
     np.testing.assert_array_equal(coarse.y, [19, 0])
     with pytest.raises(InputError, match="did you mean 'coarse'"):
-        cifar.read_python100(tmp_path, parts, 3072, labels="coarsse")
+        cifar.read100(tmp_path, parts, 3072, labels="coarsse")
 
 
 class Evil:
@@ -221,7 +222,7 @@ def test_cifar_never_unpickles_anything_but_arrays(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tar(tmp_path / "p", {"train": pickle.dumps({b"data": Evil(), b"labels": []})})
     with pytest.raises(DataError, match="not allowed"):
-        cifar.read_python10(tmp_path, {"archive": "p", "members": ["train"]}, 3072)
+        cifar.read10(tmp_path, {"archive": "p", "members": ["train"]}, 3072)
     assert not (tmp_path / "evil-was-here").exists()
 
 
@@ -237,7 +238,7 @@ def test_cifar_damaged_archive(tmp_path, damage):
         (tmp_path / "p").write_bytes(b"hello" * 300)
     member = "other" if damage == "no member" else "train"
     with pytest.raises(DataError) as error:
-        cifar.read_python10(tmp_path, {"archive": "p", "members": [member]}, 3072)
+        cifar.read10(tmp_path, {"archive": "p", "members": [member]}, 3072)
     assert str(tmp_path / "p") in one_sentence(error)
 
 
@@ -273,15 +274,43 @@ def test_cifar_from_pictures(tmp_path):
     x, more = picture(1, 703), picture(2, 500)
     y, fine = np.arange(703) % 10, np.stack([np.arange(500) % 20, np.arange(500) % 100], 1)
     two = pictures(tmp_path / "b.zip", y, x) | pictures(tmp_path / "a.zip", y[:500], more)
-    loaded = cifar.read_pictures10(tmp_path, {"records": two}, 3072)
+    loaded = cifar.read10(tmp_path, {"records": two}, 3072)
     np.testing.assert_array_equal(loaded.x, np.concatenate([x, more]))
     np.testing.assert_array_equal(loaded.y, np.concatenate([y, y[:500]]))
     assert loaded.x.flags.c_contiguous and loaded.x.dtype == np.uint8
     parts = {"records": pictures(tmp_path / "c.zip", fine, more)}
     for labels, column in (("coarse", 0), ("fine", 1)):
-        found = cifar.read_pictures100(tmp_path, parts, 3072, labels=labels)
+        found = cifar.read100(tmp_path, parts, 3072, labels=labels)
         np.testing.assert_array_equal(found.y, fine[:, column])
         np.testing.assert_array_equal(found.x, more)
+
+
+def test_cifar_is_taken_in_the_form_that_is_there(source, registry, place, tmp_path, no_mirror):
+    """Archive before pictures, raw before the mirror, and both before an address."""
+    x, y = picture(1, 30), np.arange(30) % 10
+    records = pictures(tmp_path / "p.zip", y, x)
+    tar(tmp_path / "a", {"b": pickle.dumps({b"data": x, b"labels": y.tolist()}, 4)})
+    files = {name: (tmp_path / name).read_bytes() for name in ("a", "p.zip")}
+    split, images = {"archive": "a", "members": ["b"]}, {"records": records}
+    dead = {"a": ["http://127.0.0.1:9/a"]}
+    head = source("cifar10", {"train": split, "test": split}, {"a": files["a"]}, urls=dead)
+    other = source("", {"train": images, "test": images}, {"p.zip": files["p.zip"]})
+    head["pictures"] = other | {"status": "official content"}
+    del head["pictures"]["loader"]
+    known = registry(head, n_features=3072)
+    mirror = place("mirror", {"p.zip": files["p.zip"]})
+    raw = tmp_path / "raw"
+    taken = [path.name for path in datasets.fetch("toy", raw, mirror=mirror, registry=known)]
+    assert taken == ["p.zip"] and not (raw / "toy/a").exists()
+    place("mirror", {"a": files["a"]})
+    taken = [path.name for path in datasets.fetch("toy", raw, mirror=mirror, registry=known)]
+    assert taken == ["p.zip"] and not (raw / "toy/a").exists()
+    for status, added in (("official content", {}), ("official", {"a": files["a"]})):
+        place("raw", added)
+        loaded = datasets.load("toy", raw, registry=known)
+        assert loaded.status == status
+        np.testing.assert_array_equal(loaded.x, x)
+        np.testing.assert_array_equal(loaded.y, y)
 
 
 def _one_pixel(members):
@@ -337,7 +366,7 @@ def test_pictures_that_are_not_the_official_content(tmp_path, damage):
     change, words = PICTURES[damage]
     parts = pictures(tmp_path / "a.webp.zip", np.arange(703) % 10, picture(1, 703), change)
     with pytest.raises(DataError) as error:
-        cifar.read_pictures10(tmp_path, {"records": parts}, 3072)
+        cifar.read10(tmp_path, {"records": parts}, 3072)
     said = one_sentence(error)
     assert str(tmp_path / "a.webp.zip") in said and words in said
 
@@ -352,7 +381,7 @@ def test_a_bit_that_flips_anywhere_in_a_file_of_pictures(tmp_path):
         damaged[place // 8] ^= 1 << place % 8
         path.write_bytes(damaged)
         try:
-            found = cifar.read_pictures10(tmp_path, {"records": parts}, 3072)
+            found = cifar.read10(tmp_path, {"records": parts}, 3072)
         except DataError as error:
             assert str(path) in str(error) and "\n" not in str(error)
         else:
@@ -453,7 +482,7 @@ def little(monkeypatch):
 
 
 def python10(folder, members=("train",)):
-    return cifar.read_python10(folder, {"archive": "a", "members": list(members)}, 3072)
+    return cifar.read10(folder, {"archive": "a", "members": list(members)}, 3072)
 
 
 LINKS = {

@@ -27,7 +27,7 @@ def tar(path: Path, members: dict[str, bytes]) -> None:
 
 
 def batch(folder: Path) -> np.ndarray:
-    return cifar.read_python10(folder, {"archive": "a", "members": ["train"]}, 3072).x
+    return cifar.read10(folder, {"archive": "a", "members": ["train"]}, 3072).x
 
 
 @pytest.fixture

@@ -100,19 +100,6 @@ def _python(folder: Path, parts: Mapping[str, Any], key: bytes) -> Loaded:
     return Loaded(np.concatenate(images), np.concatenate(labels))
 
 
-def read_python10(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
-    """Read ``cifar-10-python.tar.gz`` (its pickles through an unpickler that makes arrays only)."""
-    return _python(folder, parts, b"labels")
-
-
-@checked
-def read_python100(
-    folder: Path, parts: Mapping[str, Any], n_features: int, *, labels: Label = "fine"
-) -> Loaded:
-    """Read ``cifar-100-python.tar.gz``; `labels` is 'fine' (100 classes) or 'coarse' (20)."""
-    return _python(folder, parts, f"{labels}_labels".encode())
-
-
 def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int) -> Loaded:
     """Read zip files of ``labels.bin`` and lossless WebP pictures, each of 25 x 20 images.
 
@@ -158,14 +145,21 @@ def _images(content: bytes, path: Path, name: str) -> np.ndarray:
     return apart.reshape(-1, PIXELS)
 
 
-def read_pictures10(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
-    """Read CIFAR-10's ``*.webp.zip`` files, ``records`` with the sha256 of their content."""
-    return _pictures(folder, parts, 1, 0)
+def read10(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
+    """Read CIFAR-10 from its python archive, or from the pictures that `parts` has as ``records``.
+
+    The archive's pickles are read by an unpickler that makes arrays only.
+    """
+    if "records" in parts:
+        return _pictures(folder, parts, 1, 0)
+    return _python(folder, parts, b"labels")
 
 
 @checked
-def read_pictures100(
+def read100(
     folder: Path, parts: Mapping[str, Any], n_features: int, *, labels: Label = "fine"
 ) -> Loaded:
-    """Read CIFAR-100's ``*.webp.zip`` files; `labels` is 'fine' (100 classes) or 'coarse' (20)."""
-    return _pictures(folder, parts, 2, _LABELS[labels])
+    """Read CIFAR-100 as `read10` does; `labels` is 'fine' (100 classes) or 'coarse' (20)."""
+    if "records" in parts:
+        return _pictures(folder, parts, 2, _LABELS[labels])
+    return _python(folder, parts, f"{labels}_labels".encode())
