@@ -31,7 +31,7 @@ class Archive:
     def full_name(self, name: str) -> str:
         """Return the name of a member with its folder; DataError when there is none."""
         if name not in self._full:
-            raise DataError(f"{self.path} has no member {name}")
+            raise DataError(f"{self.path} has no member {name}", file=self.path)
         return self._full[name]
 
     @contextlib.contextmanager
@@ -41,9 +41,8 @@ class Archive:
         It gives no more bytes than the archive says that it has.
         """
         if self._file.getinfo(name).file_size > most:
-            raise DataError(
-                f"{self.path}: {name} holds more than the {most} bytes that are allowed"
-            )
+            says = f"{name} holds more than the {most} bytes that are allowed"
+            raise DataError(f"{self.path}: {says}", file=self.path)
         with self._file.open(name) as file:
             yield file
 

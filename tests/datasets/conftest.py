@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from pathlib import Path
 
 import pytest
 import yaml
+
+from fedcore.errors import DataError
 
 
 def _source(loader: str, splits: dict, files: dict[str, bytes], **more) -> dict:
@@ -20,6 +23,22 @@ def _source(loader: str, splits: dict, files: dict[str, bytes], **more) -> dict:
     ]
     head = {"status": "official", "note": "A test file.", "loader": loader}
     return head | {"splits": splits, "files": described} | more
+
+
+@contextlib.contextmanager
+def _refused(file: Path, row: int | None = None):
+    """Require a DataError of one line that names the file, and knows it and the line in it."""
+    with pytest.raises(DataError) as error:
+        yield error
+    said = str(error.value)
+    assert (error.value.file, error.value.row) == (file, row)
+    assert str(file) in said and "\n" not in said and len(said) <= 1000
+
+
+@pytest.fixture
+def refused():
+    """The context in which a file must be refused; see `_refused`."""
+    return _refused
 
 
 @pytest.fixture

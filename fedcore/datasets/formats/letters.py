@@ -76,7 +76,7 @@ def read(
 
 def _small(content: bytes, path: Path, name: str) -> np.ndarray:
     """Return an image as 784 grey values."""
-    with pictures.reading(f"{path}: image {name}"), pictures.opened(content, _PIXELS) as picture:
+    with pictures.reading(path, f"image {name}"), pictures.opened(content, _PIXELS) as picture:
         from PIL import Image
 
         small = picture.convert("L").resize((SIDE, SIDE), Image.Resampling.LANCZOS)
@@ -87,4 +87,4 @@ def _require_all(path: Path, letters: str, found: Sequence[int]) -> None:
     """Require an image of every character."""
     for character, number in zip(letters, found, strict=True):
         if number == 0:
-            raise DataError(f"{path} has no image of '{character}'")
+            raise DataError(f"{path} has no image of '{character}'", file=path)
