@@ -25,7 +25,7 @@ def zipped(path, members: dict[str, bytes]) -> None:
 
 @pytest.mark.parametrize("wrong", ["", "aa", "ä", 3])
 def test_letters_that_are_none(wrong):
-    with pytest.raises(ConfigError, match="give different digits and letters"):
+    with pytest.raises(ConfigError, match="letters"):
         reading.check("femnist", {"letters": wrong})
 
 
@@ -35,7 +35,7 @@ def png(level: int, side: int = 128) -> bytes:
     return out.getvalue()
 
 
-def test_nist_images_by_class(tmp_path):
+def test_nist_images_by_class(tmp_path, refused):
     names = [f"by_class/61/train_61/train_61_0000{i}.png" for i in (2, 0, 1)]
     others = ["by_class/61/hsf_0/hsf_0_00000.png", "by_class/62/train_62/train_62_00000.png"]
     levels = dict(zip([*names, *others], (20, 0, 10, 99, 255), strict=True))
@@ -46,24 +46,23 @@ def test_nist_images_by_class(tmp_path):
     np.testing.assert_array_equal(loaded.x[:, 0], [0, 10, 20, 255])
     few = letters.read(tmp_path, {"archive": "z.zip"}, 784, letters="ab", per_class=1)
     np.testing.assert_array_equal(few.x[:, 0], [0, 255])
-    with pytest.raises(DataError, match="has no image of 'c'"):
+    with refused(tmp_path / "z.zip"):
         letters.read(tmp_path, {"archive": "z.zip"}, 784, letters="abc")
 
 
-@pytest.mark.parametrize(
-    ("content", "word"), [(b"no image", "cannot identify"), (png(0, 400), "more than 65536")]
-)
-def test_a_nist_image_that_is_none(tmp_path, content, word):
+@pytest.mark.parametrize("content", [b"no image", png(0, 400)], ids=["none", "large"])
+def test_a_nist_image_that_is_none(tmp_path, refused, content):
     zipped(tmp_path / "z.zip", {"by_class/61/train_61/train_61_00000.png": content})
-    with pytest.raises(DataError, match=rf"train_61_00000\.png cannot be read .*{word}"):
+    with refused(tmp_path / "z.zip") as error:
         letters.read(tmp_path, {"archive": "z.zip"}, 784, letters="a")
+    assert "train_61_00000.png" in str(error.value)
 
 
-def test_a_member_that_is_too_large(tmp_path):
+def test_a_member_that_is_too_large(tmp_path, refused):
     zipped(tmp_path / "z.zip", {"a": bytes(100)})
     with archive.opened(tmp_path / "z.zip") as file:
         assert len(file.content("a", 100)) == 100
-        with pytest.raises(DataError, match="more than the 99 bytes"):
+        with refused(tmp_path / "z.zip"):
             file.content("a", 99)
 
 
@@ -111,20 +110,19 @@ def test_tweets_are_word_vectors_with_users(tmp_path):
     assert drawn == {(0, 1), (1, 0), (1,)}  # of ann, bob and eve
 
 
-def test_tweets_damage(tmp_path):
+def test_tweets_damage(tmp_path, refused):
+    tables, vectors = tmp_path / "t.zip", tmp_path / "v.zip"
     write_tweets(tmp_path)
-    with pytest.raises(DataError, match="has 2 users with at least 2 tweets, and 3 are asked for"):
+    with refused(tables):
         tweets.read(tmp_path, TWEETS, 8, users=3, at_least=2)
-    with pytest.raises(DataError, match="no room for whole vectors of 2 numbers"):
+    with pytest.raises(DataError):
         tweets.read(tmp_path, TWEETS, 7, users=2, at_least=2)
-    write_tweets(tmp_path, vectors=VECTORS | {"day": [1, "x"]})
-    with pytest.raises(DataError, match=r"v\.txt, line 2: could not convert"):
-        tweets.read(tmp_path, TWEETS, 8, users=2, at_least=2)
-    write_tweets(tmp_path, vectors=VECTORS | {"day": [1]})
-    with pytest.raises(DataError, match="differ in length"):
-        tweets.read(tmp_path, TWEETS, 8, users=2, at_least=2)
-    zipped(tmp_path / "t.zip", {"t.csv": b'"0","1","2"\n'})
-    with pytest.raises(DataError, match=r"t\.csv, line 1: 3 columns where 6 should be"):
+    for wrong, row in (([1, "x"], 1), ([1], None)):
+        write_tweets(tmp_path, vectors=VECTORS | {"day": wrong})
+        with refused(vectors, row):
+            tweets.read(tmp_path, TWEETS, 8, users=2, at_least=2)
+    zipped(tables, {"t.csv": b'"0","1","2"\n'})
+    with refused(tables, 0):
         tweets.read(tmp_path, TWEETS, 8, users=1, at_least=1)
 
 
