@@ -93,9 +93,11 @@ def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bo
         with open(origin, "rb") as source:
             return save(source, path, file)
     except OSError as error:
-        raise DataError(f"{origin} cannot be copied to {path}: {error.strerror}") from error
+        says = f"{origin} cannot be copied to {path}: {error.strerror}"
+        raise DataError(says, file=origin) from error
     except DataError as error:
-        raise DataError(f"{origin} is not the file of the registry: {error}; replace it") from error
+        says = f"{origin} is not the file of the registry: {error}; replace it"
+        raise DataError(says, file=origin) from error
 
 
 def _record(raw: Path, sums: Mapping[str, str]) -> None:
