@@ -110,6 +110,11 @@ REGISTRY = {
                 {"name": "a", "bytes": 3, "sha256": "0" * 64, "urls": ["http://a.b/c"]},
                 {"name": "b", "md5": "0" * 32},
             ],
+            "pictures": {
+                "status": "official content", "note": "A note.",
+                "splits": {split: {"records": {"c": "0" * 64}} for split in ("train", "test")},
+                "files": [{"name": "c", "bytes": 3, "sha256": "0" * 64}],
+            },
         }
     }
 }  # fmt: skip
