@@ -42,5 +42,7 @@ onstart:
 
 
 onsuccess:
+    if PLAN.config["quick"]:
+        print("Small sizes, and stand-ins for data sets: no check of the papers.")
     print(verdict_pages.summary(verdict_pages.found(Path(RESULTS, "verdicts"), PLAN.judged)))
     print(f"To look at: {Path(RESULTS, 'report', 'index.html').absolute()}")
