@@ -35,14 +35,13 @@ def written_as_paper(arena: Mapping[str, Any], where: str) -> dict[str, Any]:
     leakage = arena.get("leakage")
     components = {"n_components": arena["components"]}
     problems = dict(_problems(arena))
-    shared = {"repeats": arena["repeats"], "quick": arena.get("quick", {})}
     experiments: dict[str, Any] = {
         MAIN: {
             "reproduces": "nothing: it compares the methods",
             "problems": list(problems),
             "metrics": ["subspace_distance", "captured"],
             "runs": list(_runs(arena["methods"])),
-            **shared,
+            "repeats": arena["repeats"],
         }
     }
     if leakage:
@@ -55,7 +54,7 @@ def written_as_paper(arena: Mapping[str, Any], where: str) -> dict[str, Any]:
                 "metrics": ["subspace_distance"],
                 "audit": attack,
                 "runs": list(_runs(chosen)),
-                **shared,
+                "repeats": arena["repeats"],
             }
     for spec in problems.values():
         spec["defaults"] = components | spec.get("defaults", {})
@@ -92,7 +91,6 @@ def _problems(arena: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
                     "label": f"{spec.get('label', data)}, {division.get('label', partition)}",
                     "partition": division["partition"],
                     "tags": _tags(data, partition),
-                    **({"quick": False} if division.get("quick") is False else {}),
                 },
             )
 
@@ -108,5 +106,4 @@ def _runs(methods: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {
             "algorithm": method["algorithm"],
             "variants": {name: variant},
-            **({"quick": False} if method.get("quick") is False else {}),
         }

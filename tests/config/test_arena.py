@@ -15,7 +15,6 @@ ARENA = {
     "title": "t",
     "components": 2,
     "repeats": 3,
-    "quick": {"repeats": 2},
     "methods": {"a": {"algorithm": "ssi", "params": {"rounds": 4}}, "b": {"algorithm": "one_shot"}},
     "data": {
         "mnist": {"label": "MNIST", "dataset": "mnist", "defaults": {"n_components": 3}},
@@ -23,7 +22,7 @@ ARENA = {
     },
     "partitions": {
         "even": {"partition": {"by": "even", "clients": 4}},
-        "label": {"label": "by class", "partition": {"by": "label"}, "quick": False},
+        "label": {"label": "by class", "partition": {"by": "label"}},
     },
     "leakage": {"problem": {"generator": "spectrum"}, "methods": ["a"]},
     "tables": {"results": "r"},
@@ -44,8 +43,6 @@ def test_every_method_meets_every_problem():
     assert contest["problems"] == names and contest["repeats"] == 3
     assert [run["algorithm"] for run in contest["runs"]] == ["ssi", "one_shot"]
     assert contest["runs"][0]["variants"] == {"a": {"rounds": 4, "tags": {"method": "a"}}}
-    assert paper["problems"]["mnist_label"]["quick"] is False
-    assert "quick" not in paper["problems"]["mnist_even"]
     assert len(paper["experiments"][LEAKAGE]["runs"]) == 1
     assert paper["problems"]["mnist_even"]["defaults"] == {"n_components": 3}
     assert paper["problems"]["spiked"]["defaults"] == {"n_components": 2}
@@ -78,17 +75,15 @@ def test_mistakes_get_a_sentence(changes, message):
         written(**changes)
 
 
-@pytest.mark.parametrize("quick", [False, True])
-def test_the_shipped_arena_has_every_method_on_every_problem(quick):
-    plan = load_plan({"papers": ["arena"], "quick": quick, "surrogates": True})
+def test_the_shipped_arena_has_every_method_on_every_problem():
+    plan = load_plan({"papers": ["arena"], "surrogates": True})
     methods = {cell.tags["method"] for cell in plan.cells_of("arena")}
     problems = {c.problem for c in plan.cells_of("arena") if c.experiment == MAIN}
     contest = [c for c in plan.cells_of("arena") if c.experiment == MAIN]
     assert len(contest) == len(methods) * len(problems)
     assert {"ssi", "one_shot", "fedpower_1", "fedpower_10", "faps_residual"} <= methods
     assert plan.judged == []
-    if not quick:
-        data = {c.tags["data"] for c in contest}
-        assert {"mnist", "fashion_mnist", "cifar10", "w8a", "spiked", "block_model"} <= data
-        parts = {c.tags["partition"] for c in contest if c.tags["data"] == "mnist"}
-        assert parts == {"even", "label", "dirichlet", "uneven"}
+    data = {c.tags["data"] for c in contest}
+    assert {"mnist", "fashion_mnist", "cifar10", "w8a", "spiked", "block_model"} <= data
+    parts = {c.tags["partition"] for c in contest if c.tags["data"] == "mnist"}
+    assert parts == {"even", "label", "dirichlet", "uneven"}
