@@ -39,7 +39,7 @@ flowchart LR
 | to a history | `run_<algorithm>` | `fedcore/experiments/cell.py`, `fedcore/api.py` |
 | to tables | `tables_<paper>` | `fedcore/reports/papers/` |
 | to figures | `notebook_<paper>` | `notebooks/`, `fedcore/reports/plotting.py` |
-| to verdicts | `verdicts` | `fedcore/reports/outcomes.py`, `measurements.py`, `verdicts.py` |
+| to verdicts | `verdicts` | `fedcore/reports/claim_tests.py`, `measurements.py`, `verdicts.py` |
 | to the pages | `make verdicts` | `docs/kept_verdicts.py`, `verdicts.py`, `readme_verdicts.py` |
 
 ## The layers

@@ -20,7 +20,7 @@ from printed import BLOCK, ROOT, pages
 from fedcore.audits import epsilon_bound
 from fedcore.datasets import download, reading
 from fedcore.files import hdf5
-from fedcore.reports import outcomes
+from fedcore.reports import claim_tests
 
 ENTRIES = yaml.safe_load((ROOT / "docs/numbers.yaml").read_text(encoding="utf-8"))
 WORDS = {
@@ -87,7 +87,7 @@ def confidence_of_audits() -> list[float]:
     return [100 * signature.parameters["confidence"].default]
 
 
-LEVEL = 100 * outcomes.LEVEL
+LEVEL = 100 * claim_tests.LEVEL
 CPU = r"cpu .*, ([\d.]+) times as fast"
 COMPUTED: dict[str, Callable[[], list[float]]] = {
     "hours of the full run": full_run,
@@ -99,7 +99,7 @@ COMPUTED: dict[str, Callable[[], list[float]]] = {
     "message of bench_mpi, in kB": message_of_bench_mpi,
     "raw sets, in MB": raw_sets,
     "levels of the tests, in %": lambda: [LEVEL],
-    "levels of outliers, in %": lambda: [LEVEL * outcomes.OUTLIER, LEVEL],
+    "levels of outliers, in %": lambda: [LEVEL * claim_tests.OUTLIER, LEVEL],
     "two one-sided tests, in %": lambda: [100 - 2 * LEVEL],
     "size of large files, in MiB": lambda: [hdf5.LARGE / 2**20],
     "slowest download, in kB a second": lambda: [download.SLOWEST / 1e3],

@@ -130,7 +130,7 @@ class Plan:
     unavailable : dict of str to str
         Why problems are not run, by ``<paper>/<problem>``: the configuration leaves them out, their
         data cannot be obtained, or a package of a method on them is not installed.
-    kept : dict of str to str
+    without_data : dict of str to str
         Problems whose data cannot be obtained, but that have results from an earlier run, with the
         reason.
     files : dict of str to PaperFiles
@@ -140,7 +140,7 @@ class Plan:
     config: dict[str, Any]
     papers: dict[str, dict[str, Any]]
     unavailable: dict[str, str] = field(default_factory=dict)
-    kept: dict[str, str] = field(default_factory=dict)
+    without_data: dict[str, str] = field(default_factory=dict)
     files: dict[str, PaperFiles] = field(default_factory=dict)
     _claims: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
 
@@ -353,7 +353,8 @@ def load_plan(
     plan.unavailable.update(_left_out(plan, known))
     plan.unavailable.update(_without_package(plan))
     for name, reason in _unavailable(plan, answers).items():
-        (plan.kept if _has_results(checked["paths"], name) else plan.unavailable)[name] = reason
+        kept = _has_results(checked["paths"], name)
+        (plan.without_data if kept else plan.unavailable)[name] = reason
     return plan
 
 

@@ -13,7 +13,7 @@ from operator import mul
 from typing import Any
 
 from fedcore.reports import tables
-from fedcore.reports.outcomes import (
+from fedcore.reports.claim_tests import (
     FAILS,
     HOLDS,
     UNDECIDED,

@@ -12,8 +12,8 @@ from typing import Any
 from fedcore.config.short_forms import merge
 from fedcore.errors import ConfigError, DataError, nearest, require_known
 from fedcore.problems import STATUSES
-from fedcore.reports import counterfactuals, outcomes, summaries, tables
-from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED, Numbers, Outcome
+from fedcore.reports import claim_tests, counterfactuals, summaries, tables
+from fedcore.reports.claim_tests import FAILS, HOLDS, UNDECIDED, Numbers, Outcome
 from fedcore.reports.rows import groups
 
 NOTHING = Outcome(UNDECIDED, "", "", "")
@@ -113,9 +113,9 @@ class Measurements:
 
         def judged(i: int, failing: float) -> Outcome:
             values = _values(parts[i], column)
-            return outcomes.outcome_of(test, values, spread=spread, failing=failing)
+            return claim_tests.outcome_of(test, values, spread=spread, failing=failing)
 
-        found = outcomes.joined(judged, len(parts))
+        found = claim_tests.joined(judged, len(parts))
         return [self._turned(item, part, one, what) for part, one in zip(parts, found, strict=True)]
 
     def _turned(
@@ -153,7 +153,7 @@ class Measurements:
         where = f"{what}, counterfactual: {self._folder / select['table']}.tsv"
         _check_values(rows, select["column"], "holds" in item["test"], where)
         values = _values(rows, select["column"])
-        return outcomes.outcome_of(item["test"], values, spread=item["spread"])
+        return claim_tests.outcome_of(item["test"], values, spread=item["spread"])
 
     def _is_surrogate(self, row: tables.Row, path: Path) -> bool:
         status = row.get("status")
@@ -231,13 +231,13 @@ def _rounding(
     ]
     ends = [sorted(pair, key=_last) for pair in zip(own, others, strict=True)]
     exchanged = (own, others, [least for least, _ in ends], [most for _, most in ends])
-    states = {outcomes.outcome_of(test, values, spread=spread).state for values in exchanged}
+    states = {claim_tests.outcome_of(test, values, spread=spread).state for values in exchanged}
     lasts = [(_last(least), _last(most)) for least, most in ends]
     change = max(0.0 if least == most else most - least for least, most in lasts)
     text = f"one rounding of the starts changes a repeat by up to {tables.show(change)}"
     if len(states) > 1:
         return f"rounding decides: {text}, which changes the outcome"
-    known = outcomes.known_of(own)
+    known = claim_tests.known_of(own)
     width = max(known, default=0.0) - min(known, default=0.0)
     wide = len(known) > 1 and change > width / 2
     if "one_run" in test and wide and states != {FAILS}:  # what always fails needs no range

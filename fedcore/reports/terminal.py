@@ -11,7 +11,7 @@ from fedcore.history import History
 from fedcore.parts.residuals import UNDETERMINED
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import components
-from fedcore.reports.endings import ORDERED, bounds, ended, measured, spent
+from fedcore.reports.history_summary import ORDERED, bounds, ended, measured, spent
 from fedcore.reports.replay import Replay
 from fedcore.reports.tables import show
 from fedcore.words import counted
@@ -20,7 +20,7 @@ MOST_FEATURES, MOST_COMPONENTS = 20, 6  # that are printed
 LARGEST = 10  # features that are printed of more
 
 
-def outcome(history: History) -> str:
+def describe_run(history: History) -> str:
     """Algorithm, data, the last value of every metric, the components, and the ledger."""
     measures = _measures(history)
     parts = [_head(history), measures, _components(history), _ledger(history)]

@@ -2,7 +2,7 @@
 
 ``config/claims/<paper>.yaml`` says what is printed, how it is tested and what was run differently;
 the tables of the paper hold what was measured. A verdict follows from the two, and nobody can write
-one down. `fedcore.reports.outcomes` holds the values against the print, and
+one down. `fedcore.reports.claim_tests` holds the values against the print, and
 `fedcore.reports.verdict_pages` writes the verdicts.
 
 If a table has columns of twins for a column ``x`` (see `fedcore.reports.summaries`), the test is
@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fedcore.reports.claim_tests import FAILS, HOLDS, UNDECIDED
 from fedcore.reports.measurements import Measurements, Reading
-from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED
 from fedcore.words import counted
 
 # Meaning of each verdict, as README says it; what could be compared stands first.

@@ -11,8 +11,8 @@ import math
 import numpy as np
 import pytest
 
-from fedcore.reports import outcomes
-from fedcore.reports.outcomes import FAILS, HOLDS, LEVEL, UNDECIDED, joined, outcome_of
+from fedcore.reports import claim_tests
+from fedcore.reports.claim_tests import FAILS, HOLDS, LEVEL, UNDECIDED, joined, outcome_of
 
 TIMES = 400
 MOST = LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / TIMES)  # as many as chance allows at the level
@@ -21,7 +21,7 @@ MOST = LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / TIMES)  # as many as chance a
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Leave out how many more repeats would decide, which takes most of the time."""
-    monkeypatch.setattr(outcomes, "_needed", lambda decides, n: 1)
+    monkeypatch.setattr(claim_tests, "_needed", lambda decides, n: 1)
 
 
 def share(draw, verdict, seed=7):

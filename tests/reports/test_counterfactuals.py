@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from fedcore.reports.claim_tests import FAILS, HOLDS, UNDECIDED, outcome_of
 from fedcore.reports.counterfactuals import shifted, turned, with_power
-from fedcore.reports.outcomes import FAILS, HOLDS, UNDECIDED, outcome_of
 
 
 def state(test, values):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from fedcore.config import claims
-from fedcore.reports import outcomes, tables, verdicts
+from fedcore.reports import claim_tests, tables, verdicts
 from fedcore.reports.counterfactuals import shifted
 
 FILES = sorted((Path(__file__).parents[2] / "config" / "claims").glob("*.yaml"))
@@ -26,7 +26,7 @@ REPEATS = 20
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Leave out how many more repeats would decide, which takes most of the time."""
-    monkeypatch.setattr(outcomes, "_needed", lambda decides, n: 1)
+    monkeypatch.setattr(claim_tests, "_needed", lambda decides, n: 1)
 
 
 def lines(path):

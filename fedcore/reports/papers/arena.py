@@ -12,12 +12,12 @@ import numpy as np
 from scipy.stats import rankdata
 
 from fedcore.config.arena import LATE, LEAKAGE, MAIN
+from fedcore.reports.budgets import PLAIN, privacy, products, sum_of_squares
 from fedcore.reports.papers.arena_findings import BUDGETS, TARGET, median, rounded, sentences
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run, last
 from fedcore.reports.rows import Row, Rows, groups, reached
 from fedcore.reports.summaries import by_group
-from fedcore.reports.work import PLAIN, privacy, products, sum_of_squares
 
 COSTS = {
     "rounds": "communication rounds",

@@ -90,8 +90,8 @@ def cpu_seconds(history: History) -> float | None:
     return None if seconds is None else float(np.median(np.nanmax(seconds, axis=1)))
 
 
-def ending(history: History) -> dict[str, Any]:
-    """Return all that `fedcore.reports.terminal.outcome` prints, as plain values.
+def summary(history: History) -> dict[str, Any]:
+    """Return all that `fedcore.reports.terminal.describe_run` prints, as plain values.
 
     Returns
     -------
