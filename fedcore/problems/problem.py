@@ -15,7 +15,7 @@ from fedcore.errors import InputError
 from fedcore.linalg import column_space, triangular_factor
 from fedcore.problems import products
 from fedcore.problems.clients import Clients, require_alike
-from fedcore.problems.made import Made
+from fedcore.problems.lazy import LazyMatrices
 from fedcore.problems.regression import Truth
 from fedcore.sparse import SparseRows, refuse
 
@@ -189,7 +189,7 @@ class Problem:
         if self.clients.sparse:
             refuse("scaling rows to a largest norm")
         factor = norm / max(float(np.linalg.norm(c, axis=1).max()) for c in self.clients)
-        rows = Made(lambda i: self.clients[i] * factor, len(self.clients))
+        rows = LazyMatrices(lambda i: self.clients[i] * factor, len(self.clients))
         clients = Clients(rows, self.clients.shapes, self.clients.dtypes)
         scaled = Problem(self.name, clients, self.status, self.note)
         sigma, right = self.reference

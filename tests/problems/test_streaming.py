@@ -15,7 +15,7 @@ from fedcore import generators
 from fedcore.errors import InputError
 from fedcore.experiments import build
 from fedcore.problems import storage
-from fedcore.problems.made import Made
+from fedcore.problems.lazy import LazyMatrices
 
 IMAGES = {"dataset": "mnist", "partition": {"by": "label"}, "scale": "unit"}
 WHITE = {"generator": "white", "params": {"n_features": 4, "n_samples": 50, "n_clients": 3}}
@@ -144,7 +144,7 @@ def test_frames_are_clients_and_their_columns_are_matched_by_name(monkeypatch, f
 
 
 def test_made_matrices_are_a_sequence():
-    made = Made(lambda i: np.full((1, 1), i), 3)
+    made = LazyMatrices(lambda i: np.full((1, 1), i), 3)
     assert [int(m[0, 0]) for m in made] == [0, 1, 2]
     assert [int(m[0, 0]) for m in made[::-1]] == [2, 1, 0]
     for beyond in (3, -4):
