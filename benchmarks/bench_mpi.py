@@ -129,7 +129,7 @@ def draw(path: str, found: dict[str, dict[Any, dict[str, float]]], source: str =
     """Draw the seconds of a round against ranks; the file says from where they are."""
     from matplotlib.figure import Figure
 
-    from fedcore.reports.looks import COLOURS
+    from fedcore.reports.curve_styles import COLOURS
     from fedcore.reports.style import style
 
     with style():

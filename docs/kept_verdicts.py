@@ -19,7 +19,7 @@ from typing import Any
 import h5py
 
 from fedcore.errors import DataError
-from fedcore.experiments.kept_times import measured
+from fedcore.experiments.job_times import measured
 from fedcore.experiments.provenance import commit
 from fedcore.reports import tables, verdict_pages
 from fedcore.reports.machine import machine

@@ -4,7 +4,7 @@ To add one, drop a module into this package, or register one from another packag
 point group ``fedcore.algorithms``. A module holds
 
 - a docstring with the citation and the departures from the paper; its first line is the title, and
-  a line ``:look: blue, dashed`` says how figures draw it, see `fedcore.reports.looks`;
+  a line ``:look: blue, dashed`` says how figures draw it, see `fedcore.reports.curve_styles`;
 - ``PAPER``, short name of the paper it belongs to;
 - ``TASK``, what it learns: ``"subspace"``, which is also meant without it, or ``"classifiers"``;
 - ``Params``, a frozen dataclass of hyper-parameters with at least the fields of its task, which for

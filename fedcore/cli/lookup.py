@@ -114,7 +114,7 @@ def _spelled(parameter: dict[str, Any]) -> str:
 
 def _unseen(documentation: str) -> str:
     """Return a docstring without its line on how figures draw the method."""
-    from fedcore.reports.looks import FIELD
+    from fedcore.reports.curve_styles import FIELD
 
     return FIELD.sub("", documentation).rstrip() + "\n"
 

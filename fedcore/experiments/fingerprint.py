@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fedcore.experiments import sources
-from fedcore.experiments.kept_code import KeptCode, kept_in
+from fedcore.experiments.parsed_sources import KeptCode, kept_in
 from fedcore.files import checksums
 
 OWN = __name__.split(".")[0]

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fedcore.errors import InputError
-from fedcore.federation import crossing
+from fedcore.federation import messages
 from fedcore.federation.centring import mean_of, sum_and_count, sum_count_and_far
 from fedcore.federation.execution import Step as Step
 from fedcore.federation.execution import stacked as stacked
@@ -268,7 +268,7 @@ class Federation:
         TypeError
             For a message that the ledger cannot count, see `fedcore.federation.ledger.payload`.
         """
-        message = crossing.read_only(crossing.narrow(message) if self._single else message)
+        message = messages.read_only(messages.narrow(message) if self._single else message)
         receivers = self._positions(to)
         self._transport.tell(Hold(message), receivers)
         if self._inbox is not None:
@@ -303,7 +303,7 @@ class Federation:
             For a reply that the ledger cannot count, see `fedcore.federation.ledger.payload`.
         """
         positions = self._positions(of)
-        replies = crossing.copied(self._ask(self._upload(step), positions))
+        replies = messages.copied(self._ask(self._upload(step), positions))
         self.ledger.upload(replies)
         self._show(step, positions, replies)
         return replies
@@ -324,7 +324,7 @@ class Federation:
         if found is None:
             replies = self._ask(self._upload(step), positions)
             self.ledger.upload(replies)
-            total = crossing.added(replies, positions)
+            total = messages.added(replies, positions)
         else:
             total = found.value
             self._charge(found.charges)

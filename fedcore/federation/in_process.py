@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from fedcore.federation import lockstep
-from fedcore.federation.crossing import copied, narrow, opened
 from fedcore.federation.execution import Step
 from fedcore.federation.ledger import payload
+from fedcore.federation.messages import copied, narrow, opened
 from fedcore.federation.site import changed, sites_of
 from fedcore.federation.state import StackedState, State
 from fedcore.federation.transport import (

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fedcore.errors import FedcoreError, InputError
-from fedcore.federation.crossing import added
 from fedcore.federation.engine import everywhere
+from fedcore.federation.messages import added
 from fedcore.federation.mpi_link import connect
 from fedcore.federation.mpi_messages import Answer, Carry, How, Reduce
 from fedcore.federation.ranks import holder, serve

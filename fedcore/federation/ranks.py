@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.federation.crossing import added
 from fedcore.federation.failures import Failure
 from fedcore.federation.ledger import payload
+from fedcore.federation.messages import added
 from fedcore.federation.mpi_link import CHAIN, DATA, Link
 from fedcore.federation.mpi_messages import (
     Answer,

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from fedcore.federation.centring import centred
-from fedcore.federation.crossing import narrow, opened
 from fedcore.federation.execution import Step, name_of
 from fedcore.federation.ledger import payload
+from fedcore.federation.messages import narrow, opened
 from fedcore.federation.state import State
 from fedcore.federation.transport import (
     Bound,

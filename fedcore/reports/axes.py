@@ -22,7 +22,7 @@ from matplotlib.ticker import (
 
 from fedcore.errors import InputError, require_known
 from fedcore.recorder import NOT_RELEASED
-from fedcore.reports.looks import COLOURS
+from fedcore.reports.curve_styles import COLOURS
 
 EMPTY = "Nothing of this panel was run."
 BETWEEN = (1.9, 1.9)  # decades: on a shorter axis, 2 and 5 have labels beside the powers of ten

@@ -37,8 +37,8 @@ from fedcore.reports.axes import (
     reference_line,
     rounds_axis,
 )  # fmt: skip
+from fedcore.reports.curve_styles import COLOURS, CYCLE, DASHES, LINES, look
 from fedcore.reports.figure_files import save, save_or_show
-from fedcore.reports.looks import COLOURS, CYCLE, DASHES, LINES, look
 from fedcore.reports.results import Run
 from fedcore.reports.style import algorithm_looks, looks, method_looks, style
 

@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib
 from cycler import cycler
 
-from fedcore.reports.looks import CYCLE, DASHES, LINESTYLES, of_methods, told_apart
+from fedcore.reports.curve_styles import CYCLE, DASHES, LINESTYLES, of_methods, told_apart
 
 
 @contextlib.contextmanager

@@ -540,7 +540,7 @@ def test_tables_depend_on_the_report_and_figures_on_what_draws(paper):
     figures = closure(module.imported_by(ROOT / f"notebooks/{paper}.ipynb"))
     both = {"fedcore.reports.tables", "fedcore.reports.results", "fedcore.history"}
     assert both <= tables & figures
-    drawing = {f"fedcore.reports.{name}" for name in ("plotting", "style", "looks")}
+    drawing = {f"fedcore.reports.{name}" for name in ("plotting", "style", "curve_styles")}
     assert drawing <= figures and not drawing & tables
     planned = ("fedcore.experiments.plan", "fedcore.experiments.build", "fedcore.datasets")
     assert [name for name in tables | figures if name.startswith(planned)] == []

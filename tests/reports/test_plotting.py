@@ -14,7 +14,7 @@ from scipy import stats
 from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.history import History
-from fedcore.reports import figure_files, looks, plotting
+from fedcore.reports import curve_styles, figure_files, plotting
 from fedcore.reports.papers import fedrep
 
 
@@ -364,7 +364,7 @@ def test_the_name_of_a_line_stands_at_either_end_and_inside(ax, end):
 
 def test_curves_of_one_point_and_one_colour_have_marks_of_their_own(ax):
     """A method's variants differ by their line style alone, of which a point shows nothing."""
-    styles = {*looks.LINES.values(), *looks.DASHES.values(), (0, (3, 1, 1, 1))}
+    styles = {*curve_styles.LINES.values(), *curve_styles.DASHES.values(), (0, (3, 1, 1, 1))}
     lines = [
         plotting.curve(ax, [1], [[2.0]], label=f"{style}", colour="blue", linestyle=style)
         for style in styles
@@ -458,7 +458,7 @@ def test_legend_reads_like_the_picture(ax):
 def test_looks_are_stable_and_distinct():
     assert plotting.look("faps") == {"colour": "#009E73", "linestyle": "--"}
     assert plotting.look("somebody_elses") == plotting.look("somebody_elses")
-    saying = [name for name in algorithms.names() if looks.told(name)]
+    saying = [name for name in algorithms.names() if curve_styles.told(name)]
     assert len(saying) > 20
     found = [tuple(plotting.look(name).values()) for name in saying]
     assert all(one != other for one, other in combinations(found, 2))
@@ -473,9 +473,12 @@ def test_all_networks_are_told_apart_as_on_the_interactive_pages():
     found = plotting.algorithm_looks(fedrep.METHODS)
     assert list(found) == list(fedrep.METHODS) and len(found) == 12
     assert all(one != other for one, other in combinations(found.values(), 2))
-    for name, look in zip(found, looks.told_apart(list(fedrep.METHODS)), strict=True):
-        assert found[name] == {"colour": look["colour"], "linestyle": looks.DASHES[look["dash"]]}
-        assert look["colour"] == plotting.look(name)["colour"] and looks.told(name)
+    for name, look in zip(found, curve_styles.told_apart(list(fedrep.METHODS)), strict=True):
+        assert found[name] == {
+            "colour": look["colour"],
+            "linestyle": curve_styles.DASHES[look["dash"]],
+        }
+        assert look["colour"] == plotting.look(name)["colour"] and curve_styles.told(name)
 
 
 @pytest.mark.parametrize(
@@ -489,18 +492,18 @@ def test_all_networks_are_told_apart_as_on_the_interactive_pages():
 def test_a_look_comes_from_the_docstring_of_the_module(monkeypatch, text, says):
     module = algorithms.get("one_shot").module
     monkeypatch.setattr(module, "__doc__", "A title.\n\n:look: black, dotted\n")
-    looks.told.cache_clear()
-    assert looks.look("one_shot") == {"colour": "#000000", "linestyle": ":"}
-    assert looks.words(["one_shot", "gone"]) == ["gone None", "one_shot black, dotted"]
+    curve_styles.told.cache_clear()
+    assert curve_styles.look("one_shot") == {"colour": "#000000", "linestyle": ":"}
+    assert curve_styles.words(["one_shot", "gone"]) == ["gone None", "one_shot black, dotted"]
     monkeypatch.setattr(module, "__doc__", f"A title.\n\n:look: {text}\n")
-    looks.told.cache_clear()
+    curve_styles.told.cache_clear()
     with pytest.raises(InputError, match=says):
-        looks.look("one_shot")
+        curve_styles.look("one_shot")
     monkeypatch.setattr(module, "__doc__", None)
-    looks.told.cache_clear()
-    assert looks.told("one_shot") is None
-    assert looks.look("one_shot")["colour"] in plotting.CYCLE
-    looks.told.cache_clear()
+    curve_styles.told.cache_clear()
+    assert curve_styles.told("one_shot") is None
+    assert curve_styles.look("one_shot")["colour"] in plotting.CYCLE
+    curve_styles.told.cache_clear()
 
 
 @pytest.mark.parametrize(

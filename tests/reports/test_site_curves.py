@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedcore.history import History, save_seconds
-from fedcore.reports.looks import CYCLE, DASHES, look, of_methods, told_apart
+from fedcore.reports.curve_styles import CYCLE, DASHES, look, of_methods, told_apart
 from fedcore.reports.plotting import method_looks
 from fedcore.reports.results import Run
 from fedcore.reports.site.curves import _axes, _tell_apart

@@ -113,7 +113,7 @@ def test_edited_report(done, module):
 
 def test_what_only_draws_is_no_part_of_tables_and_verdicts(done):
     done.append("fedcore/reports/plotting.py", "\nEDITED = True\n")
-    done.edit("fedcore/reports/looks.py", '"black": "#000000"', '"black": "#111111"')
+    done.edit("fedcore/reports/curve_styles.py", '"black": "#000000"', '"black": "#111111"')
     done.edit("notebooks/tiny.ipynb", '\\"o\\"', '\\"s\\"')
     assert set(done.planned().values()) == {"notebook_tiny", "report"}
 

@@ -13,10 +13,10 @@ from fedcore.config import papers as paper_files
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.datasets import download, registry
 from fedcore.errors import FedcoreError
-from fedcore.experiments import kept_times
+from fedcore.experiments import job_times
 from fedcore.experiments.fingerprint import data_files, fingerprint, imported_by, keep_in
 from fedcore.experiments.plan import load_plan
-from fedcore.reports import left_out, looks, verdict_pages
+from fedcore.reports import left_out, curve_styles, verdict_pages
 
 # Wherever the workflow runs and whatever includes it; "." in the checkout itself.
 CHECKOUT = Path(os.path.relpath(Path(workflow.current_basedir.get_path_or_uri(True)).parents[1]))
@@ -46,7 +46,7 @@ RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients",
 DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
 WITH_NOTEBOOK = [paper for paper in DRAWN if PLAN.files[paper].notebook.is_file()]
 # Seconds and MB of a cell in the papers' full runs, by experiment.
-USUAL = {} if PLAN.config["quick"] else kept_times.kept(CHECKOUT / "docs/verdicts/run.json")
+USUAL = {} if PLAN.config["quick"] else job_times.kept(CHECKOUT / "docs/verdicts/run.json")
 
 
 wildcard_constraints:
@@ -76,7 +76,7 @@ def planned(wildcards):
 
 
 def looks_in(paper):
-    return looks.words(cell.algorithm for cell in PLAN.cells_of(paper))
+    return curve_styles.words(cell.algorithm for cell in PLAN.cells_of(paper))
 
 
 def drawn(paper, kind, *endings):

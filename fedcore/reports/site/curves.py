@@ -11,7 +11,7 @@ import numpy as np
 
 from fedcore import algorithms
 from fedcore.errors import HistoryError, InputError
-from fedcore.reports import looks
+from fedcore.reports import curve_styles
 from fedcore.reports.budgets import privacy, products, sum_of_squares
 from fedcore.reports.commands import command
 from fedcore.reports.replay import replay
@@ -49,7 +49,7 @@ def groups(plan: Path) -> list[dict[str, Any]]:
             },
         )
         entry["runs"].append(_curves(results.plan["paper"], run))
-    methods = looks.of_methods(results.plan)
+    methods = curve_styles.of_methods(results.plan)
     for entry in found.values():
         _tell_apart(entry["runs"], methods)
         entry["varied"] = _varied(entry["runs"])
@@ -116,7 +116,7 @@ def _replayed(run: Run) -> dict[str, Any]:
 
 def _tell_apart(runs: list[dict[str, Any]], methods: Mapping[str, Mapping[str, str]]) -> None:
     """Give runs a colour and a dash: those of the plan's methods, or else apart in this plot."""
-    here = looks.told_apart([run["algorithm"] for run in runs])
+    here = curve_styles.told_apart([run["algorithm"] for run in runs])
     for run, own in zip(runs, here, strict=True):
         run.update(methods.get(run["name"], own))
 

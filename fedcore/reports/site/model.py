@@ -16,7 +16,7 @@ import h5py
 
 from fedcore.config import claims as claims_files
 from fedcore.config import papers as paper_files
-from fedcore.experiments.kept_times import measured
+from fedcore.experiments.job_times import measured
 from fedcore.files import checksums
 from fedcore.reports import origins, verdict_pages
 from fedcore.reports.left_out import by_reason

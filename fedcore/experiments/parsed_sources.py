@@ -22,7 +22,7 @@ from fedcore.experiments import sources
 from fedcore.files import atomic
 
 OWN = __name__.split(".")[0]
-READERS = [f"{OWN}.experiments.{name}" for name in ("fingerprint", "sources", "kept_code")]
+READERS = [f"{OWN}.experiments.{name}" for name in ("fingerprint", "sources", "parsed_sources")]
 
 
 class KeptCode:
