@@ -25,20 +25,7 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
 
 
 def written_out(paper: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return a paper's file with its short forms expanded.
-
-    Parameters
-    ----------
-    paper : mapping
-        The file, checked against ``paper.schema.yaml``, which describes the forms.
-    where : str
-        What error messages call the file.
-
-    Raises
-    ------
-    ConfigError
-        When two problems or variants get one name.
-    """
+    """Return a paper's file with its short forms expanded."""
     problems = _named(_problems(paper["problems"]), f"{where}: two problems are")
     experiments = copy.deepcopy(paper["experiments"])
     for name, experiment in experiments.items():
@@ -50,13 +37,7 @@ def written_out(paper: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def require_written_out(part: Any, where: str) -> None:
-    """Refuse short forms in problems and experiments, such as one within another or in overrides.
-
-    Raises
-    ------
-    ConfigError
-        With the place of the first.
-    """
+    """Refuse short forms in problems and experiments, as one within another or in overrides."""
     for key, value in part.items() if isinstance(part, Mapping) else enumerate(part):
         if key == "each" or (key == "variants" and isinstance(value, list)):
             form = "a grid" if key == "variants" else f"'{key}'"

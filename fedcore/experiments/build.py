@@ -59,15 +59,6 @@ def build(
     held : bool
         Keep the clients in memory; else those of a data set, or of a generator that yields them,
         are made whenever they are read.
-
-    Returns
-    -------
-    Problem
-
-    Raises
-    ------
-    ConfigError, DataError, InputError
-        When the specification is wrong or the data cannot be obtained.
     """
     key = (name_key(name),) if draw is None else (name_key(name), draw)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
@@ -109,13 +100,7 @@ def data_of(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(spec: Mapping[str, Any]) -> None:
-    """Check a specification before any problem is built.
-
-    Raises
-    ------
-    ConfigError, InputError
-        As `build`, as far as errors can be found without the data.
-    """
+    """Check a specification before any problem is built."""
     _kind(spec).check(spec)
 
 

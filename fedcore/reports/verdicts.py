@@ -121,18 +121,6 @@ def judge(
     surrogate : bool
         Whether the run may have used stand-ins for data. Rows then count as made with stand-ins
         unless their column ``status`` says where the data come from.
-
-    Returns
-    -------
-    list of Verdict
-        In the order of the file, the checks of this software last.
-
-    Raises
-    ------
-    ConfigError
-        On an unknown column or a test that does not fit its type.
-    DataError
-        When a table is damaged.
     """
     measurements = Measurements(Path(tables_dir) / paper, surrogate)
     found = []
