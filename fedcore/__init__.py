@@ -2,7 +2,8 @@
 
 Public names: `run`, `Result`, `Federation`, `History`, the estimator `FederatedPCA`, and the errors
 of `fedcore.errors`.
-They are imported on first use, so that ``import fedcore`` costs nothing.
+They are imported on first use, so that a command line starts soon. Two parts of SciPy are not:
+their import adds filters of warnings, and no call may do that.
 
 What lies where, from top to bottom; a module imports from the lines below its own only:
 
@@ -42,6 +43,9 @@ from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+import scipy.sparse
+import scipy.special  # noqa: F401
 
 if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
     from fedcore.calls import Result, run

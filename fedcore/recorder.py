@@ -129,7 +129,7 @@ class Recorder:
         checkpoint: Any = None,
     ) -> None:
         self.problem, self.ledger, self._metrics = problem, ledger, metrics
-        self.snapshots, self._stop = Snapshots(iterates), stop
+        self.snapshots, self._stop, self._errors = Snapshots(iterates), stop, np.geterr()
         self._client_iterates = client_iterates
         self._measured, self._most = measured or {"every": 1, "last": 0}, 0
         self._watch, self._algorithm, self._checkpoint = watch, algorithm, checkpoint
@@ -220,7 +220,10 @@ class Recorder:
         clients = self._client_iterates and (privacy is None or privacy.simulated)
         self.snapshots.see(len(self.rows) - 1, iteration, iterate, clients=clients)
         readable = row if self.ledger.privacy is None else _Readable(row, self._released)
-        self.ended = bool(diverged or (self._stop is not None and self._stop(readable)))
+        self.ended = bool(diverged)
+        if self._stop is not None and not diverged:
+            with np.errstate(**self._errors):  # the caller's function, in the caller's state
+                self.ended = bool(self._stop(readable))
 
     def _due(self, iteration: int) -> bool:
         """Return whether the metrics are computed at this iteration."""

@@ -177,18 +177,41 @@ def test_no_call_asks_for_a_change(name, monkeypatch):
     assert not asked
 
 
-def test_the_first_private_fit_sets_no_filter():
-    """What it imports does, if it is imported only then."""
-    pytest.importorskip("dp_accounting")
-    code = (
-        "import warnings, numpy as np\n"
-        "from fedcore import FederatedPCA\n"
-        "before = list(warnings.filters)\n"
-        "private = {'epsilon': 1.0, 'delta': 1e-5, 'bounds': 3.0}\n"
-        "FederatedPCA(1, **private).fit(np.random.default_rng(0).standard_normal((30, 4)))\n"
-        "assert warnings.filters == before, warnings.filters\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+FIRST_CALLS = """
+import contextlib, warnings, fedcore
+before = list(warnings.filters)
+import numpy as np
+X = np.random.default_rng(0).standard_normal((30, 4))
+with contextlib.suppress(ImportError):  # the private calls need an extra
+    fedcore.FederatedPCA(1, epsilon=1.0, delta=1e-5, bounds=3.0).fit(X)
+fedcore.FederatedPCA(2, scale=True).fit(X).score(X)
+import scipy.sparse
+fedcore.FederatedPCA(1).fit([scipy.sparse.csr_array(X)] * 2)
+from fedcore import algorithms
+for name in algorithms.names():
+    for more in ({}, {"labels": [X[:, 0]]}):
+        with contextlib.suppress(fedcore.FedcoreError, ImportError):
+            fedcore.run(name, [X], n_components=1, **more)
+assert warnings.filters == before, [one for one in warnings.filters if one not in before]
+"""
+
+
+def test_the_first_calls_of_a_process_set_no_filter():
+    """What they import does, if it is imported only then."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FIRST_CALLS], check=True)
+
+
+def test_functions_of_the_caller_see_the_error_state_of_the_caller():
+    seen = []
+
+    def look(*_):
+        seen.append(np.geterr())
+        return False
+
+    with np.errstate(over="raise", invalid="print", divide="call"):
+        mine = np.geterr()
+        fedcore.run("block_krylov", CLIENTS, n_components=1, rounds=2, stop=look)
+    assert len(seen) > 1 and all(state == mine for state in seen)
 
 
 def test_each_of_a_hundred_warnings_from_four_threads_arrives(often, shown):

@@ -25,7 +25,7 @@ from fedcore.config.schemas import check
 from fedcore.config.short_forms import merge, require_written_out, written_out
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.datasets import fetching, registry
-from fedcore.errors import ConfigError, require_known
+from fedcore.errors import ConfigError, nearest, require_known
 from fedcore.experiments import build
 from fedcore.experiments.cell import AUDITS, NEWCOMERS
 from fedcore.experiments.combinations import combinations
@@ -170,6 +170,32 @@ class Plan:
             if not {f"{cell.paper}/{name}" for name in cell.problems} & self.unavailable.keys()
             and not {cell.experiment, cell.short} & {*self.config["leave_out"].get(cell.paper, ())}
         }
+
+    def cell(self, path: str) -> Cell:
+        """Return a cell that can run.
+
+        Raises
+        ------
+        ConfigError
+            When there is none, with the reason why it is not run, or the nearest path.
+        """
+        if path in self.cells:
+            return self.cells[path]
+        cells = {cell.path: cell for paper in self.papers for cell in self.all_cells_of(paper)}
+        if path not in cells:
+            raise ConfigError(f"there is no cell '{path}': {nearest(path, self.cells)}")
+        cell, missing = cells[path], self.not_run
+        names = [cell.experiment, cell.short, *cell.problems]
+        reasons = [missing.get(f"{cell.paper}/{name}", "") for name in names]
+        raise ConfigError(f"{path} is not run: {next(filter(None, reasons))}")
+
+    def problem(self, name: str) -> str:
+        """Return the name of a problem that can be made; errors as of `cell`."""
+        if name not in self.problems:
+            raise ConfigError(f"there is no problem '{name}': {nearest(name, self.problems)}")
+        if name in self.unavailable:
+            raise ConfigError(f"{name} is not made: {self.unavailable[name]}")
+        return name
 
     @property
     def judged(self) -> list[str]:

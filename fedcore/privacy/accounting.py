@@ -22,7 +22,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
-import scipy.special  # dp-accounting needs it; it sets a filter of warnings, so not in a call
 
 from fedcore.errors import InputError
 from fedcore.privacy.events import Bounded, Event
