@@ -14,7 +14,7 @@ from fedcore.errors import ConfigError, require_known
 from fedcore.experiments.fingerprint import data_files
 from fedcore.privacy.bounded_rows import clip_rows
 from fedcore.problems.clients import Clients, check_client, check_labels
-from fedcore.problems.lazy import Made
+from fedcore.problems.lazy import LazyMatrices
 from fedcore.problems.problem import Problem
 from fedcore.words import counted
 
@@ -106,7 +106,7 @@ def _rows(name: str, spec: Mapping[str, Any], x: np.ndarray) -> Rows:
 def _clients(rows: Rows, parts: Iterable[np.ndarray], labels: np.ndarray | None = None) -> Clients:
     """Return the clients with these parts, each made when it is read, and their labels."""
     parts = list(parts)
-    matrices = Made(lambda i: check_client(rows(parts[i]), i), len(parts))
+    matrices = LazyMatrices(lambda i: check_client(rows(parts[i]), i), len(parts))
     first = matrices[0]
     shapes = [(len(part), first.shape[1]) for part in parts]
     own = None if labels is None else check_labels([labels[part] for part in parts], matrices)
