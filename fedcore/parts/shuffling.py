@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-import scipy.optimize
+from fedcore.privacy.accounting import least
 
 
 def local_budget(epsilon: float, delta: float, n: int) -> tuple[float, float] | None:
@@ -26,8 +26,6 @@ def local_budget(epsilon: float, delta: float, n: int) -> tuple[float, float] | 
         inner = 8.0 * math.sqrt(e * log_term / n) + 8.0 * e / n
         return math.log1p((e - 1.0) / (e + 1.0) * inner) - epsilon
 
-    local = highest
-    if excess(highest) > 0:
-        local = float(scipy.optimize.brentq(excess, 0.0, highest, xtol=1e-12))
+    local = -least(lambda minus: excess(-minus) <= 0.0, -highest, 0.0)
     share = (math.exp(epsilon) + 1.0) * (1.0 + math.exp(-local) / 2.0) * n
     return local, delta / (2.0 * share)
