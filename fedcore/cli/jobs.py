@@ -132,6 +132,7 @@ def plan(made: Path, sha256: str, output: Path) -> None:
 @click.option("--raw", default="data/raw", help="Folder of downloads.")
 @click.option("--seed", type=int, required=True, help="Master seed of all randomness.")
 @click.option("--surrogate", is_flag=True, help="A stand-in in the place of a data set.")
+@click.option("--code", default="", help="Fingerprint of its code, for the file.")
 def problem(name: str, spec: dict[str, Any], output: Path, **how: Any) -> None:
     """Make the data of the problem NAME, dealt to its clients."""
     from fedcore.experiments import build

@@ -6,7 +6,9 @@ problem does not cover the code for data sets, or the reverse.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import json
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -89,9 +91,20 @@ def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem |
     return problems
 
 
-def make(path: str, name: str, spec: Mapping[str, Any], **options: Any) -> None:
-    """Build a problem as `build_draws` does, and write its file client by client."""
-    storage.save(build_draws(name, spec, held=False, **options), path)
+def make(path: str, name: str, spec: Mapping[str, Any], *, code: str = "", **options: Any) -> None:
+    """Build a problem as `build_draws` does, and write its file client by client.
+
+    With the fingerprint of its `code`, the file says by its `recipe` from what it was made.
+    """
+    how = {key: options[key] for key in ("seed", "surrogate")}
+    made_from = recipe(name, spec, code=code, **how) if code else ""
+    storage.save(build_draws(name, spec, held=False, **options), path, recipe=made_from)
+
+
+def recipe(name: str, spec: Mapping[str, Any], *, code: str, seed: int, surrogate: bool) -> str:
+    """Return a digest of all that the file of a problem depends on."""
+    text = json.dumps([name, data_of(spec), code, seed, surrogate], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def data_of(spec: Mapping[str, Any]) -> dict[str, Any]:

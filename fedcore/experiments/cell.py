@@ -62,7 +62,8 @@ def run_cell(
     `checkpoints` is the path, without an ending, of files from which a killed run goes on; they are
     removed at its end.
     """
-    draws, kept = storage.load_draws(problem_file), []
+    recipes = cell.get("recipes") or ["", ""]
+    draws, kept = storage.load_draws(problem_file, recipe=recipes[0]), []
     if checkpoints is not None:
         where = provenance.device(algorithms.get(cell["algorithm"]).task.packages)
         text = json.dumps(
@@ -70,7 +71,9 @@ def run_cell(
         )
         key = hashlib.sha256(text.encode()).hexdigest()
         kept = [Checkpoint(f"{checkpoints}.{i}.h5", key) for i in range(cell["repeats"])]
-    newcomers = None if newcomers_file is None else storage.load(newcomers_file)
+    newcomers = None
+    if newcomers_file is not None:
+        newcomers = storage.load_draws(newcomers_file, recipe=recipes[1])[0]
     history = run_repeats(cell, draws, checkpoints=kept, newcomers=newcomers, **options)
     if seconds_file is not None:
         save_seconds(history, seconds_file)
@@ -99,8 +102,8 @@ def run_repeats(
     cell : mapping
         ``paper``, ``experiment``, ``algorithm``, ``name``, ``problem``, ``params``, ``repeats``,
         ``metrics``, ``measured``, ``iterates``, ``client_iterates``, ``stop``, ``audit``,
-        ``weaken``, ``tune``, ``together``, ``twin``, ``newcomers`` and ``seed``; see
-        `fedcore.experiments.plan.Cell`.
+        ``weaken``, ``tune``, ``together``, ``twin``, ``newcomers``, ``recipes`` and ``seed``;
+        see `fedcore.experiments.plan.Cell`.
     draws : sequence of Problem
         The draws of its problem, mostly one; repeat i runs on draw i modulo their number.
     code : str
@@ -279,6 +282,7 @@ class _Repeats:
             "references": self._algorithm.citation,
             "commit": provenance.own_commit(),
             "code": code,
+            **({"recipes": cell["recipes"]} if cell.get("recipes") else {}),
             "versions": provenance.versions(packages),
             **provenance.device(packages),
         }

@@ -44,7 +44,10 @@ NAMED = {"experiment", "problem", "status", "algorithm", "variant", "repeat"}
 
 @dataclass(frozen=True)
 class Cell:
-    """An algorithm with fixed parameters on one problem; see `cell.run_cell`."""
+    """An algorithm with fixed parameters on one problem; see `cell.run_cell`.
+
+    ``recipes`` are those of the files of its `problems`, see `build.recipe`.
+    """
 
     paper: str
     experiment: str
@@ -67,6 +70,7 @@ class Cell:
     mem_mb: int | None = None
     newcomers: dict[str, Any] | None = None
     client_iterates: bool = False
+    recipes: list[str] = field(default_factory=list)
 
     @property
     def path(self) -> str:
@@ -165,7 +169,7 @@ class Plan:
                     )
                 cells[cell.path] = cell
         return {
-            path: cell
+            path: replace(cell, recipes=[self.recipe(f"{cell.paper}/{p}") for p in cell.problems])
             for path, cell in cells.items()
             if not {f"{cell.paper}/{name}" for name in cell.problems} & self.unavailable.keys()
             and not {cell.experiment, cell.short} & {*self.config["leave_out"].get(cell.paper, ())}
@@ -251,14 +255,16 @@ class Plan:
         return [str(record), *(str(file) for file in others if file != record)]
 
     def problem_code(self, problem: str) -> str:
-        """Return the fingerprint of the code on which a problem's file depends."""
-        surrogate = self.config.get("surrogates", False)
-        return fingerprint(*build.modules(self.problems[problem], surrogate=surrogate))
+        """Return the fingerprint of a problem's code and of its entry in the registry."""
+        spec, surrogate = self.problems[problem], self.config["surrogates"]
+        described = json.dumps(build.described(spec, surrogate=surrogate), sort_keys=True)
+        return fingerprint(*build.modules(spec, surrogate=surrogate), words=[described])
 
-    def problem_source(self, problem: str) -> dict[str, Any]:
-        """Return the registry's description of a problem's rows, see `build.described`."""
-        surrogate = self.config["surrogates"]
-        return build.described(self.problems[problem], surrogate=surrogate)
+    def recipe(self, problem: str) -> str:
+        """Return by what a problem's file says that it was made from this plan."""
+        name, code = problem.partition("/")[2], self.problem_code(problem)
+        how = {"seed": self.config["seed"], "surrogate": self.config["surrogates"]}
+        return build.recipe(name, self.problems[problem], code=code, **how)
 
     def describe(self, paper: str) -> dict[str, Any]:
         """Return all that the jobs of a paper need: settings, files, cells, missing problems.

@@ -39,8 +39,11 @@ def outdated(cell: Mapping[str, Any], history: History) -> str:
 
     A history that was restored is a record of its own commit: its settings alone are compared.
     """
-    if not history.about.get("restored") and history.about["code"] != cell["code"]:
-        return "it was made by other code"
+    if not history.about.get("restored"):
+        if history.about["code"] != cell["code"]:
+            return "it was made by other code"
+        if history.about.get("recipes", []) != cell["recipes"]:
+            return "its problem was made with other settings or by other code"
     return "; ".join(changed(cell, history))
 
 

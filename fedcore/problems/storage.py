@@ -23,8 +23,12 @@ from fedcore.words import counted
 SCHEMA = 1
 
 
-def save(problem: Problem | Sequence[Problem], path: str | os.PathLike[str]) -> None:
+def save(
+    problem: Problem | Sequence[Problem], path: str | os.PathLike[str], *, recipe: str = ""
+) -> None:
     """Write a problem, or several draws of one, to one HDF5 file, atomically.
+
+    The file keeps the `recipe`, see `fedcore.experiments.build.recipe`.
 
     Raises
     ------
@@ -34,6 +38,8 @@ def save(problem: Problem | Sequence[Problem], path: str | os.PathLike[str]) -> 
     outputs.require(path, "problem")
     with hdf5.create(path) as file:
         file.attrs["schema"] = SCHEMA
+        if recipe:
+            file.attrs["recipe"] = recipe
         if isinstance(problem, Problem):
             _write(file, problem)
         else:
@@ -52,8 +58,8 @@ def load(path: str | os.PathLike[str]) -> Problem:
     return load_draws(path)[0]
 
 
-def load_draws(path: str | os.PathLike[str]) -> list[Problem]:
-    """Read all draws of a problem; errors as of `load`."""
+def load_draws(path: str | os.PathLike[str], *, recipe: str = "") -> list[Problem]:
+    """Read all draws of a problem; errors as of `load`, and of a file with another `recipe`."""
 
     def decode(file: hdf5.Opened) -> list[Problem]:
         if "clients" not in file and "draws" not in file:
@@ -61,6 +67,11 @@ def load_draws(path: str | os.PathLike[str]) -> list[Problem]:
         if (schema := int(file.attrs["schema"])) != SCHEMA:
             raise DataError(
                 f"{path}: problem of schema {schema}, this version reads {SCHEMA}; make it again"
+            )
+        if recipe and file.attrs.get("recipe") != recipe:
+            raise DataError(
+                f"{path} is not what is planned (it was made with other settings or by other "
+                "code): delete it, and run again"
             )
         groups = file.get("draws", {"": file}).values()
         return [_read(path, group, file) for group in groups]

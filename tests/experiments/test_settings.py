@@ -75,9 +75,10 @@ def test_a_reader_refuses_other_code_and_other_settings(history):
     assert outdated(planned(), history) == ""
     assert outdated(planned(seed=4), history) == "seed was 3 and is 4"
     assert outdated(planned() | {"code": "another"}, history)
+    assert outdated(planned(recipes=["another"]), history)
 
 
 def test_of_a_restored_history_the_settings_alone_are_compared(history):
     kept = replace(history, about=history.about | {"restored": "then", "code": "of its commit"})
-    assert outdated(planned(), kept) == ""
+    assert outdated(planned(recipes=["another"]), kept) == ""
     assert outdated(planned(repeats=5), kept) == "number of repeats was 2 and is 5"

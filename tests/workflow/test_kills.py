@@ -215,6 +215,33 @@ def test_a_result_of_an_older_job_is_never_taken_for_a_new_one(done):
     assert "Nothing to be done" in done.snakemake().text
 
 
+def test_a_problem_of_an_older_job_is_never_taken_for_a_new_one(done):
+    """Only Snakemake is killed; its job begins when the next run has made everything."""
+    (done.root / CHAIN[0]).unlink()
+    with hung(done, "import:fedcore.cli.:jobs") as run:
+        run.kill()
+        run.wait()
+        done.edit("config/papers/tiny.yaml", "samples: 9, ", "samples: 10, ")
+        newer = resume(done)
+        assert newer.status == 0, newer.text
+        made, job = done.payload(), hung_process(done)
+        (done.root / "there/go").touch()
+        patience = time.monotonic() + 600
+        while alive(job) and time.monotonic() < patience:
+            time.sleep(0.05)
+        assert not alive(job)
+    assert done.payload() != made  # it has written over the newer file
+    refused = done.snakemake()
+    assert refused.status == 1
+    (said,) = {line for line in refused.text.splitlines() if line.startswith("Error: ")}
+    assert f"{CHAIN[0]} is not what is planned (" in said
+    assert said.endswith("): delete it, and run again")
+    (done.root / CHAIN[0]).unlink()
+    again = done.snakemake()
+    assert again.status == 0, again.text
+    assert done.payload() == made
+
+
 def alive(pid):
     try:
         return state(pid)[0] != "Z"

@@ -51,8 +51,7 @@ rule problem:
         spec=lambda wildcards: json.dumps(PLAN.problem_data(problem_of(wildcards))),
         raw=lambda wildcards, input: Path(input[0]).parents[1] if input else RAW,
         run=f"--seed {PLAN.config['seed']}" + " --surrogate" * PLAN.config["surrogates"],
-        registry=lambda wildcards: PLAN.problem_source(problem_of(wildcards)),
         code=lambda wildcards: PLAN.problem_code(problem_of(wildcards)),
     shell:
         "python -m fedcore job problem {wildcards.problem} {params.spec:q} {output:q} {params.run}"
-        " --raw {params.raw:q} 2> {log:q}"
+        " --raw {params.raw:q} --code {params.code} 2> {log:q}"
