@@ -20,9 +20,10 @@ from fedcore.reports import left_out, curve_styles, verdict_pages
 
 # Wherever the workflow runs and whatever includes it; "." in the checkout itself.
 CHECKOUT = Path(os.path.relpath(Path(workflow.current_basedir.get_path_or_uri(True)).parents[1]))
-# Jobs run this checkout's code, and if Snakemake makes no environment, this Python.
-OF_JOBS = {"PATH": Path(sys.executable).parent, "PYTHONPATH": CHECKOUT.absolute()}
-os.environ.update({k: f"{v}:{dict(os.environ).get(k, '')}" for k, v in OF_JOBS.items()})
+# Jobs run this checkout's code and, if Snakemake makes no environment, this Python. `shell.prefix`
+# would put this Python before that of an environment, too.
+os.environ.update(PATH=f"{Path(sys.executable).parent}:{os.getenv('PATH', '')}")
+os.environ.update(PYTHONPATH=f"{CHECKOUT.absolute()}:{os.getenv('PYTHONPATH', '')}")
 keep_in(".snakemake/fedcore-code.json", write=True)
 read_yaml(CHECKOUT / "config/config.yaml")  # says in a sentence why it cannot be read
 
@@ -31,7 +32,7 @@ configfile: str(CHECKOUT / "config/config.yaml")
 
 
 try:
-    _ = [read_yaml(Path(path)) for path in workflow.configfiles]  # no key may be there twice
+    _ = [read_yaml(path) for path in workflow.overwrite_configfiles]  # no key may be there twice
     PLAN = load_plan(config, CHECKOUT / "config" / "papers", answers=download.asks_once())
     CELLS = PLAN.cells
     for paper, files in PLAN.files.items():
