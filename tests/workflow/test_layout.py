@@ -154,17 +154,38 @@ def test_the_quick_run_shows_each_method_and_each_printed_figure_and_table(plans
     assert sum("torch" not in task.packages for task in tasks) < 200
 
 
-def test_every_environment_has_what_jobs_import():
+def listed(environment):
+    made = yaml.safe_load((ROOT / f"workflow/envs/{environment}.yaml").read_text())["dependencies"]
+    pip = made[-1]["pip"] if isinstance(made[-1], dict) else []
+    names = [one for one in made if isinstance(one, str)]
+    return {re.match(r"[\w-]+", text)[0].lower() for text in [*names, *pip]}
+
+
+def test_the_environment_has_what_jobs_import():
     """Under conda-forge's names, without what the project's extra `workflow` has for Snakemake."""
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = [*known["dependencies"], *known["optional-dependencies"]["workflow"]]
     names = {re.match(r"[\w-]+", text)[0] for text in needed}
     names = {name.replace("matplotlib", "matplotlib-base") for name in names}
-    names = {name for name in names if not name.startswith(("snakemake", "fedcore"))}
-    for file, more in (("fedcore", set()), ("networks", {"pytorch"})):
-        made = yaml.safe_load((ROOT / f"workflow/envs/{file}.yaml").read_text())["dependencies"]
-        listed = [*(one for one in made if isinstance(one, str)), *made[-1]["pip"]]
-        assert {re.match(r"[\w-]+", text)[0].lower() for text in listed} >= names | more
+    assert listed("fedcore") >= {n for n in names if not n.startswith(("snakemake", "fedcore"))}
+
+
+def test_cells_of_networks_import_what_their_environment_has():
+    """Whatever the other environment has more cannot be imported here."""
+    pytest.importorskip("torch")
+    absent = listed("fedcore") - listed("networks")
+    modules = {"matplotlib-base": "matplotlib", "pillow": "PIL", "pyyaml": "yaml"}
+    modules |= {"scikit-learn": "sklearn", "markdown-it-py": "markdown_it"}
+    blocked = [modules.get(name, name.replace("-", "_")) for name in absent]
+    code = (
+        f"import sys\nsys.modules.update(dict.fromkeys({blocked}))\n"
+        "from fedcore import algorithms\n"
+        "import fedcore.cli.jobs, fedcore.deep.newcomers, fedcore.experiments.cell\n"
+        "print(sum(bool(algorithms.get(name).task.packages) for name in algorithms.names()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 5
 
 
 @pytest.mark.parametrize("size", [0, 1], ids=["full", "quick"])

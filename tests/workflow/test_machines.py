@@ -22,7 +22,6 @@ def run(checkout, **changes):
 
 
 def test_a_path_of_odd_characters(first_run, pristine, tmp_path):
-    """Without braces, which Snakemake takes for wildcards in the paths of environments."""
     odd = pristine.copy(tmp_path / "-sp ace'\"$HOME`;&\\%#ü*[?]\nend")
     for name in ("results", "data/clients"):
         (tmp_path / "else where" / name).mkdir(parents=True)
@@ -30,6 +29,14 @@ def test_a_path_of_odd_characters(first_run, pristine, tmp_path):
     done = run(odd)
     assert done.returncode == 0, done.stdout
     assert odd.payload() == first_run[0].payload()
+
+
+def test_braces_in_the_path_are_told(pristine, tmp_path):
+    """Snakemake takes them for wildcards in the path of an environment's file."""
+    refused = run(pristine.copy(tmp_path / "a{b}"))
+    assert refused.returncode == 1
+    assert "a{b}: move it, as Snakemake takes no braces in a path\n" in refused.stdout
+    assert "rule " not in refused.stdout
 
 
 def test_settings_of_the_user(first_run, fresh, tmp_path):

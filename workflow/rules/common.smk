@@ -20,8 +20,9 @@ from fedcore.reports import left_out, curve_styles, verdict_pages
 
 # Wherever the workflow runs and whatever includes it; "." in the checkout itself.
 CHECKOUT = Path(os.path.relpath(Path(workflow.current_basedir.get_path_or_uri(True)).parents[1]))
-# Jobs run this checkout's code and, if Snakemake makes no environment, this Python. `shell.prefix`
-# would put this Python before that of an environment, too.
+if {*"{}"} & {*str(CHECKOUT.absolute())}:
+    raise WorkflowError(f"{CHECKOUT.absolute()}: move it, as Snakemake takes no braces in a path")
+# Jobs run this checkout's code and, if Snakemake makes no environment, this Python.
 os.environ.update(PATH=f"{Path(sys.executable).parent}:{os.getenv('PATH', '')}")
 os.environ.update(PYTHONPATH=f"{CHECKOUT.absolute()}:{os.getenv('PYTHONPATH', '')}")
 keep_in(".snakemake/fedcore-code.json", write=True)
@@ -34,7 +35,6 @@ configfile: str(CHECKOUT / "config/config.yaml")
 try:
     _ = [read_yaml(path) for path in workflow.overwrite_configfiles]  # no key may be there twice
     PLAN = load_plan(config, CHECKOUT / "config" / "papers", answers=download.asks_once())
-    CELLS = PLAN.cells
     for paper, files in PLAN.files.items():
         paper_files.make_importable(files.report, files.module)
         paper_files.require_drawable(files, PLAN.papers[paper])
