@@ -46,7 +46,6 @@ onsuccess:
     if PLAN.config["quick"]:
         print("Small sizes, and stand-ins for data sets: no check of the papers.")
     if Path(RESULTS, "report", "index.html").is_file():
-        print(
-            verdict_pages.summary(verdict_pages.found(Path(RESULTS, "verdicts"), PLAN.judged))
-        )
+        found = verdict_pages.found(Path(RESULTS, "verdicts"), PLAN.judged)
+        print(verdict_pages.summary(found))
         print(f"To look at: {Path(RESULTS, 'report', 'index.html').absolute()}")
