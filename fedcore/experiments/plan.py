@@ -176,13 +176,7 @@ class Plan:
         }
 
     def cell(self, path: str) -> Cell:
-        """Return a cell that can run.
-
-        Raises
-        ------
-        ConfigError
-            When there is none, with the reason why it is not run, or the nearest path.
-        """
+        """Return a cell that can run."""
         if path in self.cells:
             return self.cells[path]
         cells = {cell.path: cell for paper in self.papers for cell in self.all_cells_of(paper)}
