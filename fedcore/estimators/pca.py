@@ -205,13 +205,10 @@ class FederatedPCA(Transformer):
         if not self.__sklearn_is_fitted__():
             return repr(self)
         r, d = self.components_.shape
-        share, sine = float(self.explained_variance_ratio_.sum()), self.error_estimate_
-        hidden = sine > private.HIDDEN and self.ledger_.privacy is not None
-        noise = "; 1 is noise alone, and the share is no better" if hidden else ""
+        share = float(self.explained_variance_ratio_.sum())
         return (
             f"{self!r}\n{counted(r, 'component')} of {counted(d, 'feature')} hold {share:.4g} of "
-            f"the variance\ndistance to the exact subspace: sine of the angle about {sine:.2g}, an "
-            f"estimate{noise}\n{self.ledger_}"
+            f"the variance\n{distance(self)}\n{self.ledger_}"
         )
 
     def fit(self, clients: Any, y: None = None, *, groups: Any = None) -> Self:
@@ -393,3 +390,12 @@ class FederatedPCA(Transformer):
         self.history_: dict[str, np.ndarray] = found.history
         self.ledger_: Ledger = found.ledger
         self._keep_names(features)
+
+
+def distance(model: FederatedPCA) -> str:
+    """Return a line on how far a fitted model's components are from the exact ones."""
+    sine = model.error_estimate_
+    noise = ""
+    if model.ledger_.privacy is not None and sine > private.HIDDEN:
+        noise = "; 1 is noise alone, and the share of the variance is no better"
+    return f"distance to the exact subspace: sine of the angle about {sine:.2g}, an estimate{noise}"
