@@ -241,7 +241,7 @@ class FederatedPCA(Transformer):
         ConvergenceWarning
             When the rounds run out before `tol` is met, or the data do not determine n_components
             components in their precision; after a run without a test, when `error_estimate_` is
-            above 1e-4, and after a private fit, when it is above 0.5.
+            above 1e-4, and after a private fit, when it is above one half.
         """
         self._fit(inputs.given(clients, groups))
         return self
