@@ -98,6 +98,7 @@ def test_with_epsilon_it_is_near_the_same_answer_and_says_how_near(files, scale)
     C = np.array(got["components"])
     assert np.linalg.norm(C - C @ exact.T @ exact, 2) <= got["error_estimate"] < 0.5
     assert got["ledger"]["epsilon"] == pytest.approx(3, rel=1e-5)
+    assert got["not_released"] == ["clients", "outside_bounds"] and got["ledger"]["delta"] == 1e-6
     over = ((files < LOW) | (files > HIGH)).sum(axis=0)
     assert got["outside_bounds"] == {n: k for n, k in zip(NAMES, over, strict=True) if k}
     with pytest.warns(ConvergenceWarning):

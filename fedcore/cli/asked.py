@@ -1,4 +1,4 @@
-"""What `run` and `compare` are asked for: data, parameters, and how to run; `pca` for files."""
+"""What `run` and `compare` are asked for: data, parameters, and how to run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from fedcore.files import HDF5_ENDINGS
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
-    from fedcore.experiments.from_files import Own
     from fedcore.history import History
     from fedcore.problems.problem import Problem
     from fedcore.tasks import Task
@@ -30,34 +29,30 @@ OF_DATA_SETS = {
     "clients": "--clients", "partition": "--partition", "surrogate": "--surrogate",
 }  # fmt: skip
 
-OF_EACH_TABLE = (
-    click.option("--by", metavar="COLUMN",
-                 help="Of files: whose each row is.  [default: one client a file]"),
-    click.option("--columns", multiple=True, metavar="COLUMN[,COLUMN...]",
-                 help="Of files: take these alone."),
-    click.option("--without", multiple=True, metavar="COLUMN",
-                 help="Of files: leave it out where it is; may be given several times."),
-    click.option("--missing", type=click.Choice(["refuse", "drop"]),
-                 help="Of files: rows with a missing value.  [default: refuse]"),
-    click.option("--header/--no-header", default=None,
-                 help="Of CSV files: whether line 1 has names.  [default: guessed]"),
-    click.option("--delimiter", metavar="SIGN",
-                 help="Of CSV files: what separates columns.  [default: guessed]"),
-    click.option("--decimal", type=click.Choice([".", ","]),
-                 help="Of CSV files: whether 1,5 is a number.  [default: guessed]"),
-    click.option("--zero-based", is_flag=True,
-                 help="Of LIBSVM files: columns are numbered from 0."),
-)  # fmt: skip
-
 
 def shared(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of `Asked` to a command."""
     for option in reversed((
         options.components,
         options.center,
+        click.option("--by", metavar="COLUMN",
+                     help="Of files: whose each row is.  [default: one client a file]"),
         click.option("--labels", metavar="COLUMN",
                      help="Of files: the labels that clients learn from."),
-        *OF_EACH_TABLE,
+        click.option("--columns", multiple=True, metavar="COLUMN[,COLUMN...]",
+                     help="Of files: take these alone."),
+        click.option("--without", multiple=True, metavar="COLUMN",
+                     help="Of files: leave it out where it is; may be given several times."),
+        click.option("--missing", type=click.Choice(["refuse", "drop"]),
+                     help="Of files: rows with a missing value.  [default: refuse]"),
+        click.option("--header/--no-header", default=None,
+                     help="Of CSV files: whether line 1 has names.  [default: guessed]"),
+        click.option("--delimiter", metavar="SIGN",
+                     help="Of CSV files: what separates columns.  [default: guessed]"),
+        click.option("--decimal", type=click.Choice([".", ","]),
+                     help="Of CSV files: whether 1,5 is a number.  [default: guessed]"),
+        click.option("--zero-based", is_flag=True,
+                     help="Of LIBSVM files: columns are numbered from 0."),
         click.option("--clients", type=options.COUNT, help="Of a data set: number of clients.  "
                      f"[default: {options.DEFAULT_CLIENTS}, unless the partition says]"),
         click.option("--partition", metavar="by=KIND[,KEY=VALUE...]",
@@ -77,50 +72,11 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--iterates", type=click.Choice(POLICIES), default="log", show_default=True,
                      help="Iterates that the history keeps: log is 0, 1, 2, 4, 8, … and the last."),
         options.raw,
-        options.blas_threads,
+        click.option("--blas-threads", type=options.COUNT, help="Threads of the linear algebra.  "
+                     "[default: OMP_NUM_THREADS, or else 1]"),
     )):  # fmt: skip
         command = option(command)
     return command
-
-
-def refuse_folders(words: Sequence[str]) -> None:
-    """Refuse a folder in the place of the files in it.
-
-    Raises
-    ------
-    InputError
-    """
-    from fedcore.datasets import own_files
-
-    for name in words:
-        if Path(name).is_dir():
-            endings = [p.suffix for p in sorted(Path(name).iterdir()) if own_files.readable(p)]
-            inside = f"{name}/*{max(endings, key=endings.count)}" if endings else ""
-            raise InputError(
-                f"{name} is a folder",
-                advice=[Advice(f"name the files in it, {inside}" if inside else
-                               "it has no table: name another")],
-            )  # fmt: skip
-
-
-def read_files(paths: Sequence[str], asked: Mapping[str, Any], **more: Any) -> Own:
-    """Read files as the options `OF_EACH_TABLE` say, and print what was taken for granted.
-
-    Parameters
-    ----------
-    paths : sequence of str
-    asked : mapping
-        The options, by their names.
-    more : parameters of `fedcore.experiments.from_files.make`
-    """
-    from fedcore.experiments import from_files
-
-    how = {name: asked[name] for name in ("by", *OF_TABLES)}
-    how["columns"] = next(csv.reader([",".join(asked["columns"])])) or None
-    own = from_files.make(paths, **how, **more)
-    for guess in own.guesses:
-        say(guess.told(command=True), err=True)
-    return own
 
 
 class Data(NamedTuple):
@@ -239,9 +195,16 @@ class Asked:
         from fedcore import datasets
         from fedcore.datasets import own_files
 
-        refuse_folders(words)
         known = datasets.names()
         for name in words:
+            if Path(name).is_dir():
+                endings = [p.suffix for p in sorted(Path(name).iterdir()) if own_files.readable(p)]
+                inside = f"{name}/*{max(endings, key=endings.count)}" if endings else ""
+                raise InputError(
+                    f"{name} is a folder",
+                    advice=[Advice(f"name the files in it, {inside}" if inside else
+                                   "it has no table: name another")],
+                )  # fmt: skip
             if not own_files.readable(name) and not Path(name).is_file():
                 if name in known:
                     raise InputError(f"data set {name} stands alone: drop the other names")
@@ -251,7 +214,7 @@ class Asked:
                 )
 
     def _files(self, paths: Sequence[str], chosen: Sequence[Algorithm]) -> Data:
-        from fedcore.experiments.from_files import NAME
+        from fedcore.experiments import from_files
 
         task = chosen[0].task
         learners = [algorithm.name for algorithm in chosen if algorithm.labelled]
@@ -260,12 +223,17 @@ class Asked:
         held_out = self._held_out(task, chosen[0].name)
         if held_out == "test":
             raise InputError("files have no test samples of their own: give a share to --held-out")
-        own = read_files(
-            paths, vars(self), labels=self.labels, held_out=held_out, seed=self.seed,
+        columns = {"columns": next(csv.reader([",".join(self.columns)])) or None}
+        own = from_files.make(
+            paths, by=self.by, labels=self.labels, held_out=held_out,
             classes=task.packages != (), single=task.problem.get("precision") == "single",
+            seed=self.seed, **{name: getattr(self, name) for name in OF_TABLES} | columns,
         )  # fmt: skip
+        for guess in own.guesses:
+            say(guess.told(command=True), err=True)
         return Data(
-            NAME, own.problem.name, own.problem, clients=own.clients, columns=own.columns
+            from_files.NAME, own.problem.name, own.problem, clients=own.clients,
+            columns=own.columns,
         )  # fmt: skip
 
     def _data_set(self, name: str, chosen: Sequence[Algorithm]) -> Data:

@@ -33,10 +33,6 @@ force = click.option(
     help="Replace files, too, that fedcore has not written; never an input.",
 )
 repeats = click.option("--repeats", type=COUNT, default=1, show_default=True)
-blas_threads = click.option(
-    "--blas-threads", type=COUNT,
-    help="Threads of the linear algebra.  [default: OMP_NUM_THREADS, or else 1]",
-)  # fmt: skip
 
 
 def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[str, dict]:

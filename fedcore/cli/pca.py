@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedcore.cli import blas, options
-from fedcore.cli.asked import OF_EACH_TABLE, read_files, refuse_folders
+from fedcore.cli import blas, options, running
+from fedcore.cli.asked import OF_FILES
 from fedcore.cli.output import as_json, emit, say
 from fedcore.errors import Advice, InputError, TableError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from fedcore.estimators import FederatedPCA
+    from fedcore.experiments.from_files import Own
 
 DELTA = 1e-6
 RANGES = "a table with the columns column, low and high, and a line for each column of the data"
@@ -41,38 +43,19 @@ class _Number(click.ParamType):
         self.fail(f"'{value}' is no whole number above 0, and no share between 0 and 1", param, ctx)
 
 
-def _of_files(command: Any) -> Any:
-    for option in reversed(OF_EACH_TABLE):
-        command = option(command)
-    return command
-
-
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "--components",
-    "-r",
-    type=_Number(),
-    metavar="NUMBER|SHARE",
-    default="2",
-    show_default=True,
-    help="How many; or the fewest with this share of the variance.",
-)
-@click.option(
-    "--scale", is_flag=True, help="Divide each column by its standard deviation over all files."
-)
-@click.option(
-    "--bounds",
-    metavar="RANGES.csv",
-    type=click.Path(),
-    help="Measure each column by its public range, from -1 at low to 1 at high.  A table "
-    "column,low,high.",
-)
+@click.option("--components", "-r", type=_Number(), default="2", show_default=True,
+              metavar="NUMBER|SHARE",
+              help="How many; or the fewest with this share of the variance.")  # fmt: skip
+@click.option("--scale", is_flag=True,
+              help="Divide each column by its standard deviation over all files.")  # fmt: skip
+@click.option("--bounds", metavar="RANGES.csv", type=click.Path(),
+              help="Measure each column by its public range, from -1 at low to 1 at high.  A table "
+              "column,low,high.")  # fmt: skip
 @click.option("--epsilon", type=float, help="Differential privacy: noise in all that is sent.")
 @click.option("--delta", type=float, help=f"Of --epsilon.  [default: {DELTA:g}]")
 @click.option("--plot", metavar="PATH", help="Draw the scores, PATH.png and PATH.pdf.")
-@_of_files
-@options.blas_threads
 @options.force
 @as_json
 def pca(
@@ -83,9 +66,9 @@ def pca(
     epsilon: float | None,
     delta: float | None,
     plot: str | None,
-    blas_threads: int | None,
     force: bool,
     as_json: bool,
+    blas_threads: int | None,
     **tables: Any,
 ) -> None:
     """Find the principal components of FILES, which stay with their clients.
@@ -109,7 +92,7 @@ def pca(
     _require(files, components, bounds, epsilon, delta, figure, force)
     from fedcore import FederatedPCA
 
-    own = read_files(files, tables)
+    own = _read(files, tables)
     data = dict(zip(own.clients, own.problem.clients, strict=True))
     names = own.columns or [str(i) for i in range(own.problem.n_features)]
     low, high = (-1.0, 1.0) if bounds is None else ranges(bounds, names)
@@ -124,11 +107,10 @@ def pca(
         private = {"epsilon": epsilon, "delta": DELTA if delta is None else delta}
         private["bounds"] = (-1.0, 1.0)
     model = FederatedPCA(components, scale=scale, **private).fit(data)
-    if figure:
-        draw(figure, model, data)
     found = {
         "clients": {name: x.shape[0] for name, x in data.items()},
         "outside_bounds": outside,
+        "not_released": ["clients", "outside_bounds"] if private else [],
         "features": names,
         "components": model.components_,  # of (row - mean) / scale, in the units of the files
         "mean": (model.mean_ * (high - low) + low + high) / 2,
@@ -136,9 +118,28 @@ def pca(
         "explained_variance": model.explained_variance_,
         "explained_variance_ratio": model.explained_variance_ratio_,
         "error_estimate": model.error_estimate_,
-        "ledger": model.ledger_.snapshot(),
+        "ledger": {**model.ledger_.snapshot(), **({"delta": private["delta"]} if private else {})},
     }
     emit(found, lambda: _told(model, found, bounds), as_json)
+    if figure:
+        stems = {Path(file).stem for file in files}
+        short = tables["by"] is None and len(stems) == len(files)
+        draw(figure, model, {Path(name).stem if short else name: x for name, x in data.items()})
+
+
+OF_RUN = {*OF_FILES, "blas_threads"} - {"labels"}  # options that are those of `fedcore run`
+pca.params += [option for option in running.run.params if option.name in OF_RUN]
+
+
+def _read(files: Sequence[str], how: Mapping[str, Any]) -> Own:
+    """Read the files, and print what was taken for granted."""
+    from fedcore.experiments import from_files
+
+    columns = next(csv.reader([",".join(how["columns"])])) or None
+    own = from_files.make(files, **{**how, "columns": columns})
+    for guess in own.guesses:
+        say(guess.told(command=True), err=True)
+    return own
 
 
 def _is_picture(path: str | None) -> bool:
@@ -150,7 +151,9 @@ def _require(
     delta: float | None, figure: str | None, force: bool,
 ) -> None:  # fmt: skip
     """Refuse what does not fit together before anything is read."""
-    refuse_folders(files)
+    for file in files:
+        if Path(file).is_dir():
+            raise InputError(f"{file} is a folder: name the files in it")
     if epsilon is None and delta is not None:
         raise InputError("--delta goes with --epsilon: give that, too")
     if epsilon is not None and bounds is None:
@@ -235,9 +238,7 @@ def draw(path: str, model: FederatedPCA, data: Mapping[str, Any]) -> None:
             f"ε = {privacy.epsilon():.3g} covers the components, not the points:\n"
             "these are exact, and each client's own."
         )
-    own = {Path(name).stem: name for name in data}
-    called = {name: stem for stem, name in own.items()} if len(own) == len(data) else {}
-    points = {called.get(name, name): model.transform(x) for name, x in data.items()}
+    points = {name: model.transform(x) for name, x in data.items()}
     for file in scores.draw(path, points, model.explained_variance_ratio_, note):
         say(file, err=True)
 
@@ -248,15 +249,15 @@ def _told(model: FederatedPCA, found: Mapping[str, Any], bounds: str | None) -> 
     from fedcore.reports.terminal import weights
     from fedcore.words import counted
 
-    clients, privacy = found["clients"], model.ledger_.privacy
+    clients, hidden = found["clients"], " (exact, not released)" * bool(found["not_released"])
     shown = ", ".join(f"{name} ({n:,})" for name, n in list(clients.items())[:8])
     lines = [
-        f"{counted(len(clients), 'client')}, {counted(sum(clients.values()), 'sample')}, "
+        f"{counted(len(clients), 'client')}, {counted(sum(clients.values()), 'sample')}{hidden}, "
         f"{counted(len(found['features']), 'column')}: {shown}{', …' * (len(clients) > 8)}"
     ]
     if found["outside_bounds"]:
         counts = ", ".join(f"{name} {n:,}" for name, n in found["outside_bounds"].items())
-        what = "cut to it (counted here, and not sent)" if privacy else "taken as they are"
+        what = f"cut to it{hidden}" if hidden else "taken as they are"
         lines.append(f"values outside of {bounds}, {what}: {counts}")
     how = [f"-1 to 1 over its range in {bounds}"] * (bounds is not None)
     how += ["less the mean of all samples"]
