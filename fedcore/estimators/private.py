@@ -187,7 +187,7 @@ def sines(
 
     Davis and Kahan bound the sine of the largest angle by the norm of the noise, over the gap of
     the eigenvalues: here 2 √d standard deviations of an entry, about the largest norm of a
-    symmetric Gaussian matrix, over the gap that the last round shows, less 2 standard deviations.
+    symmetric Gaussian matrix, over the gap that the last round shows, less a standard deviation.
     In an iteration, the noise of earlier steps fades as the error of the start does, by the ratio
     of the eigenvalues at each step; √d is the tangent of a random start's angle. The noise of the
     mean is left out: where it counts, that of the rounds leaves nothing.
@@ -231,12 +231,12 @@ def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
     if not len(estimates) or estimates[-1] <= HIDDEN:
         return
     above = int(np.append(0, 1 + np.flatnonzero(estimates <= HIDDEN))[-1])
-    but = f" but the first {above}, which may be off by {estimates[above - 1]:.2g}"
+    alone = f", and of the first {above} alone {estimates[above - 1]:.2g}" if above else ""
     warn(
-        f"the noise of epsilon = {epsilon:g} hides {counted(r, 'component')}{but if above else ''}:"
-        f" the sine of the angle of the first {len(estimates)} to the exact ones may be "
-        f"{estimates[-1]:.2g}, and 1 is noise alone: take more samples, a larger epsilon, tighter "
-        "bounds or fewer components",
+        f"the noise of epsilon = {epsilon:g} may hide {r - above} of {counted(r, 'component')}: the "
+        f"sine of the angle of the first {len(estimates)} to the exact ones may be "
+        f"{estimates[-1]:.2g}{alone}, and 1 is noise alone: take more samples, a larger epsilon, "
+        "tighter bounds or fewer components",
         ConvergenceWarning,
     )
 
