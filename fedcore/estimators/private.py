@@ -233,8 +233,8 @@ def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
     above = int(np.append(0, 1 + np.flatnonzero(estimates <= HIDDEN))[-1])
     alone = f", and of the first {above} alone {estimates[above - 1]:.2g}" if above else ""
     warn(
-        f"the noise of epsilon = {epsilon:g} may hide {r - above} of {counted(r, 'component')}: the "
-        f"sine of the angle of the first {len(estimates)} to the exact ones may be "
+        f"the noise of epsilon = {epsilon:g} may hide {r - above} of {counted(r, 'component')}: "
+        f"the sine of the angle of the first {len(estimates)} to the exact ones may be "
         f"{estimates[-1]:.2g}{alone}, and 1 is noise alone: take more samples, a larger epsilon, "
         "tighter bounds or fewer components",
         ConvergenceWarning,
