@@ -42,13 +42,7 @@ def mute_other_ranks() -> None:
 
 
 def under(engine: str, order: str, body: Callable[[Team | None], Any]) -> None:
-    """Call `body` with all federations over an engine; with ``mpi``, on rank 0 and with its team.
-
-    Raises
-    ------
-    InputError
-        As `fedcore.federation.mpi.lead`, and for an order that the engine does not have.
-    """
+    """Call `body` with all federations over an engine; with ``mpi`` on rank 0, with its team."""
     if engine == "mpi":
         from fedcore.federation import mpi
 

@@ -91,23 +91,13 @@ def share(text: str) -> Any:
 
 
 def require_folder(option: str, path: str | None) -> None:
-    """Refuse to write into a folder that is not there; None is no path.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse to write into a folder that is not there; None is no path."""
     if path is not None and not Path(path).parent.is_dir():
         raise InputError(f"{option} {path}: there is no folder {Path(path).parent}: make it first")
 
 
 def require_figure(path: str | None, inputs: Sequence[str], force: bool) -> None:
-    """Refuse to draw PATH.png and PATH.pdf over other files; None is no path.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse to draw PATH.png and PATH.pdf over other files; None is no path."""
     from fedcore.files import outputs
 
     for ending in () if path is None else (".png", ".pdf"):
@@ -115,12 +105,7 @@ def require_figure(path: str | None, inputs: Sequence[str], force: bool) -> None
 
 
 def require_raw(folder: str) -> None:
-    """Refuse to fetch into a folder below one that is not there, but for the usual one.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse to fetch into a folder below one that is not there, but for the usual one."""
     if folder != RAW:
         require_folder("--raw", folder)
 

@@ -170,21 +170,9 @@ def _require(
 def ranges(path: str, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Read the public ranges of columns.
 
-    Parameters
-    ----------
-    path : str
-        A table with the columns ``column``, ``low`` and ``high``.
-    names : sequence of str
-        Columns of the data, in their order.
-
     Returns
     -------
     low, high : ndarray of shape (d,)
-
-    Raises
-    ------
-    InputError
-        When it is no such table, a column lacks, or a range is empty.
     """
     from fedcore.datasets import own_files
 
@@ -221,13 +209,7 @@ def _dense(x: Any) -> Any:
 
 
 def draw(path: str, model: FederatedPCA, data: Mapping[str, Any]) -> None:
-    """Draw each client's scores on the first two components.
-
-    Raises
-    ------
-    InputError
-        When there is one component.
-    """
+    """Draw each client's scores on the first two components."""
     from fedcore.reports import scores
 
     if model.n_components_ < 2:

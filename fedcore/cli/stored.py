@@ -14,15 +14,7 @@ if TYPE_CHECKING:
 
 
 def load_history(path: str) -> History:
-    """Read a history.
-
-    Raises
-    ------
-    InputError
-        When there is no such file, or it is a problem.
-    HistoryError
-        When it is damaged, or something else.
-    """
+    """Read a history."""
     from fedcore.history import History
     from fedcore.problems import storage
 
@@ -42,15 +34,7 @@ def load_history(path: str) -> History:
 
 
 def load_problems(path: str) -> list[Problem]:
-    """Read the draws of a problem.
-
-    Raises
-    ------
-    InputError
-        When the file is a history.
-    DataError
-        When it is missing, damaged, or something else.
-    """
+    """Read the draws of a problem."""
     from fedcore.history import History
     from fedcore.problems import storage
 

@@ -17,21 +17,7 @@ ALONE = "own"  # partition of a generator's clients
 
 
 def written_as_paper(arena: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the arena as a paper's file.
-
-    Parameters
-    ----------
-    arena : mapping
-        The file, checked against ``arena.schema.yaml``.
-    where : str
-        What error messages call the file.
-
-    Raises
-    ------
-    ConfigError
-        When a part names an unknown partition, method or data set, or a data set takes a problem's
-        name.
-    """
+    """Return the arena as a paper's file."""
     _check_names(arena, where)
     late, leakage = arena.get("stragglers"), arena.get("leakage")
     components = {"n_components": arena["components"]}

@@ -33,37 +33,18 @@ EMPTY: dict[str, Any] = {"tables": {}, "claims": []}
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return a claims file with its short forms written out; one without claims if it is missing.
-
-    Raises
-    ------
-    ConfigError
-        As `written_out`.
-    """
+    """Return a claims file with its short forms written out; without claims if missing."""
     return written_out(read_yaml(path) if path.is_file() else EMPTY, str(path))
 
 
 def written_out(claims: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Expand the short forms of a claims file and check it.
 
-    Parameters
-    ----------
-    claims : mapping
-    where : str
-        What error messages call the file.
-
     Returns
     -------
     dict
         ``departures``, ``tables``, ``claims`` and ``software``, with the schema's defaults; each
         of an item's ``needs`` is a list of problems or experiments, one of which is enough.
-
-    Raises
-    ------
-    ConfigError
-        When an item is malformed, two have one id, a printed cell has no claim or another value
-        there, a departure is not declared or has not what its ground needs, two readings have the
-        same departures, or a row of ``each`` looks mistyped.
     """
     around = check({**claims, "claims": [], "software": []}, "claims", where)
     cells = _cells(around["tables"], where)

@@ -93,13 +93,7 @@ class PaperFiles:
 
 
 def own(folder: Path = FOLDER) -> dict[str, PaperFiles]:
-    """Return the files of the checkout's papers by name, and last the arena's if there is one.
-
-    Parameters
-    ----------
-    folder : path
-        Folder of the papers' files, two levels below the checkout's root.
-    """
+    """Return the files of the checkout's papers by name, and last the arena's if there is one."""
     found = {file.stem: own_files(file.stem, folder) for file in sorted(folder.glob("*.yaml"))}
     contest = own_files(arena.NAME, folder)
     return found | ({arena.NAME: contest} if contest.paper.is_file() else {})
@@ -128,11 +122,6 @@ def find(entry: str, known: Mapping[str, PaperFiles]) -> PaperFiles:
         relative one starts at the working directory.
     known : mapping
         The checkout's papers, see `own`.
-
-    Raises
-    ------
-    ConfigError
-        For an unknown name, a file that is not there, and a name that no paper can have.
     """
     if not entry.endswith(ENDING):
         if set(entry) & set("./"):
@@ -190,14 +179,7 @@ def claims_of(name: str, plan: Mapping[str, Any] | None) -> Path:
 
 
 def entry_of(results: Path, name: str) -> str | None:
-    """Return what the configuration called a paper in the run of a folder; None if it has no plan.
-
-    Parameters
-    ----------
-    results : path
-        Folder of the run.
-    name : str
-    """
+    """Return what a paper is called in the run of a folder; None if it has no plan."""
     try:
         plan = json.loads((results / "plans" / f"{name}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -206,13 +188,7 @@ def entry_of(results: Path, name: str) -> str | None:
 
 
 def make_importable(report: Path, module: str) -> None:
-    """Let Python find the module with the tables of a paper from elsewhere, if it has one.
-
-    Raises
-    ------
-    ConfigError
-        When another module has its name.
-    """
+    """Let Python find the module with the tables of a paper from elsewhere, if it has one."""
     if "." in module or not report.is_file():  # a module of fedcore, or none
         return
     folder = str(report.parent.absolute())
@@ -229,13 +205,7 @@ def make_importable(report: Path, module: str) -> None:
 
 
 def require_drawable(files: PaperFiles, settings: Mapping[str, Any]) -> None:
-    """Refuse tables and figures that a paper's file names and that nothing makes.
-
-    Raises
-    ------
-    ConfigError
-        One sentence that names the missing file.
-    """
+    """Refuse tables and figures that a paper's file names and that nothing makes."""
     if settings["figures"] and not files.notebook.is_file():
         raise ConfigError(
             f"{files.paper}, figures: '{next(iter(settings['figures']))}' needs a notebook that "

@@ -52,11 +52,6 @@ def check(config: Mapping[str, Any], schema: str, what: str) -> dict[str, Any]:
         Name of a file ``<schema>.schema.yaml``.
     what : str
         What the error message calls the checked object, such as the name of its file.
-
-    Raises
-    ------
-    ConfigError
-        One sentence with the place, the mistake and, for an unknown key, the nearest known one.
     """
     rules = rules_of(schema)
     if not isinstance(config, Mapping):

@@ -9,20 +9,7 @@ from fedcore.errors import ConfigError
 
 
 def find(in_wheel: str, in_checkout: str) -> Path:
-    """Return the path of a file of this installation.
-
-    Parameters
-    ----------
-    in_wheel : str
-        Its path below the package's folder; tried first.
-    in_checkout : str
-        Its path below the parent of the package's folder.
-
-    Raises
-    ------
-    ConfigError
-        When neither file exists.
-    """
+    """Return the path of a file of this installation."""
     spec = find_spec(__name__.partition(".")[0])
     assert spec is not None and spec.origin is not None
     package = Path(spec.origin).resolve().parent

@@ -37,11 +37,6 @@ def written_out(paper: Mapping[str, Any], where: str, *, quick: bool) -> dict[st
     quick : bool
         Merge every ``quick`` into the mapping that holds it, and leave out parts with
         ``quick: false``; otherwise drop the key ``quick``.
-
-    Raises
-    ------
-    ConfigError
-        When two problems or variants get one name.
     """
     problems = _named(_problems(paper["problems"]), f"{where}: two problems are")
     skipped = [name for name, spec in problems.items() if quick and spec.get("quick") is False]
@@ -65,13 +60,7 @@ def written_out(paper: Mapping[str, Any], where: str, *, quick: bool) -> dict[st
 
 
 def require_written_out(part: Any, where: str) -> None:
-    """Refuse short forms in problems and experiments, such as one within another or in overrides.
-
-    Raises
-    ------
-    ConfigError
-        With the place of the first.
-    """
+    """Refuse short forms in problems and experiments, as one within another or in overrides."""
     for key, value in part.items() if isinstance(part, Mapping) else enumerate(part):
         if key in ("each", "quick") or (key == "variants" and isinstance(value, list)):
             form = "a grid" if key == "variants" else f"'{key}'"

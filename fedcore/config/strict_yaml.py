@@ -44,20 +44,7 @@ class _Loader(_Fastest):
 
 
 def parse_yaml(text: str | bytes, what: str) -> Any:
-    """Return the value of a YAML text.
-
-    Parameters
-    ----------
-    text : str or bytes
-    what : str
-        What the error message calls the text.
-
-    Raises
-    ------
-    ConfigError
-        When the text is not YAML, not UTF-8, or gives a key twice; the message has the line where
-        YAML knows it.
-    """
+    """Return the value of a YAML text."""
     try:
         text = text.decode() if isinstance(text, bytes) else text
         return yaml.load(text, Loader=_Loader)
@@ -71,13 +58,7 @@ def parse_yaml(text: str | bytes, what: str) -> Any:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML file that holds a mapping.
-
-    Raises
-    ------
-    ConfigError
-        When the file cannot be read, holds no mapping, or `parse_yaml` refuses it.
-    """
+    """Read a YAML file that holds a mapping."""
     try:
         text = path.read_bytes()
     except OSError as error:

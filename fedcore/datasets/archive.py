@@ -17,11 +17,6 @@ from fedcore.errors import DataError
 class Archive:
     """An open zip archive; see `opened`.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-    file : zipfile.ZipFile
-
     Attributes
     ----------
     path : pathlib.Path

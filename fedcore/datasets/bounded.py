@@ -36,14 +36,7 @@ class TooMuch(OSError):
 
 
 class Bounded(io.RawIOBase):
-    """Readable stream that raises `TooMuch` as soon as its source gives more than `limit` bytes.
-
-    Parameters
-    ----------
-    source : object with ``read(size) -> bytes``
-    limit : int
-        Largest number of bytes.
-    """
+    """Readable stream that raises `TooMuch` as soon as its source gives more than `limit` bytes."""
 
     def __init__(self, source: Source, limit: int) -> None:
         self._source, self._limit, self._left = source, limit, limit
@@ -60,13 +53,7 @@ class Bounded(io.RawIOBase):
 
 
 def content(path: Path) -> bytes:
-    """Return a file's content, decompressed if it begins like a gzip file.
-
-    Raises
-    ------
-    DataError
-        When the file cannot be read, or its content is longer than `MOST` bytes.
-    """
+    """Return a file's content, decompressed if it begins like a gzip file."""
     try:
         with opened(path) as stream:
             return Bounded(stream, MOST).read()
@@ -91,13 +78,6 @@ def heads(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
     """Return shape and type of every array of an NPZ file by its name; that of an NPY file is x.
 
     Nothing but the arrays' heads is read. Call it before `numpy.load`.
-
-    Raises
-    ------
-    DataError
-        When arrays are not as large as the file says, or far larger than the file.
-    OSError, ValueError, zipfile.BadZipFile, zlib.error
-        For a file that is neither.
     """
     found, size = {}, path.stat().st_size
     if zipfile.is_zipfile(path):
@@ -114,18 +94,7 @@ def heads(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
 
 
 def require_size(path: Path | str, total: int) -> None:
-    """Refuse a table that is far larger than its file; call it before anything of it is made.
-
-    Parameters
-    ----------
-    path : path-like
-    total : int
-        Bytes of the arrays that the file says it holds.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse a table that is far larger than its file; call it before anything of it is made."""
     size = Path(path).stat().st_size
     if total > max(MOST, DENSEST * size):
         raise DataError(
@@ -146,12 +115,7 @@ def _head(path: Path, file: IO[bytes], size: int) -> tuple[tuple[int, ...], np.d
 
 
 def require_shape(path: Path | str, rows: int, columns: int) -> None:
-    """Refuse more rows or columns than a sparse table can have, before anything so large is made.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse too many rows or columns for a sparse table, before anything so large is made."""
     if columns > WIDEST:
         raise DataError(
             f"{path} says that it has {columns} features, and {WIDEST} can be read: number those "

@@ -38,16 +38,7 @@ class DownloadError(DataError):
 
 
 def answers(url: str) -> bool:
-    """Whether the server of an address answers; an HTTP error counts as an answer.
-
-    Parameters
-    ----------
-    url : str
-
-    Returns
-    -------
-    bool
-    """
+    """Whether the server of an address answers; an HTTP error counts as an answer."""
     try:
         _Arriving(url, "HEAD", ANSWER_S).read()
     except urllib.error.HTTPError:
@@ -77,11 +68,6 @@ class _Arriving:
 
     The limit covers name lookup, connection, headers and body together. A socket's timeout starts
     again with every byte, so a server that sends a byte a second would never reach it.
-
-    Parameters
-    ----------
-    url, method : str
-    seconds : float
     """
 
     def __init__(self, url: str, method: str, seconds: float) -> None:
@@ -124,20 +110,6 @@ def download(path: Path, file: Mapping[str, Any], progress: bool) -> str:
 
     Each address is tried up to `ATTEMPTS` times, with growing pauses; a refusal such as 404 is not
     tried again.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Where the file is to be.
-    file : mapping
-        Its registry entry.
-    progress : bool
-        Show a bar on standard error when that is a terminal.
-
-    Raises
-    ------
-    DownloadError
-        When no address gave the file; the message names each and why it failed.
     """
     from tqdm import tqdm
 

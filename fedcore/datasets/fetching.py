@@ -45,19 +45,6 @@ def fetch(
         Show a bar on standard error when that is a terminal.
     registry : path-like, optional
         Registry file.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The files (and folders) of the variant; empty for a third-party data set.
-
-    Raises
-    ------
-    DataError
-        When a file has the wrong checksum or cannot be obtained; the message says what to do. A
-        file that is already there is never replaced.
-    ConfigError
-        When the name is unknown.
     """
     entry, _ = find(name, registry)
     raw, there = Path(raw_dir) / name, mirror_folder(name, mirror)

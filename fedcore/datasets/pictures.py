@@ -15,14 +15,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Turn whatever a damaged picture raises into a `DataError` that names it.
-
-    Raises
-    ------
-    DataError
-    FedcoreError
-        Without pillow.
-    """
+    """Turn whatever a damaged picture raises into a `DataError` that names it."""
     try:
         yield
     except ImportError as error:
@@ -35,15 +28,7 @@ def reading(what: str) -> Iterator[None]:
 def opened(
     content: bytes, most: int, formats: tuple[str, ...] | None = None
 ) -> Iterator[Image.Image]:
-    """Open a picture of at most `most` pixels, in one of the formats that Pillow names so.
-
-    Raises
-    ------
-    ValueError
-        For more pixels.
-    OSError
-        When the bytes are no such picture.
-    """
+    """Open a picture of at most `most` pixels, in one of the formats that Pillow names so."""
     from PIL import Image
 
     with Image.open(io.BytesIO(content), formats=formats) as picture:

@@ -38,16 +38,6 @@ def entries(registry: str | os.PathLike[str] | None = None) -> Mapping[str, dict
     registry : path-like, optional
         Registry file. By default the one inside the installed package, else the repository's
         ``config/datasets.yaml``.
-
-    Returns
-    -------
-    mapping of str to dict
-        Entry by data set name, in file order. The caller must not change it.
-
-    Raises
-    ------
-    ConfigError
-        When the file is missing, is not YAML, or does not fit its schema.
     """
     if registry is None:
         path = shipped.find("datasets/datasets.yaml", "config/datasets.yaml")
@@ -71,11 +61,6 @@ def find(
     """Return the registry entry or the entry point of a data set; the other one is None.
 
     A registry entry hides an entry point of the same name.
-
-    Raises
-    ------
-    ConfigError
-        When neither has the name; the nearest known one is suggested.
     """
     known = entries(registry)
     if name in known:
@@ -99,40 +84,13 @@ def sums(source: Mapping[str, Any]) -> dict[str, str]:
 
 
 def names(registry: str | os.PathLike[str] | None = None) -> list[str]:
-    """Return the names of all data sets: the registry's in file order, then the entry points'.
-
-    Parameters
-    ----------
-    registry : path-like, optional
-        Registry file, as in `entries`.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the names of all data sets: the registry's in file order, then the entry points'."""
     known = list(entries(registry))
     return known + sorted(set(plugins()) - set(known))
 
 
 def describe(name: str, registry: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """Return a copy of a data set's registry entry (for an entry point: title and origin).
-
-    Parameters
-    ----------
-    name : str
-    registry : path-like, optional
-        Registry file, as in `entries`.
-
-    Returns
-    -------
-    dict
-        The keys of a data set in ``workflow/schemas/datasets.schema.yaml``.
-
-    Raises
-    ------
-    ConfigError
-        When the name is unknown; the nearest known one is suggested.
-    """
+    """Return a copy of a data set's registry entry (for an entry point: title and origin)."""
     entry, plugin = find(name, registry)
     if plugin is not None:
         return {"title": name, "description": f"third-party data set {plugin.value}"}

@@ -40,13 +40,7 @@ _COMMON = {"samples": whole(1), "shuffle": whole(0)}
 
 
 def code(entry: Mapping[str, Any], *, surrogate: bool) -> list[str]:
-    """Return the code that makes the rows of a registry entry, each as ``module:function``.
-
-    Raises
-    ------
-    ConfigError
-        When the entry names an unknown loader or surrogate.
-    """
+    """Return the code that makes the rows of a registry entry, each as ``module:function``."""
     if surrogate:
         return [_place("surrogate", entry["surrogate"], SURROGATES)] if "surrogate" in entry else []
     names = sorted({source["loader"] for source in entry["sources"]})
@@ -72,13 +66,7 @@ def _keywords(function: Callable[..., Loaded]) -> set[str]:
 
 
 def check_entry(entry: Mapping[str, Any], what: str) -> None:
-    """Refuse an entry of the registry that names an unknown reader, surrogate or file.
-
-    Raises
-    ------
-    ConfigError
-        One sentence that begins with `what`.
-    """
+    """Refuse an entry of the registry that names an unknown reader, surrogate or file."""
     try:
         if "surrogate" in entry:
             _place("surrogate", entry["surrogate"], SURROGATES)
@@ -94,13 +82,7 @@ def check_entry(entry: Mapping[str, Any], what: str) -> None:
 
 
 def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> None:
-    """Refuse an unknown split, an option that no variant takes, and a bad value of an option.
-
-    Raises
-    ------
-    ConfigError
-        One sentence with the nearest known name, or the values that the option takes.
-    """
+    """Refuse an unknown split, an option that no variant takes, and a bad value of an option."""
     require_known(split, _SPLITS, "unknown split")
     if not any(split in source["splits"] for source in entry["sources"]):
         raise ConfigError(f"data set '{name}' has no split '{split}'")
@@ -120,13 +102,7 @@ def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str,
 
 
 def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> Loaded:
-    """Make the surrogate that the registry names; options that it does not take are ignored.
-
-    Raises
-    ------
-    ConfigError
-        When the data set has no surrogate, or its surrogate does not have this split.
-    """
+    """Make the surrogate that the registry names; options that it does not take are ignored."""
     if "surrogate" not in entry:
         raise ConfigError(f"data set '{name}' has no surrogate: run it on its own files")
     make = _lookup("surrogate", entry["surrogate"], SURROGATES)
@@ -164,20 +140,7 @@ def read(
     options: Mapping[str, Any],
     raw: Path,
 ) -> tuple[Loaded, str]:
-    """Check and read the files of one variant.
-
-    Returns
-    -------
-    loaded : Loaded
-    checksum : str
-        sha256 over the sorted (file name, sha256) pairs used.
-
-    Raises
-    ------
-    DataError
-        When a file's checksum is not the registry's, or a file is damaged or has another number of
-        features.
-    """
+    """Check and read the files of one variant."""
     files = _files(source, split)
     used = [(f["name"], verify(raw / f["name"], f)) for f in files]
     reader = _lookup("loader", source["loader"], LOADERS)

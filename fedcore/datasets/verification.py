@@ -31,20 +31,7 @@ def expected(file: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def verify(path: Path, file: Mapping[str, Any]) -> str:
-    """Hash a file and return its sha256 in hex.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file.
-    file : mapping
-        Its registry entry.
-
-    Raises
-    ------
-    DataError
-        When the file cannot be read or its checksum is not the registry's.
-    """
+    """Hash a file and return its sha256 in hex."""
     try:
         with open(path, "rb") as source:
             sums = _sums(source, file)
@@ -71,12 +58,6 @@ def save(source: Source, path: Path, file: Mapping[str, Any], bar: Any = None) -
         Its registry entry.
     bar : tqdm, optional
         Progress bar.
-
-    Raises
-    ------
-    DataError
-        When the file is longer than the registry says or its checksum differs; `path` is then left
-        as it was.
     """
     size = file.get("bytes")
     with atomic.replace(path) as temporary:

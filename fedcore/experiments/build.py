@@ -63,15 +63,6 @@ def build(
     held : bool
         Keep the clients in memory; else those of a data set, or of a generator that yields them,
         are made whenever they are read.
-
-    Returns
-    -------
-    Problem
-
-    Raises
-    ------
-    ConfigError, DataError, InputError
-        When the specification is wrong or the data cannot be obtained.
     """
     stream = name_key(spec.get("like", name))
     key = (stream,) if draw is None else (stream, draw)
@@ -117,13 +108,7 @@ def data_of(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(spec: Mapping[str, Any]) -> None:
-    """Check a specification before any problem is built.
-
-    Raises
-    ------
-    ConfigError, InputError
-        As `build`, as far as errors can be found without the data.
-    """
+    """Check a specification before any problem is built."""
     SHARE(spec.get("stragglers", 0.0), "stragglers")
     _kind(spec).check(spec)
 

@@ -122,15 +122,6 @@ def run_repeats(
     newcomers : Problem, optional
         The problem that ``newcomers`` of the cell names.
 
-    Returns
-    -------
-    History
-
-    Raises
-    ------
-    FedcoreError
-        When the cell's parameters do not fit the algorithm or the data.
-
     Notes
     -----
     Where the problem has stragglers and the method cannot go on without a client, the history says
@@ -406,11 +397,6 @@ def audit_module(name: str) -> ModuleType:
     ``watch() -> Transcript`` returns what records the uploads of a run, and ``column(problem,
     transcript, recorder) -> list`` turns the transcript into a column of the history, described by
     ``COLUMN``.
-
-    Raises
-    ------
-    ConfigError
-        When the audit is unknown.
     """
     require_known(name, AUDITS, "unknown audit")
     return importlib.import_module(AUDITS[name])

@@ -27,16 +27,7 @@ EVERY = 60.0  # seconds; a write takes a tenth of a second per 100 MB
 
 
 class Checkpoint:
-    """The checkpoint of one run; a `Recorder` gets it.
-
-    Parameters
-    ----------
-    path : path-like
-    key : str
-        Fingerprint of all that the run depends on.
-    every : float
-        Seconds from one write to the next.
-    """
+    """The checkpoint of one run; a `Recorder` gets it."""
 
     def __init__(self, path: str | os.PathLike[str], key: str, every: float = EVERY) -> None:
         self.path, self._key, self._every = Path(path), key, every

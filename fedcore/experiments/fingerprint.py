@@ -35,27 +35,7 @@ OWN = __name__.split(".")[0]
 
 
 def fingerprint(*code: str, words: Iterable[str] = ()) -> str:
-    """Return the fingerprint of modules or functions, and of what they import.
-
-    Parameters
-    ----------
-    *code : str
-        Import paths of modules, or ``module:function``.
-    words : iterable of str
-        Texts that count, too, such as the description of a column.
-
-    Returns
-    -------
-    str
-        16 hexadecimal digits.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        When a module has no source file, or does not define the function.
-    ConfigError
-        When a source file is not Python.
-    """
+    """Return the fingerprint of modules or functions, and of what they import."""
     return _fingerprint(frozenset(code), tuple(words))
 
 
@@ -80,18 +60,7 @@ def closure(code: Iterable[str]) -> set[str]:
 
 
 def parts(*code: str) -> dict[str, str]:
-    """Return a short hash of every function, class and value that a fingerprint covers.
-
-    Parameters
-    ----------
-    *code : str
-        As for `fingerprint`.
-
-    Returns
-    -------
-    dict of str to str
-        By ``module:name``; ``module`` alone stands for statements that bind nothing.
-    """
+    """Return a short hash of every function, class and value that a fingerprint covers."""
     found: dict[str, str] = {}
     for one in sorted(closure(code)):
         module = one.partition(":")[0]
@@ -101,15 +70,7 @@ def parts(*code: str) -> dict[str, str]:
 
 
 def keep_in(path: str | os.PathLike[str], *, write: bool) -> None:
-    """Take from a file what an earlier process has read of fedcore's code, if it is unchanged.
-
-    Parameters
-    ----------
-    path : path-like
-        May not be there yet.
-    write : bool
-        Write the file when this process ends.
-    """
+    """Take from a file what an earlier process has read of fedcore's code, if it is unchanged."""
     global _KEPT
     _KEPT = kept_in(path, write=write)
 

@@ -72,12 +72,6 @@ def make(
     seed : int
         Of the choice of held-out samples.
     how : parameters of `fedcore.datasets.own_files.Reading`
-
-    Raises
-    ------
-    DataError, InputError
-        For a file that is no table, columns that differ between files, and labels that are missing
-        or no numbers.
     """
     apart = [name for name in (by, labels) if name is not None]
     tables = own_files.together(paths, apart=apart, **how)

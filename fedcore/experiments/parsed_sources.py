@@ -37,17 +37,7 @@ class KeptCode:
         self._found: dict[str, tuple[str, Any]] = {} if path is None else _read(path)
 
     def get(self, code: str, source: bytes, make: Callable[[], Any]) -> Any:
-        """Return what is kept of `code`, a module or function of this source; else make it.
-
-        Parameters
-        ----------
-        code : str
-            Import path of a module, or ``module:function``.
-        source : bytes
-            Of the module.
-        make : callable
-            Gives a value that JSON can hold.
-        """
+        """Return what is kept of `code`, a module or function of this source; else make it."""
         if self._path is None or not code.startswith(f"{OWN}."):
             return make()
         key = hashlib.sha256(self._around + source).hexdigest()

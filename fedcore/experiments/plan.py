@@ -246,13 +246,7 @@ class Plan:
         }
 
     def write(self, folder: Path) -> dict[str, str]:
-        """Write what each paper's jobs read, ``<folder>/<paper>.json``, and return its sha256.
-
-        Raises
-        ------
-        ConfigError
-            When it cannot be written, or a paper's module or notebook cannot be read.
-        """
+        """Write what each paper's jobs read, ``<folder>/<paper>.json``, and return its sha256."""
         digests = {}
         for paper in self.papers:
             files = self.files[paper]
@@ -272,13 +266,7 @@ class Plan:
         return digests
 
     def claims_of(self, paper: str) -> dict[str, Any]:
-        """Return what a paper prints, read at the first call.
-
-        Raises
-        ------
-        ConfigError
-            As `claims.read`, and for a problem or table that the paper does not have.
-        """
+        """Return what a paper prints, read at the first call."""
         if paper not in self._claims:
             self._claims[paper] = self._read_claims(paper)
         return self._claims[paper]
@@ -299,13 +287,7 @@ class Plan:
         return read
 
     def all_cells_of(self, paper: str) -> Iterator[Cell]:
-        """Yield the cells of one paper, those that cannot run included.
-
-        Raises
-        ------
-        ConfigError
-            When an experiment's cells are not as its algorithms want them.
-        """
+        """Yield the cells of one paper, those that cannot run included."""
         return _cells(self.papers[paper], self.files[paper], self.config)
 
 
@@ -329,11 +311,6 @@ def load_plan(
     check_claims : bool
         Whether to read what the papers print, so that mistakes there are found before anything
         runs. Jobs other than that of verdicts need not do it again.
-
-    Raises
-    ------
-    ConfigError
-        One sentence that names the file, the key and the nearest known name.
     """
     checked = check(config, "config", "the configuration")
     own = paper_files.own(papers)

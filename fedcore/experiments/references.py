@@ -23,13 +23,7 @@ REFERENCES: dict[str, Callable[[Problem, int], float]] = {
 
 
 def resolve(params: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
-    """Return parameters with the problem's numbers in the place of every ``reference``.
-
-    Raises
-    ------
-    ConfigError
-        For a parameter without a reference, a rank that does not fit, or a problem without truth.
-    """
+    """Return parameters with the problem's numbers in the place of every ``reference``."""
     resolved = dict(params)
     for name, value in params.items():
         if value == "reference":

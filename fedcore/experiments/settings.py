@@ -13,12 +13,6 @@ def changed(cell: Mapping[str, Any], history: History) -> list[str]:
     """Return in words which settings of a cell are others than its history has been made with.
 
     A history does not say when it was to stop, and which iterates it was to keep.
-
-    Parameters
-    ----------
-    cell : mapping
-        As `fedcore.experiments.plan.Cell.spec` returns it.
-    history : History
     """
     about = history.about
     before = dict(about["params"])
@@ -44,12 +38,6 @@ def outdated(cell: Mapping[str, Any], history: History) -> str:
     """Return why a history is not what a plan asks for; empty when it is.
 
     A history that was restored is a record of its own commit: its settings alone are compared.
-
-    Parameters
-    ----------
-    cell : mapping
-        Of a plan, see `fedcore.experiments.plan.Plan.describe`.
-    history : History
     """
     if not history.about.get("restored") and history.about["code"] != cell["code"]:
         return "it was made by other code"

@@ -29,19 +29,7 @@ def find(module: str) -> Path | None:
 
 
 def parsed(code: bytes, what: object) -> ast.Module:
-    """Return the syntax tree of Python code.
-
-    Parameters
-    ----------
-    code : bytes
-    what : object
-        What the error message calls the code, such as the path of its file.
-
-    Raises
-    ------
-    ConfigError
-        When the code is not Python; the message has the line where Python knows it.
-    """
+    """Return the syntax tree of Python code."""
     try:
         return ast.parse(code)
     except SyntaxError as error:
@@ -52,13 +40,7 @@ def parsed(code: bytes, what: object) -> ast.Module:
 
 
 def notebook(path: str | os.PathLike[str]) -> ast.Module:
-    """Return the syntax tree of the code cells of a notebook, without Jupyter's commands.
-
-    Raises
-    ------
-    ConfigError
-        When the file is not a notebook, or its code is not Python; lines count over all cells.
-    """
+    """Return the syntax tree of the code cells of a notebook, without Jupyter's commands."""
     try:
         cells = json.loads(Path(path).read_bytes())["cells"]
         code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]

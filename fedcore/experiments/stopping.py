@@ -22,13 +22,6 @@ class Stop:
         ``{"relative_change": x}`` when the value differs from the one before by at most x times its
         absolute value.
 
-    Raises
-    ------
-    ConfigError
-        For an unknown kind of rule.
-    InputError
-        For a negative limit.
-
     Notes
     -----
     In a private run a rule may read released columns only; a rule on another column ends in an

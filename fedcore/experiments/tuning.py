@@ -51,11 +51,6 @@ def tune(
         ``by``, ``every``, ``first``, ``repeats``, ``settings`` (the combinations), ``values`` (the
         median of each; a diverged run counts as infinite), ``diverged`` (the number of diverged
         runs of each) and ``chosen`` (a combination).
-
-    Raises
-    ------
-    ConfigError
-        When the repeats to try begin after the first one and there are too few draws for them.
     """
     by, every, over = (cell["tune"][key] for key in ("by", "every", "over"))
     first = cell["tune"].get("first", 0)

@@ -46,11 +46,6 @@ def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[P
         Final name. Its folder is made when it does not exist.
     summed : bool
         Write the file's checksum beside it, see `fedcore.files.checksums`.
-
-    Yields
-    ------
-    pathlib.Path
-        Where to write. `path` itself changes only when the block has ended without an error.
     """
     final = Path(path)
     final.parent.mkdir(parents=True, exist_ok=True)

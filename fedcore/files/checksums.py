@@ -41,19 +41,7 @@ def differs(path: str | os.PathLike[str]) -> bool:
 
 
 def require(path: str | os.PathLike[str], noun: str) -> None:
-    """Refuse a damaged file.
-
-    Parameters
-    ----------
-    path : path-like
-    noun : str
-        What the file is called in the message.
-
-    Raises
-    ------
-    DataError
-        When the file's checksum is not the recorded one.
-    """
+    """Refuse a damaged file."""
     if differs(path):
         raise DataError(
             f"{noun} {path} is damaged or was edited: it does not have the checksum in "

@@ -62,17 +62,7 @@ class Overwritten(BrokenSeal):
 
 @contextlib.contextmanager
 def create(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
-    """Open a new file for writing; when the block ends it is sealed, flushed and renamed.
-
-    Yields
-    ------
-    h5py.File
-
-    Raises
-    ------
-    OSError
-        When the system cannot write the file, as on a full disk (`errno` is then ENOSPC).
-    """
+    """Open a new file for writing; when the block ends it is sealed, flushed and renamed."""
     with atomic.replace(path) as temporary:
         with open(temporary, "x+b", buffering=0) as raw:
             written = _Written(raw)
@@ -170,15 +160,7 @@ class Opened(h5py.File):
 
 
 class Held:
-    """A file to be read again, whatever takes its name meanwhile.
-
-    Parameters
-    ----------
-    raw : file
-        Open for reading.
-    seal : bytes
-        Of a file without pieces.
-    """
+    """A file to be read again, whatever takes its name meanwhile."""
 
     def __init__(self, raw: io.BufferedReader, seal: bytes) -> None:
         self._file, self._seal = os.dup(raw.fileno()), seal  # outlives `raw`
@@ -186,13 +168,7 @@ class Held:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Opened]:
-        """Open the file again, by no name.
-
-        Raises
-        ------
-        Overwritten
-            When it has another content now.
-        """
+        """Open the file again, by no name."""
         whole = self._bytes()  # threads may read at once, each from its own start
         content = io.BytesIO(whole)
         end = max(len(whole) - TAIL, 0)
@@ -210,20 +186,7 @@ class Held:
 
 @contextlib.contextmanager
 def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
-    """Check the seal and open the file for reading.
-
-    Yields
-    ------
-    Opened
-        Reading a damaged piece of a large file raises `BrokenSeal`.
-
-    Raises
-    ------
-    FileNotFoundError
-        When there is no file at `path`.
-    BrokenSeal
-        One clause that says what is wrong with the file; `Foreign` if fedcore did not write it.
-    """
+    """Check the seal and open the file for reading."""
     with contextlib.ExitStack() as stack:
         try:
             raw = stack.enter_context(open(path, "rb"))
@@ -304,12 +267,6 @@ def load(
     first, again : str
         What to do when it is missing: "run its cell", and when it is damaged: "run again".
     failure : type of FedcoreError
-
-    Raises
-    ------
-    failure
-        When the file is missing, cut off, damaged, not fedcore's, or holds something else; a
-        `failure` that `decode` raises passes.
     """
     with told(path, kind=kind, first=first, again=again, failure=failure), read(path) as file:
         return decode(file)

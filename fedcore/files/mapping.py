@@ -57,13 +57,7 @@ class Mapped(Sequence[np.ndarray]):
     @overload
     def __getitem__(self, i: slice) -> list[np.ndarray]: ...
     def __getitem__(self, i: int | slice) -> Any:
-        """Return array `i`; the first call reads all of it, and checks its bytes.
-
-        Raises
-        ------
-        FedcoreError
-            When the bytes are damaged.
-        """
+        """Return array `i`; the first call reads all of it, and checks its bytes."""
         if isinstance(i, slice):
             return [self[j] for j in range(*i.indices(len(self)))]
         found = self._found[i]
@@ -72,13 +66,7 @@ class Mapped(Sequence[np.ndarray]):
         return found
 
     def require_unwritten(self) -> None:
-        """Check all arrays again if the file has been written to since it was opened.
-
-        Raises
-        ------
-        FedcoreError
-            When one has other bytes now, so that a result may come from either.
-        """
+        """Check all arrays again if the file has been written to since it was opened."""
         with self._told():
             if self._pieces.written():
                 for offset, shape, dtype in self._places:

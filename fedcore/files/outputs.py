@@ -37,10 +37,6 @@ def require(
         other names are.
     force : bool
         Whether a link, a write-protected file, or one that fedcore has not written may be replaced.
-
-    Raises
-    ------
-    InputError
     """
     final = Path(path)
     for source in inputs:

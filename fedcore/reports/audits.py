@@ -14,11 +14,6 @@ def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[Run,
     """Return the runs with the canary and without, by algorithm and variant.
 
     Without the one or the other, whose problem was left out, there is no audit.
-
-    Raises
-    ------
-    DataError
-        When the two problems of an audit are not neighbours under the relation of its ledger.
     """
     found: dict[tuple[str, str], dict[bool, Run]] = {}
     for run in results.runs(experiment):

@@ -76,10 +76,6 @@ def outcome_of(
         False for values that are computed and have no spread over repeats; one is enough then.
     failing : float
         Level at which an item fails; a smaller one than `LEVEL` where it is one of several tests.
-
-    Returns
-    -------
-    Outcome
     """
     ((kind, given),) = test.items()
     return _TESTS[kind](given, numbers_of(values), spread, failing)
@@ -93,13 +89,6 @@ def joined(
     That it holds in all of them is no likelier by chance than that it holds in one. That it fails
     in one of them is: so many fail as Simes' procedure allows at the level, and the others among
     those that seem to fail are undecided.
-
-    Parameters
-    ----------
-    judged : callable (int, float) -> Outcome
-        Outcome of a group, with a level at which it fails.
-    groups : int
-        Number of groups.
     """
     found = [judged(i, level) for i in range(groups)]
     if groups == 1 or all(outcome.state != FAILS for outcome in found):

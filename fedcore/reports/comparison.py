@@ -78,24 +78,7 @@ def draw(
     *,
     force: bool = False,
 ) -> tuple[Path, Path]:
-    """Draw what `figure` draws into two files.
-
-    Parameters
-    ----------
-    path : path-like
-        Without the ending; PNG and PDF are written.
-    histories, against, metrics, force
-        As in `figure`.
-
-    Returns
-    -------
-    png, pdf : pathlib.Path
-
-    Raises
-    ------
-    InputError
-        As `figure`.
-    """
+    """Draw what `figure` draws into two files."""
     figure(histories, against, metrics, path=path, force=force)
     png, pdf = figure_files.files(path)
     return png, pdf
@@ -126,16 +109,6 @@ def figure(
         Where to save it, see `plotting.save`.
     force : bool
         Whether files of that name may be replaced that fedcore has not written.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    InputError
-        For an unknown column or metric, histories without a metric in common, or a file that
-        `fedcore.files.outputs.require` keeps.
     """
     for file in () if path is None else figure_files.files(path):
         outputs.require(file, "figure", force=force)

@@ -27,15 +27,6 @@ def add(
 
     They are exact functions of the data, so that a private run gets none. A network, a
     representation learned from labels and a run without a finite result have no such axes.
-
-    Parameters
-    ----------
-    history : History
-    algorithm : Algorithm
-    draws : sequence of Problem
-        Those of the run.
-    features : sequence of str or None
-        Names of the features.
     """
     if features is not None:
         history.about[NAMES] = list(features)

@@ -37,17 +37,6 @@ def turned(
     What fails is asked whether it would hold if every run had come out as printed. What holds is
     held against a number half as large again and against half of it; values are taken three times
     as far towards or beyond a limit.
-
-    Parameters
-    ----------
-    test, values, spread
-        As of `outcome_of`.
-    state : str
-        What `outcome_of` said, `HOLDS` or `FAILS`; a test with power says something else here.
-
-    Returns
-    -------
-    list of (str, Outcome)
     """
     ((kind, given),) = test.items()
     numbers = numbers_of(values)
@@ -98,12 +87,6 @@ def with_power(outcome: Outcome, others: Sequence[tuple[str, Outcome]]) -> tuple
     """Return an outcome after its counterfactuals, and whether all of them turned it.
 
     What holds is undecided if a counterfactual would hold as well.
-
-    Parameters
-    ----------
-    outcome : Outcome
-    others : sequence of (str, Outcome)
-        Counterfactuals in words, each with its outcome.
     """
     same = [what for what, other in others if other.state == outcome.state]
     if outcome.state != HOLDS or not same:

@@ -53,11 +53,6 @@ def look(algorithm: str) -> dict[str, Any]:
 
     One that says no look, or that is not here, gets a look from its name.
 
-    Raises
-    ------
-    InputError
-        When the look is no colour of `COLOURS` and line of `LINES`.
-
     Examples
     --------
     >>> look("power_gd")
@@ -111,13 +106,7 @@ def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 @cache
 def told(algorithm: str) -> str | None:
-    """Return the look that an algorithm's docstring says, as it stands there; None if it is silent.
-
-    Parameters
-    ----------
-    algorithm : str
-        Name of an algorithm, also of one that is not installed here.
-    """
+    """Return the look that an algorithm's docstring says, None if it is silent."""
     if algorithm not in algorithms.names():
         return None
     found = FIELD.search(algorithms.get(algorithm).documentation)

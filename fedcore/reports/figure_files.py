@@ -32,12 +32,6 @@ def files(path: str | os.PathLike[str]) -> tuple[Path, Path]:
 def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
     """Write a figure as PNG (150 dpi) and PDF, each whole or not at all; show it in a notebook.
 
-    Parameters
-    ----------
-    figure : Figure
-    path : path-like
-        Without suffix; ``.png`` and ``.pdf`` are appended.
-
     Returns
     -------
     list of pathlib.Path

@@ -45,12 +45,6 @@ def measured(history: History) -> list[str]:
 def bounds(history: History, name: str) -> dict[str, np.ndarray]:
     """Return what a metric would be at best, and of a model that is zero everywhere.
 
-    Parameters
-    ----------
-    history : History
-    name : str
-        A metric.
-
     Returns
     -------
     dict of str to ndarray of shape (draws,)

@@ -6,13 +6,7 @@ from collections.abc import Mapping
 
 
 def by_reason(missing: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the names that have one reason together, in the order of their first.
-
-    Parameters
-    ----------
-    missing : mapping of str to str
-        Reasons by what was not run, as ``missing`` of a plan.
-    """
+    """Return the names that have one reason together, in the order of their first."""
     found: dict[str, list[str]] = {}
     for name, reason in missing.items():
         found.setdefault(reason, []).append(name)

@@ -76,13 +76,7 @@ class Measurements:
         return replace(reading, counterfactual="; ".join(texts), turned=turned)
 
     def _rows(self, select: Mapping[str, Any], what: str) -> list[tables.Row]:
-        """Return the rows that are selected.
-
-        Raises
-        ------
-        _Obstacle
-            When there are none, or none for one of the values of a list.
-        """
+        """Return the rows that are selected."""
         path = self._folder / f"{select['table']}.tsv"
         if select["table"] not in self._tables:
             if not path.is_file():

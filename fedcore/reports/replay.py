@@ -52,13 +52,7 @@ class Replay(NamedTuple):
 
 
 def replay(history: History, repeats: int | None = None) -> Replay:
-    """Recompute the angle of every iterate that a history keeps, of the first `repeats` or all.
-
-    Raises
-    ------
-    InputError
-        When it keeps no iterates of a subspace, or not the directions to be found.
-    """
+    """Recompute the angle of every iterate that a history keeps, of the first `repeats` or all."""
     found, exact = history.iterates, history.reference
     if not found or found["shared"].ndim != 4:
         raise InputError(

@@ -36,11 +36,6 @@ def summarise(rows: Rows, value: str, by: Sequence[str]) -> Rows:
         Columns `by`, ``median``, ``min`` and ``max`` (of the repeats with a result; in the units of
         the column) and ``count`` (of all repeats). If some row has a twin also ``rounding``, see
         `rounding`, and ``decided by``, see `decided_by`; both None for a group without twins.
-
-    Raises
-    ------
-    InputError
-        For an unknown column, or one that holds text.
     """
     for row in rows:
         for name in (value, *by):
@@ -96,11 +91,6 @@ def rounding(values: Sequence[Any], twins: Sequence[Any]) -> float | None:
         Values of the repeats and, in the same order, of their twins. NaN means a run without a
         result; None a twin that was not run.
 
-    Returns
-    -------
-    float or None
-        Infinite if only one of a run and its twin has a result; None if there is no twin.
-
     Examples
     --------
     >>> rounding([46, 63, 98], [113, 43, 52]), rounding([46], [None])
@@ -150,11 +140,6 @@ def statistic(values: Sequence[Any], name: str = "median", *, missing: str = "la
     missing : {"last", "first"}
         Whether a missing value counts as larger than all others (such as rounds to a threshold that
         was never reached) or as smaller.
-
-    Returns
-    -------
-    float
-        NaN if a missing value decides the statistic; one decides every mean.
 
     Examples
     --------

@@ -38,13 +38,7 @@ def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str]) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> list[Verdict]:
-    """Read what `write` wrote; tables of older versions do not say where a value was measured.
-
-    Raises
-    ------
-    DataError
-        When the file is missing, damaged, or no table of verdicts.
-    """
+    """Read what `write` wrote; tables of older versions do not say where a value was measured."""
     rows: list[dict[str, Any]] = tables.read(path)
     names = {field.name for field in fields(Verdict)}
     known = {*VERDICTS, *CHECKS.values()}
@@ -105,11 +99,6 @@ def combine(
     papers : iterable of str, optional
         By default all that have verdicts in `folder`. Verdicts of other papers are left out, such
         as those of a paper that is no longer run.
-
-    Raises
-    ------
-    DataError
-        When there are none, a file is damaged, or two files hold a verdict on the same item.
     """
     out, wanted = Path(path).resolve(), None if papers is None else set(papers)
     files = [
@@ -144,16 +133,7 @@ def summary(verdicts: Iterable[Verdict]) -> str:
 
 
 def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[str]:
-    """Return in words which kept verdicts have become worse, or are gone, in the papers of `new`.
-
-    Parameters
-    ----------
-    new, kept : iterable of Verdict
-
-    Returns
-    -------
-    list of str
-    """
+    """Say which kept verdicts have become worse, or are gone, in the papers of `new`."""
     now = {(v.paper, v.id): v.verdict for v in new}
     papers, lines = {paper for paper, _ in now}, []
     for v in kept:
@@ -166,13 +146,7 @@ def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[str]:
 
 
 def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
-    """Read a table of verdicts, or all tables of a folder.
-
-    Raises
-    ------
-    DataError
-        As `read`, and when a folder has no table.
-    """
+    """Read a table of verdicts, or all tables of a folder."""
     files = files_in(Path(path)) if Path(path).is_dir() else [Path(path)]
     if not any(file.is_file() for file in files):
         raise DataError(_none_in(path))

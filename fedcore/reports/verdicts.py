@@ -129,18 +129,6 @@ def judge(
     small : bool, default=False
         Whether the run is smaller than the paper's. What it shows is then said, and is no verdict
         on the paper.
-
-    Returns
-    -------
-    list of Verdict
-        In the order of the file, the checks of this software last.
-
-    Raises
-    ------
-    ConfigError
-        On an unknown column or a test that does not fit its type.
-    DataError
-        When a table is damaged.
     """
     measurements = Measurements(Path(tables_dir) / paper, surrogate)
     found = []

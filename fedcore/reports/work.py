@@ -23,12 +23,6 @@ def products(run: Run, history: History) -> np.ndarray:
     A direct method, which sends its own answer, counts as one product. The other methods make one
     in each of their iterations and at least one in a round.
 
-    Parameters
-    ----------
-    run : Run
-    history : History
-        Of the run, or of its twins.
-
     Returns
     -------
     ndarray of shape (repeats, records)

@@ -22,14 +22,7 @@ IDENTITIES = 10_177  # of the whole data set
 
 
 def chosen(identities: int | Sequence[int], what: str = "identities") -> list[int]:
-    """Return the identities meant by a count (``25`` is 1 to 25) or a list.
-
-    Raises
-    ------
-    ConfigError
-        When `identities` is empty, has more than `IDENTITIES` elements, or holds anything but
-        positive integers.
-    """
+    """Return the identities meant by a count (``25`` is 1 to 25) or a list."""
     listed = range(1, identities + 1) if isinstance(identities, int) else identities
     known = listed if isinstance(listed, Sequence) and len(listed) <= IDENTITIES else []
     whole = all(isinstance(i, int) and not isinstance(i, bool) and i > 0 for i in known)
@@ -57,22 +50,10 @@ def shrink(content: bytes) -> np.ndarray:
 
     The channels are resized as floating-point numbers, so no grey level is rounded.
 
-    Parameters
-    ----------
-    content : bytes
-        The JPEG file.
-
     Returns
     -------
     ndarray of shape (32, 32, 3), float64
         Values in [0, 1].
-
-    Raises
-    ------
-    OSError
-        When the bytes are not an image.
-    ValueError
-        When the image is smaller than the crop, or has more than 2^24 pixels.
     """
     from PIL import Image
 
@@ -148,11 +129,6 @@ def read(
     -------
     Loaded
         x of shape (n_samples, 3072) in [0, 1]; y, the identities, in the order of the images.
-
-    Raises
-    ------
-    DataError
-        When a file is missing or damaged.
     """
     rows = _identities(folder / parts["labels"], set(chosen(identities)))
     images = folder / parts["images"]

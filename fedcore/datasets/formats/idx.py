@@ -20,24 +20,7 @@ _DIMENSIONS = 8
 
 
 def parse(path: Path) -> np.ndarray:
-    """Return the array of an IDX file.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        An IDX file; one that begins with gzip's magic number is decompressed.
-
-    Returns
-    -------
-    ndarray
-        Shape and type are the header's; native byte order, writable.
-
-    Raises
-    ------
-    DataError
-        When the file cannot be read, is cut short, has bytes left over, is not IDX, or holds more
-        than `bounded.MOST` bytes.
-    """
+    """Return the array of an IDX file."""
     return decode(bounded.content(path), path)
 
 
@@ -66,24 +49,10 @@ def decode(content: bytes, path: Path | str) -> np.ndarray:
 def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
     """Read an image file and its label file.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The data set's folder.
-    parts : mapping
-        File names under ``images`` and ``labels``.
-    n_features : int
-        Not used: the files say it themselves.
-
     Returns
     -------
     Loaded
         x of shape (n_samples, n_pixels), y of shape (n_samples,).
-
-    Raises
-    ------
-    DataError
-        When a file is damaged or the two differ in length.
     """
     images, labels = parse(folder / parts["images"]), parse(folder / parts["labels"])
     if labels.ndim != 1 or images.ndim < 1 or len(images) != len(labels):

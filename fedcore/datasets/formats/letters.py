@@ -22,13 +22,7 @@ _BYTES, _PIXELS = 2**20, 2**16  # of an image's file, and of the image; NIST's a
 
 
 def alphabet(letters: str, what: str = "letters") -> str:
-    """Check characters that become the classes 0, 1, …, in their order.
-
-    Raises
-    ------
-    ConfigError
-        When one is no digit or letter, or comes twice.
-    """
+    """Check characters that become the classes 0, 1, …, in their order."""
     known = isinstance(letters, str) and set(letters) <= set(CHARACTERS)
     if not known or not letters or len(set(letters)) < len(letters):
         raise ConfigError(f"option '{what}' is {letters!r}: give different digits and letters")
@@ -65,11 +59,6 @@ def read_emnist(
     -------
     Loaded
         x of shape (n_samples, 784), uint8, in the order of the file.
-
-    Raises
-    ------
-    DataError
-        When the archive is damaged, or has no image of a character.
     """
     path, members = folder / parts["archive"], parts["members"]
     with archive.opened(path) as file:
@@ -120,13 +109,6 @@ def read_by_class(
     -------
     Loaded
         x of shape (n_samples, 784), uint8; a class after the other.
-
-    Raises
-    ------
-    DataError
-        When the archive or an image is damaged, or there is no image of a character.
-    FedcoreError
-        Without pillow.
     """
     path = folder / parts["archive"]
     with archive.opened(path) as file:

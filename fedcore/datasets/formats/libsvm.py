@@ -94,23 +94,10 @@ def _problem(where: str, line: bytes, n_features: int, first: int, classes: bool
 def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the dense matrix and the labels of a LIBSVM file.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        Text file. Blank lines and what follows a ``#`` are skipped; indices must rise in a line.
-    n_features : int
-        Number of columns.
-
     Returns
     -------
     x : ndarray of shape (n_samples, n_features), float64
     y : ndarray of shape (n_samples,), int64
-
-    Raises
-    ------
-    DataError
-        When the file cannot be read or a line is malformed; the message has the line number, what
-        is expected there and what was found.
     """
     table = _table(path, n_features, classes=True)
     x = np.zeros((len(table.labels), n_features))

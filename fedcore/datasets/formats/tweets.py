@@ -60,11 +60,6 @@ def read(
     Loaded
         x of shape (n_samples, n_features) in single precision, y of 0 (negative) and 1, and the
         users as ``owners`` from 0.
-
-    Raises
-    ------
-    DataError
-        When a file is damaged, or too few users have enough tweets.
     """
     path, table = folder / parts["archive"], parts["members"][0]
     with archive.opened(path) as file:

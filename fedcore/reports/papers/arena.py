@@ -231,13 +231,7 @@ def findings(results_: Results) -> Rows:
 
 
 def front(curves: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the Pareto front of curves: for every cost, the least error for at most that cost.
-
-    Parameters
-    ----------
-    curves : list of (cost, error)
-        Arrays of one shape each.
-    """
+    """Return the Pareto front of curves: for every cost, the least error for at most that cost."""
     cost, error = (np.concatenate([curve[i] for curve in curves]) for i in (0, 1))
     known = np.isfinite(cost) & np.isfinite(error)
     order = np.lexsort((error[known], cost[known]))

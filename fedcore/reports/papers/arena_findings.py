@@ -31,13 +31,7 @@ def median(rows: Rows, column: str) -> float:
 
 
 def sentences(table: Rows, leaked: Rows | None = None) -> Rows:
-    """Return what a practitioner should take, a sentence a row, with the cells that say so.
-
-    Parameters
-    ----------
-    table, leaked : list of dict
-        Rows of `results`, and of `leaks`.
-    """
+    """Return what a practitioner should take, a sentence a row, with the cells that say so."""
     found = (
         *_within(table, 1, "One shot"),
         *_within(table, 5, "Few rounds"),

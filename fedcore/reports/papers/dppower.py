@@ -118,13 +118,7 @@ def errors(results: Results) -> Rows:
 
 
 def lines(rows: Rows, axis: str) -> Iterator[Line]:
-    """Yield the lines of a sweep from the table `errors`, in the order of the plan.
-
-    Parameters
-    ----------
-    rows : list of dict
-    axis : {"n", "d", "ε", "κ", "Υ"}
-    """
+    """Yield the lines of a sweep from the table `errors`, in the order of the plan."""
     experiments, tag, column = SWEEPS[axis]
     rated = ("method", "n", "d", "kappa", "epsilon")
     swept = [

@@ -225,13 +225,7 @@ def rates(results: Results) -> Rows:
 
 
 def theory(rows: Rows) -> dict[str, Any]:
-    """Rates of theory at the median penalty of `rows`, rows of `rates` for one problem.
-
-    Returns
-    -------
-    dict
-        ``products_per_round`` and ``steps``, curves; ``exact`` and ``ssi``, numbers.
-    """
+    """Rates of theory at the median penalty of `rows`, rows of `rates` for one problem."""
     b, ssi = medians(rows, "penalty", "ssi").values()
     row = min(rows, key=lambda row: abs(row["penalty"] - b))
     gap = row["penalty"] * (1 / row["exact"] - 1)

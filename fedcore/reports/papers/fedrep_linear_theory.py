@@ -26,13 +26,7 @@ HEADS = [(4, 2, 4), *((8 * k, k, 8 * k) for k in (2, 4, 8, 16, 32)), (32, 32, 32
 
 
 def smallest(tried: list[tuple[int, bool]]) -> float:
-    """Return the smallest size from which on every one that was tried is enough; NaN without.
-
-    Parameters
-    ----------
-    tried : list of (int, bool)
-        Sizes, and whether each was enough.
-    """
+    """Return the smallest size from which on every one that was tried is enough; NaN without."""
     enough = [m for m, _ in tried if all(done for other, done in tried if other >= m)]
     return float(min(enough, default=math.nan))
 

@@ -77,16 +77,6 @@ def write(
         Whether the run uses stand-ins for data.
     processes : int, default=1
         Processes that write pages at the same time.
-
-    Returns
-    -------
-    path
-        The first page.
-
-    Raises
-    ------
-    DataError
-        When the run has no verdicts, or a file of it is damaged.
     """
     found = model.papers(results, root)
     if not found:

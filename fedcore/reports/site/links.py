@@ -94,15 +94,7 @@ def figures(verdict: Verdict, judging: Collection[str], drawn: list[Shown]) -> l
 def curves(
     judging: Iterable[str], problems: Collection[str], run: Collection[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """Return places on the page of curves, with the experiment that each shows.
-
-    Parameters
-    ----------
-    judging, problems : collection of str
-        Experiments and problems by which an item is judged.
-    run : collection of (str, str)
-        Experiments and problems of which there are curves.
-    """
+    """Return places on the page of curves, with the experiment that each shows."""
     found = []
     for experiment in judging:
         there = [problem for name, problem in run if name == experiment]

@@ -30,14 +30,6 @@ from fedcore.reports.verdicts import Verdict
 class Paper:
     """One paper's part of the site.
 
-    Parameters
-    ----------
-    results : path
-        Folder of the run.
-    name : str
-    root : path
-        The checkout: where the claims files of its papers are.
-
     Attributes
     ----------
     judged : bool

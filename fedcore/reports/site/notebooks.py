@@ -44,13 +44,7 @@ def with_code(text: str) -> Markup:
 
 
 def parts(path: Path) -> list[Part]:
-    """Return the cells of a notebook that show something.
-
-    Raises
-    ------
-    DataError
-        When the file is damaged.
-    """
+    """Return the cells of a notebook that show something."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     except (ValueError, KeyError, TypeError) as error:
