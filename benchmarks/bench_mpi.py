@@ -37,7 +37,7 @@ from fedcore.federation.mpi_messages import Used
 from fedcore.federation.team import Team
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
-from fedcore.problems.lazy import Made
+from fedcore.problems.lazy import LazyMatrices
 from fedcore.problems.problem import Problem
 
 CLIENTS, UNCOUNTED = 16, 3  # rounds at first
@@ -62,7 +62,7 @@ def kinds(size: int) -> dict[str, Kind]:
 def drawn(kind: Kind) -> Clients:
     """Return clients with some directions above the others, each drawn when it is read."""
     shape, scale = (kind.rows, kind.features), 0.98 ** np.arange(kind.features)
-    made = Made(lambda i: np.random.default_rng(i).standard_normal(shape) * scale, CLIENTS)
+    made = LazyMatrices(lambda i: np.random.default_rng(i).standard_normal(shape) * scale, CLIENTS)
     return Clients(made, [shape] * CLIENTS, [np.dtype(float)] * CLIENTS)
 
 

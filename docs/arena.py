@@ -21,7 +21,7 @@ from fedcore.reports.papers import arena
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "arena"
-NAMES = ("results", "ranks", "lost", "stragglers", "leaks")
+NAMES = ("results", "ranks", "leaks")
 WRITTEN = (
     "`make arena` runs [config/arena.yaml](../config/arena.yaml) and writes this page; a test "
     "fails when it is stale."
@@ -37,23 +37,9 @@ RANKS = (
     "1 is the least error within `budget` rounds, and equal errors share a rank; `deviation` is "
     "over the `of` problems and repeats with a result."
 )
-CELLS = (
-    "A row per method, the least median over the problems first. Cells are medians over the "
-    "repeats of the error against the exact answer of all clients; the ranges are in the file. "
-    "`median` is that of these cells, and `all clients` that of the same problems where "
-    "every client takes part."
-)
 COMMANDS = (
     "A method of the arena is an algorithm with settings, and has a name of its own. `DATA` stands "
     "for a data set or for files of yours; give the components that you want."
-)
-LOST = "The last client takes no part; by label, nobody else has its class."
-LATE = (
-    "In every exchange a fifth of the clients, other ones each time, does not answer. The server "
-    "goes on with the others and scales their sum, so that it is that of all in expectation; a "
-    "method that averages replies takes those that come. Who is late sends nothing, keeps its "
-    "state, and is charged no ε. A server that waits for the slowest client instead pays in time: "
-    "the page *Within a budget* of a run adds the reader's wait, times the rounds of a method."
 )
 LEAKS = (
     "Relative error of a client's Gram matrix that the server rebuilds from what the client sends, "
@@ -110,15 +96,10 @@ def page(kept: Path) -> str:
         "## What the server learns",
         LEAKS,
         tables.markdown(leaks(found["leaks"])),
+        "## The methods as commands",
+        COMMANDS,
+        tables.markdown(methods()),
     ]
-    for name, head, about in (
-        ("lost", "## Without one client", LOST),
-        ("stragglers", "## With a fifth of the clients late in every round", LATE),
-    ):
-        if rows := found[name]:
-            parts += [head, f"{about} {arena.change(rows)}", CELLS]
-            parts.append(tables.markdown(arena.by_method(rows)))
-    parts += ["## The methods as commands", COMMANDS, tables.markdown(methods())]
     filled = [part if part.startswith("|") else textwrap.fill(part, 99) for part in parts]
     return "\n\n".join(part.rstrip() for part in filled) + "\n"
 

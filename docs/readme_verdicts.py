@@ -163,8 +163,8 @@ def table_of_inventory(rows: Rows) -> str:
 
 
 def meanings(verdicts: list[Verdict]) -> str:
-    """Return what the verdicts that occur mean, as lines of prose."""
-    there = verdict_pages.occurring(verdicts)
+    """Return what the verdicts on printed items mean, as lines of prose."""
+    there = verdict_pages.occurring(verdict_pages.printed_items(verdicts))
     words = [f"*{name.capitalize()}*: {VERDICTS[name]}" for name in there]
     return textwrap.fill(" ".join(words), 100, break_on_hyphens=False) + "\n"
 

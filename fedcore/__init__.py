@@ -36,7 +36,7 @@ What lies where, from top to bottom; a module imports from the lines below its o
     matrices; every random stream; whole and checked files; parameters; sentences
 
 Into ``algorithms``, ``metrics`` and ``generators`` one drops a file; one in ``datasets.formats``
-takes a line in ``datasets.variants``, too. ``docs/adding.md`` shows how.
+takes a line in ``datasets.loaders``, too. ``docs/adding.md`` shows how.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy as np
 from fedcore import algorithms, metrics
 from fedcore.errors import InputError, held
 from fedcore.federation.federation import Federation
-from fedcore.federation.stragglers import StragglingFederation
 from fedcore.federation.transcript import Transcript
 from fedcore.privacy.noise import Source
 from fedcore.problems.clients import require_size
@@ -45,8 +43,7 @@ def execute(
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run `algorithm` once on `problem`. The library, the cells and the tests all use it.
 
-    The problem's clients must have passed `clients.check_clients`. If it has stragglers, that share
-    of the clients is late in every exchange (`fedcore.federation.stragglers`). After the algorithm,
+    The problem's clients must have passed `clients.check_clients`. After the algorithm,
     ``finish(federation, output)`` may exchange messages with the clients: the ledger is charged for
     them, the recorded rows do not change, and its result joins the output. A `transcript` gets
     every upload, those of `finish` included. `stack` and `noise` are those of `Federation`. With
@@ -68,8 +65,6 @@ def execute(
         underflow, the starting basis does not fit, or labels are missing; when a private run has
         `center` or `finish`; when the algorithm records or returns something else than
         `fedcore.algorithms` asks for.
-    LateError
-        When the algorithm cannot go on without a client that is late.
     SizeError
         When it needs more memory than there is.
     """
@@ -86,8 +81,7 @@ def execute(
             f"{algorithm.name} learns from labels and these data have none: give labels, one "
             "vector per client, or choose another algorithm"
         )
-    straggling = partial(StragglingFederation, share=problem.stragglers)
-    federation = (straggling if problem.stragglers else Federation)(
+    federation = Federation(
         problem.clients, seed, transcript=transcript, check=False,
         labelled=algorithm.labelled, stack=stack, noise=noise,
     )  # fmt: skip

@@ -124,10 +124,6 @@ class RoundingWarning(UserWarning):
     """Rounding has spoiled a part of a result; the message says which and what to do."""
 
 
-class LateError(FedcoreError):
-    """A method cannot go on without a client that does not answer in time."""
-
-
 class RefusedError(FedcoreError):
     """A step or value cannot cross to another process, or is another one there."""
 

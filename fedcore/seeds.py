@@ -10,8 +10,6 @@ a repeat of a cell          the same                     key of ``paper/experime
 the server's draws          the run's: that of           `SERVER`
                             `fedcore.run`, a repeat
 a client's draws            the run's                    `CLIENT`, the client's id
-who answers late in an      the run's                    `LATE`, the number of uploads before it
-upload
 newcomers' draws            the run's                    4; then `CLIENT`, the newcomer's number
 privacy noise               entropy of the operating     none
                             system, for each client
@@ -40,7 +38,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 
-SERVER, CLIENT, NOISE, LATE = 0, 1, 2, 3  # first element of the spawn keys below the seed of a run
+SERVER, CLIENT, NOISE = 0, 1, 2  # first element of the spawn keys below the seed of a run
 
 
 def root_of(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:

@@ -9,9 +9,9 @@ import numpy as np
 
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.reports import commands, tables
+from fedcore.reports.budgets import PLAIN
 from fedcore.reports.papers import arena
 from fedcore.reports.rows import Rows, chosen, groups
-from fedcore.reports.work import PLAIN
 
 KEPT = Path(__file__).parents[1] / "arena"
 CONFIG = Path(__file__).parents[2] / "config" / "arena.yaml"

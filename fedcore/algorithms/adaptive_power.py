@@ -118,8 +118,7 @@ def _counts(federation: Federation, params: Params) -> dict[str, Any]:
     """Thresholds and filtered rows of the last step, read outside the protocol."""
     if params.epsilon is None:
         return dict.fromkeys(COLUMNS, 0)
-    there = federation.answered
     return {
-        "threshold": max(federation.client_state("threshold", of=there)),
-        "filtered": sum(federation.client_state("filtered", of=there)),
+        "threshold": max(federation.client_state("threshold")),
+        "filtered": sum(federation.client_state("filtered")),
     }

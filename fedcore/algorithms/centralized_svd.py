@@ -45,7 +45,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def upload(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
         return data
 
-    factor = triangular_factor(federation.gather(upload, partial=True))
+    factor = triangular_factor(federation.gather(upload))
     right_t = scipy.linalg.svd(factor, full_matrices=False)[2]
     V = np.ascontiguousarray(right_t[: params.n_components].T)
     federation.broadcast(V)

@@ -106,7 +106,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         moved = 2.0 * b * math.exp(log_m) / (gap - 1.0)
         return state.privacy.gaussian(turned, sensitivity=moved, noise_multiplier=multiplier)
 
-    bases = [orth(reply) for reply in federation.gather(release, partial=True)]
+    bases = [orth(reply) for reply in federation.gather(release)]
     left = scipy.linalg.svd(np.hstack(bases), full_matrices=False, check_finite=False)[0]
     V = np.ascontiguousarray(left[:, :k])
     record(0, basis=V)

@@ -36,9 +36,6 @@ the number of threads and the CPU. With (14) they do not, because (14) finds a r
 stops at once. A cell with ``twin: rounding`` measures the difference; see
 `fedcore.experiments.twins`.
 
-A client that is late keeps Xᵢ, Λᵢ and βᵢ; until its first answer it has none, and begins from the Z
-of that round.
-
 :look: green, dashed
 """
 
@@ -127,15 +124,12 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``W``, one array of this shape per client each.
     """
 
-    def begin(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> None:
-        if not hasattr(state, "X"):
+    def client(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
+        if not hasattr(state, "X"):  # the first round
             state.X, state.k, state.products = Z, 0, 1
             state.square = NORMS[params.beta_norm](data) ** 2
             state.beta = params.beta_factor * state.square
             state.AAX = local_gram_product(data, state, Z)
-
-    def client(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
-        begin(data, state, Z)
         # A round along axes takes as much as two products.
         spared = (state.products - 2 * state.k) * Z.shape[1]
         here = coordinates(data, state, state.X, Z, spared)
@@ -152,7 +146,6 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         return here.features(Y)
 
     def finish(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> None:
-        begin(data, state, Z)
         here = coordinates(data, state, state.X, Z, 0)
         AAX = state.AAX if here.X is state.X else here.multiply(here.X)
         state.W = here.features(outside(here.X, -AAX))
@@ -181,19 +174,19 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def own_iterate(data: Any, state: SimpleNamespace, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Client step: its Xᵢ and Wᵢ as blocks of features; Xᵢ = Z before its first answer."""
+    """Client step: its Xᵢ and Wᵢ as blocks of features; Xᵢ = Z before the first round."""
     X = as_features(getattr(state, "X", Z), state)
     return X, outside(X, -(data.T @ (data @ X)))
 
 
 def products_so_far(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> int:
-    """Client step: the products that it has made; none before its first answer."""
-    return getattr(state, "products", 0)
+    """Client step: the products that it has made."""
+    return state.products
 
 
 def own_penalty(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> float:
-    """Client step: its βᵢ, 0 before its first answer."""
-    return getattr(state, "beta", 0.0)
+    """Client step: its βᵢ."""
+    return state.beta
 
 
 def _improved(

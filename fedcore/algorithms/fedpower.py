@@ -9,8 +9,8 @@ orthonormalised locally or, at a synchronisation, sent with Zᵢ to be aligned a
 noise, with all clients and a synchronisation at T, this is `local_power`. With K `participants` the
 server draws K clients at every synchronisation, with replacement as in Algorithm 3, or without. A
 client that was drawn w times sends once and has weight w. The first client is the reference for the
-alignment and sends in every round; if it is late, the first that answers is the reference. If there
-is no synchronisation at T, the answer is the average of the aligned Zᵢ at T, in one more round.
+alignment and sends in every round. If there is no synchronisation at T, the answer is the average
+of the aligned Zᵢ at T, in one more round.
 `fedcore.parts.gram_noise` defines s. The privacy account charges every product of a client that
 sends. The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times those here, which changes no iterate.
 
@@ -125,6 +125,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         q = steps[number - 1]
         federation.broadcast(Z)
         weights = draw(federation, params, rng)
+        of = None if weights is None else list(weights)
         synchronous = t + q <= params.iterations
         if synchronous:
             t += q
@@ -136,7 +137,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             total = average(federation, q, params.alignment, product, weights)
         Z = orth(total)
         shared = synchronous and q == 1
-        local = [] if shared else federation.client_state("Z", of=federation.answered)
+        local = [] if shared else federation.client_state("Z", of=of)
         record(t, basis=Z, target=k, local=align(local, params.alignment))
     return {"basis": Z}
 
@@ -178,7 +179,7 @@ def average(
         return derived(state, Z)
 
     of = None if weights is None else list(weights)
-    aligned = align(federation.gather(local_steps, of=of, partial=True), alignment)
+    aligned = align(federation.gather(local_steps, of=of), alignment)
     weight = weights_of(federation, weights)
     return np.sum([w * Z for w, Z in zip(weight, aligned, strict=True)], axis=0)
 

@@ -28,7 +28,6 @@ import numpy as np
 
 from fedcore.algorithms import ssi
 from fedcore.algorithms.ssi import starting_basis
-from fedcore.errors import LateError
 from fedcore.federation.federation import Federation, Step
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth, procrustes
@@ -118,9 +117,6 @@ def aggregate(
 ) -> np.ndarray:
     """Return ``Σᵢ wᵢ Yᵢ Dᵢ`` of a round with `q` local steps; Zᵢ stays in ``state.Z``.
 
-    Clients that are late are left out, and the first that answers is the reference. The sum is then
-    unbiased up to a factor where replies are read one by one.
-
     Parameters
     ----------
     federation : Federation
@@ -152,28 +148,17 @@ def aggregate(
         step = single if q == 1 else product_alone
         if weights is None:
             return federation.sum(step)
-        turned = federation.gather(step, of=of, partial=True)
+        turned = federation.gather(step, of=of)
     else:
-        replies = federation.gather(local_power, of=of, partial=True)
+        replies = federation.gather(local_power, of=of)
         _, reference = replies[0]
         turned = [Y @ ALIGNMENTS[alignment](Z, reference) for Y, Z in replies]
-    weight = weights_of(federation, weights)
-    return sum(w * Y for w, Y in zip(weight, turned, strict=True))
+    return sum(w * Y for w, Y in zip(weights_of(federation, weights), turned, strict=True))
 
 
 def weights_of(federation: Federation, weights: Mapping[int, int] | None) -> list[int]:
-    """Return the weights of the clients that have answered.
-
-    Raises
-    ------
-    LateError
-        When they are all zero, because only the reference has answered.
-    """
-    there = federation.answered
-    found = [1] * len(there) if weights is None else [weights[i] for i in there]
-    if not any(found):
-        raise LateError("all clients that were drawn are late: this round cannot go on without one")
-    return found
+    """Return the weights of the clients that send; by default all clients have weight 1."""
+    return [1] * federation.shape.n_clients if weights is None else list(weights.values())
 
 
 def align(bases: Sequence[np.ndarray], alignment: str) -> list[np.ndarray]:

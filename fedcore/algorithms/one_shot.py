@@ -46,7 +46,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         V = left[:, sigma > zero][:, : params.n_components]
         return np.pad(V, ((0, 0), (0, params.n_components - V.shape[1])))
 
-    stacked = np.hstack(federation.gather(top_subspace, partial=True))
+    stacked = np.hstack(federation.gather(top_subspace))
     left = scipy.linalg.svd(stacked, full_matrices=False, check_finite=False)[0]
     Z = np.ascontiguousarray(left[:, : params.n_components])
     record(0, basis=Z)

@@ -2,7 +2,7 @@
 
 Results go to standard output; progress, warnings and errors to standard error. A user's error ends
 in one sentence and status 1, or status 2 for a misspelt command or option. Each command imports
-what it needs, so that ``--help`` answers at once, and the number of BLAS threads can still be set.
+what it needs, so that ``--help`` answers at once.
 """
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)

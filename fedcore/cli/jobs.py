@@ -201,7 +201,7 @@ def verdicts(planned: Path, claims: Path, output: Path) -> None:
     found = judge(
         paper, claims_files.read(claims), Path(run["paths"]["results"], "tables"),
         not_run={f"{paper}/{name}": why for name, why in plan["missing"].items()},
-        surrogate=run["surrogates"], small=run["quick"],
+        surrogate=run["surrogates"],
     )  # fmt: skip
     verdict_pages.write(found, output)
 

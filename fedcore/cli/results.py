@@ -114,7 +114,7 @@ def _results() -> str:
     for folder in (full, quick):
         if any((Path(folder) / name).exists() for name in ("verdicts.tsv", "verdicts")):
             if folder == quick:
-                say(f"verdicts of the quick run, in {quick}:", err=True)
+                say(f"the quick run, in {quick}, which is no check of the papers:", err=True)
             return folder
     raise InputError(
         f"there are no verdicts in {full} or {quick}: run make quickstart or make reproduce, "

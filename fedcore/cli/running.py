@@ -80,8 +80,8 @@ def run(
         _require_outputs(force, [*data, asked["raw"]], histories=[out] if out else [])
         from fedcore import algorithms
         from fedcore.reports import components
-        from fedcore.reports.history_summary import ending
-        from fedcore.reports.terminal import outcome
+        from fedcore.reports.history_summary import summary
+        from fedcore.reports.terminal import describe_run
 
         chosen, wanted = algorithms.get(algorithm), Asked(**asked)
         params = wanted.params(chosen, options.parameters(settings)[""])
@@ -94,7 +94,7 @@ def run(
         components.add(history, chosen, found.draws, found.columns)
         if out:
             history.save(out, force=force)
-        emit(ending(history), lambda: outcome(history), as_json)
+        emit(summary(history), lambda: describe_run(history), as_json)
 
     engines.under(engine, order, body)
 
@@ -137,7 +137,7 @@ def compare(
     options.require_folder("--plot", plot)
     from fedcore import algorithms
     from fedcore.reports import comparison
-    from fedcore.reports.history_summary import ending
+    from fedcore.reports.history_summary import summary
 
     names, data = _names_and_data(words)
     kept = {name: Path(out) / f"{name}.h5" for name in names} if out else {}
@@ -157,7 +157,7 @@ def compare(
         for file in comparison.draw(plot, histories, comparison.axes(histories), force=force):
             say(file, err=True)
     emit(
-        {name: ending(history) for name, history in histories.items()},
+        {name: summary(history) for name, history in histories.items()},
         lambda: comparison.table(histories),
         as_json,
     )

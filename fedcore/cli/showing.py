@@ -28,9 +28,9 @@ def show(file: str, iterates: bool, as_json: bool) -> None:
     """
     import numpy as np
 
-    from fedcore.reports.history_summary import ending
+    from fedcore.reports.history_summary import summary
     from fedcore.reports.replay import replay
-    from fedcore.reports.terminal import contents, outcome, replayed
+    from fedcore.reports.terminal import contents, describe_run, replayed
 
     history = stored.load_history(file)
     if iterates:
@@ -38,7 +38,7 @@ def show(file: str, iterates: bool, as_json: bool) -> None:
         listed = {name: np.asarray(value).tolist() for name, value in found._asdict().items()}
         emit(listed, lambda: replayed(history, found), as_json)
         return
-    emit(ending(history), lambda: f"{outcome(history)}\n\n{contents(history)}", as_json)
+    emit(summary(history), lambda: f"{describe_run(history)}\n\n{contents(history)}", as_json)
 
 
 @click.command()

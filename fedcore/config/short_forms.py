@@ -1,7 +1,6 @@
 """Expand the short forms of a paper's file.
 
-The short forms are problems that share keys (``each``), grids of variants, and the sizes of the
-quick run (``quick``).
+The short forms are problems that share keys (``each``) and grids of variants.
 """
 
 from __future__ import annotations
@@ -25,44 +24,22 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
-def written_out(paper: Mapping[str, Any], where: str, *, quick: bool) -> dict[str, Any]:
-    """Return a paper's file with its short forms expanded.
-
-    Parameters
-    ----------
-    paper : mapping
-        The file, checked against ``paper.schema.yaml``, which describes the forms.
-    where : str
-        What error messages call the file.
-    quick : bool
-        Merge every ``quick`` into the mapping that holds it, and leave out parts with
-        ``quick: false``; otherwise drop the key ``quick``.
-    """
+def written_out(paper: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return a paper's file with its short forms expanded."""
     problems = _named(_problems(paper["problems"]), f"{where}: two problems are")
-    skipped = [name for name, spec in problems.items() if quick and spec.get("quick") is False]
     experiments = copy.deepcopy(paper["experiments"])
     for name, experiment in experiments.items():
         for run in experiment["runs"]:
             if isinstance(run.get("variants"), list):
                 grid = _grid(run["variants"])
                 run["variants"] = _named(grid, f"{where}, experiment {name}: two variants are")
-    experiments = _sized(experiments, quick)
-    for experiment in experiments.values():
-        runs = experiment["runs"] if isinstance(experiment["runs"], list) else []
-        for part in (experiment, *runs):  # `quick` may have put anything there
-            if isinstance(part, dict) and isinstance(part.get("problems"), list):
-                part["problems"] = [name for name in part["problems"] if name not in skipped]
-    return {
-        **paper,
-        "problems": {n: _sized(s, quick and n not in skipped) for n, s in problems.items()},
-        "experiments": experiments,
-    }
+    return {**paper, "problems": problems, "experiments": experiments}
 
 
 def require_written_out(part: Any, where: str) -> None:
     """Refuse short forms in problems and experiments, as one within another or in overrides."""
     for key, value in part.items() if isinstance(part, Mapping) else enumerate(part):
-        if key in ("each", "quick") or (key == "variants" and isinstance(value, list)):
+        if key == "each" or (key == "variants" and isinstance(value, list)):
             form = "a grid" if key == "variants" else f"'{key}'"
             raise ConfigError(
                 f"{where}: {form} cannot stand here, be it in another short form or in overrides; "
@@ -95,23 +72,4 @@ def _grid(axes: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, An
         changes: dict[str, Any] = {}
         for _, change in chosen:
             changes = merge(changes, change)
-        if any(change.get("quick") is False for _, change in chosen):
-            changes["quick"] = False
         yield "-".join(name for name, _ in chosen), changes
-
-
-def _sized(part: Any, quick: bool) -> Any:
-    """Return a part of the file with every ``quick`` merged into its mapping, or dropped."""
-
-    def stays(value: Any) -> bool:
-        return not (quick and isinstance(value, Mapping) and value.get("quick") is False)
-
-    if isinstance(part, list):
-        return [_sized(item, quick) for item in part if stays(item)]
-    if not isinstance(part, Mapping):
-        return part
-    changes = part.get("quick", {}) if quick else {}
-    if not isinstance(changes, Mapping):  # for the schema to refuse
-        return dict(part)
-    whole = merge({key: value for key, value in part.items() if key != "quick"}, changes)
-    return {key: _sized(value, quick) for key, value in whole.items() if stays(value)}

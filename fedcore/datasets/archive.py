@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -27,13 +26,13 @@ class Archive:
     def __init__(self, path: Path, file: zipfile.ZipFile) -> None:
         self.path, self._file = path, file
         self.names = file.namelist()
+        self._full = {name.rpartition("/")[2]: name for name in reversed(self.names)}
 
     def full_name(self, name: str) -> str:
         """Return the name of a member with its folder; DataError when there is none."""
-        for known in self.names:
-            if known.rpartition("/")[2] == name:
-                return known
-        raise DataError(f"{self.path} has no member {name}")
+        if name not in self._full:
+            raise DataError(f"{self.path} has no member {name}", file=self.path)
+        return self._full[name]
 
     @contextlib.contextmanager
     def stream(self, name: str, most: int) -> Iterator[IO[bytes]]:
@@ -42,19 +41,15 @@ class Archive:
         It gives no more bytes than the archive says that it has.
         """
         if self._file.getinfo(name).file_size > most:
-            raise DataError(
-                f"{self.path}: {name} holds more than the {most} bytes that are allowed"
-            )
+            says = f"{name} holds more than the {most} bytes that are allowed"
+            raise DataError(f"{self.path}: {says}", file=self.path)
         with self._file.open(name) as file:
             yield file
 
     def content(self, name: str, most: int = bounded.MOST) -> bytes:
-        """Return a member's bytes, decompressed if its name ends in gz."""
+        """Return the bytes of a member, given with its folder."""
         with self.stream(name, most) as file:
-            if not name.endswith(".gz"):
-                return file.read()
-            with gzip.GzipFile(fileobj=file) as inner:
-                return bounded.Bounded(inner, most).read()
+            return file.read()
 
 
 @contextlib.contextmanager

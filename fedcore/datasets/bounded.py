@@ -71,7 +71,8 @@ def opened(path: Path) -> IO[bytes]:
 def unreadable(path: Path, error: Exception) -> DataError:
     """Return the error that says that a raw file is damaged, and what to do."""
     reason = " ".join(str(error).split())
-    return DataError(f"{path} cannot be read ({reason}): move it away and fetch again")
+    says = f"{path} cannot be read ({reason}): move it away and fetch again"
+    return DataError(says, file=path)
 
 
 def heads(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:

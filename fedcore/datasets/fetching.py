@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcore.datasets.download import DownloadError, download
-from fedcore.datasets.presence import lacking, mirror_folder, missing, to_provide
+from fedcore.datasets.presence import mirror_folder, missing, to_provide, whole
 from fedcore.datasets.registry import find
 from fedcore.datasets.verification import exists, save, verify
 from fedcore.errors import DataError
@@ -29,9 +29,8 @@ def fetch(
 ) -> list[Path]:
     """Provide the files of a data set below ``raw_dir/name``, each checked against the registry.
 
-    A variant whose files are all below `raw_dir` comes first, then one whose files are all there or
-    in the mirror, then one that can be downloaded; among equals the registry's order decides.
-    ``fetched.json``, beside the files, lists the checked files with their sha256.
+    A file that is there is taken, else the mirror's, else that of an address. ``fetched.json``,
+    beside the files, lists them with their sha256.
 
     Parameters
     ----------
@@ -51,27 +50,18 @@ def fetch(
     if entry is None:  # its package provides the files, or a person does
         _record(raw, {})
         return []
-    for folders in ((raw,), (raw, there)):
-        for source in entry["sources"]:
-            if not lacking(source, *folders):
-                return _collect(source, raw, there, progress)
     problem = missing(name, raw_dir, mirror=mirror, registry=registry)
     if problem:
         raise DataError(problem)
-    failures = []
-    for source in entry["sources"]:
-        if all(item.get("urls") for item in lacking(source, raw, there)):
-            try:
-                return _collect(source, raw, there, progress)
-            except DownloadError as error:
-                failures.append(f"{error}")
-    raise DataError(f"{'; '.join(failures)}; {to_provide(name, entry['sources'][0], raw, there)}")
+    form = whole(entry, raw) or whole(entry, raw, there) or entry
+    try:
+        return _collect(form, raw, there, progress)
+    except DownloadError as error:
+        raise DataError(f"{error}; {to_provide(name, entry, raw, there)}") from error
 
 
-def _collect(
-    source: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool
-) -> list[Path]:
-    """Put every file and folder of one variant below `raw`.
+def _collect(form: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool) -> list[Path]:
+    """Put every file below `raw`.
 
     After a failure the empty folders that it made are removed.
     """
@@ -81,17 +71,14 @@ def _collect(
     except OSError as error:
         raise DataError(f"the folder {raw} cannot be made: {error.strerror}") from error
     try:
-        sums = {f["name"]: _bring(f, raw, mirror, progress) for f in source["files"]}
-        for folder in source.get("folders", ()):
-            if not exists(raw / folder) and mirror is not None:
-                _link(raw / folder, (mirror / folder).resolve())
+        sums = {f["name"]: _bring(f, raw, mirror, progress) for f in form["files"]}
     except BaseException:
         with contextlib.suppress(OSError):  # at a folder that is not empty
             for folder in made:
                 folder.rmdir()
         raise
     _record(raw, sums)
-    return [raw / name for name in (*sums, *source.get("folders", ()))]
+    return [raw / name for name in sums]
 
 
 def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool) -> str:
@@ -106,16 +93,11 @@ def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bo
         with open(origin, "rb") as source:
             return save(source, path, file)
     except OSError as error:
-        raise DataError(f"{origin} cannot be copied to {path}: {error.strerror}") from error
+        says = f"{origin} cannot be copied to {path}: {error.strerror}"
+        raise DataError(says, file=origin) from error
     except DataError as error:
-        raise DataError(f"{origin} is not the file of the registry: {error}; replace it") from error
-
-
-def _link(path: Path, folder: Path) -> None:
-    try:
-        path.symlink_to(folder, target_is_directory=True)
-    except OSError as error:
-        raise DataError(f"{path} cannot be linked to {folder}: {error.strerror}") from error
+        says = f"{origin} is not the file of the registry: {error}; replace it"
+        raise DataError(says, file=origin) from error
 
 
 def _record(raw: Path, sums: Mapping[str, str]) -> None:

@@ -16,8 +16,6 @@ class Loaded(NamedTuple):
     y : ndarray of shape (n_samples,), int64
     note : str
         What the reader did that a user must know; may be empty.
-    used : tuple of (str, str)
-        File name and sha256 of loose files that the registry does not list.
     owners : ndarray of shape (n_samples,), int64, optional
         Whose each row is, where labels do not say it.
     """
@@ -25,5 +23,4 @@ class Loaded(NamedTuple):
     x: np.ndarray
     y: np.ndarray
     note: str = ""
-    used: tuple[tuple[str, str], ...] = ()
     owners: np.ndarray | None = None

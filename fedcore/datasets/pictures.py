@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcore.errors import DataError, FedcoreError
@@ -14,14 +15,15 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Turn whatever a damaged picture raises into a `DataError` that names it."""
+def reading(path: Path, what: str) -> Iterator[None]:
+    """Turn whatever a damaged picture of a file raises into a `DataError` that names both."""
     try:
         yield
     except ImportError as error:
         raise FedcoreError("pictures need pillow: install it with 'pip install pillow'") from error
     except Exception as error:  # a damaged picture or archive can raise anything
-        raise DataError(f"{what} cannot be read ({' '.join(str(error).split())})") from error
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path}: {what} cannot be read ({reason})", file=path) from error
 
 
 @contextlib.contextmanager

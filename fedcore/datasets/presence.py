@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedcore.datasets.registry import find
+from fedcore.datasets.registry import find, forms
 from fedcore.datasets.verification import exists, expected
 
 
@@ -17,11 +17,15 @@ def mirror_folder(name: str, mirror: str | os.PathLike[str] | None) -> Path | No
     return Path(root) / name if root else None
 
 
-def lacking(source: Mapping[str, Any], *folders: Path | None) -> list[dict[str, Any]]:
-    """Return the files and folders of a variant that are in none of `folders`."""
-    wanted = [*source["files"], *({"name": folder} for folder in source.get("folders", ()))]
+def lacking(form: Mapping[str, Any], *folders: Path | None) -> list[dict[str, Any]]:
+    """Return the files that are in none of `folders`."""
     there = [folder for folder in folders if folder is not None]
-    return [item for item in wanted if not any(exists(f / item["name"]) for f in there)]
+    return [file for file in form["files"] if not any(exists(f / file["name"]) for f in there)]
+
+
+def whole(entry: Mapping[str, Any], *folders: Path | None) -> Mapping[str, Any] | None:
+    """Return the first form of a data set of which no file is lacking, None without one."""
+    return next((form for form in forms(entry) if not lacking(form, *folders)), None)
 
 
 def missing(
@@ -53,8 +57,7 @@ def missing(
     -------
     str or None
         One sentence with the files, their checksums, where to get them and the folder to put them
-        in; None when each file of some variant is there, in the mirror, or at an address that
-        answers.
+        in; None when each file is there, in the mirror, or at an address that answers.
     """
     entry, _ = find(name, registry)
     if entry is None:
@@ -63,24 +66,20 @@ def missing(
         found = "surrogate" in entry
         return None if found else f"data set '{name}' has no 'surrogate': run it on its own files"
     raw, there = Path(raw_dir) / name, mirror_folder(name, mirror)
-    for source in entry["sources"]:
-        if all(
-            any(answers is None or answers(u) for u in item.get("urls", ()))
-            for item in lacking(source, raw, there)
-        ):
-            return None
-    first = entry["sources"][0]
-    silent = answers is not None and all(item.get("urls") for item in lacking(first, raw, there))
-    return to_provide(name, first, raw, there) + ("; no answer from there now" if silent else "")
+    absent = [] if whole(entry, raw, there) else lacking(entry, raw, there)
+    known = [file.get("urls", ()) for file in absent]
+    if all(any(answers is None or answers(url) for url in urls) for urls in known):
+        return None
+    silent = answers is not None and all(known)
+    return to_provide(name, entry, raw, there) + ("; no answer from there now" if silent else "")
 
 
-def to_provide(name: str, source: Mapping[str, Any], raw: Path, mirror: Path | None) -> str:
-    """Return what a person must do to provide the files of a variant that are lacking."""
-    items = lacking(source, raw, mirror)
-    sums = {item["name"]: " ".join(expected(item)) for item in items if {"sha256", "md5"} & {*item}}
-    files = " and ".join(f"'{i['name']}' ({sums.get(i['name'], 'a folder')})" for i in items)
-    urls = [url for item in items for url in item.get("urls", ())[:1]]
-    how = source.get("manual") or (
+def to_provide(name: str, entry: Mapping[str, Any], raw: Path, mirror: Path | None) -> str:
+    """Return what a person must do to provide the files that are lacking."""
+    absent = lacking(entry, raw, mirror)
+    files = " and ".join(f"'{file['name']}' ({' '.join(expected(file))})" for file in absent)
+    urls = [url for file in absent for url in file.get("urls", ())[:1]]
+    how = entry.get("manual") or (
         f"get it from {' and '.join(urls)}" if urls else "no address is known"
     )
     gone = mirror is not None and not exists(mirror.parent)

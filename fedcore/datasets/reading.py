@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.datasets import variants
+from fedcore.datasets import loaders
 from fedcore.datasets.loaded import Loaded
-from fedcore.datasets.presence import missing
+from fedcore.datasets.presence import missing, whole
 from fedcore.datasets.registry import find
 from fedcore.errors import ConfigError, DataError, InputError, require_known
 from fedcore.problems import STATUSES
@@ -83,20 +83,6 @@ def _arrange(
     return Dataset(name, np.ascontiguousarray(x), y, status, text, checksum, owners)
 
 
-def _absent(
-    name: str, entry: Mapping[str, Any], split: str, raw_dir: str | os.PathLike[str], registry: Any
-) -> str:
-    """Return why no variant with this split could be read."""
-    problem = missing(name, raw_dir, registry=registry)
-    if problem:
-        return problem
-    having = [source["variant"] for source in entry["sources"] if split in source["splits"]]
-    return (
-        f"split '{split}' of data set '{name}' is not in {Path(raw_dir) / name}: "
-        f"fetch the variant {' or '.join(having)} first"
-    )
-
-
 def check(
     name: str,
     options: Mapping[str, Any],
@@ -115,7 +101,7 @@ def check(
     """
     entry, _ = find(name, registry)
     if entry is not None:
-        variants.check(name, entry, split, options)
+        loaders.check(name, entry, split, options)
 
 
 def _require_whole(made: Dataset, what: str) -> None:
@@ -167,7 +153,7 @@ def load(
     options : mapping, optional
         ``shuffle`` (int): seed of a permutation of the rows; ``samples`` (int): number of leading
         rows (after the shuffle) to keep, or to make for a surrogate; and the data set's own, such
-        as ``identities`` for celeba. An option that only another variant takes is ignored.
+        as ``identities`` for celeba.
     registry : path-like, optional
         Registry file.
 
@@ -205,18 +191,19 @@ def load(
             raise ConfigError(f"third-party data set '{name}' ({plugin.value}) returned no Dataset")
         _require_whole(made, f"third-party data set '{name}' ({plugin.value})")
         return made
-    variants.check(name, entry, split, chosen)
+    loaders.check(name, entry, split, chosen)
     if surrogate:
         note = f"Offline stand-in for {entry['title']}"
-        loaded = variants.stand_in(name, entry, split, chosen)
+        loaded = loaders.stand_in(name, entry, split, chosen)
         return _arrange(name, loaded, "surrogate", note, _digest(loaded), chosen)
     raw = Path(raw_dir) / name
-    source = variants.present(entry, split, raw)
-    if source is None:
-        raise DataError(_absent(name, entry, split, raw_dir, registry))
-    loaded, checksum = variants.read(entry, source, split, chosen, raw)
+    form = whole(entry, raw)
+    if form is None:
+        absent = missing(name, raw_dir, registry=registry)
+        raise DataError(absent or f"data set '{name}' is not in {raw}: fetch it first")
+    loaded, checksum = loaders.read(form, split, chosen, raw)
     samples = chosen.get("samples", 0)
     if samples > len(loaded.x):
         has = counted(len(loaded.x), "row")
         raise InputError(f"data set '{name}' has {has}, fewer than {samples}")
-    return _arrange(name, loaded, source["status"], source["note"], checksum, chosen)
+    return _arrange(name, loaded, form["status"], form["note"], checksum, chosen)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from fedcore.config import shipped
-from fedcore.datasets import variants
+from fedcore.datasets import loaders
 from fedcore.datasets.verification import expected
-from fedcore.errors import ConfigError, nearest
+from fedcore.errors import ConfigError, nearest, require_known
 
 GROUP = "fedcore.datasets"
 
@@ -26,8 +26,28 @@ def _validated(path: Path, stamp: int) -> dict[str, dict[str, Any]]:
     what = f"the data set registry {path}"
     known = schemas.check(strict_yaml.read_yaml(path), "datasets", what)["datasets"]
     for name, entry in known.items():
-        variants.check_entry(entry, f"{what}, {name}")
+        try:
+            _check(entry)
+        except ConfigError as error:
+            raise ConfigError(f"{what}, {name}: {error}") from error
     return known
+
+
+def _check(entry: Mapping[str, Any]) -> None:
+    """Refuse an entry that names an unknown loader, surrogate or file."""
+    loaders.place("loader", entry["loader"], loaders.LOADERS)
+    if "surrogate" in entry:
+        loaders.place("surrogate", entry["surrogate"], loaders.SURROGATES)
+    for form in forms(entry):
+        there = {file["name"] for file in form["files"]}
+        for split, parts in form["splits"].items():
+            for name in loaders.files_of(parts):
+                require_known(name, there, f"split '{split}' has no file")
+
+
+def forms(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return an entry with its files; for CIFAR also as it reads with pictures in their place."""
+    return [entry, {**entry, **entry["pictures"]}] if "pictures" in entry else [entry]
 
 
 def entries(registry: str | os.PathLike[str] | None = None) -> Mapping[str, dict[str, Any]]:
@@ -73,14 +93,14 @@ def find(
 
 
 def sums_of(name: str) -> list[Any]:
-    """Return `sums` of each variant of a data set; empty for one of another package."""
+    """Return `sums` of each form of a data set; empty for one of another package."""
     entry, _ = find(name)
-    return [sums(source) for source in entry["sources"]] if entry else []
+    return [sums(form) for form in forms(entry)] if entry else []
 
 
-def sums(source: Mapping[str, Any]) -> dict[str, str]:
-    """Return the algorithm and checksum of each file of a variant, by file name."""
-    return {file["name"]: " ".join(expected(file)) for file in source["files"]}
+def sums(form: Mapping[str, Any]) -> dict[str, str]:
+    """Return the algorithm and checksum of each file, by file name."""
+    return {file["name"]: " ".join(expected(file)) for file in form["files"]}
 
 
 def names(registry: str | os.PathLike[str] | None = None) -> list[str]:

@@ -36,11 +36,12 @@ def verify(path: Path, file: Mapping[str, Any]) -> str:
         with open(path, "rb") as source:
             sums = _sums(source, file)
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}", file=path) from error
     if difference := _difference(sums, file):
         raise DataError(
             f"{path} has {difference}: move it away and fetch again, or put the right file in its "
-            "place"
+            "place",
+            file=path,
         )
     return sums["sha256"]
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from fedcore.experiments.combinations import combinations
-from fedcore.federation.stragglers import SHARE
 from fedcore.linalg import gram_matrix
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
@@ -48,10 +47,7 @@ def build(
         leading samples), ``scale``, ``standardise``, ``precision``, ``partition`` and, for
         classification, ``held_out``. With ``gram``, the sum of the clients' Gram matrices is
         computed, too. With ``largest_row``, all rows are multiplied by one number, so that the
-        longest has this norm. With ``lost``, that many of the last clients take no part, and the
-        exact answer stays that of all. With ``stragglers``, this share of the clients is late in
-        every exchange of a run (`fedcore.federation.stragglers`). With ``like``, the random numbers
-        are those of the problem of this name.
+        longest has this norm.
     raw : str
         Folder of the raw data files.
     seed : int
@@ -64,15 +60,11 @@ def build(
         Keep the clients in memory; else those of a data set, or of a generator that yields them,
         are made whenever they are read.
     """
-    stream = name_key(spec.get("like", name))
-    key = (stream,) if draw is None else (stream, draw)
+    key = (name_key(name),) if draw is None else (name_key(name), draw)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
     problem: Problem = _kind(spec).make(name, spec, rng, raw=raw, surrogate=surrogate)
     if spec.get("largest_row"):
         problem = problem.with_largest_row(spec["largest_row"])
-    if spec.get("lost"):
-        problem = problem.without_last(spec["lost"])
-    problem.stragglers = spec.get("stragglers", 0.0)
     if spec.get("gram"):
         problem.clients.gram = gram_matrix(problem.clients)
     for samples in filter(None, (problem.clients, problem.held_out) if held else ()):
@@ -109,7 +101,6 @@ def data_of(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def check(spec: Mapping[str, Any]) -> None:
     """Check a specification before any problem is built."""
-    SHARE(spec.get("stragglers", 0.0), "stragglers")
     _kind(spec).check(spec)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from fedcore import algorithms, metrics, snapshots
 from fedcore.api import execute
-from fedcore.errors import ConfigError, LateError, require_known
+from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import provenance, tuning, twins
 from fedcore.experiments.checkpoint import Checkpoint
 from fedcore.experiments.references import resolve
@@ -33,7 +33,7 @@ from fedcore.history import History, save_seconds
 from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.recorder import COLUMNS, Recorder
+from fedcore.recorder import Recorder
 from fedcore.seeds import name_key
 
 AUDITS = {
@@ -64,10 +64,9 @@ def run_cell(
     """
     draws, kept = storage.load_draws(problem_file), []
     if checkpoints is not None:
-        data = checksum(draws), draws[0].stragglers
         where = provenance.device(algorithms.get(cell["algorithm"]).task.packages)
         text = json.dumps(
-            [dict(cell), options.get("code", ""), *data, *where.values()], sort_keys=True
+            [dict(cell), options.get("code", ""), checksum(draws), *where.values()], sort_keys=True
         )
         key = hashlib.sha256(text.encode()).hexdigest()
         kept = [Checkpoint(f"{checkpoints}.{i}.h5", key) for i in range(cell["repeats"])]
@@ -121,20 +120,12 @@ def run_repeats(
         released columns only.
     newcomers : Problem, optional
         The problem that ``newcomers`` of the cell names.
-
-    Notes
-    -----
-    Where the problem has stragglers and the method cannot go on without a client, the history says
-    so under ``refused``, and has no result.
     """
     repeats = _Repeats(
         cell, draws, code, checkpoints,
         simulate=simulate, center=center, seen=seen, newcomers=newcomers,
     )  # fmt: skip
-    try:
-        runs, others = repeats.run(progress)
-    except LateError as error:
-        return repeats.refused(error)
+    runs, others = repeats.run(progress)
     for used in [*draws, *([newcomers] if newcomers else [])]:
         used.require_unwritten()
     return repeats.history(runs, others)
@@ -237,13 +228,6 @@ class _Repeats:
             stacked[name] = np.stack([answer[name] for answer in answers[:alike]])
         return stacked
 
-    def refused(self, error: LateError) -> History:
-        """Return the history of a method that cannot go on without a client that is late."""
-        if not self._simulate:  # it may be a private method, see `_mark_as_private`
-            del self._about["problem"]["sha256"]
-        about = self._about | {"refused": str(error)}
-        return _refused(self._cell, self._measure, about, self._counts)
-
     def _repeat(self, repeat: int) -> Run:
         """Run a repeat, audited and with its newcomers; of U, which is large, nothing is kept."""
         cell, transcript = self._cell, self._audit.watch() if self._audit else None
@@ -317,7 +301,6 @@ def _facts(draws: Sequence[Problem]) -> dict[str, Any]:
         "note": problem.note,
         "settings": [draw.setting for draw in draws],
         "sha256": checksum(draws),
-        **({"stragglers": problem.stragglers} if problem.stragglers else {}),
         "n_clients": len(problem.clients),
         "n_samples": problem.n_samples,
         "n_features": problem.n_features,
@@ -341,21 +324,6 @@ def _newcomers(
     cost, epochs = algorithm.communication(settings, shape), cell["newcomers"]["epochs"]
     made = importlib.import_module(NEWCOMERS).Newcomers
     return made(settings, cost, problem.n_features, newcomers, epochs)
-
-
-def _refused(
-    cell: Mapping[str, Any],
-    measure: Sequence[metrics.Metric],
-    about: Mapping[str, Any],
-    counts: Mapping[str, tuple[str, str]],
-) -> History:
-    """Return the history of a method that cannot go on: one record a repeat, without a result."""
-    shape = (cell["repeats"], 1)
-    known = [name for name in COLUMNS if name not in ("epsilon", "diverged")]
-    columns = {name: np.zeros(shape, int) for name in known} | {"diverged": np.ones(shape, int)}
-    columns |= {name: np.full(shape, np.nan) for name in [*counts, *(m.name for m in measure)]}
-    units = COLUMNS | dict(counts) | {m.name: (m.units, m.description) for m in measure}
-    return History(columns, about=dict(about), units=units, seconds=np.zeros(shape))
 
 
 def _after(

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.datasets import partition, reading, registry, variants
+from fedcore.datasets import loaders, partition, reading, registry
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments.fingerprint import data_files
 from fedcore.privacy.bounded_rows import clip_rows
 from fedcore.problems.clients import Clients, check_client, check_labels
-from fedcore.problems.lazy import Made
+from fedcore.problems.lazy import LazyMatrices
 from fedcore.problems.problem import Problem
 from fedcore.words import counted
 
@@ -106,7 +106,7 @@ def _rows(name: str, spec: Mapping[str, Any], x: np.ndarray) -> Rows:
 def _clients(rows: Rows, parts: Iterable[np.ndarray], labels: np.ndarray | None = None) -> Clients:
     """Return the clients with these parts, each made when it is read, and their labels."""
     parts = list(parts)
-    matrices = Made(lambda i: check_client(rows(parts[i]), i), len(parts))
+    matrices = LazyMatrices(lambda i: check_client(rows(parts[i]), i), len(parts))
     first = matrices[0]
     shapes = [(len(part), first.shape[1]) for part in parts]
     own = None if labels is None else check_labels([labels[part] for part in parts], matrices)
@@ -134,11 +134,11 @@ def check(spec: Mapping[str, Any]) -> None:
 
 
 def plugged_in(spec: Mapping[str, Any], *, surrogate: bool) -> list[str]:
-    """Return the loaders of the data set, or the generator of its stand-in, as import paths."""
+    """Return the loader of the data set, or the generator of its stand-in, as import paths."""
     entry, plugin = registry.find(spec["dataset"])
     if plugin is not None:
         return [plugin.module]
-    return variants.code(entry or {}, surrogate=surrogate)
+    return loaders.code(entry or {}, surrogate=surrogate)
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool) -> dict[str, Any]:
@@ -149,11 +149,10 @@ def described(spec: Mapping[str, Any], *, surrogate: bool) -> dict[str, Any]:
     entry = entry or {}
     if surrogate:
         return {key: entry.get(key) for key in ("title", "surrogate", "n_classes")}
+    keys = ("n_features", "status", "note", "loader", "splits")
     return {
-        "n_features": entry["n_features"],
-        "sources": [
-            {key: value for key, value in source.items() if key not in ("files", "manual")}
-            | {"files": registry.sums(source)}
-            for source in entry["sources"]
-        ],
+        "forms": [
+            {key: form[key] for key in keys} | {"files": registry.sums(form)}
+            for form in registry.forms(entry)
+        ]
     }

@@ -13,7 +13,7 @@ from fedcore import generators
 from fedcore.errors import InputError
 from fedcore.experiments.combinations import combinations
 from fedcore.problems.clients import Clients, check_clients, check_each
-from fedcore.problems.lazy import Made
+from fedcore.problems.lazy import LazyMatrices
 from fedcore.problems.problem import Problem, Reference
 from fedcore.problems.regression import Truth
 from fedcore.sparse import SparseRows, refuse
@@ -67,7 +67,7 @@ def _yielded(draw: Callable[[], Iterator[np.ndarray]]) -> Clients:
             )
         return matrix.copy()  # a generator may fill one array again and again
 
-    return Clients(Made(read, len(shapes)), shapes, dtypes)
+    return Clients(LazyMatrices(read, len(shapes)), shapes, dtypes)
 
 
 def _sum(matrix: np.ndarray | SparseRows) -> int:

@@ -6,6 +6,7 @@ Both are checked against their schemas, which refuse unknown keys, before any jo
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from fedcore.config.schemas import check
 from fedcore.config.short_forms import merge, require_written_out, written_out
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.datasets import fetching, registry
-from fedcore.errors import ConfigError, require_known
+from fedcore.errors import ConfigError, nearest, require_known
 from fedcore.experiments import build
 from fedcore.experiments.cell import AUDITS, NEWCOMERS
 from fedcore.experiments.combinations import combinations
@@ -36,6 +37,7 @@ from fedcore.metrics import Metric
 from fedcore.privacy.noise import WEAKENED
 from fedcore.recorder import COLUMNS, released_columns, require_released
 
+CELLS = "cells"  # the key of a paper's overrides that says which cells are made
 # Columns that name the runs in tables; `reports.results.Run.rows` gives them beside the tags.
 NAMED = {"experiment", "problem", "status", "algorithm", "variant", "repeat"}
 
@@ -128,7 +130,7 @@ class Plan:
     unavailable : dict of str to str
         Why problems are not run, by ``<paper>/<problem>``: the configuration leaves them out, their
         data cannot be obtained, or a package of a method on them is not installed.
-    kept : dict of str to str
+    without_data : dict of str to str
         Problems whose data cannot be obtained, but that have results from an earlier run, with the
         reason.
     files : dict of str to PaperFiles
@@ -138,7 +140,7 @@ class Plan:
     config: dict[str, Any]
     papers: dict[str, dict[str, Any]]
     unavailable: dict[str, str] = field(default_factory=dict)
-    kept: dict[str, str] = field(default_factory=dict)
+    without_data: dict[str, str] = field(default_factory=dict)
     files: dict[str, PaperFiles] = field(default_factory=dict)
     _claims: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
 
@@ -166,8 +168,34 @@ class Plan:
             path: cell
             for path, cell in cells.items()
             if not {f"{cell.paper}/{name}" for name in cell.problems} & self.unavailable.keys()
-            and not {cell.experiment, cell.short} & self.left_out_of(cell.paper).keys()
+            and not {cell.experiment, cell.short} & {*self.config["leave_out"].get(cell.paper, ())}
         }
+
+    def cell(self, path: str) -> Cell:
+        """Return a cell that can run.
+
+        Raises
+        ------
+        ConfigError
+            When there is none, with the reason why it is not run, or the nearest path.
+        """
+        if path in self.cells:
+            return self.cells[path]
+        cells = {cell.path: cell for paper in self.papers for cell in self.all_cells_of(paper)}
+        if path not in cells:
+            raise ConfigError(f"there is no cell '{path}': {nearest(path, self.cells)}")
+        cell, missing = cells[path], self.not_run
+        names = [cell.experiment, cell.short, *cell.problems]
+        reasons = [missing.get(f"{cell.paper}/{name}", "") for name in names]
+        raise ConfigError(f"{path} is not run: {next(filter(None, reasons))}")
+
+    def problem(self, name: str) -> str:
+        """Return the name of a problem that can be made; errors as of `cell`."""
+        if name not in self.problems:
+            raise ConfigError(f"there is no problem '{name}': {nearest(name, self.problems)}")
+        if name in self.unavailable:
+            raise ConfigError(f"{name} is not made: {self.unavailable[name]}")
+        return name
 
     @property
     def judged(self) -> list[str]:
@@ -180,9 +208,11 @@ class Plan:
 
     def left_out_of(self, paper: str) -> dict[str, str]:
         """Return why what the configuration leaves out is not run: problems, experiments, cells."""
-        names = self.config["leave_out"].get(paper, [])
-        return dict.fromkeys(
-            names, f"it is left out by the configuration, under leave_out.{paper}."
+        made = {cell.experiment for cell in self.all_cells_of(paper)}
+        others = [name for name in self.papers[paper]["experiments"] if name not in made]
+        why = "it is left out by the configuration, under "
+        return dict.fromkeys(others, f"{why}overrides.{paper}.cells.") | dict.fromkeys(
+            self.config["leave_out"].get(paper, []), f"{why}leave_out.{paper}."
         )
 
     def unavailable_of(self, paper: str) -> dict[str, str]:
@@ -319,28 +349,25 @@ def load_plan(
     _check_names(checked["overrides"], known, "overrides of an unknown paper")
     for paper, files in plan.files.items():
         changes = checked["overrides"].get(paper, {})
-        plan.papers[paper] = _read_paper(files, changes, checked["quick"])
+        plan.papers[paper] = _read_paper(files, changes)
+        _check_patterns(plan, paper)
         if check_claims and plan.papers[paper]["judged"]:
             plan.claims_of(paper)
     plan.unavailable.update(_left_out(plan, known))
     plan.unavailable.update(_without_package(plan))
     for name, reason in _unavailable(plan, answers).items():
-        (plan.kept if _has_results(checked["paths"], name) else plan.unavailable)[name] = reason
+        kept = _has_results(checked["paths"], name)
+        (plan.without_data if kept else plan.unavailable)[name] = reason
     return plan
 
 
-def _read_paper(files: PaperFiles, changes: Mapping[str, Any], quick: bool) -> dict[str, Any]:
+def _read_paper(files: PaperFiles, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Read and check a paper file, and merge the configuration's overrides into it."""
-    path = files.paper
+    path, changes = files.paper, {key: value for key, value in changes.items() if key != CELLS}
     short = read_yaml(path)
     if files.name == arena.NAME:
         short = arena.written_as_paper(check(short, "arena", str(path)), str(path))
-    short = check(short, "paper", str(path))
-    settings = written_out(short, str(path), quick=quick)
-    # The other size is checked, too, so that a mistake in it is found before it is run.
-    other = _check_paper(written_out(short, str(path), quick=not quick), str(path))
-    for _ in _cells(other, files, {"seed": 0, "iterates": "log"}):
-        pass
+    settings = written_out(check(short, "paper", str(path)), str(path))
     for group in ("problems", "experiments"):
         if isinstance(changes.get(group), Mapping):
             where = f"the configuration, overrides.{files.name}.{group}"
@@ -419,7 +446,35 @@ def _label(spec: Mapping[str, Any], where: str) -> str:
 def _cells(
     settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, Any]
 ) -> Iterator[Cell]:
-    """Yield the cells of a paper; errors as of `Plan.all_cells_of`."""
+    """Yield the cells of a paper that the configuration wants, changed as it says.
+
+    Errors are those of `Plan.all_cells_of`.
+    """
+    wanted = config["overrides"].get(files.name, {}).get(CELLS, {"*": {}})
+    for cell in _described(settings, files, config):
+        fitting = [
+            changes for name, changes in wanted.items() if fnmatch.fnmatchcase(cell.short, name)
+        ]
+        if fitting and fitting[-1] is not False:
+            where = f"{files.paper}, experiment {cell.experiment}"
+            for changes in fitting:
+                cell = _changed(cell, changes or {}, where)
+            _check_cell(cell, where)
+            yield cell
+
+
+def _changed(cell: Cell, changes: Mapping[str, Any], where: str) -> Cell:
+    """Return a cell with other values; mappings are merged."""
+    if "tune" in changes and cell.tune is None:
+        raise ConfigError(f"{where}: {cell.short} has no `tune` that overrides could change")
+    before = {key: getattr(cell, key) for key in changes}
+    return replace(cell, **merge(before, changes))
+
+
+def _described(
+    settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, Any]
+) -> Iterator[Cell]:
+    """Yield the cells that a paper's file describes."""
     for experiment, spec in settings["experiments"].items():
         where = f"{files.paper}, experiment {experiment}"
         if guests := spec.get("newcomers"):
@@ -431,7 +486,6 @@ def _cells(
                 paper=files.name, experiment=experiment, seed=config["seed"],
                 iterates=spec.get("iterates", config["iterates"]),
             ):  # fmt: skip
-                _check_cell(cell, where)
                 yield cell
                 if "weaken" in run:
                     yield replace(cell, name=f"{cell.name}-{WEAKENED}", weaken=run["weaken"])
@@ -536,9 +590,17 @@ def _left_out(plan: Plan, papers: Sequence[str]) -> dict[str, str]:
         if cells := [name for name in left_out[paper] if "/" in name]:
             every = [cell.short for cell in plan.all_cells_of(paper)]
             _check_cells(cells, every, f"{where} cell")
-        reasons = plan.left_out_of(paper).items()
-        found |= {f"{paper}/{name}": reason for name, reason in reasons if name in problems}
+        reasons = plan.left_out_of(paper)
+        found |= {f"{paper}/{name}": reasons[name] for name in left_out[paper] if name in problems}
     return found
+
+
+def _check_patterns(plan: Plan, paper: str) -> None:
+    """Refuse patterns in a paper's overrides that name no cell."""
+    every = [cell.short for cell in _described(plan.papers[paper], plan.files[paper], plan.config)]
+    wanted = plan.config["overrides"].get(paper, {}).get(CELLS, {})
+    unknown = [name for name in wanted if not fnmatch.filter(every, name)]
+    _check_cells(unknown, every, f"the configuration, overrides.{paper}.{CELLS}: unknown cell")
 
 
 def _check_cells(names: Iterable[str], known: Collection[str], what: str) -> None:

@@ -97,9 +97,6 @@ class Federation:
         The server's random stream.
     shape : Shape
         Number of clients, samples (of all clients) and features.
-    answered : sequence of int
-        Positions of the clients whose replies the last `gather`, `sum` or `mean` brought: those
-        asked, unless some are late (`fedcore.federation.stragglers`).
     """
 
     engine: ClassVar[Engine] = InProcess
@@ -141,7 +138,6 @@ class Federation:
         self._noise = noise
         self.ledger = Ledger()
         self.shape = Shape(len(data), data.n_samples, data.n_features)
-        self.answered: Sequence[int] = ()
 
     def protect(self, *, delta: float, neighbours: str) -> None:
         """Start the privacy account: clients get ``state.privacy``, the ledger an ε.
@@ -287,17 +283,13 @@ class Federation:
         `fedcore.parts.gram_products.gram_product` is one. They exist where wide sparse clients are
         in this process and nobody reads their single replies. The ledger counts the same numbers.
         """
-        alone = type(self) is Federation and self._transcript is None
-        engine = self._transport
+        engine, alone = self._transport, self._transcript is None
         return engine.frame(start) if alone and isinstance(engine, InProcess) else None
 
-    def gather(
-        self, step: Step, *, of: Sequence[int] | None = None, partial: bool = False
-    ) -> Sequence[Any]:
+    def gather(self, step: Step, *, of: Sequence[int] | None = None) -> Sequence[Any]:
         """Run `step` on all clients (or those at the positions `of`) and upload their replies.
 
-        The server gets copies, and may write into them. With `partial` the method goes on where
-        only the clients `answered` reply; without it a late client ends the run.
+        The server gets copies, and may write into them.
 
         Returns
         -------
@@ -310,7 +302,7 @@ class Federation:
         TypeError
             For a reply that the ledger cannot count, see `fedcore.federation.ledger.payload`.
         """
-        self.answered = positions = self._positions(of)
+        positions = self._positions(of)
         replies = messages.copied(self._ask(self._upload(step), positions))
         self.ledger.upload(replies)
         self._show(step, positions, replies)
@@ -327,7 +319,7 @@ class Federation:
             When no client takes part, replies differ in shape, or one is not an array of real
             numbers.
         """
-        self.answered = positions = self._positions(of)
+        positions = self._positions(of)
         found, replies = self._transport.total(self._upload(step), positions), None
         if found is None:
             replies = self._ask(self._upload(step), positions)

@@ -13,28 +13,13 @@ from fedcore.errors import InputError
 from fedcore.seeds import CLIENT, child
 
 
-class MissingState(AttributeError):
-    """A step reads a part of the state that its client has not made.
-
-    Parameters
-    ----------
-    part : str
-        Its name; the only argument, so that the error is the same when it crosses to the server.
-    """
-
-    def __init__(self, part: str) -> None:
-        super().__init__(part)
-        self.part = part
-
-    def __str__(self) -> str:
-        return f"state.{self.part} is missing: the client has run no step that makes it"
-
-
 class State(SimpleNamespace):
     """State of one client; its random stream is made on first use."""
 
     def __getattr__(self, name: str) -> Any:
-        raise MissingState(name)
+        raise AttributeError(
+            f"state.{name} is missing: the client has run no step that makes it", name=name
+        )
 
     @cached_property
     def rng(self) -> np.random.Generator:

@@ -22,7 +22,6 @@ from fedcore.errors import InputError
 from fedcore.linalg import gram_matrix, orth
 from fedcore.problems.problem import Reference
 from fedcore.validation import Count, Counts, checked, one_of, real
-from fedcore.words import counted
 
 ROWS = 1024  # per block of the product
 # Cholesky QR leaves ‖VᵀV − I‖ of about κ(Y)² eps. κ(Y) is near (1 + √(n/m)) / (1 − √(n/m)), 6 at
@@ -78,7 +77,7 @@ def generate(
     sigma = singular_values(n_features, kind=kind, xi=xi, condition=condition)
     if m < n_features:
         raise InputError(
-            f"{counted(m, 'sample')} cannot have {counted(n_features, 'singular value')}"
+            f"n_samples, or the sum of sizes, is {m}, less than n_features = {n_features}"
         )
     U = orth(rng.uniform(-1.0, 1.0, (n_features, n_features)))
     clients = [rng.uniform(-1.0, 1.0, (size, n_features)) for size in parts]
@@ -111,7 +110,7 @@ def _sizes(n_clients: int | None, n_samples: int | None, sizes: Sequence[int] | 
     if sizes is None:
         assert n_clients is not None and n_samples is not None
         if n_samples < n_clients:
-            raise InputError(f"{n_samples} samples are too few for {n_clients} clients")
+            raise InputError(f"n_samples = {n_samples} is less than n_clients = {n_clients}")
         few, more = divmod(n_samples, n_clients)
         return [few + (i < more) for i in range(n_clients)]
     return list(sizes)

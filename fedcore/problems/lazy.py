@@ -1,4 +1,4 @@
-"""Matrices that are made when they are read, so that one of them is in memory at a time."""
+"""Matrices that are made whenever they are read, so that one of them is in memory at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 
-class Made(Sequence[np.ndarray]):
+class LazyMatrices(Sequence[np.ndarray]):
     """Matrices that a function makes, every time that one is asked for.
 
     Parameters

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from fedcore.errors import InputError
 from fedcore.linalg import column_space, triangular_factor
 from fedcore.problems import products
 from fedcore.problems.clients import Clients, require_alike
-from fedcore.problems.lazy import Made
+from fedcore.problems.lazy import LazyMatrices
 from fedcore.problems.regression import Truth
 from fedcore.sparse import SparseRows, refuse
 
@@ -65,8 +64,6 @@ class Problem:
         not train.
     setting : dict
         Parameters of the generator in which draws of one problem differ.
-    stragglers : float
-        Share of the clients that do not answer in time, drawn anew in every exchange.
     """
 
     def __init__(
@@ -84,7 +81,6 @@ class Problem:
         if held_out is not None:
             require_alike(held_out, self.clients)
         self.setting: dict[str, Any] = {}
-        self.stragglers = 0.0
         self._last: tuple[np.ndarray, float] = np.empty(0), np.nan
         self._leading = np.empty((0, 0))
 
@@ -193,42 +189,12 @@ class Problem:
         if self.clients.sparse:
             refuse("scaling rows to a largest norm")
         factor = norm / max(float(np.linalg.norm(c, axis=1).max()) for c in self.clients)
-        rows = Made(lambda i: self.clients[i] * factor, len(self.clients))
+        rows = LazyMatrices(lambda i: self.clients[i] * factor, len(self.clients))
         clients = Clients(rows, self.clients.shapes, self.clients.dtypes)
         scaled = Problem(self.name, clients, self.status, self.note)
         sigma, right = self.reference
         scaled.reference = Reference(sigma * factor, right)
         return scaled
-
-    def without_last(self, number: int) -> Problem:
-        """Return the problem of the other clients, whose exact answer stays that of all.
-
-        Parameters
-        ----------
-        number : int
-            Of the last clients that are left out.
-
-        Raises
-        ------
-        InputError
-            When no client would be left, or clients learn from labels.
-        """
-        if self.truth is not None or self.held_out is not None:
-            raise InputError(f"problem {self.name}: only unlabelled clients can be lost")
-        if not 0 < number < len(self.clients):
-            raise InputError(
-                f"problem {self.name}: {number} clients cannot be lost of {len(self.clients)}"
-            )
-        reduction = self.clients.reduction
-        if reduction is not None:
-            reduction = replace(reduction, samples=reduction.samples[:-number])
-        kept = slice(len(self.clients) - number)
-        shapes, dtypes = self.clients.shapes[kept], self.clients.dtypes[kept]
-        rows = Made(lambda i: self.clients[i], len(shapes))
-        clients = Clients(rows, shapes, dtypes, reduction=reduction)
-        left = Problem(self.name, clients, self.status, self.note)
-        left.reference = self.reference
-        return left
 
     def exact_loss(self, v: np.ndarray) -> float:
         """Return ``min_U ½‖S − U Vᵀ‖²_F = ½‖S (I − Q Qᵀ)‖²_F``, Q a basis of range(V).

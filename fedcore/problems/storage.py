@@ -81,8 +81,6 @@ def _write(group: h5py.Group, problem: Problem) -> None:
     for key in ("name", "status", "note", "checksum"):
         group.attrs[key] = getattr(problem, key)
     group.attrs["setting"] = json.dumps(problem.setting)
-    if problem.stragglers:
-        group.attrs["stragglers"] = problem.stragglers
     clients = problem.clients
     _put_samples(group, clients)
     if clients.gram is not None:
@@ -138,7 +136,6 @@ def _read(path: str | os.PathLike[str], group: h5py.Group, file: hdf5.Opened) ->
     name, status, note = (group.attrs[key] for key in ("name", "status", "note"))
     problem = Problem(name, clients, status, note, truth, held_out)
     problem.setting = json.loads(group.attrs["setting"])
-    problem.stragglers = float(group.attrs.get("stragglers", 0.0))
     # Fill the cached properties from the file.
     problem.checksum = group.attrs["checksum"]
     if truth is None and held_out is None:

@@ -247,8 +247,6 @@ def _best(histories: Collection[History], metric: str) -> str:
 
 
 def _remark(history: History) -> str:
-    if reason := history.about.get("refused"):
-        return f"no result: {reason}"
     end = ended(history)
     if end.get("diverged"):
         return "diverged"

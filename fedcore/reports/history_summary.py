@@ -63,12 +63,7 @@ def bounds(history: History, name: str) -> dict[str, np.ndarray]:
 
 
 def ended(history: History) -> dict[str, int]:
-    """Return how many repeats have ``converged``, if there is a tolerance, and ``diverged``.
-
-    Nothing is returned of a run that was refused: its record is filled up, and no repeat has ended.
-    """
-    if "refused" in history.about:
-        return {}
+    """Return how many repeats have ``converged``, if there is a tolerance, and ``diverged``."""
     found = {}
     if "converged" in history.final:
         found["converged"] = int(np.sum(history.final["converged"]))
@@ -89,17 +84,16 @@ def cpu_seconds(history: History) -> float | None:
     return None if seconds is None else float(np.median(np.nanmax(seconds, axis=1)))
 
 
-def ending(history: History) -> dict[str, Any]:
-    """Return all that `fedcore.reports.terminal.outcome` prints, as plain values.
+def summary(history: History) -> dict[str, Any]:
+    """Return all that `fedcore.reports.terminal.describe_run` prints, as plain values.
 
     Returns
     -------
     dict
         ``algorithm``, ``params``, ``seed``, ``sums`` (in which order they were taken over clients),
         ``problem``, ``centred``, ``repeats``, ``metrics``, ``ledger``, ``seconds``, ``converged``,
-        ``diverged``, ``privacy``, ``components`` (see `fedcore.reports.components.told`); of a run
-        without a result why it was ``refused``. A metric has
-        ``units``, the ``median``, ``min`` and ``max`` of the last values, ``at best`` and ``all
+        ``diverged``, ``privacy``, ``components`` (see `fedcore.reports.components.told`). A metric
+        has ``units``, the ``median``, ``min`` and ``max`` of the last values, ``at best`` and ``all
         zero`` where they are known, and ``released`` in a private run.
     """
     about = history.about
@@ -120,7 +114,6 @@ def ending(history: History) -> dict[str, Any]:
         "sums": dict(about.get("sums", ORDERED)),
         "problem": about.get("problem", {}),
         "centred": bool(about.get("centred")),
-        **({"refused": about["refused"]} if "refused" in about else {}),
         "repeats": history.repeats,
         "metrics": metrics,
         "ledger": spent(history),

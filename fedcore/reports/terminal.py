@@ -20,7 +20,7 @@ MOST_FEATURES, MOST_COMPONENTS = 20, 6  # that are printed
 LARGEST = 10  # features that are printed of more
 
 
-def outcome(history: History) -> str:
+def describe_run(history: History) -> str:
     """Algorithm, data, the last value of every metric, the components, and the ledger."""
     measures = _measures(history)
     parts = [_head(history), measures, _components(history), _ledger(history)]
@@ -28,12 +28,9 @@ def outcome(history: History) -> str:
 
 
 def _head(history: History) -> list[str]:
-    """Lines on what was run on which data, and on a run without a result."""
-    about, (data, *note) = history.about, on_data(history)
-    lines = [f"{about.get('algorithm', '?')} on {data}"]
-    if reason := about.get("refused"):
-        lines.append(f"NO RESULT: {reason}")
-    return [*lines, *note]
+    """Lines on what was run on which data."""
+    data, *note = on_data(history)
+    return [f"{history.about.get('algorithm', '?')} on {data}", *note]
 
 
 def on_data(history: History) -> list[str]:
@@ -42,10 +39,9 @@ def on_data(history: History) -> list[str]:
     relation = about.get("privacy", {}).get("neighbours")
     centred = " less their mean" if about.get("centred") else ""
     hidden = f" ({NOT_RELEASED})" if relation == "add_or_remove_one" else ""
-    late = f", {share:g} of the clients late" if (share := problem.get("stragglers")) else ""
     line = (
         f"{problem.get('name', '?')} [{problem.get('status', 'unknown')} data]: "
-        f"{sizes(problem, hidden)}{centred}{late}; {counted(history.repeats, 'repeat')}"
+        f"{sizes(problem, hidden)}{centred}; {counted(history.repeats, 'repeat')}"
     )
     return [line, *([problem["note"]] if problem.get("note") else [])]
 

@@ -11,12 +11,10 @@ from typing import Any
 
 from fedcore.errors import DataError
 from fedcore.reports import tables
-from fedcore.reports.claim_tests import FAILS, HOLDS, UNDECIDED
 from fedcore.reports.verdicts import (
     AS_PRINTED,
     BETWEEN,
     CHECKS,
-    SMALL,
     SOFTWARE,
     VERDICTS,
     Verdict,
@@ -26,7 +24,6 @@ from fedcore.words import counted
 # From the worst to the best; `worse` compares by it.
 RANK = (
     "fails", "not run", "not comparable", "surrogate data",
-    SMALL[FAILS], SMALL[UNDECIDED], SMALL[HOLDS],
     "deviates", "undecided", "contradicts itself", "holds with a departure", "reproduced", "passes",
 )  # fmt: skip
 
@@ -41,9 +38,8 @@ def read(path: str | os.PathLike[str]) -> list[Verdict]:
     """Read what `write` wrote; tables of older versions do not say where a value was measured."""
     rows: list[dict[str, Any]] = tables.read(path)
     names = {field.name for field in fields(Verdict)}
-    known = {*VERDICTS, *CHECKS.values()}
     for row in rows:
-        if {"where", *row} != names or row["verdict"] not in known:
+        if {"where", *row} != names or row["verdict"] not in VERDICTS:
             raise DataError(f"{path} is not a table of verdicts: run its rule again")
     return [Verdict(**row) for row in rows]
 
@@ -281,8 +277,6 @@ def _counted(verdict: str, count: int) -> str:
         "holds with a departure": "hold with a departure",
         "deviates": "deviate",
         "contradicts itself": "contradict themselves",
-        "holds at small size": "hold at small size",
-        "fails at small size": "fail at small size",
     }
     words = {"surrogate data": "on surrogate data"} | (many if count != 1 else {})
     return words.get(verdict, verdict)

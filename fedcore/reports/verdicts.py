@@ -33,18 +33,14 @@ VERDICTS = {
     "contradicts itself": "agrees with one of two printed passages that exclude each other.",
     "undecided": "the repeats cannot decide, one rounding of the starts would change the outcome, "
     "or another number would agree as well.",
-    "holds at small size": "agrees in a run smaller than the paper's: no verdict on the paper.",
-    "fails at small size": "does not agree in a run smaller than the paper's: no verdict on the "
-    "paper.",
-    "undecided at small size": "a run smaller than the paper's cannot decide: no verdict on the "
-    "paper.",
     "not comparable": "what was run is too far from what is printed to be held against it.",
     "not run": "the data cannot be had, something is not built, or the run left it out; the reason "
     "is given.",
     "surrogate data": "measured on stand-ins for the data, so not compared.",
+    "passes": "a check of this software.",
+    "fails": "a check of this software.",
 }
-SMALL = {state: f"{state} at small size" for state in (HOLDS, FAILS, UNDECIDED)}
-# The same for checks of this software, which are counted apart.
+# Verdicts of checks of this software, which are counted apart.
 CHECKS = {HOLDS: "passes", FAILS: "fails", UNDECIDED: "undecided"}
 SOFTWARE = "software"  # `section` of these checks
 AS_PRINTED = "as printed"  # `protocol` without departures
@@ -70,7 +66,7 @@ class Verdict:
     count, missing : int
         Number of repeats, and of those without a result.
     verdict : str
-        A key of `VERDICTS`, or a value of `CHECKS`.
+        A key of `VERDICTS`.
     reason : str
         Why the test is what it is, and every other reading that was tried with its result.
     counterfactual : str
@@ -110,7 +106,6 @@ def judge(
     *,
     not_run: Mapping[str, str],
     surrogate: bool,
-    small: bool = False,
 ) -> list[Verdict]:
     """Hold what a paper prints against what was measured.
 
@@ -126,9 +121,6 @@ def judge(
     surrogate : bool
         Whether the run may have used stand-ins for data. Rows then count as made with stand-ins
         unless their column ``status`` says where the data come from.
-    small : bool, default=False
-        Whether the run is smaller than the paper's. What it shows is then said, and is no verdict
-        on the paper.
     """
     measurements = Measurements(Path(tables_dir) / paper, surrogate)
     found = []
@@ -147,8 +139,7 @@ def judge(
                 place="", low=None, high=None, count=0, missing=0, verdict="not run",
                 reason=reasons[0] if reasons else "", counterfactual="", turned=None,
             )  # fmt: skip
-            verdict = _verdict(start, item, readings, claims["departures"])
-            found.append(_at_small_size(verdict, readings) if small else verdict)
+            found.append(_verdict(start, item, readings, claims["departures"]))
     return found
 
 
@@ -190,15 +181,6 @@ def _verdict(
     reasons = [_because(item, decided), decided.obstacle]
     reasons += [_tried(r, decided, departures) for r in (first, *others) if r is not decided]
     return _filled(start, decided, departures, verdict, "; ".join(filter(None, reasons)))
-
-
-def _at_small_size(verdict: Verdict, readings: Sequence[Reading]) -> Verdict:
-    """Return what a small run shows of an item in the place of a verdict on the paper."""
-    decided = {"reproduced": HOLDS, "holds with a departure": HOLDS, "deviates": FAILS}
-    decided |= dict.fromkeys(("contradicts itself", "undecided"), UNDECIDED)
-    if verdict.section == SOFTWARE or verdict.verdict not in decided or not readings:
-        return verdict
-    return replace(verdict, verdict=SMALL[decided[verdict.verdict]])
 
 
 def _decided(

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from fedcore.config.arena import LATE, LEAKAGE, LOST, MAIN, STRAGGLERS, written_as_paper
+from fedcore.config.arena import LATE, LEAKAGE, MAIN, written_as_paper
 from fedcore.config.schemas import check
 from fedcore.errors import ConfigError
 from fedcore.experiments.plan import load_plan
@@ -15,7 +15,6 @@ ARENA = {
     "title": "t",
     "components": 2,
     "repeats": 3,
-    "quick": {"repeats": 2},
     "methods": {"a": {"algorithm": "ssi", "params": {"rounds": 4}}, "b": {"algorithm": "one_shot"}},
     "data": {
         "mnist": {"label": "MNIST", "dataset": "mnist", "defaults": {"n_components": 3}},
@@ -23,10 +22,8 @@ ARENA = {
     },
     "partitions": {
         "even": {"partition": {"by": "even", "clients": 4}},
-        "label": {"label": "by class", "partition": {"by": "label"}, "quick": False},
+        "label": {"label": "by class", "partition": {"by": "label"}},
     },
-    "lost": ["label"],
-    "stragglers": {"share": 0.2, "partitions": ["even", "label"]},
     "leakage": {"problem": {"generator": "spectrum"}, "methods": ["a"]},
     "tables": {"results": "r"},
     "figures": {},
@@ -41,20 +38,11 @@ def written(**changes):
 def test_every_method_meets_every_problem():
     paper = written()
     names = ["mnist_even", "mnist_label", "spiked"]
-    late = ["mnist_even_stragglers", "mnist_label_stragglers"]
-    assert list(paper["problems"]) == [*names, "mnist_label_lost", *late, LEAKAGE]
+    assert list(paper["problems"]) == [*names, LEAKAGE]
     contest = paper["experiments"][MAIN]
     assert contest["problems"] == names and contest["repeats"] == 3
     assert [run["algorithm"] for run in contest["runs"]] == ["ssi", "one_shot"]
     assert contest["runs"][0]["variants"] == {"a": {"rounds": 4, "tags": {"method": "a"}}}
-    assert paper["experiments"][LOST]["problems"] == ["mnist_label_lost"]
-    assert paper["problems"]["mnist_label_lost"]["lost"] == 1
-    assert paper["experiments"][STRAGGLERS]["problems"] == late
-    straggling = paper["problems"][late[1]]
-    assert straggling["stragglers"] == straggling["tags"]["stragglers"] == 0.2
-    assert straggling["like"] == "mnist_label" and "lost" not in straggling
-    assert straggling["label"] == "MNIST, by class, 0.2 of the clients late"
-    assert straggling["quick"] is False and "stragglers" not in paper["problems"]["mnist_even"]
     assert len(paper["experiments"][LEAKAGE]["runs"]) == 1
     assert paper["problems"]["mnist_even"]["defaults"] == {"n_components": 3}
     assert paper["problems"]["spiked"]["defaults"] == {"n_components": 2}
@@ -63,10 +51,8 @@ def test_every_method_meets_every_problem():
 
 
 def test_parts_that_are_not_given_are_left_out():
-    paper = written(lost=[], leakage={**ARENA["leakage"], "methods": ["b"]})
-    assert set(paper["experiments"]) == {MAIN, STRAGGLERS, LEAKAGE, LATE}
-    parts = ("lost", "stragglers", "leakage")
-    without = {key: value for key, value in ARENA.items() if key not in parts}
+    assert set(written()["experiments"]) == {MAIN, LEAKAGE, LATE}
+    without = {key: value for key, value in ARENA.items() if key != "leakage"}
     arena = check(copy.deepcopy(without), "arena", "a")
     assert set(written_as_paper(arena, "a")["experiments"]) == {MAIN}
 
@@ -74,22 +60,10 @@ def test_parts_that_are_not_given_are_left_out():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"lost": ["labels"]}, "lost: unknown partition 'labels': did you mean 'label'"),
         (
             {"leakage": {**ARENA["leakage"], "methods": ["c"]}},
             "leakage.methods: unknown method 'c'",
         ),
-        (
-            {"stragglers": {"share": 0.2, "partitions": ["evn"]}},
-            "stragglers: unknown partition 'evn': did you mean 'even'",
-        ),
-        (
-            {"stragglers": {"share": 0.2, "partitions": ["even"], "data": ["spiked"]}},
-            "stragglers.data: unknown data set 'spiked': known: mnist",
-        ),
-        ({"stragglers": {"share": 1, "partitions": ["even"]}}, "stragglers.share"),
-        ({"stragglers": {"share": -0.1, "partitions": ["even"]}}, "stragglers.share"),
-        ({"stragglers": {"share": float("nan"), "partitions": ["even"]}}, "stragglers.share"),
         ({"data": {"leakage": {"generator": "spiked"}}}, "'leakage' is the name of another"),
         ({"partition": {}}, "unknown key 'partition': did you mean 'partitions'"),
         ({"methods": {}}, "methods"),
@@ -101,17 +75,15 @@ def test_mistakes_get_a_sentence(changes, message):
         written(**changes)
 
 
-@pytest.mark.parametrize("quick", [False, True])
-def test_the_shipped_arena_has_every_method_on_every_problem(quick):
-    plan = load_plan({"papers": ["arena"], "quick": quick, "surrogates": True})
+def test_the_shipped_arena_has_every_method_on_every_problem():
+    plan = load_plan({"papers": ["arena"], "surrogates": True})
     methods = {cell.tags["method"] for cell in plan.cells_of("arena")}
     problems = {c.problem for c in plan.cells_of("arena") if c.experiment == MAIN}
     contest = [c for c in plan.cells_of("arena") if c.experiment == MAIN]
     assert len(contest) == len(methods) * len(problems)
     assert {"ssi", "one_shot", "fedpower_1", "fedpower_10", "faps_residual"} <= methods
     assert plan.judged == []
-    if not quick:
-        data = {c.tags["data"] for c in contest}
-        assert {"mnist", "fashion_mnist", "cifar10", "w8a", "spiked", "block_model"} <= data
-        parts = {c.tags["partition"] for c in contest if c.tags["data"] == "mnist"}
-        assert parts == {"even", "label", "dirichlet", "uneven"}
+    data = {c.tags["data"] for c in contest}
+    assert {"mnist", "fashion_mnist", "cifar10", "w8a", "spiked", "block_model"} <= data
+    parts = {c.tags["partition"] for c in contest if c.tags["data"] == "mnist"}
+    assert parts == {"even", "label", "dirichlet", "uneven"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import datetime
-import functools
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,13 +79,11 @@ def short():
         "generator": "low_rank",
         "params": {"n_clients": 3, "samples": 8, "n_features": 6, "rank": 2},
         "defaults": {"n_components": 2},
-        "quick": {"mem_mb": 5},
         "each": {"small": {"params": {"noise": 0.5}}, "large": {"label": "large"}},
     }
     settings["experiments"]["third"] |= {
         "problems": ["over", "small", "large"],
-        "quick": {"iterates": "none"},
-        "runs": [{"algorithm": "ssi", "quick": {"repeats": 1}}],
+        "runs": [{"algorithm": "ssi", "repeats": 1}],
     }
     return settings
 
@@ -104,17 +102,17 @@ REGISTRY = {
             "title": "Toy", "description": "A toy.", "terms": "None.", "citation": "None.",
             "homepage": "https://example.org/", "n_features": 3, "n_classes": 2,
             "surrogate": "digits",
-            "sources": [
-                {
-                    "variant": "test", "status": "official", "note": "A note.", "manual": "ask",
-                    "loader": "idx", "folders": ["loose"],
-                    "splits": {"train": {"images": "a", "labels": "b"}},
-                    "files": [
-                        {"name": "a", "bytes": 3, "sha256": "0" * 64, "urls": ["http://a.b/c"]},
-                        {"name": "b", "md5": "0" * 32},
-                    ],
-                }
+            "status": "official", "note": "A note.", "manual": "ask", "loader": "idx",
+            "splits": {"train": {"images": "a", "labels": "b"}},
+            "files": [
+                {"name": "a", "bytes": 3, "sha256": "0" * 64, "urls": ["http://a.b/c"]},
+                {"name": "b", "md5": "0" * 32},
             ],
+            "pictures": {
+                "status": "official content", "note": "A note.",
+                "splits": {split: {"records": {"c": "0" * 64}} for split in ("train", "test")},
+                "files": [{"name": "c", "bytes": 3, "sha256": "0" * 64}],
+            },
         }
     }
 }  # fmt: skip
@@ -249,9 +247,7 @@ def test_paper(load, mutate):
     assert survivors(sample(mutate(paper()), 200, seed=1), load) == []
     news = [case for case in mutate(short()) if case[0][1:2] in [("sizes",), ("third",)]]
     news = [case for case in news if case[0] != ("problems", "sizes")]  # the group has any name
-    for quick in (True, False):
-        call = functools.partial(load, config=CONFIG | {"quick": quick})
-        assert survivors(sample(news, 60, seed=3), call) == []
+    assert survivors(sample(news, 60, seed=3), load) == []
 
 
 @pytest.mark.parametrize("mutate", [wrong_values, wrong_names])
@@ -279,7 +275,7 @@ def test_registry(tmp_path, mutate):
         datasets.describe("toy", path)
 
     call(REGISTRY)
-    renamed = {("datasets", "toy"), ("datasets", "toy", "sources", 0, "splits", "train", "images")}
+    renamed = {("datasets", "toy"), ("datasets", "toy", "splits", "train", "images")}
     cases = [case for case in mutate(REGISTRY) if case[0] not in renamed or mutate is wrong_values]
     assert survivors(cases, call) == []
 
@@ -472,7 +468,7 @@ def test_no_server_is_asked_for_data_of_a_problem_that_is_left_out(tmp_path):
     (tmp_path / "clients/factorization/w8a.h5").touch()
     plan = load_plan(config, papers, answers=lambda url: pytest.fail(f"{url} is asked"))
     assert set(plan.unavailable) == {f"factorization/{name}" for name in out["factorization"]}
-    assert not plan.kept
+    assert not plan.without_data
 
 
 @pytest.mark.parametrize(
@@ -493,35 +489,18 @@ FILES = ("../x", "/x", "a/b", "a;b", "a b", "", ".x", "$(x)", "{x}", "a'b")
 OTHER, SECOND = ("problems", "other"), ("experiments", "second")
 
 
-@pytest.mark.parametrize("quick", [True, False])
 @pytest.mark.parametrize(
     ("at", "value", "words"),
     [
-        ((*OTHER, "each"), {"other": {"quick": 5}}, "problems.other.quick: 5 is not"),
-        ((*OTHER, "each"), {"other": {"quick": True}}, "problems.other.quick: True should not be"),
         ((*OTHER, "each"), {"other": {"each": {}}}, "problems.other.each: {} should be non-empty"),
         ((*OTHER, "each"), {"other": {"each": {"x": {}}}}, "problems.other: 'each' cannot stand"),
-        ((*OTHER, "quick"), {"each": {"x": {}}}, "problems.other: 'each' cannot stand here"),
-        ((*OTHER, "quick"), {"quick": {"first": 1}}, "problems.other: 'quick' cannot stand here"),
-        ((*OTHER, "quick"), {"params": {"rnk": 2}}, "no parameter 'rnk': did you mean 'rank'?"),
-        ((*SECOND, "runs", 0, "quick"), {"params": {"rond": 2}}, "no parameter 'rond'"),
         ((*SECOND, "runs", 0, "params"), {"rond": 2}, "no parameter 'rond'"),
-        ((*SECOND, "quick"), {"metrics": ["objectiv"]}, "'objectiv': did you mean 'objective'"),
-        ((*SECOND, "quick"), {"problems": 5}, "experiments.second.problems: 5 is not"),
-        ((*SECOND, "quick"), {"problems": [["x"]]}, "experiments.second.problems.0: ['x'] is not"),
-        ((*SECOND, "quick"), {"runs": None}, "experiments.second.runs: None is not"),
-        ((*SECOND, "quick"), {"runs": [5]}, "experiments.second.runs.0: 5 is not"),
-        (
-            (*SECOND, "runs", 0, "quick"),
-            {"variants": [{"a": {}}, {"b": {}}]},
-            "experiments.second.runs.0: a grid cannot stand here",
-        ),
         ((*OTHER, "tags"), {"status": "official"}, "the tag 'status' is a column of every table"),
     ],
 )
-def test_short_forms_in_wrong_places(load, quick, at, value, words):
+def test_short_forms_in_wrong_places(load, at, value, words):
     with pytest.raises(ConfigError) as error:
-        load(changed(paper(), at, lambda c, k: c.__setitem__(k, value)), CONFIG | {"quick": quick})
+        load(changed(paper(), at, lambda c, k: c.__setitem__(k, value)))
     assert words in str(error.value)
 
 
@@ -529,8 +508,6 @@ def test_short_forms_in_wrong_places(load, quick, at, value, words):
     ("changes", "words"),
     [
         ({"problems": {"other": {"each": {"x": {}}}}}, "problems.other: 'each' cannot stand here"),
-        ({"problems": {"other": {"quick": {"first": 1}}}}, "problems.other: 'quick' cannot stand"),
-        ({"experiments": {"second": {"quick": False}}}, "experiments.second: 'quick' cannot stand"),
         (
             {"experiments": {"second": {"runs": [{"algorithm": "ssi", "variants": [{"a": {}}]}]}}},
             "experiments.second.runs.0: a grid cannot stand here",
@@ -540,6 +517,42 @@ def test_short_forms_in_wrong_places(load, quick, at, value, words):
 def test_short_forms_in_overrides(load, changes, words):
     with pytest.raises(ConfigError) as error:
         load(paper(), CONFIG | {"overrides": {"tiny": changes}})
+    assert words in str(error.value)
+
+
+def test_patterns_say_which_cells_are_made_and_what_changes_in_them(tmp_path):
+    (tmp_path / "tiny.yaml").write_text(dump(paper()))
+    whole = load_plan(CONFIG, tmp_path).cells
+    first, last = (cell.short for cell in whole.values() if cell.experiment == "second")
+    patterns = {
+        "second/*": {"repeats": 1, "params": {"n_components": 2}},
+        first: {"params": {"n_components": 1}},
+        "third/*": {},
+        "third/*-default": False,
+    }
+    plan = load_plan(CONFIG | {"overrides": {"tiny": {"cells": patterns}}}, tmp_path)
+    assert [cell.short for cell in plan.cells.values()] == [first, last]
+    for cell in plan.cells.values():
+        before = whole[cell.path]
+        params = before.params | {"n_components": 1 if cell.short == first else 2}
+        assert cell == replace(before, repeats=1, params=params)
+    assert plan.describe("tiny")["missing"].keys() >= {"first", "third"}
+
+
+@pytest.mark.parametrize(
+    ("patterns", "words"),
+    [
+        ({"secnd/*": {}}, "overrides.tiny.cells: unknown cell 'secnd/*'"),
+        ({"second/*": {"repeat": 1}}, "overrides.tiny.cells"),
+        ({"second/*": {"repeats": 0}}, "overrides.tiny.cells"),
+        ({"second/*": True}, "overrides.tiny.cells"),
+        ({"second/*": {"params": {"rond": 1}}}, "no parameter 'rond'"),
+        ({"second/*": {"tune": {"every": 1}}}, "has no `tune`"),
+    ],
+)
+def test_wrong_patterns(load, patterns, words):
+    with pytest.raises(ConfigError) as error:
+        load(paper(), CONFIG | {"overrides": {"tiny": {"cells": patterns}}})
     assert words in str(error.value)
 
 

@@ -18,7 +18,6 @@ from federation.threads_link import engine_of, team_of
 
 from fedcore import algorithms
 from fedcore.api import execute
-from fedcore.errors import LateError
 from fedcore.federation.federation import Federation
 from fedcore.federation.in_process import InProcess
 from fedcore.problems.clients import Clients
@@ -26,7 +25,7 @@ from fedcore.problems.problem import Problem
 from fedcore.tasks import TASKS
 from fedcore.testing.asserting import takes_a_start, with_start
 from fedcore.testing.samples import held_out, images, starting_basis
-from fedcore.testing.subject import NETWORK, Subject
+from fedcore.testing.subject import NETWORK
 
 NETWORKS = [n for n in algorithms.names() if algorithms.get(n).task is not TASKS["subspace"]]
 PLAIN = partial(InProcess, plain=True)
@@ -70,29 +69,6 @@ def test_bytes_change_no_bit(name, setting, clients, away):
     there = under(away, lambda: run(name, clients, **options))
     plain = under(PLAIN, lambda: run(name, clients, **options))
     require_equal(there.columns, plain.columns, there.output, plain.output)
-    assert there.ledger == plain.ledger
-
-
-@pytest.mark.parametrize(("name", "setting"), settings_of(NAMES, case_of))
-def test_bytes_change_no_bit_where_clients_are_late(name, setting, clients, away):
-    subject = Subject(algorithms.get(name), case_of(name))
-    settings = subject.settings(subject.clients_of(clients), setting)
-
-    def run_late() -> Any:
-        problem = subject.problem(subject.clients_of(clients))
-        problem.stragglers = 0.4
-        noise = np.random.SeedSequence(5)
-        try:
-            recorder, output = execute(subject.algorithm, problem, settings, 5, [], noise=noise)
-        except LateError as error:
-            return str(error), None
-        return output, recorder
-
-    (output, there), (other, plain) = under(away, run_late), under(PLAIN, run_late)
-    if isinstance(other, str):  # both cannot go on, and say the same
-        assert output == other
-        return
-    require_equal(there.columns(), plain.columns(), output, other)
     assert there.ledger == plain.ledger
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from pathlib import Path
@@ -9,30 +10,48 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fedcore.errors import DataError
+
 
 def _source(loader: str, splits: dict, files: dict[str, bytes], **more) -> dict:
-    """A registry variant whose checksums fit `files`; `more` may hold urls by file name."""
+    """Files of a registry entry, with their checksums; `more` may hold urls by file name."""
     urls = more.pop("urls", {})
     described = [
         {"name": name, "sha256": hashlib.sha256(content).hexdigest()}
         | ({"bytes": len(content), "urls": urls[name]} if name in urls else {})
         for name, content in files.items()
     ]
-    head = {"variant": "test", "status": "official", "note": "A test file.", "loader": loader}
+    head = {"status": "official", "note": "A test file.", "loader": loader}
     return head | {"splits": splits, "files": described} | more
+
+
+@contextlib.contextmanager
+def _refused(file: Path, row: int | None = None):
+    """Require a DataError of one line that names the file, and knows it and the line in it."""
+    with pytest.raises(DataError) as error:
+        yield error
+    said = str(error.value)
+    assert (error.value.file, error.value.row) == (file, row)
+    assert str(file) in said and "\n" not in said and len(said) <= 1000
+
+
+@pytest.fixture
+def refused():
+    """The context in which a file must be refused; see `_refused`."""
+    return _refused
 
 
 @pytest.fixture
 def source():
-    """The function that describes a variant; see `_source`."""
+    """The function that describes files; see `_source`."""
     return _source
 
 
 @pytest.fixture
 def registry(tmp_path):
-    """Write a registry with one data set 'toy' made of the given variants; return its path."""
+    """Write a registry with one data set 'toy' of the given files; return its path."""
 
-    def write(*sources: dict, n_features: int, **more) -> Path:
+    def write(source: dict, *, n_features: int, **more) -> Path:
         entry = {
             "title": "Toy",
             "description": "A toy.",
@@ -40,10 +59,9 @@ def registry(tmp_path):
             "citation": "None.",
             "homepage": "https://example.org/",
             "n_features": n_features,
-            "sources": list(sources),
         }
         path = tmp_path / "registry.yaml"
-        path.write_text(yaml.safe_dump({"datasets": {"toy": entry | more}}))
+        path.write_text(yaml.safe_dump({"datasets": {"toy": entry | source | more}}))
         return path
 
     return write

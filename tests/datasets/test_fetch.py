@@ -36,6 +36,10 @@ def server(monkeypatch):
     how = {"code": 503}
 
     class Handler(http.server.BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            seen["HEAD"] += 1
+            self.send_error(404)
+
         def do_GET(self):
             name = self.path.strip("/")
             seen[name] += 1
@@ -64,12 +68,25 @@ def server(monkeypatch):
     thread.join()
 
 
-def test_drop_in_needs_no_mirror_and_no_network(source, registry, place):
-    reg = registry(source("idx", SPLITS, FILES), n_features=4)
-    raw = place("raw", FILES)
+@pytest.fixture
+def toy(source, registry):
+    """Register FILES, at `where` if anywhere; return the registry."""
+
+    def register(*where, **more):
+        urls = {name: [f"{base}/{name}" for base in where] for name in FILES} if where else {}
+        return registry(source("idx", SPLITS, FILES, urls=urls, **more), n_features=4)
+
+    return register
+
+
+def fetch(raw, reg, **more):
+    return datasets.fetch("toy", raw, registry=reg, progress=False, **more)
+
+
+def test_drop_in_needs_no_mirror_and_no_network(toy, place):
+    reg, raw = toy(), place("raw", FILES)
     assert datasets.missing("toy", raw, registry=reg) is None
-    paths = datasets.fetch("toy", raw, registry=reg, progress=False)
-    assert [p.name for p in paths] == ["images", "labels"]
+    assert [path.name for path in fetch(raw, reg)] == ["images", "labels"]
     loaded = datasets.load("toy", raw, registry=reg)
     assert loaded.x.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
     assert loaded.y.tolist() == [5, 0, 4] and loaded.status == "official"
@@ -78,165 +95,113 @@ def test_drop_in_needs_no_mirror_and_no_network(source, registry, place):
     assert loaded.checksum == DIGEST(text.encode()).hexdigest()
 
 
-def test_drop_in_with_wrong_checksum_is_an_error_and_stays(source, registry, place, server):
-    urls = {name: [f"{server.base}/{name}"] for name in FILES}
-    reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
-    raw = place("raw", {**FILES, "labels": b"other"})
+def test_drop_in_with_wrong_checksum_is_an_error_and_stays(toy, place, server, refused):
+    reg, raw = toy(server.base), place("raw", {**FILES, "labels": b"other"})
     mirror = place("mirror", FILES)
     for call in (
-        lambda: datasets.fetch("toy", raw, mirror=mirror, registry=reg, progress=False),
+        lambda: fetch(raw, reg, mirror=mirror),
         lambda: datasets.load("toy", raw, registry=reg),
     ):
-        with pytest.raises(DataError) as error:
+        with refused(raw / "toy" / "labels") as error:
             call()
-        text = str(error.value)
-        for part in (str(raw / "toy" / "labels"), DIGEST(LABELS).hexdigest(), "move it"):
-            assert part in text
-        assert DIGEST(b"other").hexdigest() in text and "\n" not in text
+        for content in (LABELS, b"other"):
+            assert DIGEST(content).hexdigest() in str(error.value)
     assert (raw / "toy" / "labels").read_bytes() == b"other"
     assert not server.seen
 
 
-def test_mirror_comes_before_the_address(source, registry, place, server, tmp_path, monkeypatch):
-    urls = {name: [f"{server.base}/{name}"] for name in FILES}
-    reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
-    mirror = place("mirror", FILES)
-    datasets.fetch("toy", tmp_path / "a", mirror=mirror, registry=reg, progress=False)
+def test_mirror_comes_before_the_address(toy, place, server, tmp_path, monkeypatch):
+    reg, mirror = toy(server.base), place("mirror", FILES)
+    fetch(tmp_path / "a", reg, mirror=mirror)
     monkeypatch.setenv("FEDCORE_MIRROR", str(mirror))
-    datasets.fetch("toy", tmp_path / "b", registry=reg, progress=False)
+    fetch(tmp_path / "b", reg)
     assert not server.seen
     assert (tmp_path / "a/toy/images").read_bytes() == IMAGES
     assert (tmp_path / "b/toy/labels").read_bytes() == LABELS
 
 
-def test_wrong_file_in_the_mirror(source, registry, place, tmp_path):
-    reg = registry(source("idx", SPLITS, FILES), n_features=4)
-    mirror = place("mirror", {**FILES, "images": b"other"})
-    with pytest.raises(DataError, match="replace it") as error:
-        datasets.fetch("toy", tmp_path / "raw", mirror=mirror, registry=reg, progress=False)
-    assert str(mirror / "toy" / "images") in str(error.value)
+@pytest.mark.parametrize("wrong", [b"other", IMAGES + b"more"])
+def test_wrong_file_in_the_mirror(toy, place, tmp_path, refused, wrong):
+    reg, mirror = toy("http://127.0.0.1:9"), place("mirror", {**FILES, "images": wrong})
+    with refused(mirror / "toy" / "images"):
+        fetch(tmp_path / "raw", reg, mirror=mirror)
     assert not (tmp_path / "raw").exists()
 
 
-def test_address_is_tried_three_times(source, registry, server, tmp_path):
-    urls = {name: [f"{server.base}/{name}"] for name in FILES}
-    reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
-    server.fail["images"] = 2
+@pytest.mark.parametrize("code", [503, 200])  # 200: the answer is cut short
+def test_an_address_is_tried_three_times(toy, server, tmp_path, code):
+    reg = toy(server.base)
+    server.fail["images"], server.how["code"] = 2, code
     assert datasets.missing("toy", tmp_path, registry=reg) is None
     assert not server.seen, "missing() must not touch the network"
-    datasets.fetch("toy", tmp_path, registry=reg, progress=False)
+    fetch(tmp_path, reg)
     assert server.seen == {"images": 3, "labels": 1}
     assert (tmp_path / "toy/images").read_bytes() == IMAGES
 
 
-def test_cut_download_is_tried_again(source, registry, server, tmp_path):
-    urls = {name: [f"{server.base}/{name}"] for name in FILES}
-    reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
-    server.fail["images"], server.how["code"] = 2, 200
-    datasets.fetch("toy", tmp_path, registry=reg, progress=False)
-    assert server.seen["images"] == 3
-    assert (tmp_path / "toy/images").read_bytes() == IMAGES
-
-
 @pytest.mark.parametrize(("code", "calls"), [(503, 3), (200, 3), (404, 1)])
-def test_address_that_never_works_leaves_nothing(source, registry, server, tmp_path, code, calls):
-    urls = {name: [f"{server.base}/{name}"] for name in FILES}
-    reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
+def test_address_that_never_works_leaves_nothing(toy, server, tmp_path, code, calls):
     server.fail["images"], server.how["code"] = 99, code
     with pytest.raises(DataError) as error:
-        datasets.fetch("toy", tmp_path, registry=reg, progress=False)
-    text = str(error.value)
+        fetch(tmp_path, toy(server.base))
     for part in ("'images'", server.base, DIGEST(IMAGES).hexdigest(), str(tmp_path / "toy")):
-        assert part in text
-    assert "\n" not in text
+        assert part in str(error.value)
+    assert "\n" not in str(error.value)
     assert server.seen["images"] == calls
     assert not (tmp_path / "toy").exists()
 
 
-def test_folders_that_were_there_or_hold_a_file_stay(source, registry, server, tmp_path):
-    urls = {name: [f"{server.base}/{name}"] for name in FILES}
-    reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
+def test_folders_that_were_there_or_hold_a_file_stay(toy, server, tmp_path):
+    reg = toy(server.base)
     server.fail["labels"], server.how["code"] = 99, 404
     (tmp_path / "there").mkdir()
     for raw in (tmp_path / "there", tmp_path / "new"):
         with pytest.raises(DataError):
-            datasets.fetch("toy", raw, registry=reg, progress=False)
+            fetch(raw, reg)
         assert (raw / "toy" / "images").read_bytes() == IMAGES  # it came before the other failed
     server.fail["images"] = 99
     (tmp_path / "empty" / "toy").mkdir(parents=True)
     with pytest.raises(DataError):
-        datasets.fetch("toy", tmp_path / "empty", registry=reg, progress=False)
+        fetch(tmp_path / "empty", reg)
     assert (tmp_path / "empty" / "toy").is_dir()
 
 
-def test_a_mirror_that_is_not_there_is_named(source, registry, tmp_path, monkeypatch):
-    reg = registry(source("idx", SPLITS, FILES, manual="ask the librarian"), n_features=4)
-    gone = tmp_path / "nowhere"
-    says = f"the mirror's folder {gone} does not exist"
-    monkeypatch.setenv("FEDCORE_MIRROR", str(gone))
-    with pytest.raises(DataError, match=says):
-        datasets.fetch("toy", tmp_path / "raw", registry=reg)
-    gone.mkdir()
-    assert "does not exist" not in datasets.missing("toy", tmp_path / "raw", registry=reg)
-    monkeypatch.delenv("FEDCORE_MIRROR")
-    assert "does not exist" not in datasets.missing("toy", tmp_path / "raw", registry=reg)
-
-
-def test_second_address_and_second_variant(source, registry, server, tmp_path):
-    gone = {name: [f"{server.base}/gone-{name}"] for name in FILES}
-    two = {name: [f"{server.base}/gone", f"{server.base}/{name}"] for name in FILES}
-    wrong = source("idx", SPLITS, {"images": b"a", "labels": b"b"}, urls=gone)
-    good = source("idx", SPLITS, FILES, urls=two, status="rebuilt", note="Second.")
-    reg = registry(wrong, good, n_features=4)
-    datasets.fetch("toy", tmp_path, registry=reg, progress=False)
+def test_second_address(toy, server, tmp_path):
+    fetch(tmp_path, toy(f"{server.base}/gone", server.base))
     assert (tmp_path / "toy/images").read_bytes() == IMAGES
 
 
-def test_variant_that_is_there_comes_before_a_download(source, registry, place, server):
-    urls = {"table": [f"{server.base}/table"]}
-    first = source("libsvm", {"train": {"table": "table"}}, {"table": b"1 1:1\n"}, urls=urls)
-    second = source("idx", SPLITS, FILES, status="rebuilt", note="Second.")
-    reg = registry(first, second, n_features=4)
-    raw = place("raw", FILES)
-    datasets.fetch("toy", raw, registry=reg, progress=False)
-    assert not server.seen
-    loaded = datasets.load("toy", raw, registry=reg)
-    assert loaded.status == "rebuilt" and loaded.note.startswith("Second")
-    place("raw", {"table": b"1 1:1\n"})
-    assert datasets.load("toy", raw, registry=reg).status == "official"
-
-
-def test_missing_is_one_sentence(source, registry, tmp_path):
-    manual = source("idx", SPLITS, FILES, manual="ask the librarian")
-    reg = registry(manual, n_features=4)
-    text = datasets.missing("toy", tmp_path, registry=reg)
-    for part in ("'images'", "'labels'", DIGEST(IMAGES).hexdigest(), str(tmp_path / "toy")):
-        assert part in text
-    assert "librarian" in text and "\n" not in text
+def test_what_a_person_must_provide(toy, place, tmp_path, monkeypatch):
+    reg, raw, gone = toy(manual="ask the librarian"), tmp_path / "raw", tmp_path / "nowhere"
     for call in (datasets.fetch, datasets.load):
-        with pytest.raises(DataError, match="librarian"):
-            call("toy", tmp_path, registry=reg)
-
-
-def test_load_before_fetch_says_so(source, registry, place, tmp_path, monkeypatch):
-    reg = registry(source("idx", SPLITS, FILES), n_features=4)
+        with pytest.raises(DataError) as error:
+            call("toy", raw, registry=reg)
+        for part in ("images", DIGEST(LABELS).hexdigest(), str(raw / "toy"), "ask the librarian"):
+            assert part in str(error.value)
+        assert "\n" not in str(error.value)
+    monkeypatch.setenv("FEDCORE_MIRROR", str(gone))
+    assert str(gone) in datasets.missing("toy", raw, registry=reg)
+    gone.mkdir()
+    assert str(gone) not in datasets.missing("toy", raw, registry=reg)
     monkeypatch.setenv("FEDCORE_MIRROR", str(place("mirror", FILES)))
-    with pytest.raises(DataError, match=r"fetch .* first"):
-        datasets.load("toy", tmp_path / "raw", registry=reg)
+    assert datasets.missing("toy", raw, registry=reg) is None
+    with pytest.raises(DataError, match="fetch"):  # reading does not fetch
+        datasets.load("toy", raw, registry=reg)
 
 
-def test_md5_when_no_sha256_is_known(source, registry, place):
+def test_md5_when_no_sha256_is_known(source, registry, place, refused):
     entry = source("idx", SPLITS, FILES)
     for file in entry["files"]:
         del file["sha256"]
         file["md5"] = hashlib.md5(FILES[file["name"]]).hexdigest()
     reg = registry(entry, n_features=4)
     assert datasets.load("toy", place("raw", FILES), registry=reg).y.tolist() == [5, 0, 4]
-    with pytest.raises(DataError, match="md5"):
-        datasets.load("toy", place("raw", {"labels": b"x"}), registry=reg)
+    raw = place("raw", {"labels": b"x"})
+    with refused(raw / "toy" / "labels"):
+        datasets.load("toy", raw, registry=reg)
 
 
-def test_md5_where_it_is_refused_for_security(source, registry, place, monkeypatch):
+def test_md5_where_it_is_refused_for_security(source, registry, place, refused, monkeypatch):
     """As on machines under FIPS."""
 
     def refusing(name, *, usedforsecurity=True, new=hashlib.new):
@@ -244,85 +209,65 @@ def test_md5_where_it_is_refused_for_security(source, registry, place, monkeypat
         return new(name)
 
     monkeypatch.setattr(hashlib, "new", refusing)
-    test_md5_when_no_sha256_is_known(source, registry, place)
+    test_md5_when_no_sha256_is_known(source, registry, place, refused)
 
 
-def test_fetching_again_writes_the_record_only_when_it_says_something_else(source, registry, place):
+def test_fetching_again_writes_the_record_only_when_it_says_something_else(toy, place):
     """Snakemake makes the problems again when the record is newer than they are."""
-    reg = registry(source("idx", SPLITS, FILES), n_features=4)
-    raw = place("raw", FILES)
+    reg, raw = toy(), place("raw", FILES)
     record = raw / "toy" / "fetched.json"
-    datasets.fetch("toy", raw, registry=reg, progress=False)
+    fetch(raw, reg)
     assert json.loads(record.read_text()) == {n: DIGEST(c).hexdigest() for n, c in FILES.items()}
     os.utime(record, (0, 0))
-    datasets.fetch("toy", raw, registry=reg, progress=False)
+    fetch(raw, reg)
     assert record.stat().st_mtime == 0
     for damaged in (b"[not json", b"\xff"):
         record.write_bytes(damaged)
-        datasets.fetch("toy", raw, registry=reg, progress=False)
+        fetch(raw, reg)
         assert set(json.loads(record.read_text())) == set(FILES)
 
 
-def test_damage_that_keeps_time_and_size_is_noticed(source, registry, place):
+def test_damage_that_keeps_time_and_size_is_noticed(source, registry, place, refused):
     """A flipped digit of a LIBSVM text is another number: nothing but the checksum can tell."""
     files = {"table": b"1 1:1 3:0.5\n-1 2:1\n"}
     reg = registry(source("libsvm", {"train": {"table": "table"}}, files), n_features=3)
     raw = place("raw", files)
-    datasets.fetch("toy", raw, registry=reg, progress=False)
+    fetch(raw, reg)
     path = raw / "toy" / "table"
     before = path.stat()
     path.write_bytes(files["table"].replace(b"0.5", b"0.7"))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     for call in (datasets.fetch, datasets.load):
-        with pytest.raises(DataError, match="table has sha256"):
+        with refused(path):
             call("toy", raw, registry=reg)
 
 
 def test_number_of_features_is_checked(source, registry, place):
     reg = registry(source("idx", SPLITS, FILES), n_features=5)
-    with pytest.raises(DataError, match="4 features"):
+    with pytest.raises(DataError):
         datasets.load("toy", place("raw", FILES), registry=reg)
-
-
-def test_folder_in_the_mirror(source, registry, place, tmp_path):
-    """A variant with loose files is linked, not copied."""
-    entry = source("idx", SPLITS, FILES, folders=["loose"])
-    reg = registry(entry, n_features=4)
-    mirror = place("mirror", FILES)
-    raw = tmp_path / "raw"
-    assert "'loose' (a folder)" in datasets.missing("toy", raw, mirror=mirror, registry=reg)
-    (mirror / "toy" / "loose").mkdir()
-    (mirror / "toy" / "loose" / "a.jpg").write_bytes(b"a")
-    datasets.fetch("toy", raw, mirror=mirror, registry=reg, progress=False)
-    assert (raw / "toy" / "loose" / "a.jpg").read_bytes() == b"a"
 
 
 def test_unknown_name(tmp_path):
     for call in (datasets.fetch, datasets.load, datasets.missing):
-        with pytest.raises(ConfigError, match="did you mean 'mnist'"):
+        with pytest.raises(ConfigError, match="mnist"):
             call("mnits", tmp_path)
 
 
 def test_a_server_that_does_not_answer_is_asked_once_and_its_data_are_missing(
-    source, registry, server, tmp_path, monkeypatch
+    toy, server, tmp_path
 ):
-    ask, asked = download.asks_once(), []
-    known = download.answers
-    monkeypatch.setattr(download, "answers", lambda url: asked.append(url) or known(url))
+    ask = download.asks_once()
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound, but nobody listens
         dead = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        urls = {name: [f"{dead}/{name}"] for name in FILES}
-        reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
-        reason = datasets.missing("toy", tmp_path, registry=reg, answers=ask)
-        assert "no answer" in reason and dead in reason and "\n" not in reason
+        reg = toy(dead)
+        assert dead in datasets.missing("toy", tmp_path, registry=reg, answers=ask)
         assert datasets.missing("toy", tmp_path, registry=reg) is None, "without asking"
-        both = {name: [f"{dead}/{name}", f"{server.base}/{name}"] for name in FILES}
-        reg = registry(source("idx", SPLITS, FILES, urls=both), n_features=4)
+        reg = toy(dead, server.base)
         assert datasets.missing("toy", tmp_path, registry=reg, answers=ask) is None
-    assert len(asked) == 2
     assert not ask(f"{dead}/images") and ask(f"{server.base}/other")
-    assert len(asked) == 2
+    assert server.seen == {"HEAD": 1}
 
 
 @pytest.fixture
@@ -363,31 +308,36 @@ HEADERS = {
 }
 
 
+@pytest.fixture
+def far(source, registry, tmp_path, endless):
+    """Fetch a table of this content from the endless server; it must fail and leave nothing."""
+
+    def refuse(content):
+        url = f"{endless['base']}/table"
+        files = {"table": content}
+        entry = source("libsvm", {"train": {"table": "table"}}, files, urls={"table": [url]})
+        start = time.monotonic()
+        with pytest.raises(DataError) as error:
+            fetch(tmp_path, registry(entry, n_features=3))
+        assert time.monotonic() - start < 60.0  # on a loaded machine, too
+        said = str(error.value)
+        assert url in said and said.isprintable() and len(said) < 600  # two folders are in it
+        assert not (tmp_path / "toy").exists()
+
+    return refuse
+
+
 @pytest.mark.parametrize("where", HEADERS)
-def test_a_server_that_drips_is_left_after_the_time_of_an_attempt(
-    source, registry, tmp_path, monkeypatch, endless, where
-):
+def test_a_server_that_drips_is_left_after_the_time_of_an_attempt(monkeypatch, endless, far, where):
     monkeypatch.setattr(download, "TIMEOUT_S", 0.3)
     endless.update(HEADERS[where])
-    content = bytes(10_000)  # 0.2 s more; at fifty bytes a second it would need minutes
-    urls = {"table": [f"{endless['base']}/table"]}
-    entry = source("libsvm", {"train": {"table": "table"}}, {"table": content}, urls=urls)
-    start = time.monotonic()
-    with pytest.raises(DataError, match="took more than") as error:
-        datasets.fetch("toy", tmp_path, registry=registry(entry, n_features=3), progress=False)
-    assert time.monotonic() - start < 60.0  # on a loaded machine, too
-    assert endless["base"] in str(error.value)
-    assert not (tmp_path / "toy").exists()
+    far(bytes(10_000))  # 0.2 s more; at fifty bytes a second it would need minutes
 
 
-def test_a_server_that_sends_on_is_left_at_the_registered_size(source, registry, tmp_path, endless):
+def test_a_server_that_sends_on_is_left_at_the_registered_size(endless, far):
     """No more than what was on its way is taken, and none of it is kept."""
     endless.update(drip=bytes(100_000), pause=0.0)
-    urls = {"table": [f"{endless['base']}/table"]}
-    entry = source("libsvm", {"train": {"table": "table"}}, {"table": b"1 1:1\n"}, urls=urls)
-    with pytest.raises(DataError, match="more than the 6 bytes of the registry"):
-        datasets.fetch("toy", tmp_path, registry=registry(entry, n_features=3), progress=False)
-    assert not (tmp_path / "toy").exists()
+    far(b"1 1:1\n")
     sent = -1
     for _ in range(100):  # what is on its way may take a while on a loaded machine
         if endless["sent"] == sent:
@@ -408,57 +358,21 @@ def test_a_server_that_drips_its_answer_does_not_answer(monkeypatch, endless, wh
 
 
 ODD = {
-    "an address that is none": (b"302 Found\r\nLocation: http://[bad/", "Invalid IPv6 URL"),
-    "itself, without an end": (b"302 Found\r\nLocation: /table", "infinite loop"),
-    "a file": (b"302 Found\r\nLocation: file:///etc/passwd", "is not allowed"),
-    "control characters": (b"404 \x1b[2J" + b"x" * 5000, "404: [2Jxxx"),
+    "an address that is none": b"302 Found\r\nLocation: http://[bad/",
+    "itself, without an end": b"302 Found\r\nLocation: /table",
+    "the right file, here": b"302 Found\r\nLocation: file://HERE",
+    "control characters": b"404 \x1b[2J" + b"x" * 5000,
 }
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_an_odd_answer_is_a_short_printable_line(
-    source, registry, tmp_path, monkeypatch, endless, odd
-):
+def test_an_odd_answer_is_a_short_printable_line(endless, far, tmp_path, odd):
     """An answer is an answer, as an error of HTTP is: the server can be reached."""
-    head, reason = ODD[odd]
-    endless.update(head=b"HTTP/1.1 " + head + b"\r\nContent-Length: 0\r\n\r\n", drip=b"")
-    url = f"{endless['base']}/table"
-    assert datasets.answers(url)
-    entry = source("libsvm", {"train": {"table": "table"}}, {"table": b"1"}, urls={"table": [url]})
-    with pytest.raises(DataError) as error:
-        datasets.fetch("toy", tmp_path, registry=registry(entry, n_features=3), progress=False)
-    message = str(error.value)
-    assert url in message and reason in message
-    assert message.isprintable() and len(message) < 600  # two folders are in it
-
-
-def test_too_large_a_file_in_the_mirror(source, registry, place, tmp_path):
-    urls = {name: [f"http://127.0.0.1/{name}"] for name in FILES}
-    reg = registry(source("idx", SPLITS, FILES, urls=urls), n_features=4)
-    mirror = place("mirror", {**FILES, "images": IMAGES + b"more"})
-    with pytest.raises(DataError, match=r"more than the \d+ bytes of the registry"):
-        datasets.fetch("toy", tmp_path / "raw", mirror=mirror, registry=reg, progress=False)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://[bad/",
-        "ftp://example.org/a",
-        "http:///a",
-        "http://a:b/",
-        "a",
-        "http://a b/",
-        "http://a/é",
-    ],
-)
-def test_wrong_address_in_the_registry(source, registry, tmp_path, url):
-    entry = source("idx", SPLITS, FILES, urls={"images": [url]})
-    with pytest.raises(
-        ConfigError, match=r"files\.0\.urls\.0: .* is not an address: give one with https"
-    ) as error:
-        datasets.missing("toy", tmp_path, registry=registry(entry, n_features=4))
-    assert url in str(error.value) and "\n" not in str(error.value)
+    (tmp_path / "here").write_bytes(b"1")
+    line = ODD[odd].replace(b"HERE", bytes(tmp_path / "here"))
+    endless.update(head=b"HTTP/1.1 " + line + b"\r\nContent-Length: 0\r\n\r\n", drip=b"")
+    assert datasets.answers(f"{endless['base']}/table")
+    far(b"1")
 
 
 @pytest.fixture
@@ -478,19 +392,17 @@ def closed(monkeypatch):
     return close
 
 
-def test_raw_folder_that_may_not_be_searched(source, registry, place, closed):
-    reg = registry(source("idx", SPLITS, FILES), n_features=4)
-    raw = place("raw", FILES)
+def test_raw_folder_that_may_not_be_searched(toy, place, closed):
+    reg, raw = toy(), place("raw", FILES)
     closed("stat", raw / "toy")
     for call in (datasets.missing, datasets.fetch, datasets.load):
-        with pytest.raises(DataError, match="Permission denied; make its folder readable"):
+        with pytest.raises(DataError, match="Permission denied"):
             call("toy", raw, registry=reg)
 
 
-def test_raw_folder_that_may_not_be_written(source, registry, place, closed):
-    reg = registry(source("idx", SPLITS, FILES), n_features=4)
-    raw = place("raw", FILES)
+def test_raw_folder_that_may_not_be_written(toy, place, closed):
+    reg, raw = toy(), place("raw", FILES)
     closed("replace", raw / "toy")
-    with pytest.raises(DataError, match=r"are right, but .*fetched\.json.* cannot be written"):
-        datasets.fetch("toy", raw, registry=reg, progress=False)
+    with pytest.raises(DataError, match=r"fetched\.json"):
+        fetch(raw, reg)
     assert datasets.load("toy", raw, registry=reg).y.tolist() == [5, 0, 4]

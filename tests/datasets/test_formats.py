@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fedcore import datasets
 from fedcore.datasets import bounded
 from fedcore.datasets.formats import celeba, cifar, idx, libsvm
 from fedcore.errors import ConfigError, DataError, InputError
@@ -24,12 +25,6 @@ from fedcore.errors import ConfigError, DataError, InputError
 def idx_bytes(code: int, shape: tuple[int, ...], payload: bytes) -> bytes:
     """An IDX file written out by hand from the format's description."""
     return bytes([0, 0, code, len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + payload
-
-
-def one_sentence(error: pytest.ExceptionInfo) -> str:
-    text = str(error.value)
-    assert text and "\n" not in text and len(text) < 1000
-    return text
 
 
 # ---------------------------------------------------------------- IDX
@@ -61,35 +56,35 @@ def test_idx_types(tmp_path, code, payload, wanted, zipped):
     got[0, 0] = 7  # writable
 
 
-@pytest.mark.parametrize(
-    ("content", "word"),
-    [
-        (gzip.compress(idx_bytes(8, (3, 4), bytes(12)), mtime=0)[:-9], "fetch again"),
-        (gzip.compress(idx_bytes(8, (3, 4), bytes(12)), mtime=0)[:12], "fetch again"),
-        (idx_bytes(8, (3, 4), bytes(11)), "holds 23 bytes"),
-        (idx_bytes(8, (3, 4), bytes(13)), "asks for 24"),
-        (b"\0\0\x08\x03\0\0", "header"),
-        (b"\0\0\x07\x01\0\0\0\0", "not an IDX file"),
-        (b"\x89PNG\r\n", "not an IDX file"),
-        (b"", "not an IDX file"),
-    ],
-)
-def test_idx_damage(tmp_path, content, word):
+IDX = {
+    "cut in its data": gzip.compress(idx_bytes(8, (3, 4), bytes(12)), mtime=0)[:-9],
+    "cut in its head": gzip.compress(idx_bytes(8, (3, 4), bytes(12)), mtime=0)[:12],
+    "too short": idx_bytes(8, (3, 4), bytes(11)),
+    "too long": idx_bytes(8, (3, 4), bytes(13)),
+    "half a header": b"\0\0\x08\x03\0\0",
+    "an unknown type": b"\0\0\x07\x01\0\0\0\0",
+    "a picture": b"\x89PNG\r\n",
+    "empty": b"",
+    "255 dimensions": idx_bytes(8, (1,) * 255, b"a"),
+}
+
+
+@pytest.mark.parametrize("damage", IDX)
+def test_idx_damage(tmp_path, refused, damage):
     path = tmp_path / "images-idx3-ubyte"
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=word) as error:
+    path.write_bytes(IDX[damage])
+    with refused(path):
         idx.parse(path)
-    assert str(path) in one_sentence(error)
 
 
-def test_idx_images_and_labels_must_agree(tmp_path):
+def test_idx_images_and_labels_must_agree(tmp_path, refused):
     (tmp_path / "i").write_bytes(idx_bytes(8, (3, 2, 2), bytes(range(12))))
     (tmp_path / "l").write_bytes(idx_bytes(8, (3,), bytes([5, 0, 4])))
     loaded = idx.read(tmp_path, {"images": "i", "labels": "l"}, 4)
     np.testing.assert_array_equal(loaded.x, np.arange(12, dtype=np.uint8).reshape(3, 4))
     np.testing.assert_array_equal(loaded.y, [5, 0, 4])
     (tmp_path / "l").write_bytes(idx_bytes(8, (2,), bytes([5, 0])))
-    with pytest.raises(DataError, match="do not belong together"):
+    with refused(tmp_path / "i"):
         idx.read(tmp_path, {"images": "i", "labels": "l"}, 4)
 
 
@@ -113,46 +108,23 @@ def test_libsvm_empty(tmp_path):
     assert x.shape == (0, 3) and y.shape == (0,)
 
 
-LABEL, PAIR = "a label, a whole number below 2^53", "index:value, two numbers"
+BAD_LINES = [
+    (b"1 2", "2"), (b"1 2:", "2:"), (b"1 :2", ":2"), (b"1 2:x", "2:x"), (b"x 2:1", "x"),
+    (b"1 2:3:1", "2:3:1"), (b"1 2:1 3:1:1 5", "3:1:1"), (b"1 0:1", "0:1"), (b"1 10:1", "10:1"),
+    (b"1 2:1 2:1", "2:1"), (b"1 3:1 2:1", "2:1"), (b"1 1.5:1", "1.5:1"), (b"1:1 2:1", "1:1"),
+    (b"0.5 1:1", "0.5"), (b"1 2:nan", "2:nan"), (b"1 2:inf", "2:inf"), (b"1 qid:1", "qid:1"),
+    (b"1e300 1:1", "1e300"), (b"1 2:" + b"x" * 90, f"2:{'x' * 78}…"),
+    (b"1 " + b"9" * 5000 + b":1", "9" * 80 + "…"), (b"9" * 5000 + b" 1:1", "9" * 80 + "…"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("bad", "expected", "found"),
-    [
-        (b"1 2", PAIR, "2"),
-        (b"1 2:", PAIR, "2:"),
-        (b"1 :2", PAIR, ":2"),
-        (b"1 2:x", PAIR, "2:x"),
-        (b"x 2:1", LABEL, "x"),
-        (b"1 2:3:1", PAIR, "2:3:1"),
-        (b"1 2:1 3:1:1 5", PAIR, "3:1:1"),
-        (b"1 0:1", "an index from 1 to 9", "0:1"),
-        (b"1 10:1", "an index from 1 to 9", "10:1"),
-        (b"1 2:1 2:1", "an index above 2, as they rise in a line", "2:1"),
-        (b"1 3:1 2:1", "an index above 3, as they rise in a line", "2:1"),
-        (b"1 1.5:1", PAIR, "1.5:1"),
-        (b"1:1 2:1", LABEL, "1:1"),
-        (b"0.5 1:1", LABEL, "0.5"),
-        (b"1 2:nan", PAIR, "2:nan"),
-        (b"1 2:inf", PAIR, "2:inf"),
-        (b"1 qid:1", PAIR, "qid:1"),
-    ],
-)
-def test_libsvm_bad_token_names_its_line(tmp_path, bad, expected, found):
+@pytest.mark.parametrize(("bad", "found"), BAD_LINES)
+def test_libsvm_names_the_line_and_the_beginning_of_a_bad_token(tmp_path, refused, bad, found):
     path = tmp_path / "t"
     path.write_bytes(b"1 1:1\n\n" + bad + b"\n1 2:1\n")
-    with pytest.raises(DataError) as error:
+    with refused(path, 2) as error:
         libsvm.parse(path, 9)
-    assert one_sentence(error) == (
-        f"{path}, line 3: expected {expected}, found '{found}'; a line is 'label index:value "
-        "index:value …', indices from 1"
-    )
-
-
-def test_libsvm_shows_the_beginning_of_a_long_token(tmp_path):
-    (tmp_path / "t").write_bytes(b"1 2:" + b"x" * 90)
-    with pytest.raises(DataError, match=f"line 1: .* found '2:{'x' * 78}…';"):
-        libsvm.parse(tmp_path / "t", 9)
+    assert f"'{found}'" in str(error.value)
 
 
 def test_libsvm_agrees_with_a_plain_loop(tmp_path):
@@ -191,7 +163,7 @@ def test_cifar10_python_archive_keeps_the_order_of_its_members(tmp_path):
         "readme.html": b"x",
     }
     tar(tmp_path / "c.tar.gz", batches)
-    loaded = cifar.read_python10(tmp_path, {"archive": "c.tar.gz", "members": ["b1", "b2"]}, 3072)
+    loaded = cifar.read10(tmp_path, {"archive": "c.tar.gz", "members": ["b1", "b2"]}, 3072)
     np.testing.assert_array_equal(loaded.x, np.concatenate([a, b]))
     np.testing.assert_array_equal(loaded.y, [9, 0, 1, 2, 3])
 
@@ -201,32 +173,17 @@ def test_cifar100_labels(tmp_path):
     batch = {b"data": a, b"fine_labels": [99, 4], b"coarse_labels": [19, 0]}
     tar(tmp_path / "p", {"train": pickle.dumps(batch, 4)})
     parts = {"archive": "p", "members": ["train"]}
-    loaded = cifar.read_python100(tmp_path, parts, 3072)
+    loaded = cifar.read100(tmp_path, parts, 3072)
     np.testing.assert_array_equal(loaded.x, a)
     np.testing.assert_array_equal(loaded.y, [99, 4])
-    coarse = cifar.read_python100(tmp_path, parts, 3072, labels="coarse")
+    coarse = cifar.read100(tmp_path, parts, 3072, labels="coarse")
     np.testing.assert_array_equal(coarse.y, [19, 0])
-    with pytest.raises(InputError, match="did you mean 'coarse'"):
-        cifar.read_python100(tmp_path, parts, 3072, labels="coarsse")
-
-
-class Evil:
-    def __reduce__(self):
-        import os
-
-        return os.mkdir, ("evil-was-here",)
-
-
-def test_cifar_never_unpickles_anything_but_arrays(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    tar(tmp_path / "p", {"train": pickle.dumps({b"data": Evil(), b"labels": []})})
-    with pytest.raises(DataError, match="not allowed"):
-        cifar.read_python10(tmp_path, {"archive": "p", "members": ["train"]}, 3072)
-    assert not (tmp_path / "evil-was-here").exists()
+    with pytest.raises(InputError, match="coarsse"):
+        cifar.read100(tmp_path, parts, 3072, labels="coarsse")
 
 
 @pytest.mark.parametrize("damage", ["cut", "no member", "not a tar", "bad shape"])
-def test_cifar_damaged_archive(tmp_path, damage):
+def test_cifar_damaged_archive(tmp_path, refused, damage):
     good = pickle.dumps({b"data": picture(0, 20), b"labels": [1] * 20}, 4)
     small = pickle.dumps({b"data": np.zeros((2, 3), np.uint8), b"labels": [1, 2]}, 4)
     tar(tmp_path / "p", {"train": small if damage == "bad shape" else good})
@@ -236,9 +193,8 @@ def test_cifar_damaged_archive(tmp_path, damage):
     if damage == "not a tar":
         (tmp_path / "p").write_bytes(b"hello" * 300)
     member = "other" if damage == "no member" else "train"
-    with pytest.raises(DataError) as error:
-        cifar.read_python10(tmp_path, {"archive": "p", "members": [member]}, 3072)
-    assert str(tmp_path / "p") in one_sentence(error)
+    with refused(tmp_path / "p"):
+        cifar.read10(tmp_path, {"archive": "p", "members": [member]}, 3072)
 
 
 def webp(rows, **how) -> bytes:
@@ -273,15 +229,43 @@ def test_cifar_from_pictures(tmp_path):
     x, more = picture(1, 703), picture(2, 500)
     y, fine = np.arange(703) % 10, np.stack([np.arange(500) % 20, np.arange(500) % 100], 1)
     two = pictures(tmp_path / "b.zip", y, x) | pictures(tmp_path / "a.zip", y[:500], more)
-    loaded = cifar.read_pictures10(tmp_path, {"records": two}, 3072)
+    loaded = cifar.read10(tmp_path, {"records": two}, 3072)
     np.testing.assert_array_equal(loaded.x, np.concatenate([x, more]))
     np.testing.assert_array_equal(loaded.y, np.concatenate([y, y[:500]]))
     assert loaded.x.flags.c_contiguous and loaded.x.dtype == np.uint8
     parts = {"records": pictures(tmp_path / "c.zip", fine, more)}
     for labels, column in (("coarse", 0), ("fine", 1)):
-        found = cifar.read_pictures100(tmp_path, parts, 3072, labels=labels)
+        found = cifar.read100(tmp_path, parts, 3072, labels=labels)
         np.testing.assert_array_equal(found.y, fine[:, column])
         np.testing.assert_array_equal(found.x, more)
+
+
+def test_cifar_is_taken_in_the_form_that_is_there(source, registry, place, tmp_path, no_mirror):
+    """Archive before pictures, raw before the mirror, and both before an address."""
+    x, y = picture(1, 30), np.arange(30) % 10
+    records = pictures(tmp_path / "p.zip", y, x)
+    tar(tmp_path / "a", {"b": pickle.dumps({b"data": x, b"labels": y.tolist()}, 4)})
+    files = {name: (tmp_path / name).read_bytes() for name in ("a", "p.zip")}
+    split, images = {"archive": "a", "members": ["b"]}, {"records": records}
+    dead = {"a": ["http://127.0.0.1:9/a"]}
+    head = source("cifar10", {"train": split, "test": split}, {"a": files["a"]}, urls=dead)
+    other = source("", {"train": images, "test": images}, {"p.zip": files["p.zip"]})
+    head["pictures"] = other | {"status": "official content"}
+    del head["pictures"]["loader"]
+    known = registry(head, n_features=3072)
+    mirror = place("mirror", {"p.zip": files["p.zip"]})
+    raw = tmp_path / "raw"
+    taken = [path.name for path in datasets.fetch("toy", raw, mirror=mirror, registry=known)]
+    assert taken == ["p.zip"] and not (raw / "toy/a").exists()
+    place("mirror", {"a": files["a"]})
+    taken = [path.name for path in datasets.fetch("toy", raw, mirror=mirror, registry=known)]
+    assert taken == ["p.zip"] and not (raw / "toy/a").exists()
+    for status, added in (("official content", {}), ("official", {"a": files["a"]})):
+        place("raw", added)
+        loaded = datasets.load("toy", raw, registry=known)
+        assert loaded.status == status
+        np.testing.assert_array_equal(loaded.x, x)
+        np.testing.assert_array_equal(loaded.y, y)
 
 
 def _one_pixel(members):
@@ -315,31 +299,31 @@ def _cut(members):
 
 
 PICTURES = {
-    "one bit of a pixel": (_one_pixel, "sha256"),
-    "lossy": (_lossy, "sha256"),
-    "two pictures swapped": (_swapped, "sha256"),
-    "another size": (_small, "picture 000.webp"),
-    "another format": (_another_format, "picture 000.webp"),
-    "cut": (_cut, "picture 001.webp"),
-    "a picture missing": (lambda m: m.pop("001.webp"), "no member 001.webp"),
-    "no labels": (lambda m: m.pop("labels.bin"), "no member labels.bin"),
-    "empty labels": (lambda m: m.update({"labels.bin": b""}), "labels.bin has 0 bytes"),
-    "too few labels": (lambda m: m.update({"labels.bin": bytes(500)}), "sha256"),
-    "too many labels": (lambda m: m.update({"labels.bin": bytes(1703)}), "no member 002.webp"),
-    "other labels": (lambda m: m.update({"labels.bin": bytes(703)}), "sha256"),
-    "a bomb for labels": (lambda m: m.update({"labels.bin": bytes(2**19)}), "bytes that are allow"),
-    "a bomb for a picture": (lambda m: m.update({"000.webp": bytes(2**23)}), "bytes that are allo"),
+    "one bit of a pixel": _one_pixel,
+    "lossy": _lossy,
+    "two pictures swapped": _swapped,
+    "another size": _small,
+    "another format": _another_format,
+    "cut": _cut,
+    "a picture missing": lambda m: m.pop("001.webp"),
+    "no labels": lambda m: m.pop("labels.bin"),
+    "empty labels": lambda m: m.update({"labels.bin": b""}),
+    "too few labels": lambda m: m.update({"labels.bin": bytes(500)}),
+    "too many labels": lambda m: m.update({"labels.bin": bytes(1703)}),
+    "other labels": lambda m: m.update({"labels.bin": bytes(703)}),
+    "a bomb for labels": lambda m: m.update({"labels.bin": bytes(2**19)}),
+    "a bomb for a picture": lambda m: m.update({"000.webp": bytes(2**23)}),
 }
+LIMITS = {"a bomb for labels": bounded.MOST // 3072, "a bomb for a picture": 2**22}
 
 
 @pytest.mark.parametrize("damage", PICTURES)
-def test_pictures_that_are_not_the_official_content(tmp_path, damage):
-    change, words = PICTURES[damage]
-    parts = pictures(tmp_path / "a.webp.zip", np.arange(703) % 10, picture(1, 703), change)
-    with pytest.raises(DataError) as error:
-        cifar.read_pictures10(tmp_path, {"records": parts}, 3072)
-    said = one_sentence(error)
-    assert str(tmp_path / "a.webp.zip") in said and words in said
+def test_pictures_that_are_not_the_official_content(tmp_path, refused, damage):
+    path = tmp_path / "a.webp.zip"
+    parts = pictures(path, np.arange(703) % 10, picture(1, 703), PICTURES[damage])
+    with refused(path) as error:
+        cifar.read10(tmp_path, {"records": parts}, 3072)
+    assert str(LIMITS.get(damage, "")) in str(error.value)
 
 
 def test_a_bit_that_flips_anywhere_in_a_file_of_pictures(tmp_path):
@@ -352,9 +336,9 @@ def test_a_bit_that_flips_anywhere_in_a_file_of_pictures(tmp_path):
         damaged[place // 8] ^= 1 << place % 8
         path.write_bytes(damaged)
         try:
-            found = cifar.read_pictures10(tmp_path, {"records": parts}, 3072)
+            found = cifar.read10(tmp_path, {"records": parts}, 3072)
         except DataError as error:
-            assert str(path) in str(error) and "\n" not in str(error)
+            assert error.file == path
         else:
             np.testing.assert_array_equal(found.x, x)
 
@@ -386,17 +370,14 @@ def faces(tmp_path):
     with zipfile.ZipFile(tmp_path / "i.zip", "w") as archive:
         for name, content in images.items():
             archive.writestr(f"img_align_celeba/{name}", content)
-    (tmp_path / "folder").mkdir()
-    for name, content in images.items():
-        (tmp_path / "folder" / name).write_bytes(content)
-    return tmp_path, images
+    return tmp_path
 
 
-@pytest.mark.parametrize("where", ["i.zip", "folder"])
-def test_celeba_rows(faces, where):
-    folder, images = faces
-    parts = {"images": where, "labels": "id.txt"}
-    loaded = celeba.read(folder, parts, 3072, identities=2)
+FACES = {"images": "i.zip", "labels": "id.txt"}
+
+
+def test_celeba_rows(faces, refused):
+    loaded = celeba.read(faces, FACES, 3072, identities=2)
     np.testing.assert_array_equal(loaded.y, [2, 1, 2])
     assert loaded.x.shape == (3, 3072) and loaded.x.dtype == np.float64
     wide = loaded.x.reshape(3, 32, 96)  # red | green | blue side by side
@@ -405,13 +386,12 @@ def test_celeba_rows(faces, where):
     np.testing.assert_allclose(wide[1, :, :64], 0.0, atol=0.02)
     np.testing.assert_allclose(wide[1, :, 64:], 1.0, atol=0.02)
     np.testing.assert_allclose(wide[2], 1.0, atol=0.02)
-    used = (("000001.jpg", hashlib.sha256(images["000001.jpg"]).hexdigest()),)
-    assert loaded.used[:1] == (used if where == "folder" else ())
-    assert celeba.read(folder, parts, 3072, identities=[1]).x.shape == (1, 3072)
-    with pytest.raises(DataError, match=r"000003\.jpg cannot be read"):
-        celeba.read(folder, parts, 3072, identities=[9])
-    with pytest.raises(DataError, match="no image of identity 3"):
-        celeba.read(folder, parts, 3072, identities=[3])
+    assert celeba.read(faces, FACES, 3072, identities=[1]).x.shape == (1, 3072)
+    with refused(faces / "i.zip") as error:
+        celeba.read(faces, FACES, 3072, identities=[9])
+    assert "000003.jpg" in str(error.value)
+    with refused(faces / "id.txt"):
+        celeba.read(faces, FACES, 3072, identities=[3])
 
 
 def test_celeba_crop_is_the_central_148():
@@ -434,11 +414,11 @@ def test_celeba_bad_identities(bad):
         celeba.chosen(bad)
 
 
-def test_celeba_bad_identity_line(faces):
-    folder, _ = faces
-    (folder / "id.txt").write_text("000001.jpg 1\n000002.jpg\n")
-    with pytest.raises(DataError, match=r"id\.txt, line 2: "):
-        celeba.read(folder, {"images": "folder", "labels": "id.txt"}, 3072)
+@pytest.mark.parametrize("line", ["000002.jpg", "000002.jpg x", "000002.jpg " + "9" * 5000])
+def test_celeba_bad_identity_line(faces, refused, line):
+    (faces / "id.txt").write_text(f"000001.jpg 1\n{line}\n")
+    with refused(faces / "id.txt", 1):
+        celeba.read(faces, FACES, 3072)
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -459,7 +439,7 @@ def little(monkeypatch):
 
 
 def python10(folder, members=("train",)):
-    return cifar.read_python10(folder, {"archive": "a", "members": list(members)}, 3072)
+    return cifar.read10(folder, {"archive": "a", "members": list(members)}, 3072)
 
 
 LINKS = {
@@ -473,17 +453,16 @@ LINKS = {
 
 
 @pytest.mark.parametrize("kind", LINKS)
-def test_a_tar_member_that_is_no_file(tmp_path, kind):
+def test_a_tar_member_that_is_no_file(tmp_path, refused, kind):
     info = tarfile.TarInfo("cifar/train")
     info.type, info.linkname = LINKS[kind]
     with tarfile.open(tmp_path / "a", "w:gz") as archive:
         archive.addfile(info)
-    with pytest.raises(DataError, match="member train: it is no plain file") as error:
+    with refused(tmp_path / "a"):
         python10(tmp_path)
-    one_sentence(error)
 
 
-def test_a_sparse_tar_member(tmp_path):
+def test_a_sparse_tar_member(tmp_path, refused):
     """It may claim any size and bring no bytes."""
     info = tarfile.TarInfo("cifar/train")
     info.type, info.size = tarfile.GNUTYPE_SPARSE, 512
@@ -494,17 +473,16 @@ def test_a_sparse_tar_member(tmp_path):
     (tmp_path / "a").write_bytes(bytes(head) + bytes(512 * 3))
     with tarfile.open(tmp_path / "a") as archive:
         assert archive.getmembers()[0].size == 8**11 - 1
-    with pytest.raises(DataError, match="no plain file"):
+    with refused(tmp_path / "a"):
         python10(tmp_path)
 
 
-def test_a_tar_of_thousands_of_nested_headers(tmp_path):
+def test_a_tar_of_thousands_of_nested_headers(tmp_path, refused):
     info = tarfile.TarInfo("././@LongLink")
     info.type, info.size = tarfile.GNUTYPE_LONGNAME, 0
     (tmp_path / "a").write_bytes(info.tobuf(tarfile.GNU_FORMAT) * 5000)
-    with pytest.raises(DataError, match="a cannot be read") as error:
+    with refused(tmp_path / "a"):
         python10(tmp_path)
-    one_sentence(error)
 
 
 def bomb_gzip(path):
@@ -538,10 +516,10 @@ def endless_plain(path):
 @pytest.mark.parametrize(
     "bomb", [bomb_gzip, bomb_tar, bomb_tar_before, bomb_tar_header, endless_plain]
 )
-def test_what_grows_beyond_the_limit_is_refused(tmp_path, little, bomb):
-    with pytest.raises(DataError, match="more than the 1048576 bytes that are allowed") as error:
+def test_what_grows_beyond_the_limit_is_refused(tmp_path, refused, little, bomb):
+    with refused(tmp_path / "a") as error:
         bomb(tmp_path / "a")
-    assert str(tmp_path / "a") in one_sentence(error)
+    assert str(bounded.MOST) in str(error.value)
 
 
 def zip_of(path, content: bytes, change=lambda head: None):
@@ -566,24 +544,18 @@ def unknown_method(head):
     head[4] = 99
 
 
-@pytest.mark.parametrize(
-    ("change", "word"), [(encrypted, "encrypted"), (unknown_method, "not supported")]
-)
-def test_a_zip_that_cannot_be_opened(tmp_path, change, word):
+@pytest.mark.parametrize("change", [encrypted, unknown_method])
+def test_a_zip_that_cannot_be_opened(tmp_path, refused, change):
     zip_of(tmp_path, jpeg(flat((1, 2, 3))), change)
-    with pytest.raises(DataError, match=rf"i\.zip: image 000001\.jpg .*{word}") as error:
-        celeba.read(tmp_path, {"images": "i.zip", "labels": "id.txt"}, 3072, identities=1)
-    one_sentence(error)
+    with refused(tmp_path / "i.zip"):
+        celeba.read(tmp_path, FACES, 3072, identities=1)
 
 
-@pytest.mark.parametrize("where", ["i.zip", "loose"])
-def test_an_image_file_that_is_too_large(tmp_path, monkeypatch, where):
-    monkeypatch.setattr(celeba, "_BYTES", 2**16)
-    zip_of(tmp_path, bytes(2**22))
-    (tmp_path / "loose").mkdir()
-    (tmp_path / "loose" / "000001.jpg").write_bytes(bytes(2**22))
-    with pytest.raises(DataError, match="more than the 65536 bytes that are allowed"):
-        celeba.read(tmp_path, {"images": where, "labels": "id.txt"}, 3072, identities=1)
+def test_an_image_file_that_is_too_large(tmp_path, refused):
+    zip_of(tmp_path, bytes(2**26 + 1))
+    with refused(tmp_path / "i.zip") as error:
+        celeba.read(tmp_path, FACES, 3072, identities=1)
+    assert str(2**26) in str(error.value)
 
 
 def png_head(side: int) -> bytes:
@@ -597,30 +569,8 @@ def png_head(side: int) -> bytes:
 
 
 @pytest.mark.parametrize("side", [5000, 60000])  # pillow itself refuses the second
-def test_an_image_of_too_many_pixels(tmp_path, side):
+def test_an_image_of_too_many_pixels(tmp_path, refused, side):
     zip_of(tmp_path, png_head(side))
-    with pytest.raises(DataError, match=r"000001\.jpg cannot be read .*pixels") as error:
-        celeba.read(tmp_path, {"images": "i.zip", "labels": "id.txt"}, 3072, identities=1)
-    one_sentence(error)
-
-
-def test_idx_of_255_dimensions(tmp_path):
-    (tmp_path / "x").write_bytes(idx_bytes(8, (1,) * 255, b"a"))
-    with pytest.raises(DataError, match="255 dimensions"):
-        idx.parse(tmp_path / "x")
-
-
-def test_an_identity_of_5000_digits(faces):
-    folder, _ = faces
-    (folder / "id.txt").write_text("000001.jpg " + "9" * 5000)
-    with pytest.raises(DataError, match=r"id\.txt, line 1: ") as error:
-        celeba.read(folder, {"images": "folder", "labels": "id.txt"}, 3072)
-    one_sentence(error)
-
-
-@pytest.mark.parametrize("bad", [b"1 " + b"9" * 5000 + b":1", b"9" * 5000 + b" 1:1", b"1e300 1:1"])
-def test_libsvm_of_thousands_of_digits(tmp_path, bad):
-    (tmp_path / "t").write_bytes(b"1 1:1\n\n" + bad)
-    with pytest.raises(DataError, match="line 3: ") as error:
-        libsvm.parse(tmp_path / "t", 9)
-    one_sentence(error)
+    with refused(tmp_path / "i.zip") as error:
+        celeba.read(tmp_path, FACES, 3072, identities=1)
+    assert "pixels" in str(error.value)

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from fedcore.datasets.formats import cifar, letters
-from fedcore.errors import DataError
 
 BATCH = {b"data": np.zeros((2, 3072), np.uint8), b"labels": [1, 2]}
 
@@ -27,7 +26,7 @@ def tar(path: Path, members: dict[str, bytes]) -> None:
 
 
 def batch(folder: Path) -> np.ndarray:
-    return cifar.read_python10(folder, {"archive": "a", "members": ["train"]}, 3072).x
+    return cifar.read10(folder, {"archive": "a", "members": ["train"]}, 3072).x
 
 
 @pytest.fixture
@@ -52,14 +51,14 @@ def test_no_member_of_a_tar_is_written_to_disk(folders, name):
 
 
 @pytest.mark.parametrize("prefix", ["../../", "/", "..\\", "C:/"])
-def test_no_member_of_a_zip_is_written_to_disk(folders, prefix):
+def test_no_member_of_a_zip_is_written_to_disk(folders, refused, prefix):
     folder, files = folders
     with zipfile.ZipFile(folder / "z.zip", "w") as archive:
         archive.writestr(f"{prefix}by_class/61/train_61/train_61_00000.png", b"evil")
         archive.writestr(f"{prefix}evil", b"evil")
     before = files()
-    with pytest.raises(DataError, match=r"has no image of 'a'|cannot be read"):
-        letters.read_by_class(folder, {"archive": "z.zip"}, 784, letters="a")
+    with refused(folder / "z.zip"):
+        letters.read(folder, {"archive": "z.zip"}, 784, letters="a")
     assert files() == before
 
 
@@ -104,12 +103,11 @@ PICKLES = RAW | {name: pickle.dumps(thing, 4) for name, thing in ODD.items()}
 
 
 @pytest.mark.parametrize("odd", PICKLES)
-def test_a_pickle_gives_numbers_or_a_sentence(folders, monkeypatch, odd):
+def test_a_pickle_gives_numbers_or_a_sentence(folders, refused, monkeypatch, odd):
     folder, files = folders
     monkeypatch.chdir(folder)
     tar(folder / "a", {"train": PICKLES[odd]})
     before = files()
-    with pytest.raises(DataError, match=r"member train: (not a CIFAR batch|data of)") as error:
+    with refused(folder / "a"):
         batch(folder)
-    assert "\n" not in str(error.value)
     assert files() == before and not (folder / "evil").exists()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import itertools
-import struct
 import zipfile
 
 import numpy as np
@@ -18,13 +16,6 @@ from fedcore.datasets.formats import letters, tweets
 from fedcore.errors import ConfigError, DataError
 from fedcore.experiments import build
 
-EMNIST = {"archive": "gzip.zip", "members": ["images.gz", "labels.gz"]}
-
-
-def idx_gz(array: np.ndarray) -> bytes:
-    head = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
-    return gzip.compress(head + array.astype(np.uint8).tobytes())
-
 
 def zipped(path, members: dict[str, bytes]) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
@@ -32,49 +23,9 @@ def zipped(path, members: dict[str, bytes]) -> None:
             file.writestr(name, content)
 
 
-@pytest.fixture
-def emnist(tmp_path):
-    """Ten images: labels 36 (a), 37 (b), 10 (A) and 0."""
-    labels = np.array([36, 10, 37, 36, 0, 37, 36, 37, 36, 36])
-    images = np.random.default_rng(0).integers(0, 256, (10, 28, 28))
-    zipped(
-        tmp_path / "gzip.zip",
-        {"gzip/images.gz": idx_gz(images), "gzip/labels.gz": idx_gz(labels)},
-    )
-    return tmp_path, images
-
-
-def test_emnist_letters_are_upright_in_the_order_of_the_file(emnist):
-    folder, images = emnist
-    loaded = letters.read_emnist(folder, EMNIST, 784, letters="ab")
-    rows = [0, 2, 3, 5, 6, 7, 8, 9]
-    np.testing.assert_array_equal(loaded.y, [0, 1, 0, 1, 0, 1, 0, 0])
-    np.testing.assert_array_equal(loaded.x.reshape(8, 28, 28), images[rows].transpose(0, 2, 1))
-    few = letters.read_emnist(folder, EMNIST, 784, letters="ba", per_class=2)
-    np.testing.assert_array_equal(few.y, [1, 0, 1, 0])
-    np.testing.assert_array_equal(few.x, loaded.x[:4])
-    np.testing.assert_array_equal(letters.read_emnist(folder, EMNIST, 784, letters="A").y, [0])
-
-
-def test_emnist_damage(emnist):
-    folder, images = emnist
-    with pytest.raises(DataError, match="has no image of 'c'"):
-        letters.read_emnist(folder, EMNIST, 784)
-    with pytest.raises(DataError, match="has no member other"):
-        letters.read_emnist(folder, {**EMNIST, "members": ["other", "labels.gz"]}, 784)
-    bad = {"gzip/images.gz": idx_gz(images), "gzip/labels.gz": idx_gz(np.zeros(9))}
-    zipped(folder / "gzip.zip", bad)
-    with pytest.raises(DataError, match="do not belong together"):
-        letters.read_emnist(folder, EMNIST, 784, letters="0")
-    content = (folder / "gzip.zip").read_bytes()
-    (folder / "gzip.zip").write_bytes(content[: len(content) // 2])
-    with pytest.raises(DataError, match=r"gzip\.zip cannot be read .*move it away"):
-        letters.read_emnist(folder, EMNIST, 784, letters="0")
-
-
 @pytest.mark.parametrize("wrong", ["", "aa", "ä", 3])
 def test_letters_that_are_none(wrong):
-    with pytest.raises(ConfigError, match="give different digits and letters"):
+    with pytest.raises(ConfigError, match="letters"):
         reading.check("femnist", {"letters": wrong})
 
 
@@ -84,41 +35,35 @@ def png(level: int, side: int = 128) -> bytes:
     return out.getvalue()
 
 
-def test_nist_images_by_class(tmp_path):
+def test_nist_images_by_class(tmp_path, refused):
     names = [f"by_class/61/train_61/train_61_0000{i}.png" for i in (2, 0, 1)]
     others = ["by_class/61/hsf_0/hsf_0_00000.png", "by_class/62/train_62/train_62_00000.png"]
     levels = dict(zip([*names, *others], (20, 0, 10, 99, 255), strict=True))
     zipped(tmp_path / "z.zip", {name: png(level) for name, level in levels.items()})
-    loaded = letters.read_by_class(tmp_path, {"archive": "z.zip"}, 784, letters="ab")
+    loaded = letters.read(tmp_path, {"archive": "z.zip"}, 784, letters="ab")
     np.testing.assert_array_equal(loaded.y, [0, 0, 0, 1])
     assert loaded.x.shape == (4, 784) and loaded.x.dtype == np.uint8
     np.testing.assert_array_equal(loaded.x[:, 0], [0, 10, 20, 255])
-    few = letters.read_by_class(tmp_path, {"archive": "z.zip"}, 784, letters="ab", per_class=1)
+    few = letters.read(tmp_path, {"archive": "z.zip"}, 784, letters="ab", per_class=1)
     np.testing.assert_array_equal(few.x[:, 0], [0, 255])
-    with pytest.raises(DataError, match="has no image of 'c'"):
-        letters.read_by_class(tmp_path, {"archive": "z.zip"}, 784, letters="abc")
+    with refused(tmp_path / "z.zip"):
+        letters.read(tmp_path, {"archive": "z.zip"}, 784, letters="abc")
 
 
-@pytest.mark.parametrize(
-    ("content", "word"), [(b"no image", "cannot identify"), (png(0, 400), "more than 65536")]
-)
-def test_a_nist_image_that_is_none(tmp_path, content, word):
+@pytest.mark.parametrize("content", [b"no image", png(0, 400)], ids=["none", "large"])
+def test_a_nist_image_that_is_none(tmp_path, refused, content):
     zipped(tmp_path / "z.zip", {"by_class/61/train_61/train_61_00000.png": content})
-    with pytest.raises(DataError, match=rf"train_61_00000\.png cannot be read .*{word}"):
-        letters.read_by_class(tmp_path, {"archive": "z.zip"}, 784, letters="a")
+    with refused(tmp_path / "z.zip") as error:
+        letters.read(tmp_path, {"archive": "z.zip"}, 784, letters="a")
+    assert "train_61_00000.png" in str(error.value)
 
 
-def test_a_member_that_is_too_large(tmp_path):
-    zipped(tmp_path / "z.zip", {"a": bytes(100), "b.gz": gzip.compress(bytes(10**5))})
+def test_a_member_that_is_too_large(tmp_path, refused):
+    zipped(tmp_path / "z.zip", {"a": bytes(100)})
     with archive.opened(tmp_path / "z.zip") as file:
         assert len(file.content("a", 100)) == 100
-        with pytest.raises(DataError, match="more than the 99 bytes"):
+        with refused(tmp_path / "z.zip"):
             file.content("a", 99)
-    with (
-        pytest.raises(DataError, match="more than the 1000 bytes"),
-        archive.opened(tmp_path / "z.zip") as file,
-    ):
-        file.content("b.gz", 1000)
 
 
 TWEETS = {"archive": "t.zip", "members": ["t.csv"], "vectors": "v.zip", "words": "v.txt"}
@@ -165,20 +110,19 @@ def test_tweets_are_word_vectors_with_users(tmp_path):
     assert drawn == {(0, 1), (1, 0), (1,)}  # of ann, bob and eve
 
 
-def test_tweets_damage(tmp_path):
+def test_tweets_damage(tmp_path, refused):
+    tables, vectors = tmp_path / "t.zip", tmp_path / "v.zip"
     write_tweets(tmp_path)
-    with pytest.raises(DataError, match="has 2 users with at least 2 tweets, and 3 are asked for"):
+    with refused(tables):
         tweets.read(tmp_path, TWEETS, 8, users=3, at_least=2)
-    with pytest.raises(DataError, match="no room for whole vectors of 2 numbers"):
+    with pytest.raises(DataError):
         tweets.read(tmp_path, TWEETS, 7, users=2, at_least=2)
-    write_tweets(tmp_path, vectors=VECTORS | {"day": [1, "x"]})
-    with pytest.raises(DataError, match=r"v\.txt, line 2: could not convert"):
-        tweets.read(tmp_path, TWEETS, 8, users=2, at_least=2)
-    write_tweets(tmp_path, vectors=VECTORS | {"day": [1]})
-    with pytest.raises(DataError, match="differ in length"):
-        tweets.read(tmp_path, TWEETS, 8, users=2, at_least=2)
-    zipped(tmp_path / "t.zip", {"t.csv": b'"0","1","2"\n'})
-    with pytest.raises(DataError, match=r"t\.csv, line 1: 3 columns where 6 should be"):
+    for wrong, row in (([1, "x"], 1), ([1], None)):
+        write_tweets(tmp_path, vectors=VECTORS | {"day": wrong})
+        with refused(vectors, row):
+            tweets.read(tmp_path, TWEETS, 8, users=2, at_least=2)
+    zipped(tables, {"t.csv": b'"0","1","2"\n'})
+    with refused(tables, 0):
         tweets.read(tmp_path, TWEETS, 8, users=1, at_least=1)
 
 

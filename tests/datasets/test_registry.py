@@ -10,11 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 from fedcore import datasets
 from fedcore.datasets import registry as registry_module
-from fedcore.datasets import surrogates, variants
 from fedcore.errors import ConfigError, FedcoreError, InputError
 
 ROOT = Path(__file__).parents[2]
@@ -24,20 +22,9 @@ NAMES = ["mnist", "fashion_mnist", "cifar10", "cifar100", "w8a", "celeba"]
 
 def test_names_and_descriptions():
     assert set(NAMES) <= set(datasets.names())
-    for name in datasets.names():
-        entry = datasets.describe(name)
-        assert entry["terms"] and entry["citation"] and entry["sources"]
-        assert "surrogate" not in entry or entry["surrogate"] in variants.SURROGATES
-        for variant in entry["sources"]:
-            assert variant["loader"] in variants.LOADERS
-            files = {file["name"] for file in variant["files"]} | set(variant.get("folders", ()))
-            roles = {k: v for split in variant["splits"].values() for k, v in split.items()}
-            for inside in ("members", "words"):
-                roles.pop(inside, None)
-            for part in roles.values():
-                assert {part} <= files if isinstance(part, str) else set(part) <= files
-    entry["sources"].clear()
-    assert datasets.describe("celeba")["sources"], "describe() must hand out a copy"
+    entry = datasets.describe("celeba")
+    entry["files"].clear()
+    assert datasets.describe("celeba")["files"], "describe() must hand out a copy"
 
 
 # md5 sums that torchvision or the publishers' own pages print
@@ -55,10 +42,8 @@ PUBLISHED = {
 
 @pytest.mark.parametrize(("name", "file"), PUBLISHED)
 def test_published_md5(name, file):
-    listed = [
-        f for s in datasets.describe(name)["sources"] for f in s["files"] if f["name"] == file
-    ]
-    assert {f["md5"] for f in listed} == {PUBLISHED[name, file]}
+    listed = {f["name"]: f["md5"] for f in datasets.describe(name)["files"]}
+    assert listed[file] == PUBLISHED[name, file]
 
 
 @pytest.mark.usefixtures("no_mirror")
@@ -70,78 +55,64 @@ def test_only_celeba_is_missing(tmp_path):
     assert "\n" not in said["celeba"]
 
 
-@pytest.mark.parametrize(
-    ("change", "where"),
-    [
-        (lambda d: d.update(extra=1), "top level"),
-        (lambda d: d["datasets"]["toy"].update(colour="red"), "colour"),
-        (lambda d: d["datasets"]["toy"].pop("terms"), "terms"),
-        (lambda d: d["datasets"]["toy"]["sources"][0].update(status="good"), "status"),
-        (lambda d: d["datasets"]["toy"]["sources"][0]["files"][0].pop("sha256"), "files.0"),
-        (lambda d: d["datasets"]["toy"]["sources"][0]["files"][0].update(name="../x"), "name"),
-        (lambda d: d["datasets"].update(BAD={}), "datasets"),
-    ],
-)
-def test_schema(source, registry, change, where):
-    path = registry(source("idx", {"train": IMAGES}, {"a": b""}), n_features=1)
-    assert datasets.names(path)[0] == "toy"
-    content = yaml.safe_load(path.read_text())
-    change(content)
-    path.write_text(yaml.safe_dump(content) + "# changed\n")
+WRONG_ENTRIES = [
+    ({"colour": "red"}, "colour"),
+    ({"terms": None}, "terms"),
+    ({"status": "good"}, "status"),
+    ({"files": [{"name": "a"}]}, "files.0"),
+    ({"files": [{"name": "../x", "sha256": "0" * 64}]}, "files.0.name"),
+    ({"loader": "idxx"}, "idxx"),
+    ({"surrogate": "digit"}, "digit"),
+    ({"splits": {"train": {"images": "a", "labels": "b"}}}, "train"),
+    ({"splits": {"train": {"images": "a"}}}, "labels"),
+    ({"loader": "celeba", "splits": {"train": {"labels": "a"}}}, "images"),
+    ({"loader": "libsvm", "splits": {"train": {"labels": "a"}}}, "table"),
+    ({"loader": "cifar10", "splits": {"train": {"archive": "a"}}}, "members"),
+    ({"pictures": {}}, "pictures"),
+    *(
+        ({"files": [{"name": "a", "bytes": 1, "sha256": "0" * 64, "urls": [url]}]}, url)
+        for url in (
+            "http://[bad/", "ftp://example.org/a", "http:///a", "http://a:b/", "a",
+            "http://a b/", "http://a/é",
+        )
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "where"), WRONG_ENTRIES)
+def test_an_entry_that_is_wrong_is_refused_when_the_registry_is_read(
+    source, registry, change, where
+):
+    entry = source("idx", {"train": IMAGES}, {"a": b""})
+    assert "toy" in datasets.names(registry(entry, n_features=1))
+    path = registry(entry, n_features=1, **change)
+    if None in change.values():
+        path.write_text(path.read_text().replace("terms: null", ""))
     with pytest.raises(ConfigError) as error:
         datasets.names(path)
-    assert where in str(error.value) and str(path) in str(error.value)
-    assert "\n" not in str(error.value)
+    said = str(error.value)
+    assert where in said and "toy" in said and str(path) in said and "\n" not in said
 
 
-@pytest.mark.parametrize("content", ["a: [1", "", "- 1", "\tx: 1"])
+NO_REGISTRY = [
+    "a: [1",
+    "",
+    "- 1",
+    "\tx: 1",
+    "extra: 1",
+    "datasets: {BAD: {}}",
+    2 * "datasets: {}\n",
+]
+
+
+@pytest.mark.parametrize("content", [*NO_REGISTRY, None])
 def test_not_a_registry(tmp_path, content):
-    (tmp_path / "r.yaml").write_text(content)
+    path = tmp_path / "r.yaml"
+    if content is not None:
+        path.write_text(content)
     with pytest.raises(ConfigError) as error:
-        datasets.names(tmp_path / "r.yaml")
-    assert "\n" not in str(error.value)
-    with pytest.raises(ConfigError, match="no data set registry"):
-        datasets.names(tmp_path / "none.yaml")
-
-
-@pytest.mark.parametrize(
-    ("loader", "surrogate", "file", "word"),
-    [
-        ("idxx", "digits", "a", "unknown loader 'idxx'.*did you mean 'idx'"),
-        ("idx", "digit", "a", "unknown surrogate 'digit'.*did you mean 'digits'"),
-        ("idx", "digits", "b", "split 'train'.*has no file 'b'.*known: a"),
-    ],
-)
-def test_unknown_loader_surrogate_and_file(source, registry, loader, surrogate, file, word):
-    """Refused when the registry is read, and not when a problem is made."""
-    split = {"train": {"images": "a", "labels": file}}
-    path = registry(source(loader, split, {"a": b""}), n_features=1, surrogate=surrogate)
-    with pytest.raises(ConfigError, match=f"registry.yaml, toy: .*{word}"):
         datasets.names(path)
-
-
-@pytest.mark.parametrize(
-    ("loader", "split", "lacking"),
-    [
-        ("idx", {"images": "a"}, "labels"),
-        ("celeba", {"labels": "a"}, "images"),
-        ("libsvm", {"labels": "a"}, "table"),
-        ("cifar10_python", {"archive": "a"}, "members"),
-        ("cifar10_pictures", {"archive": "a"}, "records"),
-    ],
-)
-def test_what_a_loader_needs_of_a_split(source, registry, loader, split, lacking):
-    path = registry(source(loader, {"train": split}, {"a": b""}), n_features=1)
-    with pytest.raises(ConfigError, match=f"splits.train: '{lacking}' is a required property"):
-        datasets.names(path)
-
-
-def test_a_key_said_twice_in_the_registry(source, registry):
-    path = registry(source("idx", {"train": IMAGES}, {"a": b""}), n_features=1)
-    number = len(path.read_text().splitlines()) + 1
-    path.write_text(path.read_text() + "datasets: {}\n")
-    with pytest.raises(ConfigError, match=f"registry.yaml, line {number}: the key 'datasets'"):
-        datasets.names(path)
+    assert str(path) in str(error.value) and "\n" not in str(error.value)
 
 
 # -------------------------------------------------------- entry points
@@ -152,20 +123,24 @@ def third_party(raw_dir, *, split, surrogate, options):
     return datasets.Dataset("ours", x, None, "official", f"{raw_dir} {split} {surrogate}", "0")
 
 
+def no_data_set(raw_dir, **_):
+    return np.eye(2)
+
+
 def test_a_stand_in_is_missing_where_the_registry_names_none(tmp_path):
     path = tmp_path / "registry.yaml"
     assert datasets.missing("w8a", tmp_path, surrogate=True) is None
     text = (ROOT / "config/datasets.yaml").read_text(encoding="utf-8")
     path.write_text(text.replace("    surrogate: sparse_binary\n", ""), encoding="utf-8")
     said = datasets.missing("w8a", tmp_path, registry=path, surrogate=True)
-    assert said.startswith("data set 'w8a' has no 'surrogate'")
+    assert "w8a" in said
 
 
 def test_third_party_data_set(monkeypatch, tmp_path):
     own = datasets.names()
     points = [
         EntryPoint("ours", f"{__name__}:third_party", registry_module.GROUP),
-        EntryPoint("wrong", "builtins:dict", registry_module.GROUP),
+        EntryPoint("wrong", f"{__name__}:no_data_set", registry_module.GROUP),
         EntryPoint("gone", "no_such_module_here:x", registry_module.GROUP),
         EntryPoint("module", "json", registry_module.GROUP),
     ]
@@ -176,10 +151,9 @@ def test_third_party_data_set(monkeypatch, tmp_path):
     assert "third_party" in datasets.describe("ours")["description"]
     got = datasets.load("ours", "here", options={"value": 4})
     assert got.x.tolist() == [[4.0] * 3] * 2 and got.note == "here train False"
-    with pytest.raises(ConfigError, match="cannot be imported"):
-        datasets.load("gone", tmp_path)
-    with pytest.raises(ConfigError, match="json is no function; write the entry point as module:"):
-        datasets.load("module", tmp_path)
+    for name in ("gone", "module", "wrong"):
+        with pytest.raises(ConfigError, match=name):
+            datasets.load(name, tmp_path)
 
 
 ROWS = np.ones((4, 3))
@@ -230,25 +204,25 @@ def test_samples_and_shuffle(toy):
     assert sorted(mixed.y) == [0, 1, 2, 3, 4] and mixed.x.flags.c_contiguous
     both = datasets.load("toy", raw, registry=path, options={"shuffle": 1, "samples": 2})
     assert both.y.tolist() == mixed.y[:2].tolist()
-    with pytest.raises(InputError, match="5 rows"):
+    with pytest.raises(InputError):
         datasets.load("toy", raw, registry=path, options={"samples": 6})
 
 
 @pytest.mark.parametrize(
-    ("keywords", "word"),
+    ("keywords", "named"),
     [
-        ({"options": {"sample": 3}}, "did you mean 'samples'"),
-        ({"options": {"identities": 3}}, "no option 'identities'"),
-        ({"options": {"samples": 0}}, "at least 1"),
-        ({"options": {"samples": "3"}}, "at least 1"),
-        ({"options": {"shuffle": True}}, "at least 0"),
-        ({"split": "tset"}, "did you mean 'test'"),
-        ({"split": "test"}, "has no split 'test'"),
-        ({"surrogate": True}, "has no surrogate"),
+        ({"options": {"sample": 3}}, "sample"),
+        ({"options": {"identities": 3}}, "identities"),
+        ({"options": {"samples": 0}}, "samples"),
+        ({"options": {"samples": "3"}}, "samples"),
+        ({"options": {"shuffle": True}}, "shuffle"),
+        ({"split": "trian"}, "trian"),
+        ({"split": "test"}, "test"),
+        ({"surrogate": True}, "surrogate"),
     ],
 )
-def test_bad_options(toy, keywords, word):
-    with pytest.raises(ConfigError, match=word):
+def test_bad_options(toy, keywords, named):
+    with pytest.raises(ConfigError, match=named):
         datasets.load("toy", toy[0], registry=toy[1], **keywords)
 
 
@@ -309,14 +283,23 @@ def test_surrogate_pictures():
     assert sorted(set(three.y)) == [4, 8, 9]
 
 
-def test_surrogate_pictures_are_laid_out_like_the_real_ones(monkeypatch):
-    coloured = np.zeros((427, 640, 3), np.uint8)
-    coloured[..., 0], coloured[..., 2] = 255, 51  # red 255, green 0, blue 51
-    monkeypatch.setattr(surrogates, "_photographs", lambda: [coloured, coloured])
-    planes = datasets.load("cifar10", "", surrogate=True, options={"samples": 1}).x[0]
-    assert [set(planes[i : i + 1024]) for i in (0, 1024, 2048)] == [{255}, {0}, {51}]
-    wide = datasets.load("celeba", "", surrogate=True, options={"samples": 1}).x.reshape(32, 96)
-    np.testing.assert_allclose(wide, np.repeat([[1.0, 0.0, 0.2]], 32, axis=1) * np.ones((32, 1)))
+def test_surrogate_pictures_are_laid_out_like_the_real_ones():
+    """Put together again as the real ones are shown, each is a part of a photograph."""
+    from sklearn.datasets import load_sample_images
+
+    def is_part(picture):
+        for photograph in load_sample_images().images:
+            for i, j in np.argwhere((photograph == picture[0, 0]).all(axis=2)):
+                if np.array_equal(photograph[i : i + 32, j : j + 32], picture):
+                    return True
+        return False
+
+    options = {"samples": 3}
+    for row in datasets.load("cifar10", "", surrogate=True, options=options).x:
+        assert is_part(np.moveaxis(row.reshape(3, 32, 32), 0, 2))
+    for row in datasets.load("celeba", "", surrogate=True, options=options).x:
+        wide = np.rint(255 * row).reshape(32, 96)
+        assert is_part(np.stack(np.split(wide, 3, axis=1), axis=2))
 
 
 def test_surrogate_without_scikit_learn(monkeypatch):

@@ -8,14 +8,13 @@ import warnings
 import numpy as np
 import pytest
 from contract.networks import PARAMS, SIZE
-from contract.test_networks import NAMES, ROUNDING, run
+from contract.test_networks import NAMES, run
 
 from fedcore.cli import blas
 from fedcore.errors import FedcoreError, InputError
 from fedcore.federation.federation import Federation
 from fedcore.problems.clients import Clients, Labelled
-from fedcore.problems.problem import Problem
-from fedcore.testing.samples import held_out, images
+from fedcore.testing.samples import images
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 
@@ -219,18 +218,6 @@ def test_a_run_that_diverges_together_ends_with_a_mark_and_says_nothing(name, mo
         warnings.simplefilter("error")
         found = run(name, rate=1e200, rounds=40, participation=1)
     assert found.columns["diverged"][-1] == 1 and not found.columns["diverged"][:-1].any()
-
-
-@pytest.mark.parametrize("name", ["fedavg", "fedrep", "scaffold"])
-def test_late_clients_are_the_same_together(name, monkeypatch):
-    ends = []
-    for where in ("cpu", "together"):
-        monkeypatch.setenv(device.VARIABLE, where)
-        problem = Problem("p", images(), held_out=held_out())
-        problem.stragglers = 0.4
-        ends.append(run(name, problem=problem, participation=1).networks[-1])
-    for alone, beside in zip(*ends, strict=True):
-        np.testing.assert_allclose(beside, alone, rtol=0, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("plain", [False, True])

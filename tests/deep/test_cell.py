@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from fedcore.cli import main
+from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import ConfigError
 from fedcore.experiments import build
 from fedcore.experiments.cell import run_cell
@@ -86,7 +89,7 @@ def test_without_pytorch_the_paper_says_how_to_get_it(monkeypatch):
 
 def test_the_quick_run_covers_the_readings_of_the_authors_code():
     pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
-    plan = load_plan({"papers": ["fedrep"], "surrogates": True, "quick": True})
+    plan = load_plan(read_yaml(Path("config/quick.yaml")) | {"papers": ["fedrep"]})
     cells = [cell for cell in plan.cells_of("fedrep") if cell.experiment == "code"]
     found = {(cell.algorithm, cell.params["model"]) for cell in cells}
     models = ("cifar10_cnn", "femnist_mlp3", "sent140_reshaped")

@@ -13,7 +13,7 @@ import pytest
 
 import fedcore
 from fedcore import metrics
-from fedcore.datasets import variants
+from fedcore.datasets import loaders
 from fedcore.errors import ConfigError
 from fedcore.experiments import build, sources
 from fedcore.experiments import fingerprint as module
@@ -557,9 +557,9 @@ def test_a_problem_depends_on_its_own_loader_or_stand_in_alone():
 
 
 def test_a_new_loader_or_stand_in_does_not_change_problems_made_by_others(tmp_path, monkeypatch):
-    known, file = sources.find, tmp_path / "variants.py"
-    text = known("fedcore.datasets.variants").read_text(encoding="utf-8")
-    found = lambda name: file if name == "fedcore.datasets.variants" else known(name)  # noqa: E731
+    known, file = sources.find, tmp_path / "loaders.py"
+    text = known("fedcore.datasets.loaders").read_text(encoding="utf-8")
+    found = lambda name: file if name == "fedcore.datasets.loaders" else known(name)  # noqa: E731
     found.cache_clear = known.cache_clear
     monkeypatch.setattr(sources, "find", found)
 
@@ -576,8 +576,8 @@ def test_a_new_loader_or_stand_in_does_not_change_problems_made_by_others(tmp_pa
     assert edited.count('"new": ') == 2
     file.write_text(edited, encoding="utf-8")
     assert prints() == before
-    monkeypatch.setitem(variants.LOADERS, "libsvm", "fedcore.datasets.formats.idx:read")
-    monkeypatch.setitem(variants.SURROGATES, "sparse_binary", "fedcore.datasets.surrogates:digits")
+    monkeypatch.setitem(loaders.LOADERS, "libsvm", "fedcore.datasets.formats.idx:read")
+    monkeypatch.setitem(loaders.SURROGATES, "sparse_binary", "fedcore.datasets.surrogates:digits")
     assert not set(prints()) & set(before)  # of another function under the same name
     monkeypatch.undo()
     forget()

@@ -14,14 +14,12 @@ from federation.threads_link import engine_of, team_of
 
 from fedcore import algorithms
 from fedcore.api import execute
-from fedcore.errors import DataError, InputError, LateError, RefusedError
+from fedcore.errors import DataError, InputError, RefusedError
 from fedcore.federation import mpi_link
 from fedcore.federation.engine import everywhere
 from fedcore.federation.failures import Failure
 from fedcore.federation.federation import Federation
 from fedcore.federation.in_process import InProcess
-from fedcore.federation.state import MissingState
-from fedcore.federation.stragglers import StragglingFederation
 from fedcore.federation.transcript import Transcript
 from fedcore.files import hdf5
 from fedcore.privacy.noise import Weakened
@@ -277,18 +275,13 @@ def test_what_nobody_asks_for_any_more_is_dropped_everywhere():
         assert len(team._rank._runs) <= 2 and len(team._known) <= 2
 
 
-def test_a_state_that_a_late_client_has_not_made_is_named_at_any_rank():
+def test_a_state_that_no_step_has_made_is_named_at_any_rank():
     with team_of(2) as team:
-        federation = StragglingFederation(drawn(), share=0.4, engine=engine_of(team))
-        federation.broadcast(np.ones(6))
-        federation.sum(counted)
-        with pytest.raises(LateError, match=r"state\.calls of one that was late is missing"):
+        federation = Federation(drawn(), engine=engine_of(team))
+        with pytest.raises(AttributeError, match=r"state\.calls"):
+            federation.sum(count_so_far)
+        with pytest.raises(AttributeError, match=r"state\.calls"):
             federation.client_state("calls")
-        with pytest.raises(LateError, match=r"state\.calls of one that was late is missing"):
-            for _ in range(9):
-                federation.sum(count_so_far)
-        with pytest.raises(MissingState, match=r"state\.call is missing"):
-            federation.client_state("call")
 
 
 def test_checkpoints_are_refused():

@@ -624,10 +624,10 @@ import resource, sys
 import numpy as np
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
-from fedcore.problems.lazy import Made
+from fedcore.problems.lazy import LazyMatrices
 from fedcore.problems.problem import Problem
 
-made = Made(lambda i: np.random.default_rng(i).standard_normal((10_000, 200)), 20)
+made = LazyMatrices(lambda i: np.random.default_rng(i).standard_normal((10_000, 200)), 20)
 clients = Clients(made, [(10_000, 200)] * 20, [np.dtype(float)] * 20)  # 16 MB each, 320 MB in all
 
 from fedcore import algorithms

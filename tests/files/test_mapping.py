@@ -183,14 +183,14 @@ from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
-from fedcore.problems.lazy import Made
+from fedcore.problems.lazy import LazyMatrices
 from fedcore.problems.problem import Problem
 
 def client(i):
     return np.random.default_rng(i).standard_normal((rows[i], 200))
 
 def made(first, number):  # clients of 16 MB
-    matrices = Made(lambda i: client(first + i), number)
+    matrices = LazyMatrices(lambda i: client(first + i), number)
     labels = [np.arange(rows[first + i]) % 7.0 for i in range(number)]
     shapes = [(rows[first + i], 200) for i in range(number)]
     return Clients(matrices, shapes, [np.dtype(float)] * number, labels=labels)

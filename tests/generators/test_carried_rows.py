@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcore.errors import InputError
 from fedcore.generators import generate
 
 
@@ -25,20 +24,3 @@ def test_coherence_spectrum_and_direction_are_those_of_the_model(m):
     assert abs(U[m:, 0]).max(initial=0.0) < 1e-12
     # The minor directions are degenerate, and a row's part in all of them is at most 1.3 √(5/n).
     assert np.linalg.norm(U[:, 1:], axis=1).max() < 1.3 * np.sqrt((d - 1) / n)
-
-
-@pytest.mark.parametrize(
-    ("params", "word"),
-    [
-        ({"gap": 1.0}, "gap"),
-        ({"n_features": 1}, "n_features"),
-        ({"n_samples": 19}, "n_samples"),
-        ({"carriers": 1.5}, "carriers"),
-        ({"carriers": 1.5e-4}, "carriers"),
-        ({"carriers": 1e-5}, "carriers"),
-        ({"top": 0.0}, "top"),
-    ],
-)
-def test_bad_parameters_are_refused_by_name(params, word):
-    with pytest.raises(InputError, match=word):
-        draw(**params)

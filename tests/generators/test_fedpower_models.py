@@ -113,22 +113,6 @@ def test_a_node_without_neighbours_keeps_its_zeros():
     np.testing.assert_array_equal(client, np.zeros((4, 4)))
 
 
-@pytest.mark.parametrize(
-    ("name", "params", "sentence"),
-    [
-        ("spiked", {"rank": 101}, "rank = 101 is larger than n_features = 100"),
-        ("spiked", {"noise": -1.0}, "noise must"),
-        ("spiked", {"reduce": "no"}, "reduce must"),
-        ("block_model", {"within": 1.5}, r"probabilities 0\.8 \* W must lie in \[0, 1\]"),
-        ("block_model", {"nodes": 1}, "nodes must"),
-        ("canary", {"samples": 1}, "samples must"),
-    ],
-)
-def test_settings_out_of_range_are_refused(name, params, sentence):
-    with pytest.raises(InputError, match=sentence):
-        model(name, **params)
-
-
 # --- measures -------------------------------------------------------------------------------------
 
 

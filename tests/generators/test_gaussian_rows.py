@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcore.errors import InputError
 from fedcore.generators import canary, gaussian_rows, generate
 from fedcore.problems.one_direction import top_share
 
@@ -41,23 +40,6 @@ def test_directions_are_orthogonal_and_the_first_is_flat():
     Q = gaussian_rows.directions(7)
     np.testing.assert_allclose(Q.T @ Q, np.eye(7), atol=1e-14)
     np.testing.assert_allclose(Q[:, 0], 7**-0.5, rtol=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("params", "word"),
-    [
-        ({"minor": 20}, "minor"),
-        ({"gap": 1.0}, "gap"),
-        ({"n_samples": 19, "exact": True}, "n_samples"),
-        ({"kind": "heavy"}, "kind"),
-        ({"moments": True}, "moments needs exact"),
-        ({"removed": True}, "removed needs canary"),
-        ({"canary": True, "exact": True}, "canary excludes exact"),
-    ],
-)
-def test_bad_parameters_are_refused_by_name(params, word):
-    with pytest.raises(InputError, match=word):
-        draw(**params)
 
 
 def test_the_neighbours_differ_in_the_canary_and_the_audit_reads_them():

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcore import generators
-from fedcore.errors import InputError
 
 SMALL = {"n_clients": 4, "samples": 15, "n_features": 12, "rank": 3}
 
@@ -89,39 +86,6 @@ def test_the_same_stream_gives_the_same_matrices_and_another_one_others():
     assert not np.array_equal(low_rank(1)[0], low_rank(2)[0])
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"n_clients": 0}, "n_clients must be a whole number of at least 1, got 0"),
-        ({"samples": -2}, "samples must be"),
-        ({"n_features": 2.0}, "n_features must be"),
-        ({"rank": True}, "rank must be"),
-        ({"rank": 13}, "rank = 13 is larger than .* = 12"),
-        ({"samples": 1, "rank": 5}, "rank = 5 is larger than .* = 4"),
-        ({"noise": -1e-6}, "noise must be a finite number of at least 0"),
-        ({"noise": float("nan")}, "noise must be"),
-        ({"noise": "1e-6"}, "noise must be"),
-        ({"noise": True}, "noise must be a finite number of at least 0, got True"),
-        ({"singular_values": [1, 2]}, "singular_values needs 3 numbers, got 2"),
-        ({"singular_values": [[1, 2, 3]]}, "singular_values needs 3 numbers"),
-        ({"singular_values": [1, 2, float("nan")]}, r"singular_values\[2\] must be"),
-        ({"singular_values": [1, -2, 3]}, r"singular_values\[1\] must be"),
-        ({"singular_values": ["a", 1, 2]}, "singular_values must hold numbers"),
-        ({"sample": 3}, "low_rank has no parameter 'sample': did you mean 'samples'"),
-        ({"rng": 3}, "low_rank has no parameter 'rng'"),
-    ],
-)
-def test_bad_parameters_are_refused_by_their_names(params, message):
-    with pytest.raises(InputError, match=message):
-        low_rank(**params)
-
-
-def test_an_unknown_model_gets_a_suggestion():
-    with pytest.raises(InputError, match="unknown generator 'low_rnak': did you mean 'low_rank'"):
-        generators.generate("low_rnak", np.random.default_rng(0), {})
-    assert "low_rank" in generators.names()
-
-
 @pytest.mark.parametrize(("kind", "variance"), [("normal", 1.0), ("uniform", 1 / 3)])
 def test_white_entries_are_independent_with_the_variance_of_their_kind(kind, variance):
     params = {"n_features": 40, "n_samples": 5000, "n_clients": 3, "kind": kind}
@@ -131,52 +95,6 @@ def test_white_entries_are_independent_with_the_variance_of_their_kind(kind, var
     # Entries of SᵀS/m spread by at most √2·variance/√m; five of these.
     atol = 5 * np.sqrt(2) * variance / np.sqrt(5000)
     np.testing.assert_allclose(S.T @ S / 5000, variance * np.eye(40), atol=atol)
-
-
-def test_white_refuses_more_clients_than_samples():
-    with pytest.raises(InputError, match="n_samples must be a whole number of at least 5, got 4"):
-        generators.generate("white", np.random.default_rng(0), {"n_samples": 4, "n_clients": 5})
-
-
-# What a model cannot do without, where its defaults are not enough.
-NEEDED = {"spectrum": {"n_clients": 2, "n_samples": 2000}}
-PARAMETERS = [
-    (name, parameter)
-    for name in generators.names()
-    for parameter in inspect.signature(generators.REGISTRY.module(name).generate).parameters
-    if parameter != "rng"
-]
-
-
-@pytest.mark.parametrize("name", generators.names())
-def test_defaults_pass_the_check(name):
-    generators.check(name, NEEDED.get(name, {}))
-
-
-@pytest.mark.parametrize(("name", "parameter"), PARAMETERS)
-def test_every_parameter_is_checked_before_anything_is_drawn(name, parameter):
-    """Whoever writes a model and forgets a check, or draws before it, fails here."""
-    for value in (float("nan"), {"x": 1}, "no such word", [float("nan")], -4):
-        params = {**NEEDED.get(name, {}), parameter: value}
-        with pytest.raises(InputError):
-            generators.check(name, params)
-
-
-def test_a_check_draws_nothing_and_forgives_memory(monkeypatch):
-    """Not even where a parameter asks for more memory than any machine has."""
-    generators.check("white", {"n_samples": 10**15})
-    module = generators.REGISTRY.module("white")
-    monkeypatch.setattr(module, "generate", lambda rng, *, size=1: np.empty(10**18))
-    generators.check("white", {"size": 2})
-    monkeypatch.setattr(module, "generate", lambda rng, *, size=1: rng.normal() + 1 / size)
-    generators.check("white", {"size": 0})
-    monkeypatch.setattr(module, "generate", lambda rng, *, size=1: 1 / size + rng.normal())
-    with pytest.raises(InputError, match=r"white cannot take these parameters: .*division"):
-        generators.check("white", {"size": 0})
-    monkeypatch.setattr(module, "generate", lambda stream, size, **more: stream.normal(size=size))
-    generators.check("white", {"size": 2})
-    with pytest.raises(InputError, match="white needs the parameter 'size'"):
-        generators.check("white", {})
 
 
 def test_clients_with_features_of_their_own_share_none():

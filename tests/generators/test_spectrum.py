@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcore import generators
 from fedcore.errors import InputError
 from fedcore.experiments import build
 from fedcore.generators import spectrum
@@ -91,23 +90,17 @@ def test_large_clients_are_multiplied_in_parts():
     assert off_identity(left_vectors(clients, reference)) < 1e-13
 
 
-def test_the_same_stream_gives_the_same_bytes_and_another_one_others():
-    size = {"n_features": 8, "n_clients": 3, "n_samples": 50}
-    first, second, other = (drawn(seed, **size)[0] for seed in (0, 0, 1))
-    assert [a.tobytes() for a in first] == [b.tobytes() for b in second]
-    assert not np.array_equal(first[0], other[0])
-
-
 @pytest.mark.parametrize("surrogate", [False, True])
-def test_a_problem_takes_the_reference_that_the_generator_knows(surrogate, monkeypatch):
+def test_a_problem_takes_the_reference_that_the_generator_knows(surrogate):
     spec = {
         "generator": "spectrum",
         "params": {"n_features": 12, "sizes": [10, 20, 30], "kind": "arithmetic", "condition": 10},
     }
-    with monkeypatch.context() as patched:
-        patched.setattr("fedcore.problems.problem.triangular_factor", None)  # no SVD of the data
-        problem = build.build("known", spec, raw="", seed=3, surrogate=surrogate)
-        sigma, U = problem.reference
+    problem = build.build("known", spec, raw="", seed=3, surrogate=surrogate)
+    sigma, U = problem.reference
+    # To the last bit, as no factorization of the samples would give them.
+    known = spectrum.singular_values(12, kind="arithmetic", xi=1, condition=10)
+    np.testing.assert_array_equal(sigma, known)
     S = np.vstack(problem.clients)
     np.testing.assert_allclose(np.linalg.svd(S)[1], sigma, rtol=0, atol=1e-13)
     np.testing.assert_allclose(np.linalg.norm(S @ U, axis=0), sigma, rtol=0, atol=1e-13)
@@ -118,33 +111,5 @@ def test_a_problem_takes_the_reference_that_the_generator_knows(surrogate, monke
 def test_what_no_problem_has_is_refused_beside_the_matrices(monkeypatch):
     drawn = [np.eye(2)], Reduction((5,), 1.0)
     monkeypatch.setattr("fedcore.generators.white.generate", lambda rng: drawn)
-    with pytest.raises(InputError, match=r"white returned a Reduction beside .* within Clients"):
+    with pytest.raises(InputError, match="white returned a Reduction"):
         build.build("theirs", {"generator": "white"}, raw="", seed=3, surrogate=False)
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"n_features": 0}, "n_features must be"),
-        ({"n_clients": 0}, "n_clients must be"),
-        ({"n_samples": 2.5}, "n_samples must be"),
-        ({"n_samples": 3}, "3 samples are too few for 4 clients"),
-        ({"n_samples": 5}, "5 samples cannot have 8 singular values"),
-        ({"n_samples": None}, "either n_clients and n_samples, or sizes"),
-        ({"n_clients": None}, "either n_clients and n_samples, or sizes"),
-        ({"sizes": [20, 20]}, "either n_clients and n_samples, or sizes"),
-        ({"n_clients": None, "n_samples": None, "sizes": []}, "sizes must be a list"),
-        ({"n_clients": None, "n_samples": None, "sizes": "12"}, "sizes must be a list"),
-        ({"n_clients": None, "n_samples": None, "sizes": [9, 0]}, r"sizes\[1\] must be"),
-        ({"kind": "geometrc"}, "kind = 'geometrc' is unknown: did you mean 'geometric'"),
-        ({"xi": 0.5}, "at least 1"),
-        ({"xi": float("nan")}, "xi must be"),
-        ({"condition": 0.5}, "at least 1"),
-        ({"condition": "x"}, "condition must be"),
-        ({"kappa": 3}, "spectrum has no parameter 'kappa'"),
-    ],
-)
-def test_bad_parameters_are_refused_by_their_names(params, message):
-    size = {"n_features": 8, "n_clients": 4, "n_samples": 40}
-    with pytest.raises(InputError, match=message):
-        generators.generate("spectrum", np.random.default_rng(0), {**size, **params})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcore.errors import InputError
 from fedcore.generators import generate
 from fedcore.problems.one_direction import top_share
 
@@ -52,20 +51,3 @@ def test_clients_share_the_rows_and_single_precision_is_the_rounded_double():
     single = draw(n_samples=101, n_features=4, dtype="float32")
     assert single.dtype == np.float32
     np.testing.assert_array_equal(single, whole.astype(np.float32))
-
-
-@pytest.mark.parametrize(
-    ("params", "word"),
-    [
-        ({"gap": 1.0}, "gap"),
-        ({"n_features": 1}, "n_features"),
-        ({"kind": "sign", "carriers": 0.01}, "carriers"),
-        ({"carriers": 0.5}, "carriers"),
-        ({"kind": "heavy"}, "kind"),
-        ({"dtype": "float16"}, "dtype"),
-        ({"n_samples": 1, "n_clients": 2}, "n_samples"),
-    ],
-)
-def test_bad_parameters_are_refused_by_name(params, word):
-    with pytest.raises(InputError, match=word):
-        draw(**params)

@@ -317,6 +317,20 @@ def test_scales_do_what_their_names_say():
     np.testing.assert_allclose(from_dataset.SCALES["unit_rows"](rows), [[0.6, 0.8], [0.3, 0.4]])
 
 
+def test_the_longest_row_gets_its_norm():
+    spec = {"generator": "spectrum", "params": {"n_features": 6, "n_samples": 50, "n_clients": 2}}
+    plain, scaled = draw_problem(spec=spec), draw_problem(spec=spec, largest_row=2.0)
+    rows = np.vstack([np.asarray(client) for client in scaled.clients])
+    assert np.linalg.norm(rows, axis=1).max() == pytest.approx(2.0)
+    sigma = np.linalg.svd(rows, compute_uv=False)
+    np.testing.assert_allclose(scaled.singular_values, sigma, rtol=1e-10)
+    ratio = sigma[0] / plain.singular_values[0]
+    np.testing.assert_allclose(scaled.singular_values, ratio * plain.singular_values, rtol=1e-10)
+    reduced = {"n_clients": 3, "samples": 40, "n_features": 6, "rank": 2}
+    with pytest.raises(InputError, match="only unlabelled single rows"):
+        draw_problem(spec={"generator": "spiked", "params": reduced}, largest_row=1.0)
+
+
 def test_centred_images_have_mean_zero_and_the_differences_of_the_others():
     spec = {"dataset": "mnist", "scale": "unit", "partition": {"by": "even", "clients": 4}}
     make = {"raw": "", "seed": 0, "surrogate": True}

@@ -15,7 +15,7 @@ from fedcore import generators
 from fedcore.errors import InputError
 from fedcore.experiments import build
 from fedcore.problems import storage
-from fedcore.problems.lazy import Made
+from fedcore.problems.lazy import LazyMatrices
 
 IMAGES = {"dataset": "mnist", "partition": {"by": "label"}, "scale": "unit"}
 WHITE = {"generator": "white", "params": {"n_features": 4, "n_samples": 50, "n_clients": 3}}
@@ -31,10 +31,10 @@ OPTIONS = {"raw": "nowhere", "seed": 3, "surrogate": True}
         IMAGES | {"precision": "single", "partition": {"by": "even", "clients": 4}},
         IMAGES | {"held_out": 0.2},
         IMAGES | {"held_out": 0.2, "partition": {"by": "even", "clients": 4}},
-        IMAGES | {"largest_row": 2.0, "lost": 2, "gram": True},
+        IMAGES | {"largest_row": 2.0, "gram": True},
         WHITE,
         WHITE | {"draws": 2, "over": {"n_features": [2, 3]}},
-        WHITE | {"lost": 1, "gram": True},
+        WHITE | {"gram": True},
         {"generator": "spiked", "params": ROWS},
     ],
     ids=lambda spec: "-".join(map(str, spec.values()))[:40],
@@ -144,7 +144,7 @@ def test_frames_are_clients_and_their_columns_are_matched_by_name(monkeypatch, f
 
 
 def test_made_matrices_are_a_sequence():
-    made = Made(lambda i: np.full((1, 1), i), 3)
+    made = LazyMatrices(lambda i: np.full((1, 1), i), 3)
     assert [int(m[0, 0]) for m in made] == [0, 1, 2]
     assert [int(m[0, 0]) for m in made[::-1]] == [2, 1, 0]
     for beyond in (3, -4):

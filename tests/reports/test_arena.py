@@ -106,50 +106,6 @@ def test_repeats_that_fail_are_the_worst():
     assert list(arena_findings._winners(bad, "error")) == ["good"]
 
 
-def harder(errors, refused=()):
-    """Rows of `arena.lost` or `arena.stragglers`: method -> (with all, here) by problem."""
-    return [
-        {"data": "mnist", "partition": partition, "problem": f"mnist_{partition}", "repeat": i,
-         "method": method, "error_of_all": before, "error": here, "refused": method in refused}
-        for method, found in errors.items()
-        for partition, (before, here) in zip(("even", "label"), found, strict=True)
-        for i in range(2)
-    ]  # fmt: skip
-
-
-def test_a_row_per_method_and_a_column_per_problem():
-    rows_ = harder(
-        {"a": [(1e-8, 0.1234), (1e-8, 0.5)], "b": [(0.01, 0.1), (0.01, 0.2)],
-         "c": [(0.3, np.nan), (0.3, np.nan)], "d": [(0.2, np.nan), (0.2, np.nan)]},
-        refused=("c",),
-    )  # fmt: skip
-    first, second, *rest = arena.by_method(rows_)
-    assert first == {
-        "method": "b", "all clients": 0.01, "median": 0.15, "mnist, even": 0.1, "mnist, label": 0.2
-    }  # fmt: skip
-    assert second["method"] == "a" and second["mnist, even"] == 0.12  # two digits
-    assert [row["method"] for row in rest] == ["c", "d"]
-    assert rest[0]["median"] == rest[0]["mnist, label"] == "cannot go on without a client"
-    assert np.isnan(rest[1]["median"])
-    assert arena.change(rows_) == (
-        "The least median error over these problems is the 0.15 of b, which has 0.01 with all "
-        "clients; a, the first with all clients, goes from 1e-08 to 0.31."
-    )
-    gone = arena.change(harder({"a": [(0.0, np.nan)] * 2, "b": [(0.1, 0.2)] * 2}, refused=("a",)))
-    assert gone.endswith("a, the first with all clients, cannot go on without a client.")
-    assert "first with all" not in arena.change(harder({"b": [(0.1, 0.2)] * 2}))
-    assert arena.by_method([]) == []
-
-
-def test_the_median_of_a_method_is_that_of_its_cells():
-    """Pooled, these errors have the median 0.3: a problem's far repeats would weigh on others."""
-    rows_ = harder({"a": [(0.0, 0.1), (0.0, 0.5)]})
-    rows_ += [{**row, "repeat": 2, "error": 0.5} for row in rows_[::2]]
-    assert [row["error"] for row in rows_] == [0.1, 0.1, 0.5, 0.5, 0.5, 0.5]
-    (found,) = arena.by_method(rows_)
-    assert (found["mnist, even"], found["mnist, label"], found["median"]) == (0.1, 0.5, 0.3)
-
-
 def test_ranks_share_places_and_a_missing_result_has_none(monkeypatch):
     table = rows({"a": [0.1], "b": [0.1], "c": [np.nan], "d": [0.4]})
     monkeypatch.setattr(arena, "results", lambda results: table)
@@ -221,7 +177,7 @@ class Tables:
 
     def __init__(self, leaks=(), **tables):
         self.made, self.leaks = tables, leaks
-        self.plan = {"experiments": ["contest", "lost", "stragglers", "leakage", "late_leakage"]}
+        self.plan = {"experiments": ["contest", "leakage", "late_leakage"]}
 
     def table(self, experiment, **columns):
         return [dict(row) for row in self.made.get(experiment, ())]
@@ -229,14 +185,6 @@ class Tables:
     def runs(self, experiment):
         for method, errors in self.leaks:
             yield SimpleNamespace(tags={"method": method}, last=lambda column, e=errors: e)
-
-
-def test_what_has_no_run_with_all_clients_is_not_compared():
-    named = {"data": "a", "partition": "even", "repeat": 0, "privacy": "none"}
-    ssi, other = ({"method": name, "error": 0.5, **named} for name in ("ssi", "other"))
-    assert arena.lost(Tables(lost=[ssi, other])) == []
-    (row,) = arena.stragglers(Tables(stragglers=[ssi, other], contest=[ssi | {"error": 0.1}]))
-    assert (row["method"], row["error"], row["error_of_all"]) == ("ssi", 0.5, 0.1)
 
 
 def test_no_attack_fails_that_was_not_made():

@@ -37,7 +37,7 @@ def test_a_method_looks_the_same_in_every_plot_of_the_site_and_in_the_notebook()
     methods = {"FedPower, 10": "fedpower", "SSI": "ssi", "FAPS": "faps", "WK2023": "wk2023"}
     cells = {
         f"{experiment}/{name}": {"algorithm": algorithm, "tags": {"method": name}}
-        for experiment, names in {"contest": methods, "lost": ["WK2023", "SSI"]}.items()
+        for experiment, names in {"contest": methods, "leakage": ["WK2023", "SSI"]}.items()
         for name, algorithm in methods.items()
         if name in names
     }

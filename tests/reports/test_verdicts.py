@@ -49,14 +49,12 @@ def rows(*numbers, method="wk", **more):
 def judge(tmp_path):
     """Write a table, judge items against it."""
 
-    def judge(table, *claims, not_run=(), surrogate=False, software=(), small=False):
+    def judge(table, *claims, not_run=(), surrogate=False, software=()):
         if table is not None:
             tables.write(table, tmp_path / "mf" / "rounds.tsv")
         given = {"departures": DEPARTURES, "tables": {}, "claims": list(claims)}
         read = written_out(given | {"software": list(software)}, "mf.yaml")
-        return verdicts.judge(
-            "mf", read, tmp_path, not_run=dict(not_run), surrogate=surrogate, small=small
-        )
+        return verdicts.judge("mf", read, tmp_path, not_run=dict(not_run), surrogate=surrogate)
 
     return judge
 
@@ -356,24 +354,6 @@ def test_rows_that_say_where_they_come_from_are_judged_by_that(judge, status):
     (found,) = judge(rows(6, status=status), item(), surrogate=True)
     assert found.verdict == "reproduced"
     assert judge(rows(6, status=None), item(), surrogate=True)[0].verdict == "surrogate data"
-
-
-@pytest.mark.parametrize(
-    ("numbers", "verdict"),
-    [((6,) * 5, "holds"), (tuple(range(20, 60)), "fails"), ((7, 8), "undecided")],
-)
-def test_a_small_run_says_what_it_shows_and_nothing_of_the_paper(judge, numbers, verdict):
-    table = rows(*numbers, status="synthetic")
-    (found,) = judge(table, item(), small=True)
-    assert found.verdict == f"{verdict} at small size"
-    assert judge(table, item())[0].verdict in ("reproduced", "deviates", "undecided")
-    departed = item(departures=["code"])
-    assert judge(table, departed, small=True)[0].verdict == f"{verdict} at small size"
-    on_stand_ins = [{**row, "status": "surrogate"} for row in table]
-    assert judge(on_stand_ins, item(), small=True)[0].verdict == "surrogate data"
-    unchecked = {key: value for key, value in item().items() if key not in ("select", "test")}
-    why = {"verdict": "not comparable", "because": "not comparable: other machine"}
-    assert judge(table, unchecked | {"unchecked": why}, small=True)[0].verdict == "not comparable"
 
 
 def test_an_unknown_status_is_refused(judge):

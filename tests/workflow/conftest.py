@@ -134,16 +134,14 @@ def register(checkout: Checkout, name: str, files: dict[str, bytes]) -> None:
     citation: none
     homepage: https://example.org
     n_features: 6
-    sources:
-      - variant: idx
-        status: official
-        note: Made by a test.
-        loader: idx
-        splits:
-          train: {{images: {images}, labels: {labels}}}
-        files:
-          - {{name: {images}, sha256: {sums[images]}}}
-          - {{name: {labels}, sha256: {sums[labels]}}}
+    status: official
+    note: Made by a test.
+    loader: idx
+    splits:
+      train: {{images: {images}, labels: {labels}}}
+    files:
+      - {{name: {images}, sha256: {sums[images]}}}
+      - {{name: {labels}, sha256: {sums[labels]}}}
 """,
     )
     folder = checkout.root / "data" / "raw" / name

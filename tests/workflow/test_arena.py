@@ -74,8 +74,6 @@ data:
 partitions:
   even: {partition: {by: shuffled, clients: 3}}
   label: {partition: {by: label}}
-lost: [label]
-stragglers: {share: 0.4, partitions: [even]}
 leakage:
   problem: {generator: spectrum, params: {n_features: 9, n_samples: 60, n_clients: 3, xi: 1.5}}
   methods: [ssi]
@@ -142,27 +140,6 @@ def test_its_tables_agree_with_numpy(arena):
         mine = next(r for r in alike if r["method"] == row["method"])
         better = [r for r in alike if r[column] < mine[column] * 0.99]
         assert row["rank"] >= 1 + len(better) and row["of"] <= len(alike)
-    lost = tables.read(root / "results/tiny/tables/arena/lost.tsv")
-    assert {row["problem"] for row in lost} == {"little_label_lost"}
-    joined = [r for r in lost if r["method"] == "ssi"]
-    assert all(row["error"] > row["error_of_all"] for row in joined)
-    late = tables.read(root / "results/tiny/tables/arena/stragglers.tsv")
-    assert {row["problem"] for row in late} == {"little_even_stragglers"}
-    assert {row["stragglers"] for row in late} == {0.4}
-    for row in late:  # a method that reads the reply of one client, and one that sums
-        assert row["refused"] == (row["method"] == "joined") == bool(np.isnan(row["error"]))
-        assert row["error_of_all"] < 1 and (row["privacy"] != "none") == row["method"].endswith(
-            "_1"
-        )
-    shown = (root / "results/tiny/tables/arena/stragglers.md").read_text()
-    assert shown.count("cannot go on without a client") == 2 and "| little, even |" in shown
-    history = History.load(
-        root / "results/tiny/histories/arena/stragglers/ssi/little_even_stragglers-ssi.h5"
-    )
-    plain = History.load(root / "results/tiny/histories/arena/contest/ssi/little_even-ssi.h5")
-    assert history.about["problem"]["stragglers"] == 0.4
-    assert (history.last("bytes_up") < plain.last("bytes_up")).all()
-    assert (history.last("bytes_down") == plain.last("bytes_down")).all()
     found = (root / "results/tiny/tables/arena/findings.tsv").read_text()
     assert "contest/" in found
 

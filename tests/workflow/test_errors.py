@@ -57,7 +57,7 @@ CONFIGURATION = {
         PAPER, "repeats: 3", "repeat: 3",
         f"{PAPER}, experiments.second: unknown key 'repeat': did you mean 'repeats'? known: "
         "audit, because, client_iterates, iterates, measured, metrics, newcomers, params, "
-        "problems, quick, repeats, reproduces, runs, stop, together, twin",
+        "problems, repeats, reproduces, runs, stop, together, twin",
     ),
     "key of an item": (
         CLAIMS, "spread: false", "spraed: false",

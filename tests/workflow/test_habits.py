@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,63 @@ def test_a_workflow_that_uses_this_one_as_a_module(first_run, raw):
     (raw / "workflow/Snakefile").write_text(MODULE.format(snakefile=snakefile))
     snakemake(checkout, raw)
     same(checkout, raw, *checkout.payload())
+
+
+# A workflow with a key and a rule of its own, which keeps what fedcore makes in a folder.
+OTHER = """
+configfile: "config/config.yaml"
+
+
+rule mine:
+    output:
+        "mine.txt",
+    shell:
+        "touch {{output}}"
+
+
+module fedcore:
+    snakefile:
+        "{snakefile}"
+    config:
+        config["fedcore"]
+    prefix:
+        "sub"
+
+
+use rule * from fedcore as their_*
+"""
+
+
+def test_a_module_with_a_prefix_beside_rules_of_ones_own(first_run, raw):
+    checkout, _ = first_run
+    (raw / "config").mkdir()
+    given = textwrap.indent((checkout.root / "tiny.yaml").read_text(), "  ")
+    given += f"    raw: {raw / 'data/raw'}\n"
+    (raw / "config/config.yaml").write_text(f"own_key: 1\nfedcore:\n{given}")
+    (raw / "Snakefile").write_text(OTHER.format(snakefile=checkout.root / "Snakefile"))
+    snakemake(checkout, raw)
+    assert (raw / "mine.txt").is_file() and not (raw / "sub/results").exists()
+    snakemake(checkout, raw, "their_all")
+    kinds = ("/histories/", "/tables/", "/figures/", "/clients/")  # plans say where raw data are
+    same(
+        checkout,
+        raw / "sub",
+        *(name for name in checkout.payload() if any(kind in name for kind in kinds)),
+    )
+    assert any((raw / "sub/results/tiny/seconds").rglob("*.tsv")) and not (raw / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("results/tiny/histories/tiny/second/power_gd/othre-plain.h5", "other-plain"),
+        ("data/clients/tiny/tiny/othre.h5", "tiny/other"),
+        ("results/tiny/histories/tiny/missing/power_gd/faces-plain.h5", "celeba"),
+    ],
+)
+def test_a_file_that_is_not_made_is_refused_with_the_reason(fresh, target, reason):
+    run = fresh.snakemake("-n", target)
+    assert run.status != 0 and reason in run.text and "KeyError" not in run.text
 
 
 def test_generated_unit_tests_pass(done):

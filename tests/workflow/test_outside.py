@@ -251,7 +251,6 @@ def test_its_method_and_its_data_join_the_arena(hospital, tmp_path):
         },
         "data": {"wards": {"label": "wards", "dataset": "wards"}},
         "partitions": {"label": {"partition": {"by": "label"}}},
-        "lost": [],
     }
     file.write_text(yaml.safe_dump(small, allow_unicode=True), encoding="utf-8")
     run = checkout.snakemake("--config", "papers=[arena]")

@@ -78,7 +78,7 @@ def test_of_a_metric_and_a_loader_the_function_counts(done, path):
     function, cells = FUNCTIONS[path]
     done.append(path, "\n\ndef another(iterate, problem):\n    return 0.0\n")
     done.edit(
-        "fedcore/datasets/variants.py",
+        "fedcore/datasets/loaders.py",
         "LOADERS = {",
         'LOADERS = {\n    "another": "fedcore.datasets.formats.idx:another",',
     )
@@ -136,7 +136,7 @@ def test_comments_and_docstrings_run_nothing(done):
 
 REGISTRY = "config/datasets.yaml"
 ENTRY = """note: Made by a test.
-        loader: idx
+    loader: idx
 """
 
 
@@ -153,7 +153,7 @@ def test_words_and_addresses_of_the_registry_run_nothing(done):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("status: official\n        " + ENTRY, "status: rebuilt\n        " + ENTRY),
+        ("status: official\n    " + ENTRY, "status: rebuilt\n    " + ENTRY),
         (ENTRY, ENTRY.replace("Made", "Copied")),
         ("- {name: labels.gz, sha256: ", "- {name: labels.gz, sha256: ffff"),
     ],

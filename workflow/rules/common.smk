@@ -21,8 +21,8 @@ from fedcore.reports import left_out, curve_styles, verdict_pages
 # Wherever the workflow runs and whatever includes it; "." in the checkout itself.
 CHECKOUT = Path(os.path.relpath(Path(workflow.current_basedir.get_path_or_uri(True)).parents[1]))
 # Jobs run this checkout's code, and if Snakemake makes no environment, this Python.
-FIRST = {"PATH": Path(sys.executable).parent, "PYTHONPATH": CHECKOUT.absolute()}
-os.environ.update({k: f"{v}:{dict(os.environ).get(k, '')}" for k, v in FIRST.items()})
+OF_JOBS = {"PATH": Path(sys.executable).parent, "PYTHONPATH": CHECKOUT.absolute()}
+os.environ.update({k: f"{v}:{dict(os.environ).get(k, '')}" for k, v in OF_JOBS.items()})
 keep_in(".snakemake/fedcore-code.json", write=True)
 read_yaml(CHECKOUT / "config/config.yaml")  # says in a sentence why it cannot be read
 
@@ -41,12 +41,14 @@ try:
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
 
+for sentence in left_out.sentences(PLAN.not_run) if workflow.is_main_process else []:
+    print(sentence, file=sys.stderr)  # not in onstart, which a dry run leaves out
 RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients", "results"))
 # Of the others nothing can run: they have verdicts, and neither tables nor figures.
 DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
 WITH_NOTEBOOK = [paper for paper in DRAWN if PLAN.files[paper].notebook.is_file()]
 # Seconds and MB of a cell in the papers' full runs, by experiment.
-USUAL = {} if PLAN.config["quick"] else job_times.kept(CHECKOUT / "docs/verdicts/run.json")
+MEASURED = {} if PLAN.config["quick"] else job_times.kept(CHECKOUT / "docs/verdicts/run.json")
 
 
 wildcard_constraints:
@@ -57,7 +59,7 @@ wildcard_constraints:
 
 
 def cell_of(wildcards):
-    return CELLS["{paper}/{experiment}/{algorithm}/{cell}".format(**wildcards)]
+    return PLAN.cell("{paper}/{experiment}/{algorithm}/{cell}".format(**wildcards))
 
 
 def memory_of(wildcards, input, attempt):
@@ -67,15 +69,20 @@ def memory_of(wildcards, input, attempt):
 
 def minutes_of(wildcards, attempt):
     """Four times what the cells of its experiment took, or else an hour."""
-    seconds, _ = USUAL.get("{paper}/{experiment}".format(**wildcards), (900, 0))
+    seconds, _ = MEASURED.get("{paper}/{experiment}".format(**wildcards), (900, 0))
     return attempt * math.ceil(2 + 4 * seconds / 60)
 
 
-def planned(wildcards):
-    return "{paper}/{problem}".format(**wildcards)
+def problem_of(wildcards):
+    return PLAN.problem("{paper}/{problem}".format(**wildcards))
 
 
-def looks_in(paper):
+def beside(history, kind):
+    """Where another file of a cell lies, also with the prefix that a module gives to outputs."""
+    return f"/{kind}/".join(history.removesuffix(".h5").rsplit("/histories/", 1))
+
+
+def styles_in(paper):
     return curve_styles.words(cell.algorithm for cell in PLAN.cells_of(paper))
 
 

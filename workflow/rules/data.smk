@@ -17,6 +17,7 @@ rule fetch:
         "python -m fedcore fetch {wildcards.dataset} --raw {params.raw:q} 2> {log:q}"
 
 
+# Parsing has written `made`; this rule copies it, so that it has a time and a log.
 rule plan:
     output:
         f"{RESULTS}/plans/{{paper}}.json",
@@ -34,7 +35,7 @@ rule plan:
 
 rule problem:
     input:
-        lambda wildcards: PLAN.raw_files(planned(wildcards)),
+        lambda wildcards: PLAN.raw_files(problem_of(wildcards)),
     output:
         f"{CLIENTS}/{{paper}}/{{problem}}.h5",
     log:
@@ -44,13 +45,14 @@ rule problem:
     conda:
         "../envs/fedcore.yaml"
     resources:
-        mem_mb=lambda wildcards, attempt: attempt * PLAN.problems[planned(wildcards)]["mem_mb"],
+        mem_mb=lambda wildcards, attempt: attempt * PLAN.problems[problem_of(wildcards)]["mem_mb"],
+        runtime=lambda wildcards, attempt: attempt * 60,
     params:
-        spec=lambda wildcards: json.dumps(PLAN.problem_data(planned(wildcards))),
-        raw=RAW,
+        spec=lambda wildcards: json.dumps(PLAN.problem_data(problem_of(wildcards))),
+        raw=lambda wildcards, input: Path(input[0]).parents[1] if input else RAW,
         run=f"--seed {PLAN.config['seed']}" + " --surrogate" * PLAN.config["surrogates"],
-        registry=lambda wildcards: PLAN.problem_source(planned(wildcards)),
-        code=lambda wildcards: PLAN.problem_code(planned(wildcards)),
+        registry=lambda wildcards: PLAN.problem_source(problem_of(wildcards)),
+        code=lambda wildcards: PLAN.problem_code(problem_of(wildcards)),
     shell:
         "python -m fedcore job problem {wildcards.problem} {params.spec:q} {output:q} {params.run}"
         " --raw {params.raw:q} 2> {log:q}"

@@ -45,7 +45,7 @@ for paper in WITH_NOTEBOOK:
             "../envs/fedcore.yaml"
         params:
             beside=PLAN.files[paper].beside,
-            code=fingerprint(*imported_by(PLAN.files[paper].notebook), words=looks_in(paper)),
+            code=fingerprint(*imported_by(PLAN.files[paper].notebook), words=styles_in(paper)),
         shell:
             "{params.beside}JUPYTER_PREFER_ENV_PATH=1 IPYTHONDIR=.snakemake/ipython papermill"
             " {input.notebook:q} {output.notebook:q} -p plan {input.plan:q} --no-progress-bar 2> {log:q}"
@@ -102,7 +102,7 @@ rule report:
         results=lambda wildcards, output: Path(output[0]).parents[1],
         command="snakemake --cores 1" + " --configfile config/quick.yaml" * PLAN.config["quick"],
         surrogates="--surrogates" * PLAN.config["surrogates"],
-        looks=[looks_in(paper) for paper in PLAN.papers],
+        looks=[styles_in(paper) for paper in PLAN.papers],
         code=[fingerprint("fedcore.reports.site.build"), *data_files("fedcore.reports.site.build")],
     shell:
         "python -m fedcore job report {params.results:q} --command {params.command:q}"

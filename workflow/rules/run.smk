@@ -23,9 +23,9 @@ for algorithm in sorted({cell.algorithm for cell in CELLS.values()}):
             mem_mb=memory_of,
             runtime=minutes_of,
         params:
-            # No output, because CPU seconds differ each time.
-            seconds=f"{RESULTS}/seconds/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.tsv",
-            checkpoints=f"{RESULTS}/checkpoints/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}",
+            # No outputs: CPU seconds differ each time, and checkpoints are gone at the end.
+            seconds=lambda wildcards, output: beside(output[0], "seconds") + ".tsv",
+            checkpoints=lambda wildcards, output: beside(output[0], "checkpoints"),
             spec=lambda wildcards: json.dumps(cell_of(wildcards).spec()),
             code=lambda wildcards: cell_of(wildcards).code,
         shell:

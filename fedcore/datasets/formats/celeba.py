@@ -1,16 +1,14 @@
-"""CelebA: aligned JPEG files of chosen identities, from the official zip or a folder."""
+"""CelebA: aligned JPEG files of chosen identities, from the official zip."""
 
 from __future__ import annotations
 
-import hashlib
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.datasets import bounded, pictures
+from fedcore.datasets import archive, pictures
 from fedcore.datasets.loaded import Loaded
 from fedcore.errors import ConfigError, DataError
 
@@ -79,30 +77,18 @@ def _identities(path: Path, wanted: set[int]) -> list[tuple[str, int]]:
     try:
         lines = path.read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from error
+        raise DataError(f"{path} cannot be read: {error}", file=path) from error
     for number, line in enumerate(lines, start=1):
         fields = line.split()
         if fields and not (len(fields) == 2 and fields[1].isdigit() and len(fields[1]) <= _DIGITS):
             shown = line if len(line) < 80 else f"{line[:80]}…"
-            raise DataError(f"{path}, line {number}: '{shown}' is not '<image>.jpg <identity>'")
+            says = f"'{shown}' is not '<image>.jpg <identity>'"
+            raise DataError(f"{path}, line {number}: {says}", file=path, row=number - 1)
         if fields and int(fields[1]) in wanted:
             rows.append((fields[0], int(fields[1])))
     if lacking := wanted - {identity for _, identity in rows}:
-        raise DataError(f"{path} has no image of identity {min(lacking)}")
+        raise DataError(f"{path} has no image of identity {min(lacking)}", file=path)
     return rows
-
-
-def _read_all(
-    rows: list[tuple[str, int]], get: Callable[[str], bytes], where: Path
-) -> tuple[np.ndarray, list[tuple[str, str]]]:
-    """Decode the images of `rows`; return (n, 3072) and each file's name and sha256."""
-    x, used = np.empty((len(rows), 3 * _SIDE * _SIDE)), []
-    for i, (name, _) in enumerate(rows):
-        with pictures.reading(f"{where}: image {name}"):
-            content = get(name)
-            x[i] = side_by_side(shrink(content))
-        used.append((name, hashlib.sha256(content).hexdigest()))
-    return x, used
 
 
 def read(
@@ -119,7 +105,7 @@ def read(
     folder : pathlib.Path
         The data set's folder.
     parts : mapping
-        ``images``: a zip archive or a folder of JPEG files; ``labels``: the identity file.
+        ``images``: the zip archive of JPEG files; ``labels``: the identity file.
     n_features : int
         Not used.
     identities : int or sequence of int
@@ -131,26 +117,9 @@ def read(
         x of shape (n_samples, 3072) in [0, 1]; y, the identities, in the order of the images.
     """
     rows = _identities(folder / parts["labels"], set(chosen(identities)))
-    images = folder / parts["images"]
-    y = np.array([identity for _, identity in rows], np.int64)
-    if images.is_dir():
-
-        def read_loose(name: str) -> bytes:
-            with open(images / name, "rb") as file:
-                return bounded.Bounded(file, _BYTES).read()
-
-        x, used = _read_all(rows, read_loose, images)
-        return Loaded(x, y, used=tuple(used))
-    try:
-        with zipfile.ZipFile(images) as archive:
-            members = {n.rpartition("/")[2]: n for n in archive.namelist()}
-
-            def get(name: str) -> bytes:
-                with archive.open(members[name]) as file:
-                    return bounded.Bounded(file, _BYTES).read()
-
-            return Loaded(_read_all(rows, get, images)[0], y)
-    except (OSError, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"{images} cannot be read ({error}): put a whole copy in its place"
-        ) from error
+    path, x = folder / parts["images"], np.empty((len(rows), 3 * _SIDE * _SIDE))
+    with archive.opened(path) as file:
+        for row, (name, _) in zip(x, rows, strict=True):
+            with pictures.reading(path, f"image {name}"):
+                row[:] = side_by_side(shrink(file.content(file.full_name(name), _BYTES)))
+    return Loaded(x, np.array([identity for _, identity in rows], np.int64))

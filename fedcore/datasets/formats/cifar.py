@@ -64,7 +64,8 @@ def _members(path: Path, wanted: list[str]) -> list[bytes]:
                 if name in wanted:
                     if not member.isreg() or member.issparse():
                         raise DataError(
-                            f"{path}, member {name}: it is no plain file (type {member.type!r})"
+                            f"{path}, member {name}: it is no plain file (type {member.type!r})",
+                            file=path,
                         )
                     handle = archive.extractfile(member)
                     assert handle is not None  # it is for links and folders
@@ -76,7 +77,7 @@ def _members(path: Path, wanted: list[str]) -> list[bytes]:
     except Exception as error:  # a damaged or hostile archive can raise anything
         raise bounded.unreadable(path, error) from error
     if absent := [name for name in wanted if name not in found]:
-        raise DataError(f"{path} has no member {absent[0]}")
+        raise DataError(f"{path} has no member {absent[0]}", file=path)
     return [found[name] for name in wanted]
 
 
@@ -91,26 +92,15 @@ def _python(folder: Path, parts: Mapping[str, Any], key: bytes) -> Loaded:
             marks = np.asarray(batch[key], np.int64)
         except Exception as error:  # a damaged pickle can raise anything
             raise DataError(
-                f"{path}, member {name}: not a CIFAR batch ({' '.join(str(error).split())})"
+                f"{path}, member {name}: not a CIFAR batch ({' '.join(str(error).split())})",
+                file=path,
             ) from error
         if pixels.dtype != np.uint8 or pixels.shape != (len(marks), PIXELS):
-            raise DataError(f"{path}, member {name}: data of shape {pixels.shape} {pixels.dtype}")
+            says = f"data of shape {pixels.shape} {pixels.dtype}"
+            raise DataError(f"{path}, member {name}: {says}", file=path)
         images.append(pixels)
         labels.append(marks)
     return Loaded(np.concatenate(images), np.concatenate(labels))
-
-
-def read_python10(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
-    """Read ``cifar-10-python.tar.gz`` (its pickles through an unpickler that makes arrays only)."""
-    return _python(folder, parts, b"labels")
-
-
-@checked
-def read_python100(
-    folder: Path, parts: Mapping[str, Any], n_features: int, *, labels: Label = "fine"
-) -> Loaded:
-    """Read ``cifar-100-python.tar.gz``; `labels` is 'fine' (100 classes) or 'coarse' (20)."""
-    return _python(folder, parts, f"{labels}_labels".encode())
 
 
 def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int) -> Loaded:
@@ -127,7 +117,8 @@ def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int
             count, rest = divmod(len(labels), n_labels)
             if rest or not count:
                 found = counted(len(labels), "byte")
-                raise DataError(f"{path}: labels.bin has {found}, not {n_labels} an image")
+                says = f"labels.bin has {found}, not {n_labels} an image"
+                raise DataError(f"{path}: {says}", file=path)
             names = [f"{i:03}.webp" for i in range(-(-count // (_WIDE * _HIGH)))]
             contents = [file.content(file.full_name(n), _PICTURE) for n in names]
         with ThreadPoolExecutor() as pool:  # pillow releases the interpreter's lock
@@ -137,7 +128,8 @@ def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int
         if (found := hashlib.sha256(table.data).hexdigest()) != wanted:
             raise DataError(
                 f"{path}: its labels and images have sha256 {found} where the registry expects "
-                f"{wanted}: put a right copy in its place"
+                f"{wanted}: put a right copy in its place",
+                file=path,
             )
         blocks.append(table)
     table = np.concatenate(blocks)
@@ -148,7 +140,7 @@ def _images(content: bytes, path: Path, name: str) -> np.ndarray:
     """Return the images of a picture, from left to right and down, as rows of 3072 bytes."""
     width, height = size = _WIDE * _SIDE, _HIGH * _SIDE
     with (
-        pictures.reading(f"{path}: picture {name}"),
+        pictures.reading(path, f"picture {name}"),
         pictures.opened(content, width * height, ("WEBP",)) as picture,
     ):
         if picture.size != size:
@@ -158,14 +150,21 @@ def _images(content: bytes, path: Path, name: str) -> np.ndarray:
     return apart.reshape(-1, PIXELS)
 
 
-def read_pictures10(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
-    """Read CIFAR-10's ``*.webp.zip`` files, ``records`` with the sha256 of their content."""
-    return _pictures(folder, parts, 1, 0)
+def read10(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
+    """Read CIFAR-10 from its python archive, or from the pictures that `parts` has as ``records``.
+
+    The archive's pickles are read by an unpickler that makes arrays only.
+    """
+    if "records" in parts:
+        return _pictures(folder, parts, 1, 0)
+    return _python(folder, parts, b"labels")
 
 
 @checked
-def read_pictures100(
+def read100(
     folder: Path, parts: Mapping[str, Any], n_features: int, *, labels: Label = "fine"
 ) -> Loaded:
-    """Read CIFAR-100's ``*.webp.zip`` files; `labels` is 'fine' (100 classes) or 'coarse' (20)."""
-    return _pictures(folder, parts, 2, _LABELS[labels])
+    """Read CIFAR-100 as `read10` does; `labels` is 'fine' (100 classes) or 'coarse' (20)."""
+    if "records" in parts:
+        return _pictures(folder, parts, 2, _LABELS[labels])
+    return _python(folder, parts, f"{labels}_labels".encode())

@@ -21,25 +21,25 @@ _DIMENSIONS = 8
 
 def parse(path: Path) -> np.ndarray:
     """Return the array of an IDX file."""
-    return decode(bounded.content(path), path)
-
-
-def decode(content: bytes, path: Path | str) -> np.ndarray:
-    """Return the array of the bytes of an IDX file; `path` names it in errors; see `parse`."""
+    content = bounded.content(path)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _TYPES:
         raise DataError(
-            f"{path} is not an IDX file: it begins with the bytes {content[:4].hex(' ')}"
+            f"{path} is not an IDX file: it begins with the bytes {content[:4].hex(' ')}",
+            file=path,
         )
     dtype, start = np.dtype(_TYPES[content[2]]), 4 + 4 * content[3]
     if content[3] > _DIMENSIONS:
-        raise DataError(f"{path} has {content[3]} dimensions, more than {_DIMENSIONS}")
+        says = f"{path} has {content[3]} dimensions, more than {_DIMENSIONS}"
+        raise DataError(says, file=path)
     if len(content) < start:
-        raise DataError(f"{path} ends inside its header, after {counted(len(content), 'byte')}")
+        says = f"{path} ends inside its header, after {counted(len(content), 'byte')}"
+        raise DataError(says, file=path)
     shape = tuple(int(size) for size in np.frombuffer(content[4:start], ">u4"))
     wanted = start + math.prod(shape) * dtype.itemsize
     if len(content) != wanted:
         raise DataError(
-            f"{path} holds {len(content)} bytes where its header {shape} asks for {wanted}"
+            f"{path} holds {len(content)} bytes where its header {shape} asks for {wanted}",
+            file=path,
         )
     return (
         np.frombuffer(content, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
@@ -58,6 +58,7 @@ def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
     if labels.ndim != 1 or images.ndim < 1 or len(images) != len(labels):
         raise DataError(
             f"{folder / parts['images']} {images.shape} and {parts['labels']} {labels.shape} "
-            "do not belong together"
+            "do not belong together",
+            file=folder / parts["images"],
         )
     return Loaded(images.reshape(len(images), math.prod(images.shape[1:])), labels.astype(np.int64))

@@ -39,7 +39,7 @@ def _table(path: Path, n_features: int, first: int = 1, *, classes: bool = False
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}", file=path) from error
     lines = re.sub(rb"#[^\n]*", b"", text).split(b"\n")
     found = [(i, _LINE.fullmatch(line)) for i, line in enumerate(lines) if line.strip()]
     at = [i for i, _ in found]
@@ -59,12 +59,14 @@ def _table(path: Path, n_features: int, first: int = 1, *, classes: bool = False
     bad[rows[wrong]] = True
     if bad.any():
         number = at[int(bad.argmax())]
-        raise _problem(f"{path}, line {number + 1}", lines[number], n_features, first, classes)
+        raise _problem(path, number, lines[number], n_features, first, classes)
     y = y.astype(np.int64) if whole.all() else y
     return _Table(y, query, rows, index.astype(np.intp), values)
 
 
-def _problem(where: str, line: bytes, n_features: int, first: int, classes: bool) -> DataError:
+def _problem(
+    path: Path, number: int, line: bytes, n_features: int, first: int, classes: bool
+) -> DataError:
     """Return the error that says what is expected in a bad line, and what stands there."""
     found, *pairs = line.split()
     told, last, advice = "", first - 1, []
@@ -88,7 +90,7 @@ def _problem(where: str, line: bytes, n_features: int, first: int, classes: bool
         last = int(index)
     shown = found[:_SHOWN].decode(errors="replace") + "…" * (len(found) > _SHOWN)
     says = f"expected {told}, found '{shown}'; a line is {_FORM}, indices from {first}"
-    return DataError(f"{where}: {says}", advice=advice)
+    return DataError(f"{path}, line {number + 1}: {says}", file=path, row=number, advice=advice)
 
 
 def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:

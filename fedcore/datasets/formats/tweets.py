@@ -64,13 +64,14 @@ def read(
     path, table = folder / parts["archive"], parts["members"][0]
     with archive.opened(path) as file:
         text = file.content(file.full_name(table), _MOST).decode("latin-1")
-    rows = list(_rows(text, f"{path}, {table}"))
+    rows = list(_rows(text, path, table))
     counts = Counter(user for _, user, _ in rows)
     known = sorted(user for user, count in counts.items() if count >= at_least)
     if len(known) < users:
         raise DataError(
             f"{path} has {len(known)} users with at least {at_least} tweets, and {users} are "
-            "asked for"
+            "asked for",
+            file=path,
         )
     drawn = np.sort(np.random.default_rng(seed).choice(len(known), users, replace=False))
     number = {known[place]: owner for owner, place in enumerate(drawn)}
@@ -79,7 +80,8 @@ def read(
     vectors = _vectors(folder / parts["vectors"], parts["words"], wanted)
     length = len(next(iter(vectors.values())))
     if n_features % length:
-        raise DataError(f"{n_features} features have no room for whole vectors of {length} numbers")
+        says = f"{n_features} features have no room for whole vectors of {length} numbers"
+        raise DataError(says, file=folder / parts["vectors"])
     x = np.zeros((len(mine), n_features // length, length), np.float32)
     for tweet, (_, _, words) in zip(x, mine, strict=True):
         for place, word in zip(tweet, words, strict=False):
@@ -88,12 +90,13 @@ def read(
     return Loaded(x.reshape(len(mine), -1), y, owners=owners)
 
 
-def _rows(text: str, where: str) -> Any:
+def _rows(text: str, path: Path, table: str) -> Any:
     """Yield sentiment, user and text of the tweets; neutral ones are left out."""
     for line, row in enumerate(csv.reader(io.StringIO(text)), start=1):
         if len(row) != _COLUMNS:
             found = counted(len(row), "column")
-            raise DataError(f"{where}, line {line}: {found} where {_COLUMNS} should be")
+            says = f"{found} where {_COLUMNS} should be"
+            raise DataError(f"{path}, {table}, line {line}: {says}", file=path, row=line - 1)
         if row[0] in SENTIMENT:
             yield SENTIMENT[row[0]], row[4], row[5]
 
@@ -112,7 +115,9 @@ def _vectors(path: Path, table: str, wanted: set[str]) -> dict[str, np.ndarray]:
                 try:
                     found[name] = np.array(rest.split(), np.float32)
                 except ValueError as error:
-                    raise DataError(f"{path}, {table}, line {number}: {error}") from error
+                    says = f"{path}, {table}, line {number}: {error}"
+                    raise DataError(says, file=path, row=number - 1) from error
     if len({len(vector) for vector in found.values()}) != 1:
-        raise DataError(f"{path}, {table}: its vectors of the tweets' words differ in length")
+        says = f"{path}, {table}: its vectors of the tweets' words differ in length"
+        raise DataError(says, file=path)
     return found

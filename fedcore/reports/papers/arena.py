@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from fedcore.config.arena import LATE, LEAKAGE, LOST, MAIN, STRAGGLERS
+from fedcore.config.arena import LATE, LEAKAGE, MAIN
+from fedcore.reports.budgets import PLAIN, privacy, products, sum_of_squares
 from fedcore.reports.papers.arena_findings import BUDGETS, TARGET, median, rounded, sentences
 from fedcore.reports.report import Table
 from fedcore.reports.results import Results, Run, last
 from fedcore.reports.rows import Row, Rows, groups, reached
-from fedcore.reports.summaries import by_group, statistic
-from fedcore.reports.work import PLAIN, privacy, products, sum_of_squares
+from fedcore.reports.summaries import by_group
 
-REFUSED = "cannot go on without a client"
 COSTS = {
     "rounds": "communication rounds",
     "bytes": "bytes sent up, all clients",
@@ -114,92 +113,6 @@ def ranks(results_: Results) -> Rows:
     return rows
 
 
-def lost(results: Results) -> Rows:
-    """Return errors without the last client beside those with all, a row per repeat."""
-    return _harder(results, LOST)
-
-
-def stragglers(results: Results) -> Rows:
-    """Return errors with clients that are late beside those without, a row per repeat."""
-    return _harder(results, STRAGGLERS)
-
-
-def _harder(results: Results, experiment: str) -> Rows:
-    """Return errors of an experiment beside those of `MAIN`.
-
-    The partition is the same one; the starts differ. ``refused`` says of a method that it cannot go
-    on without a client. What has no run in `MAIN`, which may be left out, has no row.
-    """
-    if experiment not in results.plan["experiments"]:
-        return []
-    names = ("data", "partition", "method", "repeat")
-    of_all = {
-        tuple(row[name] for name in names): row
-        for row in results.table(MAIN, privacy=privacy, error=last("subspace_distance"))
-    }
-    found = results.table(
-        experiment, error=last("subspace_distance"),
-        refused=lambda run: "refused" in run.history.about,
-    )  # fmt: skip
-    pairs = [(row, of_all.get(tuple(row[name] for name in names))) for row in found]
-    return [
-        row | {"privacy": before["privacy"], "error_of_all": before["error"]}
-        for row, before in pairs
-        if before is not None
-    ]
-
-
-def by_method(rows: Rows) -> Rows:
-    """Return a row per method, the least median over the problems first, a column per problem.
-
-    Cells are medians over the repeats, to two digits; ``median`` is that of the cells of all
-    problems, and ``all clients`` the same where every client takes part.
-    """
-    found: Rows = []
-    for key, mine in groups(rows, "method"):
-        row = key | {"all clients": _short(_typical(mine, "error_of_all")), "median": _cell(mine)}
-        for at, here in groups(mine, "data", "partition"):
-            row[f"{at['data']}, {at['partition']}"] = _cell(here)
-        found.append(row)
-    return sorted(found, key=_place)
-
-
-def _place(row: Row) -> float:
-    value = row["median"]
-    return value if value != REFUSED and np.isfinite(value) else np.inf
-
-
-def change(rows: Rows) -> str:
-    """Return a sentence on what a table of `by_method` says."""
-    table = by_method(rows)
-    now, before = table[0], min(table, key=lambda row: row["all clients"])
-    said = (
-        f"The least median error over these problems is the {now['median']:.2g} of "
-        f"{now['method']}, which has {now['all clients']:.2g} with all clients"
-    )
-    if before is not now:
-        end, start = before["median"], before["all clients"]
-        goes = end if end == REFUSED else f"goes from {start:.2g} to {end:.2g}"
-        said += f"; {before['method']}, the first with all clients, {goes}"
-    return f"{said}."
-
-
-def _cell(rows: Rows) -> float | str:
-    if any(row.get("refused") for row in rows):
-        return REFUSED
-    return _short(_typical(rows, "error"))
-
-
-def _typical(rows: Rows, column: str) -> float:
-    """Return the median over the problems of the medians over the repeats."""
-    problems = groups(rows, "data", "partition")
-    return float(statistic([median(here, column) for _, here in problems]))
-
-
-def _short(error: float) -> float:
-    return float(f"{error:.2g}")
-
-
 def leaks(results: Results) -> Rows:
     """Return the least error of a client's Gram matrix as the server rebuilds it in two attacks.
 
@@ -268,7 +181,5 @@ TABLES = {
     "findings": Table(findings),
     "results": Table(results, shown),
     "ranks": Table(ranks, mean_ranks),
-    "lost": Table(lost, by_method),
-    "stragglers": Table(stragglers, by_method),
     "leaks": Table(leaks, by_group("leakage", "method")),
 }

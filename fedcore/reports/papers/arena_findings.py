@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from fedcore.config.arena import LEAKAGE, MAIN
+from fedcore.reports.budgets import PLAIN
 from fedcore.reports.rows import Rows, chosen, groups
 from fedcore.reports.summaries import statistic
-from fedcore.reports.work import PLAIN
 from fedcore.words import counted
 
 BUDGETS = (1, 5, 20)  # rounds

@@ -16,6 +16,7 @@ import numpy as np
 
 from fedcore.algorithms import faps
 from fedcore.history import History
+from fedcore.reports.budgets import products
 from fedcore.reports.papers.faps_claims import (
     AT_END,
     ERRORS,
@@ -44,7 +45,6 @@ from fedcore.reports.summaries import (
     summarise,
     without,
 )
-from fedcore.reports.work import products
 
 # ``kkt``, ‖P⊥ AAᵀZ‖_F ≤ 1e−4 ‖A‖₂², explains the printed errors of the synthetic problems.
 # ``scaled``, ‖P⊥ AAᵀZ‖_F ≤ 5e−6 ‖A‖_F², explains those of the images. ``rule27`` is the paper's

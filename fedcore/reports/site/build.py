@@ -22,11 +22,9 @@ from fedcore.errors import DataError, FedcoreError
 from fedcore.reports.machine import machine
 from fedcore.reports.site import curves, model, notebooks
 from fedcore.reports.verdict_pages import tally
-from fedcore.reports.verdicts import CHECKS, VERDICTS
+from fedcore.reports.verdicts import VERDICTS
 
 ASSETS = Path(__file__).parent / "assets"
-OF_CHECKS = {name: "a check of this software." for name in CHECKS.values() if name not in VERDICTS}
-MEANINGS = VERDICTS | OF_CHECKS
 
 
 @cache
@@ -96,7 +94,7 @@ def write(
             "surrogates": surrogates,
             "command": command,
             "results": results.as_posix(),
-            "meanings": MEANINGS,
+            "meanings": VERDICTS,
         }
         _pages(made, found, common, processes)
         old = Path(name) / "old"

@@ -12,11 +12,11 @@ import numpy as np
 from fedcore import algorithms
 from fedcore.errors import HistoryError, InputError
 from fedcore.reports import curve_styles
+from fedcore.reports.budgets import privacy, products, sum_of_squares
 from fedcore.reports.commands import command
 from fedcore.reports.replay import replay
 from fedcore.reports.results import Results, Run
 from fedcore.reports.site.model import slug
-from fedcore.reports.work import privacy, products, sum_of_squares
 
 POINTS = 90  # of a curve, at most; denser at its start
 AXES = {

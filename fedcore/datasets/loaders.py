@@ -1,0 +1,110 @@
+"""The readers and stand-ins of data sets by name, and their options."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fedcore.datasets.loaded import Loaded
+from fedcore.datasets.verification import verify
+from fedcore.errors import ConfigError, DataError, InputError, require_known
+from fedcore.validation import check_annotated, whole
+from fedcore.words import counted
+
+# ``module:function``, imported when used: a problem's fingerprint covers its own loader only.
+LOADERS = {
+    "celeba": "fedcore.datasets.formats.celeba:read",
+    "cifar10": "fedcore.datasets.formats.cifar:read10",
+    "cifar100": "fedcore.datasets.formats.cifar:read100",
+    "idx": "fedcore.datasets.formats.idx:read",
+    "libsvm": "fedcore.datasets.formats.libsvm:read",
+    "nist_by_class": "fedcore.datasets.formats.letters:read",
+    "sentiment140": "fedcore.datasets.formats.tweets:read",
+}
+SURROGATES = {
+    "digits": "fedcore.datasets.surrogates:digits",
+    "sparse_binary": "fedcore.datasets.surrogates:sparse_binary",
+    "photographs": "fedcore.datasets.surrogates:photographs",
+    "faces": "fedcore.datasets.surrogates:faces",
+    "sentences": "fedcore.datasets.surrogates:sentences",
+}
+_COMMON = {"samples": whole(1), "shuffle": whole(0)}
+
+
+def code(entry: Mapping[str, Any], *, surrogate: bool) -> list[str]:
+    """Return the code that makes the rows of a registry entry, each as ``module:function``."""
+    if surrogate:
+        return [place("surrogate", entry["surrogate"], SURROGATES)] if "surrogate" in entry else []
+    return [place("loader", entry["loader"], LOADERS)]
+
+
+def place(kind: str, name: str, table: Mapping[str, str]) -> str:
+    """Return the ``module:function`` of a name; ConfigError when the name is unknown."""
+    require_known(name, table, f"the registry has an unknown {kind}")
+    return table[name]
+
+
+def _lookup(kind: str, name: str, table: Mapping[str, str]) -> Callable[..., Loaded]:
+    """Return a function of the table."""
+    module, _, function = place(kind, name, table).partition(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def _keywords(function: Callable[..., Loaded]) -> set[str]:
+    """Return the options that a loader or generator takes: its keyword-only parameters."""
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> None:
+    """Refuse an unknown split, an option that the loader does not take, and a bad value of one."""
+    require_known(split, entry["splits"], f"data set '{name}' has no split")
+    loader = _lookup("loader", entry["loader"], LOADERS)
+    for option in options:
+        require_known(option, {*_COMMON, *_keywords(loader)}, f"data set '{name}' has no option")
+    try:
+        for option, rule in _COMMON.items():
+            if option in options:
+                rule(options[option], option)
+        check_annotated(loader, options)
+    except InputError as error:
+        raise ConfigError(f"option {error}") from error
+
+
+def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> Loaded:
+    """Make the surrogate that the registry names; options that it does not take are ignored."""
+    if "surrogate" not in entry:
+        raise ConfigError(f"data set '{name}' has no surrogate: run it on its own files")
+    make = _lookup("surrogate", entry["surrogate"], SURROGATES)
+    taken = {key: options[key] for key in _keywords(make) & options.keys()}
+    return make(split, entry.get("n_classes", 1), **taken)
+
+
+def files_of(parts: Mapping[str, Any]) -> set[str]:
+    """Return the names of the files that a split uses."""
+    inside = ("members", "words")  # an archive
+    found = [part for role, part in parts.items() if role not in inside]
+    return {name for part in found for name in ([part] if isinstance(part, str) else part)}
+
+
+def read(
+    form: Mapping[str, Any], split: str, options: Mapping[str, Any], raw: Path
+) -> tuple[Loaded, str]:
+    """Check and read the files of a split."""
+    parts, wanted = form["splits"][split], form["n_features"]
+    names = files_of(parts)
+    used = {f["name"]: verify(raw / f["name"], f) for f in form["files"] if f["name"] in names}
+    loader = _lookup("loader", form["loader"], LOADERS)
+    taken = {key: options[key] for key in _keywords(loader) & options.keys()}
+    loaded = loader(raw, parts, wanted, **taken)
+    if loaded.x.shape[1] != wanted:
+        raise DataError(
+            f"{raw} has {counted(loaded.x.shape[1], 'feature')} in its files and {wanted} in the "
+            "registry"
+        )
+    listed = "".join(f"{name} {value}\n" for name, value in sorted(used.items()))
+    return loaded, hashlib.sha256(listed.encode()).hexdigest()
