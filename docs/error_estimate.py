@@ -255,6 +255,13 @@ LIMITS = (
     "(`converged_` is None) nothing says how large the next singular value is, "
     "and the estimate is rather too small."
 )
+PRIVATE = (
+    "With `epsilon`, the estimate says how far the noise may have turned the subspace: the norm of "
+    "the noise over the gap of the released eigenvalues. Both are public, so that it costs no ε. "
+    "It is rather too large: a test fits samples of many sizes, with and without a gap, and at "
+    "most one fit in 20 may be further off. An estimate of 1 says that the components may be noise "
+    "alone; above 0.5 a warning says so. What the bounds cut off is not in it."
+)
 
 
 def outcomes(kind: str, level: float, draws: int, seed: int = 0) -> Iterator[Outcome]:
@@ -284,7 +291,7 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
     kinds = "\n".join(f"* **{kind}**: {text}." for kind, text in KINDS.items())
     parts = [
         "# How far the error estimate can be trusted", *ABOUT, kinds, tables.markdown(rows),
-        "## Where it is too small", LIMITS,
+        "## Where it is too small", LIMITS, "## With differential privacy", PRIVATE,
     ]  # fmt: skip
     filled = [part if part[0] in "|*" else textwrap.fill(part, 99) for part in parts]
     return "\n\n".join(part.rstrip() for part in filled) + "\n"

@@ -39,10 +39,10 @@ INSTEAD = {
         "there is no cluster; `make test-cluster` runs it on one of a node",
     ),
     "fedcore run": ("fedcore run --help", "it is a name here, not a line to type"),
-    "fedcore run block_krylov north.csv south.csv --components 2 --center": (
+    "fedcore pca north.csv south.csv --scale --plot scores": (
         "(mkdir -p build/readme && cd build/readme && "
         "python ../../docs/three_hospitals/synthetic_hospitals.py && "
-        "fedcore run block_krylov north.csv south.csv --components 2 --center)",
+        "fedcore pca north.csv south.csv --scale --plot scores)",
         "the files are the reader's: those of the tutorial stand in for them",
     ),
     "mpiexec -n 4 fedcore run ssi problem.h5 --components 20 --engine mpi": (

@@ -13,13 +13,23 @@ from fedcore.progress import Rounds
 
 SAID = "one BLAS thread (--blas-threads N takes more)"
 LIMITED = """
-import json, os, sys
+import json, os
 os.cpu_count = lambda: {cores}
+import click, numpy, threadpoolctl
 from fedcore.cli import blas
-for _ in range(2):  # two commands in one program
+
+def state():
+    pools = sorted({{str(pool["num_threads"]) for pool in threadpoolctl.threadpool_info()}})
+    return pools, sorted({{os.environ.get(name) for name in blas.VARIABLES}} - {{None}})
+
+@click.command()
+def command():
     blas.limit({threads})
-    import numpy
-print(json.dumps(sorted({{os.environ.get(name) for name in blas.VARIABLES}} - {{None}})))
+    print(json.dumps(state()))
+
+before = state()
+command.main([], standalone_mode=False)
+assert state() == before
 """
 
 
@@ -39,7 +49,7 @@ def test_one_blas_thread_unless_asked_and_said_once(cores, threads, variables, s
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
     )
-    assert json.loads(done.stdout) == set_to
+    assert json.loads(done.stdout) == [set_to, set_to]
     assert done.stderr.count(SAID) == said
 
 

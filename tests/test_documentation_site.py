@@ -132,7 +132,7 @@ def test_every_page_of_the_repository_and_every_public_name_is_there(site):
 
 def test_links_to_files_offer_the_files(site):
     offered = {path.name for path in (site / "_downloads").rglob("*.*")}
-    assert {"synthetic_hospitals.py", "hospital_pca.py", "ditto.py"} <= offered
+    assert {"synthetic_hospitals.py", "ditto.py"} <= offered
     assert "Sphinx" not in (site / "index.html").read_text(encoding="utf-8").partition("<main")[2]
 
 

@@ -31,6 +31,7 @@ MADE: dict[str, Callable[[], str]] = {
     "gallery": gallery.page,
     "metrics": library.metrics,
     "methods": methods.page,
+    "patients": tutorial.patients,
     "public": library.public,
     "scores": tutorial.plots,
 }

@@ -1,8 +1,10 @@
-"""Writes three CSV files of synthetic patients: north.csv, south.csv and west.csv.
+"""Writes three CSV files of synthetic patients, north.csv, south.csv and west.csv, and ranges.csv.
 
 Nobody's data: every value is drawn from the seed below. Two hidden traits, age and metabolism, move
 the six measurements together, and each hospital has patients of its own kind.
 """
+
+from pathlib import Path
 
 import numpy as np
 
@@ -23,6 +25,17 @@ HOSPITALS = {  # patients, and the means of the two traits
     "west": (1500, [-0.2, 0.8]),
 }
 
+# What everybody knows of the measurements. It is not taken from the patients: it tells nothing of
+# them.
+RANGES = {
+    "age": (18, 92),
+    "blood_pressure": (80, 180),
+    "bmi": (14, 38),
+    "glucose": (2.6, 8.6),
+    "cholesterol": (2.2, 8.2),
+    "creatinine": (30, 130),
+}
+
 rng = np.random.default_rng(SEED)
 for hospital, (patients, means) in HOSPITALS.items():
     traits = means + rng.standard_normal((patients, 2))
@@ -32,3 +45,6 @@ for hospital, (patients, means) in HOSPITALS.items():
         f"{hospital}.csv", values, "%.1f", ",", header=",".join(NAMES), comments="", newline="\n"
     )
     print(f"{hospital}.csv: {patients} synthetic patients")
+lines = [f"{name},{low},{high}" for name, (low, high) in RANGES.items()]
+Path("ranges.csv").write_text("\n".join(["column,low,high", *lines, ""]), encoding="utf-8")
+print("ranges.csv: what each measurement can be")

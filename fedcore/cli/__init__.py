@@ -1,8 +1,8 @@
-"""The command line: look up, fetch, run, compare, show, check.
+"""The command line: look up, fetch, run, compare, find components, show, check.
 
 Results go to standard output; progress, warnings and errors to standard error. A user's error ends
 in one sentence and status 1, or status 2 for a misspelt command or option. Each command imports
-what it needs, so that ``--help`` answers at once, and the number of BLAS threads can still be set.
+what it needs, so that ``--help`` answers at once.
 """
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
@@ -28,6 +28,7 @@ from fedcore.cli import (
     health,
     jobs,
     lookup,
+    pca,
     results,
     running,
     showing,
@@ -119,7 +120,7 @@ def main() -> None:
     Try it without any data:
       fedcore run block_krylov w8a --components 5 --surrogate --set tol=1e-8
     With files of your own, one client a file:
-      fedcore run block_krylov north.csv south.csv west.csv --components 2 --center
+      fedcore pca north.csv south.csv west.csv --scale --plot scores
     Let the shell complete names (bash; zsh and fish alike):
       eval "$(_FEDCORE_COMPLETE=bash_source fedcore)"
     """
@@ -128,7 +129,7 @@ def main() -> None:
 for command in (
     lookup.algorithms, lookup.metrics, lookup.datasets, lookup.fetch,
     data_kinds.generators, data_kinds.partitions,
-    running.run, running.compare, showing.show, showing.plot,
+    running.run, running.compare, pca.pca, showing.show, showing.plot,
     results.verdicts, checking.check, health.doctor, jobs.job,
 ):  # fmt: skip
     main.add_command(command)

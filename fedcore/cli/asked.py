@@ -157,8 +157,8 @@ class Asked:
         if self.center and algorithm.private(settings):
             raise InputError(
                 f"{algorithm.name} is private, and the mean of --center would be sent without "
-                "noise: drop --center, and subtract a public mean from the data; or let "
-                "fedcore.FederatedPCA add noise to it, as the tutorial does"
+                "noise: drop --center, and subtract a public mean from the data; or add noise to "
+                "it, too: fedcore pca FILE... --epsilon 1 --bounds RANGES.csv"
             )
         # A plug-in's own Params may check nothing.
         for field in dataclasses.fields(algorithm.module.Params):

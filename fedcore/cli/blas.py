@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import sys
+from collections.abc import Iterator, Mapping
 
 import click
+import threadpoolctl
 
 VARIABLES = tuple(
     f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL", "VECLIB_MAXIMUM", "NUMEXPR")
@@ -23,17 +24,30 @@ def settle_device() -> None:
 
 
 def limit(threads: int | None) -> None:
-    """Set the number of BLAS threads before NumPy is imported, and say so once.
+    """Set the number of BLAS threads until the command ends, and say so.
 
     Without a number, an environment variable of the user's decides, and else it is one: on two
     cores with other work, 51.7 s of `fedcore run ssi w8a` became 6.8 s. PyTorch has as many
     threads, and an accelerator computes as a core does.
     """
     asked = threads is not None or any(os.environ.get(name) for name in VARIABLES)
-    if "numpy" in sys.modules:  # in a program of somebody's own: too late, and theirs to choose
-        return
     if threads is not None or not asked:
-        os.environ |= dict.fromkeys(VARIABLES, str(threads or 1))
+        command = click.get_current_context()
+        command.with_resource(threadpoolctl.threadpool_limits(threads or 1))
+        command.with_resource(_environment(dict.fromkeys(VARIABLES, str(threads or 1))))
     if not asked and (os.cpu_count() or 1) > 1:
         click.echo("one BLAS thread (--blas-threads N takes more)", err=True)
     settle_device()
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for libraries that are loaded later, and for processes."""
+    before = os.environ.copy()
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables:
+            os.environ.pop(name)
+        os.environ.update({name: before[name] for name in variables.keys() & before.keys()})

@@ -12,10 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.errors import InputError
+from fedcore.errors import Advice, InputError
 from fedcore.privacy.bounded_rows import clip_rows
 from fedcore.problems.labelled import Features, per_feature
 from fedcore.validation import require_positive
+from fedcore.words import counted
+
+FORMS = (
+    Advice("give bounds=(low, high), two numbers or an array of each with one per feature"),
+    Advice("give ranges by the features' names, bounds={'age': (0, 120), …}"),
+    Advice("give the largest norm of a sample, bounds=norm"),
+)
 
 
 @dataclass(frozen=True)
@@ -103,12 +110,12 @@ def bounds_of(given: Any, features: Features) -> Box | Ball:
     ------
     InputError
     """
-    if given is None:
+    if given is None or isinstance(given, str | bytes | bytearray):
         raise InputError(
-            "a private fit needs public bounds of the data, bounds=(low, high), or the largest "
-            "norm of a sample, bounds=norm: bounds taken from the data would reveal them"
-        )
-    if isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray):
+            f"a private fit needs public bounds of the data, got {given!r}, and bounds taken from "
+            "the data would reveal them", advice=FORMS,
+        )  # fmt: skip
+    if isinstance(given, Sequence):
         ends = [per_feature(end, f"bounds[{i}]", features) for i, end in enumerate(given)]
     else:
         found = per_feature(given, "bounds", features, axis=1)
@@ -117,14 +124,16 @@ def bounds_of(given: Any, features: Features) -> Box | Ball:
             return Ball(float(found), features.width)
         ends = list(found.T)
     d = features.width
-    if len(ends) != 2:
-        raise InputError("bounds must be a number, or a pair (low, high) of numbers or arrays")
-    for i, end in enumerate(ends):
-        if end.shape not in ((), (d,)):
-            raise InputError(f"bounds[{i}] has shape {end.shape}: give a number or {d} of them")
+    if len(ends) != 2 or any(end.shape not in ((), (d,)) for end in ends):
+        sizes = " and ".join(str(end.shape) for end in ends)
+        raise InputError(
+            f"bounds have the shapes {sizes}, and there are {counted(d, 'feature')}", advice=FORMS
+        )
     low, high = (np.broadcast_to(end, (d,)) for end in ends)
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
-        raise InputError("bounds must be finite, and low at most high in every feature")
+        raise InputError(
+            "bounds must be finite, and low at most high in every feature", advice=FORMS
+        )
     if not (low < high).any():
-        raise InputError("bounds leave no room: low is high in every feature")
+        raise InputError("bounds leave no room: low is high in every feature", advice=FORMS)
     return Box(low, high)

@@ -76,7 +76,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     return Found(
         axes, outside, ready.mean, ready.scale, n_samples,
         continued(result.history, ready.ledger), ready.ledger + result.ledger,
-        None if estimate is None else float(np.fmin(estimate, 1.0)),
+        1.0 if estimate is None else float(np.fmin(estimate, 1.0)),
         bool(output["converged"]) if "converged" in output else None,
     )  # fmt: skip
 

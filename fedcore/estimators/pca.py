@@ -121,12 +121,17 @@ class FederatedPCA(Transformer):
     noise_variance_ : float
         Mean variance of the ``min(n_samples, n_features) - n_components_`` directions left out; 0
         if there are none. In a private fit, of ``n_features - n_components_``.
-    error_estimate_ : float or None
+    error_estimate_ : float
         Estimate of the sine of the largest angle between the subspace found and the exact one, by
         the algorithm's own test (``docs/error_estimate.md`` says how often and how far the true
         angle exceeds it). For a run without a test, from the products of the last round; it is
         then rather too small, as nothing says how large the next singular value is. 1 when nothing
-        is known, None for a private fit.
+        is known.
+        Of a private fit, how much the noise may have turned the subspace of the samples within
+        `bounds`, divided by `scale_`: the norm of the noise over the gap of the released
+        eigenvalues (`fedcore.estimators.private.sines`). It follows from what was released, and
+        costs no ε. It is rather too large: at most one fit in 20 is further off. 1 says that the
+        components may be noise alone.
     converged_ : bool or None
         Whether `tol`, or the limit of rounding, was reached; `error_estimate_` is above `tol` in
         the second case. None for an algorithm without a test.
@@ -200,11 +205,10 @@ class FederatedPCA(Transformer):
         if not self.__sklearn_is_fitted__():
             return repr(self)
         r, d = self.components_.shape
-        share, sine = float(self.explained_variance_ratio_.sum()), self.error_estimate_
-        error = "unknown" if sine is None else f"sine of the angle about {sine:.2g}, an estimate"
+        share = float(self.explained_variance_ratio_.sum())
         return (
             f"{self!r}\n{counted(r, 'component')} of {counted(d, 'feature')} hold {share:.4g} of "
-            f"the variance\ndistance to the exact subspace: {error}\n{self.ledger_}"
+            f"the variance\n{distance(self)}\n{self.ledger_}"
         )
 
     def fit(self, clients: Any, y: None = None, *, groups: Any = None) -> Self:
@@ -237,7 +241,7 @@ class FederatedPCA(Transformer):
         ConvergenceWarning
             When the rounds run out before `tol` is met, or the data do not determine n_components
             components in their precision; after a run without a test, when `error_estimate_` is
-            above 1e-4.
+            above 1e-4, and after a private fit, when it is above one half.
         """
         self._fit(inputs.given(clients, groups))
         return self
@@ -386,3 +390,12 @@ class FederatedPCA(Transformer):
         self.history_: dict[str, np.ndarray] = found.history
         self.ledger_: Ledger = found.ledger
         self._keep_names(features)
+
+
+def distance(model: FederatedPCA) -> str:
+    """Return a line on how far a fitted model's components are from the exact ones."""
+    sine = model.error_estimate_
+    noise = ""
+    if model.ledger_.privacy is not None and sine > private.HIDDEN:
+        noise = "; 1 is noise alone, and the share of the variance is no better"
+    return f"distance to the exact subspace: sine of the angle about {sine:.2g}, an estimate{noise}"

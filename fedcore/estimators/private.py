@@ -4,7 +4,8 @@ Neighbours: one record of one client is added or removed. Clients clip their sam
 bounds (`fedcore.estimators.bounds`), and then
 
 1. upload the noisy sum of ``a = (x − c)/ρ`` with ‖a‖ ≤ 1, c the middle of the bounds, and with
-   weight κ their number: (a, κ) has norm √(1 + κ²) at most. The mean is put inside the bounds;
+   weight κ their number: (a, κ) has norm √(1 + κ²) at most. The mean is put inside the bounds. For
+   scales, each feature of a is in units of its own bounds;
 2. for scales, upload the noisy sums of ``((x − mean)/w)²`` with w the largest distances that the
    bounds allow, in norm at most √d (1 for a bound of the norm). A variance below the standard
    deviation of its noise is replaced by that;
@@ -12,7 +13,8 @@ bounds (`fedcore.estimators.bounds`), and then
 4. upload the noisy moments of its basis Z, the upper triangle of ``Σ y yᵀ`` with y = Zᵀb, and the
    squares outside range(Z), ``Σ ‖b‖² − ‖y‖²``. A record adds a vector of norm at most
    ``‖y‖² + ‖b‖² − ‖y‖² ≤ 1``. Squares below the standard deviation of their noise are replaced by
-   that: nothing smaller can be told from noise, and a variance of 0 would have no density.
+   that: nothing smaller can be told from noise, and a variance of 0 would have no density. Z has a
+   column more than components are wanted, whose square is about the next eigenvalue (`sines`).
 
 All noise is Gaussian: releases of multipliers zᵢ compose to one of z with 1/z² = Σ 1/zᵢ². z is the
 least for the whole (ε, δ), and each step has a fixed share of 1/z² (`SHARES`). Each of several
@@ -29,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.calls import run
-from fedcore.errors import InputError
+from fedcore.errors import ConvergenceWarning, InputError, warn
 from fedcore.estimators.bounds import Ball, Box
 from fedcore.estimators.extra_rounds import Axes, principal_axes
 from fedcore.estimators.settings import PRIVATE_ALGORITHMS as ALGORITHMS
@@ -45,11 +47,13 @@ from fedcore.privacy.noise import simulated
 from fedcore.sparse import SparseRows
 from fedcore.tasks import shared_basis
 from fedcore.validation import require_flag, require_start, whole
+from fedcore.words import counted
 
 NEIGHBOURS = "add_or_remove_one"
 SHARES = {"mean": 0.2, "scale": 0.2, "rounds": 0.5, "last": 0.1}
 COUNT = 0.5  # κ
 OF_RUN = {"measure", "progress", "simulate", "transcript"}  # that a user may set
+HIDDEN = 0.5  # estimated sine above which a user is warned: 30 degrees
 SAFE = 1.0 + 1e-9  # the multipliers are found by iteration
 
 Vector = Callable[[np.ndarray, Any], np.ndarray]  # of a client's rows and the server's message
@@ -141,29 +145,100 @@ def fit(asked: Request, matrices: Any) -> Found:
     releases = Releases(asked, spent, simulate, told, Ledger())
     inside = [bounds.clip(np.asarray(data, dtype=np.float64)) for data in matrices]
 
-    mean, n_samples = _mean(releases, inside, bounds, asked.center)
+    mean, n_samples = _mean(releases, inside, bounds)
     scale = np.ones(d)
     if asked.scale:
         scale = _scale(releases, inside, bounds, mean, n_samples)
     reach = bounds.reach(mean, scale)
     rows = [(data - mean) / scale / reach for data in inside]
+    wide = min(r + (options.get("start") is None), d, sum(map(len, rows)))
     result = run(
-        asked.algorithm.name, rows, r, seed=asked.seed, simulate=simulate,
+        asked.algorithm.name, rows, wide, seed=asked.seed, simulate=simulate,
         epsilon=left, delta=asked.delta, clip=True, transcript=told, **options,
     )  # fmt: skip
     before = releases.ledger
     releases.ledger = before + result.ledger
     basis = np.asarray(shared_basis(result.output), dtype=np.float64)
     total = releases.sum("last", rows, _moments, 1.0, message=basis)
-    axes = principal_axes(basis, from_upper_triangle(total[:-1], r))
+    moments, beyond = from_upper_triangle(total[:-1], wide), float(total[-1]) * (wide < d)
+    axes = principal_axes(basis[:, :r], moments[:r, :r])
     least = releases.deviation("last", 1.0, len(rows))
-    outside = max(float(total[-1]), least) if r < d else 0.0
+    following = float(moments[r, r]) if wide > r else beyond  # the next eigenvalue, or more
+    outside = max(following + beyond * (wide > r), least) if r < d else 0.0
+    estimates = sines(
+        np.append(axes.squares, following), d, rounds=_deviation(result.ledger), last=least,
+        steps=int(result.history["iteration"][-1]),
+    )  # fmt: skip
+    if r == d:  # they span the whole space, whatever each of them is
+        estimates[-1] = 0.0
+    _tell(asked.epsilon, estimates[: d - 1], r)
     history = continued(result.history, before)
     history.pop("epsilon")  # that of the algorithm alone
     return Found(
         Axes(axes.components, np.maximum(axes.squares, least) * reach**2), outside * reach**2,
-        mean, scale, n_samples, history, releases.ledger,
+        mean, scale, n_samples, history, releases.ledger, float(estimates[-1]),
     )  # fmt: skip
+
+
+def sines(
+    squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int
+) -> np.ndarray:  # fmt: skip
+    """Estimate how far the first 1, 2, …, r axes are from the exact ones, from released values.
+
+    Davis and Kahan bound the sine of the largest angle by the norm of the noise, over the gap of
+    the eigenvalues: here 2 √d standard deviations of an entry, about the largest norm of a
+    symmetric Gaussian matrix, over the gap that the last round shows, less a standard deviation.
+    In an iteration, the noise of earlier steps fades as the error of the start does, by the ratio
+    of the eigenvalues at each step; √d is the tangent of a random start's angle. The noise of the
+    mean is left out: where it counts, that of the rounds leaves nothing.
+
+    Parameters
+    ----------
+    squares : ndarray of shape (r + 1,)
+        Eigenvalues as released, descending but for their noise.
+    d : int
+        Features.
+    rounds, last : float
+        Standard deviations of the noise in an entry of the algorithm's sums, and of `squares`.
+    steps : int
+        Of an iteration; 0 for a direct method.
+
+    Returns
+    -------
+    ndarray of shape (r,)
+        At most 1.
+    """
+    gaps = squares[:-1] - squares[1:] - last
+    with np.errstate(all="ignore"):
+        found = 2 * math.sqrt(d) * rounds / gaps
+        if steps:
+            found += math.sqrt(d) * (np.maximum(squares[1:], 0) / squares[:-1]) ** steps
+    return np.where(gaps > 0, np.fmin(found, 1.0), 1.0)
+
+
+def _deviation(ledger: Ledger) -> float:
+    """Standard deviation of the noise in an entry of a round's sum; infinite without a round."""
+    accounts = [] if ledger.privacy is None else ledger.privacy.accounts
+    each = [e.noise_multiplier for a in accounts for e in a.events if isinstance(e, Gaussian)]
+    return math.hypot(*each) if each else math.inf
+
+
+def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
+    """Warn if noise hides the subspace of the components, and say of which first ones it does not.
+
+    Of all features, the last component is left out of `estimates`.
+    """
+    if not len(estimates) or estimates[-1] <= HIDDEN:
+        return
+    above = int(np.append(0, 1 + np.flatnonzero(estimates <= HIDDEN))[-1])
+    alone = f", and of the first {above} alone {estimates[above - 1]:.2g}" if above else ""
+    warn(
+        f"the noise of epsilon = {epsilon:g} may hide {r - above} of {counted(r, 'component')}: "
+        f"the sine of the angle of the first {len(estimates)} to the exact ones may be "
+        f"{estimates[-1]:.2g}{alone}, and 1 is noise alone: take more samples, a larger epsilon, "
+        "tighter bounds or fewer components",
+        ConvergenceWarning,
+    )
 
 
 def multipliers(asked: Request) -> dict[str, float]:
@@ -225,14 +300,15 @@ def _options(asked: Request, d: int, r: int) -> dict[str, Any]:
 
 
 def _mean(
-    releases: Releases, inside: list[np.ndarray], bounds: Box | Ball, center: bool
+    releases: Releases, inside: list[np.ndarray], bounds: Box | Ball
 ) -> tuple[np.ndarray, int]:
     """Return the mean, or zeros, and the number of samples, of which there is at least one."""
-    middle, d = bounds.middle, len(bounds.middle)
-    reach = bounds.reach(middle, np.ones(d)) if center else 1.0
+    middle, d, center = bounds.middle, len(bounds.middle), releases.asked.center
+    units = _units(bounds, middle) if releases.asked.scale else np.ones(d)
+    units = units * bounds.reach(middle, units)
 
     def sum_and_count(data: np.ndarray, message: Any) -> np.ndarray:
-        total = data.sum(axis=0) / reach if center else []
+        total = data.sum(axis=0) / units if center else []
         return np.append(total, COUNT * len(data))
 
     sensitivity = math.sqrt(center + COUNT**2)
@@ -241,17 +317,22 @@ def _mean(
     n_samples = max(1, round(float(total[-1]) / COUNT))
     if not center:
         return np.zeros(d), n_samples
-    mean = bounds.clip((middle + reach * total[:-1] / n_samples)[None])[0]
+    mean = bounds.clip((middle + units * total[:-1] / n_samples)[None])[0]
     releases.ledger.download(mean, len(inside))
     return mean, n_samples
+
+
+def _units(bounds: Box | Ball, point: np.ndarray) -> np.ndarray:
+    """Return the largest distances from `point` of the features; 1 for one without any."""
+    widths = bounds.widths(point)
+    return np.where(widths > 0, widths, 1.0)
 
 
 def _scale(
     releases: Releases, inside: list[np.ndarray], bounds: Box | Ball, mean: np.ndarray, n: int
 ) -> np.ndarray:
     """Return the roots of the mean squares about `mean`."""
-    widths = bounds.widths(mean)
-    widths = np.where(widths > 0, widths, 1.0)
+    widths = _units(bounds, mean)
 
     def fractions(data: np.ndarray, message: Any) -> np.ndarray:
         return np.einsum("ij,ij->j", data, data)

@@ -141,8 +141,8 @@ class Found(NamedTuple):
     n_samples : int
     history : dict of str to ndarray
     ledger : Ledger
-    estimate : float or None
-        Of the sine of the largest angle to the exact subspace.
+    estimate : float
+        Of the sine of the largest angle to the exact subspace; 1 when nothing is known.
     converged : bool or None
     """
 
@@ -153,7 +153,7 @@ class Found(NamedTuple):
     n_samples: int
     history: dict[str, np.ndarray]
     ledger: Ledger
-    estimate: float | None = None
+    estimate: float = 1.0
     converged: bool | None = None
 
 

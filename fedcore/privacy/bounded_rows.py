@@ -18,7 +18,10 @@ from fedcore import words
 from fedcore.errors import InputError
 from fedcore.sparse import SparseRows
 
-CLIP = "or clip them to it: clip=True, on the command line --set clip=true"
+CLIP = (
+    "as fedcore pca does by public --bounds, or clip them to it: clip=True, on the command line "
+    "--set clip=true"
+)
 # Relative rounding error of a normalised row's norm. A row that uses all of it moves a product by
 # 1 + 2·slack, and its ε is larger by that factor.
 SLACK = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}

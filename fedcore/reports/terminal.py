@@ -63,41 +63,57 @@ def _measures(history: History) -> list[str]:
 
 
 def _components(history: History) -> list[str]:
-    """Lines on the components: their weights, the largest of many, and what they mean."""
+    """Lines on the components, and what they mean."""
     found = components.told(history)
     if not found:
         return []
-    weights = found["weights"].T
-    (d, r), private = weights.shape, "explained_variance" not in found
-    names = found["features"] or [f"feature {i}" for i in range(d)]
-    shown = range(min(r, MOST_COMPONENTS))
-    which: Sequence[int] = range(d)
-    if d > MOST_FEATURES:
-        which = np.argsort(-np.abs(weights[:, shown]).max(axis=1), kind="stable")[:LARGEST].tolist()
-    rows = [("", *(str(k + 1) for k in shown))]
-    rows += [(f"  {names[i]}", *(f"{weights[i, k]:.3f}" for k in shown)) for i in which]
-    if not private:
-        variance, ratio = found["explained_variance"], found["explained_variance_ratio"]
-        rows.append(("variance", *(f"{variance[k]:.4g}" for k in shown)))
-        rows.append(("share of all", *(f"{ratio[k]:.1%}" for k in shown)))
+    private = "explained_variance" not in found
     centre = " less the mean," if history.about.get("centred") else ""
     about = "" if centre or private else ", about zero (--center: about the mean)"
     head = f"components: a sample's score is the sum of its values{centre} times these weights"
+    lines = weights(**found, about=about)
+    if private:
+        lines.append("private: the run has released directions, and no variances")
+    if history.repeats > 1:
+        lines.append("of the first repeat")
+    return [head, *lines]
+
+
+def weights(
+    features: Sequence[str] | None, weights: np.ndarray, explained_variance: Any = None,
+    explained_variance_ratio: Any = None, about: str = "",
+) -> list[str]:  # fmt: skip
+    """Lines on components: a row of weights for each feature, and their variances.
+
+    Parameters
+    ----------
+    features : sequence of str or None
+    weights : ndarray of shape (r, d)
+    explained_variance, explained_variance_ratio : ndarray of shape (r,), optional
+    about : str
+        What the variance is about.
+    """
+    r, d = weights.shape
+    names = features or [f"feature {i}" for i in range(d)]
+    shown = range(min(r, MOST_COMPONENTS))
+    which: Sequence[int] = range(d)
+    if d > MOST_FEATURES:
+        which = np.argsort(-np.abs(weights[shown]).max(axis=0), kind="stable")[:LARGEST].tolist()
+    rows = [("", *(str(k + 1) for k in shown))]
+    rows += [(f"  {names[i]}", *(f"{weights[k, i]:.3f}" for k in shown)) for i in which]
+    remarks = []
     counts = ((d - len(which), "feature"), (r - len(shown), "component"))
     left_out = [counted(count, noun) for count, noun in counts if count]
-    remarks = []
     if left_out:
         remarks.append(f"not shown: {' of smaller weights, '.join(left_out)}")
-    if private:
-        remarks.append("private: the run has released directions, and no variances")
-    else:
-        part = float(np.sum(found["explained_variance_ratio"]))
+    if explained_variance is not None:
+        rows.append(("variance", *(f"{explained_variance[k]:.4g}" for k in shown)))
+        rows.append(("share of all", *(f"{explained_variance_ratio[k]:.1%}" for k in shown)))
+        part = float(np.sum(explained_variance_ratio))
         remarks.append(
             f"component 1 has the most variance{about}; together they have {part:.1%} of it"
         )
-    if history.repeats > 1:
-        remarks.append("of the first repeat")
-    return [head, columns(rows, right=range(1, len(shown) + 1)), *remarks]
+    return [columns(rows, right=range(1, len(shown) + 1)), *remarks]
 
 
 def _ledger(history: History) -> list[str]:

@@ -1,0 +1,256 @@
+"""The command `pca`: principal components of files of one's own, with and without privacy."""
+
+# ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fedcore.cli import blas, options, running
+from fedcore.cli.asked import OF_FILES
+from fedcore.cli.output import as_json, emit, say
+from fedcore.errors import Advice, InputError, TableError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from fedcore.estimators import FederatedPCA
+    from fedcore.experiments.from_files import Own
+
+DELTA = 1e-6
+RANGES = "a table with the columns column, low and high, and a line for each column of the data"
+
+
+class _Number(click.ParamType):
+    """A whole number, or a share between 0 and 1."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """Read it."""
+        for kind in (int, float):
+            try:
+                found = kind(value)
+            except ValueError:
+                continue
+            if found >= 1 if kind is int else 0 < found < 1:
+                return found
+        self.fail(f"'{value}' is no whole number above 0, and no share between 0 and 1", param, ctx)
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.option("--components", "-r", type=_Number(), default="2", show_default=True,
+              metavar="NUMBER|SHARE",
+              help="How many; or the fewest with this share of the variance.")  # fmt: skip
+@click.option("--scale", is_flag=True,
+              help="Divide each column by its standard deviation over all files.")  # fmt: skip
+@click.option("--bounds", metavar="RANGES.csv", type=click.Path(),
+              help="Measure each column by its public range, from -1 at low to 1 at high.  A table "
+              "column,low,high.")  # fmt: skip
+@click.option("--epsilon", type=float, help="Differential privacy: noise in all that is sent.")
+@click.option("--delta", type=float, help=f"Of --epsilon.  [default: {DELTA:g}]")
+@click.option("--plot", metavar="PATH", help="Draw the scores, PATH.png and PATH.pdf.")
+@options.force
+@as_json
+def pca(
+    files: tuple[str, ...],
+    components: float,
+    scale: bool,
+    bounds: str | None,
+    epsilon: float | None,
+    delta: float | None,
+    plot: str | None,
+    force: bool,
+    as_json: bool,
+    blas_threads: int | None,
+    **tables: Any,
+) -> None:
+    """Find the principal components of FILES, which stay with their clients.
+
+    FILES are tables, CSV, Parquet, NPZ or LIBSVM: one client a file, or one for each value of the
+    column --by. The mean of all rows is subtracted. Columns in different units need --scale or
+    --bounds, or the largest numbers decide. It is fedcore.FederatedPCA of Python.
+
+    With --epsilon each client adds noise to all that it sends, and cuts values to --bounds. These
+    ranges must be public, and not be taken from the data: write down what a value can be. The same
+    command without --epsilon measures the columns in the same way, so that both answers compare.
+
+    \b
+    Examples:
+      fedcore pca north.csv south.csv west.csv --scale --plot scores
+      fedcore pca all.csv --by hospital --without id --missing drop --components 0.9 --scale
+      fedcore pca north.csv south.csv west.csv --bounds ranges.csv --epsilon 1
+    """
+    blas.limit(blas_threads)
+    figure = plot and str(Path(plot).with_suffix("")) if _is_picture(plot) else plot
+    _require(files, components, bounds, epsilon, delta, figure, force)
+    from fedcore import FederatedPCA
+
+    own = _read(files, tables)
+    data = dict(zip(own.clients, own.problem.clients, strict=True))
+    names = own.columns or [str(i) for i in range(own.problem.n_features)]
+    low, high = (-1.0, 1.0) if bounds is None else ranges(bounds, names)
+    outside: dict[str, int] = {}
+    if bounds is not None:
+        rows = {name: _dense(x) for name, x in data.items()}
+        over = sum(((x < low) | (x > high)).sum(axis=0) for x in rows.values())
+        outside = {name: int(n) for name, n in zip(names, over, strict=True) if n}
+        data = {name: (2 * x - low - high) / (high - low) for name, x in rows.items()}
+    private: dict[str, Any] = {}
+    if epsilon is not None:
+        private = {"epsilon": epsilon, "delta": DELTA if delta is None else delta}
+        private["bounds"] = (-1.0, 1.0)
+    model = FederatedPCA(components, scale=scale, **private).fit(data)
+    found = {
+        "clients": {name: x.shape[0] for name, x in data.items()},
+        "outside_bounds": outside,
+        "not_released": ["clients", "outside_bounds"] if private else [],
+        "features": names,
+        "components": model.components_,  # of (row - mean) / scale, in the units of the files
+        "mean": (model.mean_ * (high - low) + low + high) / 2,
+        "scale": model.scale_ * (high - low) / 2,
+        "explained_variance": model.explained_variance_,
+        "explained_variance_ratio": model.explained_variance_ratio_,
+        "error_estimate": model.error_estimate_,
+        "ledger": {**model.ledger_.snapshot(), **({"delta": private["delta"]} if private else {})},
+    }
+    emit(found, lambda: _told(model, found, bounds), as_json)
+    if figure:
+        stems = {Path(file).stem for file in files}
+        short = tables["by"] is None and len(stems) == len(files)
+        draw(figure, model, {Path(name).stem if short else name: x for name, x in data.items()})
+
+
+OF_RUN = {*OF_FILES, "blas_threads"} - {"labels"}  # options that are those of `fedcore run`
+pca.params += [option for option in running.run.params if option.name in OF_RUN]
+
+
+def _read(files: Sequence[str], how: Mapping[str, Any]) -> Own:
+    """Read the files, and print what was taken for granted."""
+    from fedcore.experiments import from_files
+
+    columns = next(csv.reader([",".join(how["columns"])])) or None
+    own = from_files.make(files, **{**how, "columns": columns})
+    for guess in own.guesses:
+        say(guess.told(command=True), err=True)
+    return own
+
+
+def _is_picture(path: str | None) -> bool:
+    return path is not None and Path(path).suffix in (".png", ".pdf")
+
+
+def _require(
+    files: Sequence[str], components: float, bounds: str | None, epsilon: float | None,
+    delta: float | None, figure: str | None, force: bool,
+) -> None:  # fmt: skip
+    """Refuse what does not fit together before anything is read."""
+    for file in files:
+        if Path(file).is_dir():
+            raise InputError(f"{file} is a folder: name the files in it")
+    if epsilon is None and delta is not None:
+        raise InputError("--delta goes with --epsilon: give that, too")
+    if epsilon is not None and bounds is None:
+        raise InputError(
+            f"--epsilon needs what each column can be, which tells of nobody: --bounds RANGES.csv, "
+            f"{RANGES}, such as age,0,120"
+        )
+    if figure is not None and components == 1:
+        raise InputError("--plot draws two components: give --components 2")
+    options.require_folder("--plot", figure)
+    options.require_figure(figure, [*files, *([bounds] if bounds else [])], force)
+
+
+def ranges(path: str, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Read the public ranges of columns.
+
+    Returns
+    -------
+    low, high : ndarray of shape (d,)
+    """
+    from fedcore.datasets import own_files
+
+    try:
+        table = own_files.read(path, apart=["column"], columns=["low", "high"], header=True)
+    except TableError as error:
+        raise InputError(f"--bounds {path} must be {RANGES}: {error.args[0]}") from error
+    lines = [str(name).strip() for name in table.apart["column"].tolist()]
+    known = dict(zip(lines, table.x.tolist(), strict=True))
+    if len(known) < len(lines):
+        twice = next(name for name in lines if lines.count(name) > 1)
+        raise InputError(f"--bounds {path} has two lines for '{twice}': leave one")
+    if lacking := [name for name in names if name not in known]:
+        raise InputError(
+            f"--bounds {path} has no line for {', '.join(map(repr, lacking))}",
+            advice=[Advice(f"add what the values can be, such as {lacking[0]},0,100"),
+                    Advice("leave them out", {"without": lacking})],
+        )  # fmt: skip
+    for name in names:
+        low, high = known[name]
+        if not low < high:
+            raise InputError(
+                f"--bounds {path}: '{name}' goes from {low:g} to {high:g}: give the smallest "
+                "possible value as low, and a larger one as high"
+            )
+    import numpy as np
+
+    low, high = np.array([known[name] for name in names]).T
+    return low, high
+
+
+def _dense(x: Any) -> Any:
+    return x.matrix.toarray() if hasattr(x, "matrix") else x
+
+
+def draw(path: str, model: FederatedPCA, data: Mapping[str, Any]) -> None:
+    """Draw each client's scores on the first two components."""
+    from fedcore.reports import scores
+
+    if model.n_components_ < 2:
+        raise InputError("--plot draws two components, and one was found: give --components 2")
+    privacy, note = model.ledger_.privacy, ""
+    if privacy is not None:
+        note = (
+            f"ε = {privacy.epsilon():.3g} covers the components, not the points:\n"
+            "these are exact, and each client's own."
+        )
+    points = {name: model.transform(x) for name, x in data.items()}
+    for file in scores.draw(path, points, model.explained_variance_ratio_, note):
+        say(file, err=True)
+
+
+def _told(model: FederatedPCA, found: Mapping[str, Any], bounds: str | None) -> str:
+    """Say what was read and what came out."""
+    from fedcore.estimators.pca import distance
+    from fedcore.reports.terminal import weights
+    from fedcore.words import counted
+
+    clients, hidden = found["clients"], " (exact, not released)" * bool(found["not_released"])
+    shown = ", ".join(f"{name} ({n:,})" for name, n in list(clients.items())[:8])
+    lines = [
+        f"{counted(len(clients), 'client')}, {counted(sum(clients.values()), 'sample')}{hidden}, "
+        f"{counted(len(found['features']), 'column')}: {shown}{', …' * (len(clients) > 8)}"
+    ]
+    if found["outside_bounds"]:
+        counts = ", ".join(f"{name} {n:,}" for name, n in found["outside_bounds"].items())
+        what = f"cut to it{hidden}" if hidden else "taken as they are"
+        lines.append(f"values outside of {bounds}, {what}: {counts}")
+    how = [f"-1 to 1 over its range in {bounds}"] * (bounds is not None)
+    how += ["less the mean of all samples"]
+    how += ["over the standard deviation of all samples"] * bool((model.scale_ != 1).any())
+    return "\n".join([
+        *lines, "",
+        "components: a sample's score is the sum of its values times these weights",
+        f"each value: {', '.join(how)}",
+        *weights(
+            found["features"], model.components_, model.explained_variance_,
+            model.explained_variance_ratio_,
+        ),
+        distance(model), "", str(model.ledger_),
+    ])  # fmt: skip

@@ -1,0 +1,116 @@
+"""error_estimate_ of private fits: how often the true angle exceeds it, and what it is made of."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+import fedcore
+from fedcore.estimators import FederatedPCA
+from fedcore.federation.transcript import Transcript
+
+pytest.importorskip("dp_accounting")
+SHARE = 1 / 20  # of fits that may be further off than they say
+pytestmark = pytest.mark.filterwarnings("ignore::fedcore.ConvergenceWarning")
+
+
+def samples(rng, n, d, kind):
+    """Rows within [-1, 1]: three factors, a slow decay, or no direction before another."""
+    x = rng.standard_normal((n, d))
+    if kind == "factors":
+        x = rng.standard_normal((n, 3)) * [1.5, 1.0, 0.6] @ rng.standard_normal((3, d)) + 0.5 * x
+    elif kind == "decay":
+        x = x / np.arange(1, d + 1)
+    return np.clip(x / x.std(axis=0).max() / 4, -1, 1)
+
+
+def private(parts, r, epsilon, **options):
+    options = {"params": {"simulate": True}, "bounds": (-1.0, 1.0)} | options
+    return FederatedPCA(r, epsilon=epsilon, delta=1e-6, **options).fit(parts)
+
+
+def sine(model, x):
+    """Sine of the largest angle to the leading right singular vectors of the samples."""
+    rows = (x - (x.mean(axis=0) if model.center else 0.0)) / model.scale_
+    right_t = np.linalg.svd(rows, full_matrices=False)[2][: model.n_components_]
+    return np.linalg.norm(model.components_ - model.components_ @ right_t.T @ right_t, 2)
+
+
+@pytest.mark.parametrize("algorithm", ["analyze_gauss", "noisy_power"])
+@pytest.mark.parametrize("kind", ["factors", "decay", "flat"])
+def test_at_most_the_stated_share_of_fits_is_further_off_than_estimated(algorithm, kind):
+    rng = np.random.default_rng(11)
+    found = []
+    for n, d, epsilon in itertools.product((100, 1000, 10_000, 50_000), (2, 4, 12), (0.3, 1, 10)):
+        x = samples(rng, n, d, kind)
+        for seed in range(4):
+            model = private(
+                np.array_split(x, rng.integers(1, 5)), int(rng.integers(1, min(d, 4))), epsilon,
+                algorithm=algorithm, random_state=seed, scale=seed == 2, center=seed != 3,
+            )  # fmt: skip
+            found.append((sine(model, x), model.error_estimate_))
+    true, estimate = np.array(found).T
+    assert (estimate <= 1).all() and (true > estimate).mean() <= SHARE
+    if kind == "factors":  # and it is no mere 1: half of the fits that are right say so
+        assert (estimate[true < 0.1] < 0.5).mean() > 0.5
+
+
+def test_a_table_of_a_ward_is_noise_and_one_of_a_region_is_not():
+    rng = np.random.default_rng(3)
+    few = samples(rng, 491, 8, "factors")
+    axes = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    many = np.clip(rng.standard_normal((8000, 6)) * [0.6, 0.5, 0.15, 0.15, 0.15, 0.1] @ axes, -1, 1)
+    for x, says in ((few, True), (many, False)):
+        for seed in range(10):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                model = private(np.array_split(x, 3), 2, 1.0, random_state=seed)
+            assert (model.error_estimate_ > 0.9) == says and model.converged_ is None
+            assert [w.category for w in told] == [fedcore.ConvergenceWarning] * says
+            if not says:
+                assert sine(model, x) < model.error_estimate_ < 0.4
+
+
+def test_components_of_all_features_span_them_and_are_told_of_if_they_are_noise():
+    x = samples(np.random.default_rng(3), 300, 4, "factors")
+    with pytest.warns(fedcore.ConvergenceWarning):
+        model = private([x], 4, 1.0)
+    assert model.error_estimate_ == 0 and sine(model, x) < 1e-12
+
+
+@pytest.mark.parametrize("algorithm", ["analyze_gauss", "noisy_power"])
+def test_it_follows_from_what_was_released(algorithm):
+    """The last upload and the ledger are enough to compute it."""
+    seen, d, r = Transcript(), 5, 2
+    x = samples(np.random.default_rng(4), 20_000, d, "factors")
+    model = private(
+        [x], r, 2.0, algorithm=algorithm, params={"transcript": seen, "simulate": True}
+    )  # fmt: skip
+    sent = np.zeros((r + 1, r + 1))
+    sent[np.triu_indices(r + 1)] = seen.exchanges[-1].sent[:-1]
+    values = np.linalg.eigvalsh(sent[:r, :r] + np.triu(sent[:r, :r], 1).T)[::-1]
+    events = model.ledger_.privacy.accounts[0].events
+    count = 1 if algorithm == "analyze_gauss" else 10
+    steps = {event.noise_multiplier: times for event, times in events.items()}
+    last = max(z for z, times in steps.items() if times == 1)  # the smallest share of ε
+    rounds = min(steps) if count == 1 else next(z for z, times in steps.items() if times == count)
+    expected = 2 * np.sqrt(d) * rounds / (values[-1] - sent[r, r] - last)
+    if count > 1:
+        expected += np.sqrt(d) * (sent[r, r] / values[-1]) ** count
+    assert model.error_estimate_ == pytest.approx(expected) and expected < 1
+
+
+def test_units_of_the_features_do_not_matter_to_a_scaled_fit():
+    """Each feature's mean has noise in proportion to its own bounds."""
+    x = samples(np.random.default_rng(5), 20_000, 4, "factors")
+    units = np.array([1e-3, 1.0, 1e3, 1e6])
+    bounds = {name: (-u, u) for name, u in zip("abcd", units, strict=True)}
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(x * units, columns=list("abcd"))
+    model = private([frame], 2, 1.0, scale=True, bounds=bounds)
+    plain = private([x], 2, 1.0, scale=True)
+    np.testing.assert_allclose(model.mean_ / units, plain.mean_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(model.components_, plain.components_, atol=1e-9)

@@ -1,0 +1,162 @@
+"""`fedcore pca` on files of one's own, against the pooled table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from matplotlib import image
+
+from fedcore.cli import main
+from fedcore.errors import ConvergenceWarning
+
+NAMES = ["age", "dose", "iron", "salt"]
+LOW, HIGH = np.array([0.0, -50, 0, -20]), np.array([120.0, 60, 8, 40])
+
+
+def call(*words):
+    return CliRunner().invoke(main, ["pca", *map(str, words)])
+
+
+def found(*words):
+    done = call(*words, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def refused(*words):
+    done = call(*words)
+    assert done.exit_code == 1 and done.stderr.startswith("Error: "), done.output
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Three files of 8000 rows in all, the columns of the second in another order."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    axes = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    middle, half = (LOW + HIGH) / 2, (HIGH - LOW) / 2
+    S = middle + half * (rng.standard_normal((8000, 4)) * [0.5, 0.35, 0.08, 0.08] @ axes)
+    orders = [0, 1, 2, 3], [2, 0, 3, 1], [0, 1, 2, 3]
+    for name, part, order in zip("xyz", np.split(S, [4000, 6500]), orders, strict=True):
+        head = ",".join(NAMES[i] for i in order)
+        np.savetxt(f"{name}.csv", part[:, order], delimiter=",", header=head, comments="")
+    lines = zip(NAMES, LOW, HIGH, strict=True)
+    Path("ranges.csv").write_text(
+        "column,low,high\n" + "".join(f"{n},{low:g},{high:g}\n" for n, low, high in lines)
+    )
+    return S
+
+
+ALL = ["x.csv", "y.csv", "z.csv"]
+
+
+def pooled(S, scale):
+    """Components of the samples less their mean, over `scale`, by NumPy."""
+    right_t = np.linalg.svd((S - S.mean(axis=0)) / scale, full_matrices=False)[2]
+    return right_t * np.sign(right_t[np.arange(4), np.abs(right_t).argmax(axis=1)])[:, None]
+
+
+@pytest.mark.parametrize("how", ["raw", "scale", "bounds", "bounds and scale"])
+def test_it_is_the_pca_of_the_pooled_table(files, how):
+    S = files
+    scale = {"raw": np.ones(4), "bounds": (HIGH - LOW) / 2}.get(how, S.std(axis=0))
+    options = [*(["--scale"] if "scale" in how else [])]
+    options += ["--bounds", "ranges.csv"] if "bounds" in how else []
+    got = found(*ALL, "-r", 2, *options)
+    np.testing.assert_allclose(got["components"], pooled(S, scale)[:2], atol=1e-7)
+    np.testing.assert_allclose(got["mean"], S.mean(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(got["scale"], scale, rtol=1e-10)
+    variances = np.linalg.eigvalsh(np.cov(S.T / scale[:, None]))[::-1]
+    np.testing.assert_allclose(got["explained_variance"], variances[:2])
+    assert got["clients"] == {"x.csv": 4000, "y.csv": 2500, "z.csv": 1500}
+    text = call(*ALL, *options).stdout
+    for name, weights in zip(NAMES, pooled(S, scale)[:2].T, strict=True):
+        assert [f"{w:.3f}" for w in weights] in [line.split()[1:] for line in text.splitlines()]
+        assert name in text
+
+
+def test_a_share_takes_as_many_components_as_it_needs(files):
+    ratios = np.linalg.svd((files - files.mean(axis=0)) / files.std(axis=0))[1] ** 2
+    needed = int(np.searchsorted(np.cumsum(ratios) / ratios.sum(), 0.9)) + 1
+    assert len(found(*ALL, "--scale", "--components", "0.9")["components"]) == needed
+    for wrong in ("0", "1.5", "-1", "two", "nan"):
+        assert call(*ALL, "--components", wrong).exit_code == 2
+
+
+@pytest.mark.parametrize("scale", [(), ("--scale",)])
+def test_with_epsilon_it_is_near_the_same_answer_and_says_how_near(files, scale):
+    pytest.importorskip("dp_accounting")
+    S = np.clip(files, LOW, HIGH)
+    got = found(*ALL, "--bounds", "ranges.csv", "--epsilon", 3, *scale)
+    exact = pooled(S, np.array(got["scale"]))[:2]
+    C = np.array(got["components"])
+    assert np.linalg.norm(C - C @ exact.T @ exact, 2) <= got["error_estimate"] < 0.5
+    assert got["ledger"]["epsilon"] == pytest.approx(3, rel=1e-5)
+    assert got["not_released"] == ["clients", "outside_bounds"] and got["ledger"]["delta"] == 1e-6
+    over = ((files < LOW) | (files > HIGH)).sum(axis=0)
+    assert got["outside_bounds"] == {n: k for n, k in zip(NAMES, over, strict=True) if k}
+    with pytest.warns(ConvergenceWarning):
+        noise = found("x.csv", "--bounds", "ranges.csv", "--epsilon", 0.01, *scale)
+    assert noise["error_estimate"] == 1
+
+
+def test_one_client_for_each_value_of_a_column(files):
+    rows = Path("x.csv").read_text().splitlines()
+    Path("w.csv").write_text(
+        "".join(f"{row},{('ward', 'b', 'a')[i and 1 + i % 2]}\n" for i, row in enumerate(rows))
+    )
+    assert found("w.csv", "--by", "ward")["clients"] == {"a": 2000, "b": 2000}
+
+
+def test_the_figure_has_all_points_and_replaces_no_input(files):
+    assert call(*ALL, "--bounds", "ranges.csv", "--plot", "made.png").exit_code == 0
+    assert image.imread("made.png").std() > 0.05 and Path("made.pdf").is_file()
+    Path("x.csv").rename("x.png")  # whatever it holds
+    Path("x.pdf").write_text("somebody's")
+    for words in (["x.png", "--plot", "x"], ["y.csv", "--plot", "x"]):
+        refused(*words)
+    assert Path("x.pdf").read_text() == "somebody's"
+    refused("y.csv", "--plot", "nowhere/made")
+    refused("y.csv", "--plot", "made", "--components", 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "column,low,high\nage,0,120\n",  # columns lack
+        "column,low,high\nage,120,0\ndose,-50,60\niron,0,8\nsalt,-20,40\n",
+        "column,low,high\nage,1,1\ndose,-50,60\niron,0,8\nsalt,-20,40\n",
+        "column,low,high\nage,0,\ndose,-50,60\niron,0,8\nsalt,-20,40\n",
+        "column,low,high\nage,0,9\nage,0,120\ndose,-50,60\niron,0,8\nsalt,-20,40\n",
+        "column,low,high\nage,young,old\ndose,-50,60\niron,0,8\nsalt,-20,40\n",
+        "name,from,to\nage,0,120\n",
+        "",
+    ],
+)
+def test_ranges_that_do_not_fit_are_refused_before_anything_is_sent(files, text):
+    Path("wrong.csv").write_text(text)
+    for more in ([], ["--epsilon", 1]):
+        assert "wrong.csv" in refused(*ALL, "--bounds", "wrong.csv", *more)
+
+
+def test_options_that_need_others_are_refused(files):
+    refused(*ALL, "--epsilon", 1)
+    refused(*ALL, "--delta", 1e-5)
+    refused(*ALL, "--bounds", "ranges.csv", "--epsilon", 0)
+    refused(*ALL, "--bounds", "ranges.csv", "--epsilon", 1, "--components", 0.9)
+    refused(".")
+    refused("none.csv")
+    refused("x.csv", "./x.csv")
+
+
+def test_a_line_that_lacks_can_be_written_or_the_column_left_out(files):
+    Path("ranges.csv").write_text("column;low;high\nage;0;120,5\ndose;-50;60\n iron ;0;8\n")
+    assert "--without salt" in refused(*ALL, "--bounds", "ranges.csv")
+    got = found(*ALL, "--bounds", "ranges.csv", "--without", "salt")
+    assert got["features"] == NAMES[:3] and got["scale"][0] == pytest.approx(60.25)
