@@ -1,14 +1,11 @@
 # Reproduces the experiments of the papers named in config/config.yaml:
 #   snakemake --cores 16                  everything, at paper scale
 #   snakemake factorization --cores 16    one paper
-#   snakemake arena --cores 2             all methods on the same data
 #   snakemake --cores 2 --configfile config/quick.yaml    small sizes, stand-in data
-#
 #   snakemake --cores 2 --set-resources run_ssi:mem_mb=8000 -- results/histories/<cell>.h5
 #
-# Each job is a command that `snakemake -p` prints. A person can run it by hand, in the environment,
-# once the folder of its log is there. It runs again when its `params` change: its settings (`spec`)
-# or the fingerprint of its code (`code`).
+# Each job is a command that `snakemake -p` prints. It runs again when its `params` change: its settings
+# (`spec`) or the fingerprint of its code (`code`). docs/workflow.md has more.
 
 from snakemake.utils import min_version
 
@@ -43,9 +40,6 @@ for paper in PLAN.papers:
 
 
 onsuccess:
-    if PLAN.config["quick"]:
-        print("Small sizes, and stand-ins for data sets: no check of the papers.")
     if Path(RESULTS, "report", "index.html").is_file():
-        found = verdict_pages.found(Path(RESULTS, "verdicts"), PLAN.judged)
-        print(verdict_pages.summary(found))
+        print(verdict_pages.summary(verdict_pages.found(f"{RESULTS}/verdicts", PLAN.judged)))
         print(f"To look at: {Path(RESULTS, 'report', 'index.html').absolute()}")

@@ -280,6 +280,8 @@ class Plan:
         digests = {}
         for paper in self.papers:
             files = self.files[paper]
+            paper_files.make_importable(files.report, files.module)
+            paper_files.require_drawable(files, self.papers[paper])
             fingerprint(files.tables)  # they can be read
             if files.notebook.is_file():
                 imported_by(files.notebook)

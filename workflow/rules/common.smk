@@ -9,7 +9,6 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from fedcore import algorithms
-from fedcore.config import papers as paper_files
 from fedcore.config.strict_yaml import read_yaml
 from fedcore.datasets import download, registry
 from fedcore.errors import FedcoreError
@@ -20,24 +19,19 @@ from fedcore.reports import left_out, curve_styles, verdict_pages
 
 # Wherever the workflow runs and whatever includes it; "." in the checkout itself.
 CHECKOUT = Path(os.path.relpath(Path(workflow.current_basedir.get_path_or_uri(True)).parents[1]))
-if {*"{}"} & {*str(CHECKOUT.absolute())}:
-    raise WorkflowError(f"{CHECKOUT.absolute()}: move it, as Snakemake takes no braces in a path")
 # Jobs run this checkout's code and, if Snakemake makes no environment, this Python.
 os.environ.update(PATH=f"{Path(sys.executable).parent}:{os.getenv('PATH', '')}")
 os.environ.update(PYTHONPATH=f"{CHECKOUT.absolute()}:{os.getenv('PYTHONPATH', '')}")
 keep_in(".snakemake/fedcore-code.json", write=True)
-read_yaml(CHECKOUT / "config/config.yaml")  # says in a sentence why it cannot be read
+for path in [CHECKOUT / "config/config.yaml", *workflow.overwrite_configfiles]:
+    read_yaml(path)  # says in a sentence why it cannot be read, and of keys that are there twice
 
 
 configfile: str(CHECKOUT / "config/config.yaml")
 
 
 try:
-    _ = [read_yaml(path) for path in workflow.overwrite_configfiles]  # no key may be there twice
     PLAN = load_plan(config, CHECKOUT / "config" / "papers", answers=download.asks_once())
-    for paper, files in PLAN.files.items():
-        paper_files.make_importable(files.report, files.module)
-        paper_files.require_drawable(files, PLAN.papers[paper])
     DIGESTS = PLAN.write(Path(".snakemake/fedcore-plans"))
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
@@ -48,7 +42,6 @@ RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients",
 # Of the others nothing can run: they have verdicts, and neither tables nor figures.
 DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
 WITH_NOTEBOOK = [paper for paper in DRAWN if PLAN.files[paper].notebook.is_file()]
-# Seconds and MB of a cell in the papers' full runs, by experiment.
 MEASURED = {} if PLAN.config["quick"] else job_times.kept(CHECKOUT / "docs/verdicts/run.json")
 
 
@@ -69,7 +62,7 @@ def memory_of(wildcards, input, attempt):
 
 
 def minutes_of(wildcards, attempt):
-    """Four times what the cells of its experiment took, or else an hour."""
+    """Four times what the cells of its experiment took in the papers' full runs, or else an hour."""
     seconds, _ = MEASURED.get("{paper}/{experiment}".format(**wildcards), (900, 0))
     return attempt * math.ceil(2 + 4 * seconds / 60)
 

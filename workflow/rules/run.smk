@@ -23,9 +23,8 @@ for algorithm in sorted({cell.algorithm for cell in PLAN.cells.values()}):
             mem_mb=memory_of,
             runtime=minutes_of,
         params:
-            # No outputs: CPU seconds differ each time, and checkpoints are gone at the end.
-            seconds=lambda wildcards, output: beside(output[0], "seconds") + ".tsv",
-            checkpoints=lambda wildcards, output: beside(output[0], "checkpoints"),
+            seconds=lambda w, output: beside(output[0], "seconds") + ".tsv",  # no output: they differ
+            checkpoints=lambda w, output: beside(output[0], "checkpoints"),
             spec=lambda wildcards: json.dumps(cell_of(wildcards).spec()),
             code=lambda wildcards: cell_of(wildcards).code,
         shell:
