@@ -49,9 +49,11 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(folder.glob("[!.]*.tsv"))
 
 
-def found(folder: Path, papers: Collection[str]) -> list[Verdict]:
+def found(folder: str | os.PathLike[str], papers: Collection[str]) -> list[Verdict]:
     """Return the verdicts of those `papers` that have some, ``<folder>/<paper>.tsv``."""
-    return [verdict for file in files_in(folder) if file.stem in papers for verdict in read(file)]
+    return [
+        verdict for file in files_in(Path(folder)) if file.stem in papers for verdict in read(file)
+    ]
 
 
 def _none_in(folder: str | os.PathLike[str]) -> str:
