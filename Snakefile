@@ -20,8 +20,7 @@ include: "workflow/rules/common.smk"
 
 rule all:
     input:
-        [products(paper) for paper in PLAN.papers],
-        [f"{RESULTS}/verdicts.tsv"] if PLAN.judged else [],
+        lambda wildcards: rules.report.input,
         f"{RESULTS}/report/index.html",
 
 
@@ -37,6 +36,10 @@ for paper in PLAN.papers:
             paper
         input:
             products(paper),
+
+
+onstart:
+    print(*left_out.sentences(PLAN.not_run), sep="\n", file=sys.stderr)
 
 
 onsuccess:

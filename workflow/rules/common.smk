@@ -1,5 +1,4 @@
 # The plan of the configuration and the paths of its files. This file has no rules.
-
 import json
 import math
 import os
@@ -36,8 +35,10 @@ try:
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
 
-for sentence in left_out.sentences(PLAN.not_run) if workflow.is_main_process else []:
-    print(sentence, file=sys.stderr)  # not in onstart, which a dry run leaves out
+if workflow.is_main_process and PLAN.not_run:  # also in a dry run
+    print(
+        f"{len(PLAN.not_run)} problems or experiments are not run; a run says why", file=sys.stderr
+    )
 RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients", "results"))
 # Of the others nothing can run: they have verdicts, and neither tables nor figures.
 DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
@@ -73,7 +74,7 @@ def problem_of(wildcards):
 
 def beside(history, kind):
     """Where another file of a cell lies, also with the prefix that a module gives to outputs."""
-    return f"/{kind}/".join(history.removesuffix(".h5").rsplit("/histories/", 1))
+    return str(Path(history).parents[4] / kind / Path(*Path(history).parts[-4:]).with_suffix(""))
 
 
 def styles_in(paper):
@@ -81,7 +82,6 @@ def styles_in(paper):
 
 
 def drawn(paper, kind, *endings):
-    """Figures or tables of a paper."""
     names = PLAN.papers[paper][kind] if paper in DRAWN else []
     return [f"{RESULTS}/{kind}/{paper}/{name}.{end}" for name in names for end in endings]
 

@@ -11,7 +11,6 @@ rule fetch:
         "../envs/fedcore.yaml"
     params:
         raw=lambda wildcards, output: Path(output[0]).parents[1],
-        # No code fingerprint is needed, because `problem` checks the files against these sums, too.
         sums=lambda wildcards: registry.sums_of(wildcards.dataset),
     shell:
         "python -m fedcore fetch {wildcards.dataset} --raw {params.raw:q} 2> {log:q}"

@@ -1,5 +1,4 @@
 # From histories to a paper's tables, figures and verdicts, and to the pages of all papers.
-
 for paper in DRAWN:
 
     rule:

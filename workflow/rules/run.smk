@@ -1,5 +1,4 @@
 # One rule per algorithm, so that each can have its own resources; one job per cell with all repeats.
-
 for algorithm in sorted({cell.algorithm for cell in PLAN.cells.values()}):
 
     rule:
