@@ -344,6 +344,8 @@ def load_plan(
         Whether to read what the papers print, so that mistakes there are found before anything
         runs. Jobs other than that of verdicts need not do it again.
     """
+    if {*"{}"} & {*str(folder := papers.absolute().parents[1])}:
+        raise ConfigError(f"{folder}: move it, as Snakemake takes no braces in a path")
     checked = check(config, "config", "the configuration")
     own = paper_files.own(papers)
     plan = Plan(checked, {}, files=paper_files.chosen(checked.get("papers", own), own))
