@@ -12,8 +12,8 @@ from fedcore.errors import LONGEST, FedcoreError, told
 
 # Besides the fault a message says what to do, or what would do, or the place to look at.
 WAY_ON = re.compile(
-    r"\b(must|needs?|takes|known|did you mean|expected|admits|use|give|leave|take|keep|make|write|"
-    r"call|drop|divide|fill|rename|pass|choose|run|add|delete|install|read|see|sets?|name|lower)\b"
+    r"\b(must|need(s|ed)?|takes|known|did you mean|expected|admits|use|give|leave|take|keep|make|write|"
+    r"call|drop|divide|fill|rename|pass|choose|run|add|delete|install|read|see|sets?|import|name|lower)\b"
     r"|\b(row|line|column|client|feature)s? '?[\w(]|\bone of\b|\bhas \d+ \w+, the"
 )
 
