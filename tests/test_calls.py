@@ -99,7 +99,8 @@ REFUSED = [  # calls of fedcore.run, and what the message names; of clients: tes
     (lambda clients: fedcore.run("ssi", nan(clients), 2), "client 1", "row 3", "feature 2"),
     (lambda clients: fedcore.run("ssi", dict(zip("abcdef", nan(clients), strict=False)), 2), "'b'"),
     *((method(given=given), "client")
-      for given in (7, "a", [], np.ones((3, 2)), scipy.sparse.eye_array(3))),
+      for given in (7, "a", [])),
+    *((method(given=given), "[matrix]") for given in (np.ones((3, 2)), scipy.sparse.eye_array(3))),
 ]  # fmt: skip
 
 

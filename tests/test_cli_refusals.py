@@ -30,7 +30,7 @@ REFUSED = [  # a command, and what its line names
     (RUN + "--out file/h.h5", "file"),
     ("run power_gdd w8a -r 3", "'power_gdd'", "'power_gd'"),
     *((f"run power_gd w8aa {more} -r 3", "'w8a'") for more in ("", "--clients 5", "mnist")),
-    *((f"run power_gd w8a {more} -r 3", "w8a") for more in ("mnist", "a.csv")),
+    *((f"run power_gd w8a {more} -r 3", "w8a", "alone") for more in ("mnist", "a.csv")),
     ("run ssi w8a -r 1 --by age", "--by"),
     ("algorithms pover_gd", "'power_gd'"),
     ("fetch w8a mnits", "'mnist'"),
