@@ -19,7 +19,6 @@ from fedcore.deep.models import MODELS
 from fedcore.errors import ConfigError, DataError
 from fedcore.history import History
 from fedcore.parts.residuals import TOL
-from fedcore.reports import verdict_pages, verdicts
 from fedcore.reports.terminal import as_bytes
 
 RUN = ["run", "power_gd", "w8a", "--surrogate", "--components", "3", "--set", "local_steps=4"]
@@ -215,88 +214,6 @@ def test_run_fetches_what_is_not_there(tmp_path, monkeypatch):
     monkeypatch.setattr("fedcore.datasets.fetch", fetch)
     says = refused_command("run", "power_gd", "w8a", "-r", "3", "--raw", str(tmp_path))
     assert asked == [("w8a", str(tmp_path))] and "no answer" in says and "--surrogate" in says
-
-
-def made(paper="faps", verdict="reproduced", name="table1", **more):
-    plain = dict(
-        section="claims", source="Table 1", kind="cell", quantity="iterations", printed="207",
-        protocol="as printed", accepted="200 to 220", measured="210", place="1 of 5 below",
-        low=200.0, high=220.0, count=5, missing=0, reason=f"because of {paper}",
-        counterfactual="310 printed: fails", turned=True, where="counts.tsv, rounds",
-    )  # fmt: skip
-    return verdicts.Verdict(paper=paper, id=name, verdict=verdict, **(plain | more))
-
-
-@pytest.fixture
-def judged(tmp_path):
-    """A folder of results with the verdicts of two papers, not yet merged."""
-    folder = tmp_path / "results" / "verdicts"
-    longer = made("fedrep", "deviates", "fig3", printed="FedRep " * 20)
-    verdict_pages.write([made(), made(name="table2", verdict="undecided")], folder / "faps.tsv")
-    verdict_pages.write([longer], folder / "fedrep.tsv")
-    return str(folder.parent)
-
-
-def test_verdicts(judged, tmp_path):
-    assert judged in refused_command("verdicts", judged)
-    result = call("verdicts", judged, "--combine")
-    assert result.exit_code == 0 and "faps    table1  207" in result.output
-    assert "faps: 1 reproduced, 1 undecided (of 2 printed items)" in result.output
-    assert max(map(len, result.output.splitlines())) <= 120
-
-
-def test_verdicts_of_one_paper_or_of_one_kind(judged):
-    call("verdicts", judged, "--combine")
-    one = call("verdicts", judged, "--paper", "faps").output
-    assert "fedrep" not in one and "table2" in one and "of 2 printed items" in one
-    one = call("verdicts", judged, "--verdict", "deviates").output
-    assert "faps" not in one and "fig3" in one
-    one = call("verdicts", judged, "--paper", "faps", "--verdict", "undecided").output
-    assert "table2" in one and "table1" not in one
-    assert "'faps'" in refused_command("verdicts", judged, "--paper", "fap")
-    assert "'deviates'" in refused_command("verdicts", judged, "--verdict", "deviate")
-
-
-@pytest.mark.parametrize("mistake", ["tabel1", "faps/tabel1", "fap/table1"])
-def test_an_item_is_found_again_by_its_id_alone(judged, mistake):
-    call("verdicts", judged, "--combine")
-    assert "'faps/table1'" in refused_command("verdicts", judged, "--show", mistake)
-
-
-def test_verdicts_that_a_checkout_keeps_are_read_without_a_run(judged):
-    found = call("verdicts", f"{judged}/verdicts", "--show", "fig3")
-    assert found.exit_code == 0 and "fedrep/fig3: iterations" in found.output
-
-
-def test_verdicts_that_became_worse_have_status_1(judged, tmp_path, monkeypatch):
-    call("verdicts", judged, "--combine")
-    verdict_pages.write([made(name="table2"), made(name="old")], tmp_path / "kept" / "faps.tsv")
-    for kept in ("kept", "kept/faps.tsv"):
-        found = call("verdicts", judged, "--strict", str(tmp_path / kept))
-        assert found.exit_code == 1
-        assert found.stdout.splitlines() == [
-            "faps/table2: undecided, was reproduced", "faps/old: gone, was reproduced",
-        ]  # fmt: skip
-    monkeypatch.chdir(tmp_path)  # where a checkout has its kept verdicts
-    verdict_pages.write([made(name="table2")], tmp_path / "docs" / "verdicts" / "faps.tsv")
-    found = call("verdicts", judged, "--strict")
-    assert found.exit_code == 1 and "faps/table2: undecided, was reproduced" in found.stdout
-    same = call("verdicts", judged, "--strict", f"{judged}/verdicts")
-    assert same.exit_code == 0 and "3 printed items" in same.output
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    for nothing in (empty, tmp_path / "gone"):
-        assert str(nothing) in refused_command("verdicts", judged, "--strict", nothing)
-
-
-def test_verdicts_finds_those_of_the_quick_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    verdict_pages.write([made()], tmp_path / "results" / "quick" / "verdicts.tsv")
-    quick = call("verdicts")
-    assert quick.exit_code == 0 and "1 reproduced" in quick.stdout
-    assert "quick run" in quick.stderr
-    verdict_pages.write([made()], tmp_path / "results" / "verdicts.tsv")
-    assert call("verdicts").stderr == ""
 
 
 def test_a_program_of_its_own(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import h5py
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from commands import call, refused_command
 from fedcore.cli import main
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.reports import verdict_pages, verdicts
 
 RUN = ("run", "ssi", "w8a", "--surrogate", "-r", "1", "--set", "rounds=2", "--set", "tol=0")
 COMPARE = ("compare", "ssi", "one_shot", "w8a", "--surrogate", "-r", "1")
@@ -75,41 +72,3 @@ def test_every_command_that_lists_or_tells_prints_json_if_asked():
     for name, command in main.commands.items():
         flags = {flag for option in command.params for flag in option.opts}
         assert ("--json" in flags) == (name not in PRINTS_PATHS), name
-
-
-@pytest.fixture
-def judged(tmp_path):
-    plain = dict(
-        section="claims", source="Table 1", kind="cell", quantity="iterations", printed="207",
-        protocol="as printed", accepted="200 to 220", measured="210", place="1 of 5 below",
-        low=200.0, high=float("inf"), count=5, missing=0, reason="because",
-        counterfactual="310 printed: fails", turned=True, where="counts.tsv, rounds",
-    )  # fmt: skip
-    found = [
-        verdicts.Verdict(paper="faps", id=name, verdict=verdict, **plain)
-        for name, verdict in (("table1", "reproduced"), ("table2", "deviates"))
-    ]
-    verdict_pages.write(found, tmp_path / "verdicts.tsv")
-    return tmp_path
-
-
-def test_verdicts_as_json_are_those_of_the_table(judged):
-    found = json.loads(call("verdicts", judged, "--json").stdout)
-    assert [(v["paper"], v["id"], v["verdict"]) for v in found] == [
-        ("faps", "table1", "reproduced"), ("faps", "table2", "deviates"),
-    ]  # fmt: skip
-    assert found[0]["measured"] == "210" and found[0]["low"] == 200 and found[0]["high"] is None
-    (one,) = json.loads(call("verdicts", judged, "--verdict", "deviates", "--json").stdout)
-    assert one["id"] == "table2"
-    assert json.loads(call("verdicts", judged, "--show", "table2", "--json").stdout) == [one]
-
-
-def test_worse_verdicts_as_json_have_status_1(judged, tmp_path):
-    kept = tmp_path / "kept.tsv"
-    better = [v for v in verdict_pages.read(judged / "verdicts.tsv") if v.id == "table1"]
-    verdict_pages.write([*better, *(
-        verdicts.Verdict(**{**vars(v), "id": "table2"}) for v in better
-    )], kept)  # fmt: skip
-    done = call("verdicts", judged, "--strict", kept, "--json")
-    assert done.exit_code == 1
-    assert json.loads(done.stdout) == ["faps/table2: deviates, was reproduced"]
