@@ -197,7 +197,7 @@ def test_rows_of_another_length_or_of_nobody_with_a_column_apart(option, tmp_pat
     path = tmp_path / "a.csv"
     for text, name in (
         ("1,5,2,5\n3,5,4,1\n", "line 2"), ("1,5,2\n3,5,4,1\n", "line 3"),
-        *([("1,2,north\n3,5, \n", "row 1")] if option == "--by" else []),
+        *([("1,2,north\n3,5, \n", "'ward'")] if option == "--by" else []),
     ):  # fmt: skip
         path.write_text(f"age,dose,ward\n{text}")
         line = refused_command("run", "ssi", path, "-r", 1, option, "ward")
@@ -216,13 +216,13 @@ HOLE = scipy.sparse.csr_array(np.diag([1.0, np.nan, 2.0]))
 FILES = {  # a name, what writes it, options, and what the line names besides it
     "latin.csv": (lambda path: path.write_bytes("größe,b\n1,2\n".encode("latin-1")), (), "UTF-8"),
     "two.npz": (packed(a=np.eye(3), b=np.eye(3)), (), "one matrix"),
-    "pickle.npz": (lambda path: path.write_bytes(b"hello"), (), "write it anew"),
-    "zip.npz": (lambda path: path.write_bytes(b"PK nonsense"), (), "write it anew"),
-    "empty.npz": (lambda path: path.write_bytes(b""), (), "write it anew"),
+    "pickle.npz": (lambda path: path.write_bytes(b"hello"), (), "cannot be read"),
+    "zip.npz": (lambda path: path.write_bytes(b"PK nonsense"), (), "cannot be read"),
+    "empty.npz": (lambda path: path.write_bytes(b""), (), "cannot be read"),
     "o.npy": (lambda path: np.save(path, np.array([[None]])), (), "astype(float)"),
     "a.docx": (lambda path: path.write_text("x"), (), ".csv"),
-    "nan.npz": (packed(x=np.eye(3), ward=[1.0, np.nan, 2.0]), ("--by", "ward"), "--by"),
-    "none.npz": (packed(x=np.eye(3), ward=["a", "b", ""]), ("--by", "ward"), "--by"),
+    "nan.npz": (packed(x=np.eye(3), ward=[1.0, np.nan, 2.0]), ("--by", "ward"), "'ward'"),
+    "none.npz": (packed(x=np.eye(3), ward=["a", "b", ""]), ("--by", "ward"), "'ward'"),
     "hole.npz": (saved(HOLE), (), "nan at row"),
     "bad.svm": (lambda path: path.write_text("1 2:3 2:4\n"), (), "line 1"),
     "none.svm": (lambda path: path.write_text("1\n-1\n"), (), "no numbers"),

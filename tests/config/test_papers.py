@@ -108,7 +108,7 @@ def test_claims_beside_it_are_read_and_their_file_is_named(checkout):
     [
         ("../nowhere/x.yaml", "../nowhere/x.yaml"),
         ("../elsewhere/own.yaml", "config/papers/own"),
-        ("../elsewhere/a{b}.yaml", "a{b}.yaml"),
+        ("../br{a}ce/x.yaml", "br{a}ce"),
         ("../elsewhere/all.yaml", "'all'"),
         ("../elsewhere/a-b.yaml", "'a-b'"),
         ("../elsewhere/bad.yaml", "'tittle'"),
@@ -120,7 +120,7 @@ def test_claims_beside_it_are_read_and_their_file_is_named(checkout):
 )
 def test_what_is_no_paper_is_refused(checkout, entry, name):
     elsewhere = checkout.parent / "elsewhere"
-    for paper in ("own", "a{b}", "all", "a-b"):
+    for paper in ("own", "../br{a}ce/x", "all", "a-b"):
         write(elsewhere / f"{paper}.yaml")
     write(elsewhere / "bad.yaml", tittle="x")
     (elsewhere / "bare.yaml").write_text("title: x\nproblems: {}\nexperiments: {}\n")
