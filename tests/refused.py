@@ -18,7 +18,8 @@ WAY_ON = (
 )
 PLACE = (
     r"\b(row|line|column|client|feature)s? '?[\w(]|\bone of\b|--\w|\bfedcore \w+"
-    r"|\bhas \d+ \w+, the|\.yaml, [\w ./{}-]+: |, of <|\bnot an? |\bnot valid \w|\bstarts at "
+    r"|\bhas \d+ \w+, the|(\.yaml|configuration), [\w ./{}*-]+: |, of <|\bnot an? |\bnot valid \w"
+    r"|\bstarts at "
 )
 
 
