@@ -1,7 +1,6 @@
 """Runs benchmarks and keeps what they print in benchmarks/kept/: `make bench-kept`.
 
-README's parts between two comments are these files, and so are the sources of numbers that
-docs/numbers.yaml names. Only a run that succeeds is kept.
+README's parts between two comments are these files. Only a run that succeeds is kept.
 """
 
 from __future__ import annotations

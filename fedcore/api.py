@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedcore import algorithms, metrics
-from fedcore.errors import InputError, held
+from fedcore.errors import Advice, InputError, held
 from fedcore.federation.federation import Federation
 from fedcore.federation.transcript import Transcript
 from fedcore.privacy.noise import Source
@@ -92,7 +92,10 @@ def execute(
             problem.name, federation.clients, problem.status, problem.note, problem.truth
         )
         if problem.clients.zero:
-            raise InputError("all samples are equal: nothing is left of them but their mean")
+            raise InputError(
+                "all samples are equal: nothing is left of them but their mean",
+                advice=[Advice("keep it", {"center": False})],
+            )
         require_size(problem.clients, "the data less their mean")
     recorder = Recorder(
         problem, federation.ledger, measure,

@@ -11,7 +11,7 @@ import pytest
 from fedcore.cli.blas import VARIABLES
 from fedcore.progress import Rounds
 
-SAID = "one BLAS thread (--blas-threads N takes more)"
+SAID = "--blas-threads"
 LIMITED = """
 import json, os
 os.cpu_count = lambda: {cores}

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from types import SimpleNamespace
 
+import commands
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from mpiexec import alive, below, finish, kill, needs_mpi, ranks_below, run, start, wait_for
 
-from fedcore.cli import engines, main
-from fedcore.errors import RefusedError
-from fedcore.federation import mpi
+from fedcore.cli import engines
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
@@ -32,7 +29,7 @@ def problem(tmp_path_factory):
 
 
 def call(*words):
-    return CliRunner().invoke(main, ["run", *map(str, words)])
+    return commands.call("run", *words)
 
 
 def alone(problem, out, *words):
@@ -59,20 +56,6 @@ def test_all_draws_of_a_problem_file_are_run(problem, tmp_path):
     assert done.exit_code == 0, done.output
     first, second = History.load(tmp_path / "h.h5")["objective"][:, -1]
     assert second == pytest.approx(4 * first)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["gone.h5"], "gone.h5 does not exist; make the problem first"),
-        (["{problem}", "other.csv"], "a problem file has all clients"),
-        (["{problem}", "--clients", "3"], "--clients is not for a problem file: drop it"),
-        (["{problem}", "--order", "any"], "--order any is for --engine mpi: drop it"),
-    ],
-)
-def test_what_does_not_fit_a_problem_file_is_one_sentence(problem, words, said):
-    done = call("ssi", *(word.format(problem=problem) for word in words), "-r", "2")
-    assert done.exit_code == 1 and said in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_without_mpi4py_the_engine_says_how_to_get_it(problem, monkeypatch):
@@ -115,8 +98,6 @@ def test_in_any_order_a_history_says_so(problem, tmp_path):
     assert (tmp_path / "any.h5").read_bytes() != expected
     one, other = History.load(tmp_path / "plain.h5"), History.load(tmp_path / "any.h5")
     assert other.about["sums"] == {"order": "any", "ranks": 2}
-    shown = CliRunner().invoke(main, ["show", str(tmp_path / "any.h5")]).output
-    assert "sums         over the clients in any order, by MPI at 2 ranks\n" in shown
     np.testing.assert_allclose(one["objective"], other["objective"], rtol=1e-12)
 
 
@@ -137,10 +118,10 @@ def test_tables_and_data_sets_are_sent_to_the_ranks(problem, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said", "status"),
     [
-        (["-r", "2", *MPI, "--out", "no/h.h5"], "there is no folder no", 1),
-        (["-r", "200", *MPI], "n_components = 200 is larger than", 1),
-        (["-r", "2", *MPI, "--nonsense"], "No such option", 2),
-        (["-r", "2", *MPI, "--set", "rounds=3", "--metric", "nothing"], "unknown metric", 1),
+        (["-r", "2", *MPI, "--out", "no/h.h5"], "no/h.h5", 1),
+        (["-r", "200", *MPI], "n_components = 200", 1),
+        (["-r", "2", *MPI, "--nonsense"], "--nonsense", 2),
+        (["-r", "2", *MPI, "--set", "rounds=3", "--metric", "nothing"], "'nothing'", 1),
     ],
 )
 def test_an_error_ends_all_ranks_with_one_sentence(problem, tmp_path, words, said, status):
@@ -153,11 +134,7 @@ def test_an_error_ends_all_ranks_with_one_sentence(problem, tmp_path, words, sai
 @needs_mpi
 def test_more_ranks_than_clients_end_with_a_sentence(problem):
     done = run(6, *FEDCORE, "ssi", problem, "-r", "2", *MPI)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (
-        "Error: there are 6 ranks and only 5 clients: start at most as many ranks as clients "
-        "(mpiexec -n 5)"
-    )
+    assert done.returncode == 1 and "(mpiexec -n 5)" in done.stderr.splitlines()[-1]
 
 
 STEPS = """
@@ -192,34 +169,12 @@ def test_a_step_that_ends_its_process_ends_all_ranks(tmp_path, ranks):
     assert f"Error: {said}" in done.stderr
 
 
-def test_an_order_that_a_rank_cannot_read_ends_all_with_its_sentence(monkeypatch):
-    def hear():
-        raise RefusedError("the step differs from the one installed here")
-
-    said = []
-    link = SimpleNamespace(rank=1, hear=hear, abort=said.append)
-    monkeypatch.setattr(mpi, "connect", lambda: link)
-    mpi.lead(lambda team: None)
-    assert said == ["rank 1: the step differs from the one installed here"]
-
-
 @needs_mpi
 @pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1, 2])
 def test_a_killed_rank_ends_all_ranks_at_once(problem, tmp_path, rank):
-    words = (
-        "ssi",
-        problem,
-        "-r",
-        "2",
-        "--set",
-        "rounds=1000000",
-        "--set",
-        "tol=0",
-        "--out",
-        "h.h5",
-        *MPI,
-    )
+    words = ("ssi", problem, "-r", "2", "--set", "rounds=1000000", "--set", "tol=0")
+    words += ("--out", "h.h5", *MPI)
     process = start(3, *FEDCORE, *words, cwd=tmp_path)
     wait_for(lambda: len(ranks_below(process.pid)) == 3, process)
     time.sleep(3)  # they are in the middle of their rounds, or still begin

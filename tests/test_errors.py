@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import fedcore
-from fedcore import algorithms, metrics
-from fedcore.errors import ALIKE, MOST, ConfigError, FedcoreError, InputError, nearest
+from fedcore.errors import ALIKE, MOST, FedcoreError, nearest
 
 
 def test_few_names_are_all_listed():
@@ -22,30 +20,6 @@ def test_of_many_names_those_that_are_alike_are_listed_and_the_others_counted():
     shown = said.partition("known: ")[2].removesuffix(" and 95 more").split(", ")
     assert len(shown) == ALIKE and shown == sorted(shown)
     assert {"rounds", "round", "sounds"} <= set(shown) <= set(names)
-
-
-@pytest.mark.parametrize(
-    ("ask", "error", "start", "end"),
-    [
-        (
-            lambda: fedcore.run("wk2032", []),
-            InputError,
-            "unknown algorithm 'wk2032': did you mean 'wk2023'? known: ",
-            f" and {len(algorithms.names()) - ALIKE} more (`fedcore algorithms` lists all)",
-        ),
-        (
-            lambda: metrics.get("objectiv"),
-            ConfigError,
-            "unknown metric 'objectiv': did you mean 'objective'? known: ",
-            " more (`fedcore metrics` lists all)",
-        ),
-    ],
-)
-def test_a_long_list_says_what_lists_all(ask, error, start, end):
-    with pytest.raises(error) as caught:
-        ask()
-    said = str(caught.value)
-    assert said.startswith(start) and said.endswith(end) and len(said) < 300
 
 
 @pytest.mark.parametrize("length", [1, 999, 1000, 1001, 5_000_000])

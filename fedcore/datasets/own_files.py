@@ -201,7 +201,7 @@ def _read(path: str, how: Reading) -> Table:
         known = ", ".join(sorted(READERS))
         raise InputError(f"{path}: its ending is that of no table: save it as one of {known}")
     if not Path(path).is_file():
-        raise DataError(f"there is no file {path}")
+        raise DataError(f"there is no file {path}: check its name")
     try:
         return READERS[Path(path).suffix.lower()](path, how)
     except FedcoreError:  # some are ValueErrors, too

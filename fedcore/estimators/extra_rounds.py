@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedcore.errors import InputError
+from fedcore.errors import Advice, InputError
 from fedcore.federation.execution import summed
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
@@ -63,7 +63,10 @@ def prepare(
             raise InputError("n_samples = 1: one sample has no variance about its mean")
         mean = federation.center()
         if not federation.clients.largest:
-            raise InputError("all samples are equal: nothing is left of them but their mean")
+            raise InputError(
+                "all samples are equal: nothing is left of them but their mean",
+                advice=[Advice("keep it", {"center": False})],
+            )
         require_size(federation.clients, "the data less their mean")
     clients = federation.clients
     if scale:

@@ -41,13 +41,9 @@ class FederatedPCA(Transformer):
     of samples, how many features are far from the origin, and in every round of the default the
     product of the client's covariance with r + 1 more directions. After n_features / (r + 1) rounds
     these determine the covariance. All these exchanges allow secure aggregation; the server then
-    sees the same quantities of the pooled data only. The attack of `fedcore.audits.leakage` on the
-    first of five clients with equal parts of scikit-learn's digits rebuilds its covariance, after
-    convergence, up to a relative error of less than 1e-7 with r = 10, and with r = 2 of 0.09 with
-    the default, 0.08 with momentum and 0.08 with subspace iteration. That takes 6, 29 and 64 rounds
-    with r = 10, and 11, 25 and 45 with r = 2. The slower methods reveal about as much; the default
-    is the one with the fewest rounds. For a guarantee give `epsilon`: every exchange then has
-    noise.
+    sees the same quantities of the pooled data only. Without it, `fedcore.audits.leakage` rebuilds
+    a client's covariance from what the client sent. The slower methods reveal about as much. For a
+    guarantee give `epsilon`: every exchange then has noise.
 
     Parameters
     ----------

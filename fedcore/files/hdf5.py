@@ -232,7 +232,9 @@ def told(
             "new content by renaming another one to it (mv)"
         ) from error
     except Foreign as error:
-        raise failure(f"{path} is not a whole {kind} file of fedcore ({error})") from error
+        raise failure(
+            f"{path} is not a whole {kind} file of fedcore ({error}): name one that it wrote"
+        ) from error
     except BrokenSeal as error:
         raise failure(
             f"{path} is not a whole {kind} file ({error}); delete it and {again}"
@@ -241,7 +243,9 @@ def told(
         raise failure(f"{path} cannot be read: {error.strerror}") from error
     except Exception as error:  # the seal is right, so the file holds something else
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN]
-        raise failure(f"{path} is not a whole {kind} file of fedcore ({reason})") from error
+        raise failure(
+            f"{path} is not a whole {kind} file of fedcore ({reason}): name one that it wrote"
+        ) from error
 
 
 def load(

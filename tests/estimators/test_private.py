@@ -7,7 +7,6 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -203,66 +202,7 @@ def test_noise_differs_unless_it_is_simulated(clients):
     assert "simulated noise: no guarantee" in str(again[0])
 
 
-def test_what_is_printed_says_what_epsilon_means(clients):
-    text = str(fitted(clients))
-    assert "epsilon = 1 at delta = 1e-05: if one record of one client is added or removed" in text
-    assert "e^1 = 2.718 times as likely" in text and "no guarantee" not in text
-    assert "epsilon" not in str(FederatedPCA(2).fit(clients))
-    assert "epsilon" not in fitted(clients).history_
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"bounds": None}, "needs public bounds of the data"),
-        ({"delta": None}, "needs delta"),
-        ({"n_components": None}, "n_components of a private fit must be a whole number"),
-        ({"n_components": 0.9}, "n_components of a private fit must be a whole number"),
-        ({"algorithm": "block_krylov"}, "runs analyze_gauss or noisy_power, not block_krylov"),
-        ({"algorithm": "fedpower"}, "runs analyze_gauss or noisy_power, not fedpower"),
-        ({"params": {"clip": True}}, "no entry 'clip': the estimator sets it"),
-        ({"params": {"round": 1}, "algorithm": "noisy_power"}, "did you mean 'rounds'"),
-        ({"params": {"protects": "entry"}, "algorithm": "noisy_power"}, "no entry 'protects'"),
-        ({"bounds": (1.0, 0.0)}, "low at most high"),
-        ({"bounds": (0.0, np.inf)}, "finite"),
-        ({"bounds": (1.0, 1.0)}, "no room"),
-        ({"bounds": ([0.0, 1.0], 2.0)}, r"shapes \(2,\) and \(\), and there are 3 features"),
-        ({"bounds": -1.0}, "bounds must be a finite number above 0"),
-        ({"bounds": "wide"}, "bounds"),
-        ({"epsilon": -1.0}, "epsilon must be"),
-        ({"epsilon": 1e-8}, "epsilon = 1e-08"),
-        ({"epsilon": 20000.0}, "got 20000.0"),
-        ({"epsilon": 1e300}, "got 1e\\+300"),
-        ({"bounds": 1e200}, "another unit"),
-        ({"bounds": (-1e308, 1e308)}, "another unit"),
-        ({"bounds": 1e-200}, "another unit"),
-        ({"params": {"measure": ["objective"]}}, "no entry 'measure'"),
-        ({"params": {"measure": None}}, "no entry 'measure'"),
-        ({"params": {"measure": "objective"}}, "no entry 'measure'"),
-        ({"params": {"iterates": "last"}}, "no parameter 'iterates'"),
-        ({"params": {"stop": len}}, "no parameter 'stop'"),
-        ({"params": {"start": np.ones((2, 2))}}, r"start has shape \(2, 2\)"),
-        ({"params": {"start": np.zeros((3, 2))}, "algorithm": "noisy_power"}, "start has rank 0"),
-    ],
-)
-def test_what_does_not_fit_is_refused_before_anything_crosses(clients, changes, says):
-    seen = Transcript()
-    plain = {"n_components": 2, "epsilon": 1.0, "delta": 1e-5, "bounds": 3.0}
-    params = {"transcript": seen, **changes.get("params", {})}
-    pca = FederatedPCA(**{**plain, **changes, "params": params})
-    with pytest.raises(InputError, match=says):
-        pca.fit(clients)
-    assert not seen.exchanges
-
-
-def test_private_methods_without_epsilon_and_epsilon_less_bounds_are_refused(clients):
-    with pytest.raises(InputError, match="give epsilon, delta and bounds to FederatedPCA"):
-        FederatedPCA(2, algorithm="noisy_power").fit(clients)
-    says = "bounds to FederatedPCA with algorithm='analyze_gauss' or 'noisy_power', which adds"
-    with pytest.raises(InputError, match=says):  # a private fit refuses fedpower
-        FederatedPCA(2, algorithm="fedpower").fit(clients)
-    with pytest.raises(InputError, match="for a private fit: give epsilon, too"):
-        FederatedPCA(2, bounds=3.0).fit(clients)
+def test_without_epsilon_a_private_method_runs_if_that_is_said(clients):
     free = FederatedPCA(2, algorithm="noisy_power", params={"epsilon": None}).fit(clients)
     assert free.ledger_.privacy is None
 
@@ -364,12 +304,3 @@ def test_shares_of_a_variance_that_is_noise_alone_are_numbers():
         ]
     shares = np.array([pca.explained_variance_ratio_ for pca in fits])
     assert np.isfinite(shares).all() and (shares > 0).all() and (shares.sum(axis=1) <= 1.001).all()
-
-
-def test_sparse_clients_are_told_what_a_private_fit_takes(clients):
-    sparse = [scipy.sparse.csr_array(X) for X in clients]
-    with pytest.raises(
-        InputError, match=r"these clients are sparse: call \.toarray\(\) on every client's matrix$"
-    ):
-        fitted(sparse)
-    assert fitted([X.toarray() for X in sparse]).n_components_ == 2

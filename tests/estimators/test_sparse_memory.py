@@ -1,7 +1,4 @@
-"""Sparse clients make no dense copy, by whatever name: the memory of a fit is that of the entries.
-
-Single calls that make a dense copy are forbidden in `test_as_given`; here the peak is measured.
-"""
+"""Sparse clients make no dense copy: the peak of a fit is that of the entries."""
 
 from __future__ import annotations
 

@@ -6,9 +6,10 @@ import h5py
 import numpy as np
 import pytest
 import yaml
+from refused import refused
 
 import fedcore
-from fedcore.errors import ConfigError, DataError, FedcoreError, HistoryError, InputError
+from fedcore.errors import DataError, FedcoreError, HistoryError
 from fedcore.experiments import build
 from fedcore.experiments.cell import repeat_seed, run_cell
 from fedcore.history import History, read_seconds
@@ -127,40 +128,33 @@ def test_reference_stands_for_the_singular_values_of_the_data(problem_file, tmp_
 
 
 @pytest.mark.parametrize(
-    ("params", "message"),
+    ("changes", "name"),
     [
-        ({"n_components": 2, "power": "reference"}, "'power: reference' is not possible"),
-        ({"sigma_max": "reference"}, "'sigma_max: reference' needs n_components"),
-        ({"n_components": 7, "sigma_r": "reference"}, "needs n_components from 1 to 6, got 7"),
-    ],
-)
-def test_a_reference_that_is_none_is_refused(problem_file, tmp_path, params, message):
-    with pytest.raises(ConfigError, match=message):
-        run_cell(cell("yd2021", params=params), problem_file, tmp_path / "cell.h5")
-    assert not (tmp_path / "cell.h5").exists()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"algorithm": "power_dg"}, "did you mean 'power_gd'"),
-        ({"metrics": ["objectiv"]}, "did you mean 'objective'"),
-        ({"params": {"n_components": 2, "powr": 1}}, "did you mean 'power'"),
-        ({"params": {"n_components": 9}}, "n_components = 9 is larger"),
-        ({"iterates": "some"}, "iterates = 'some' is unknown"),
+        ({"algorithm": "power_dg"}, "'power_gd'"),
+        ({"metrics": ["objectiv"]}, "'objective'"),
+        ({"params": {"n_components": 2, "powr": 1}}, "'power'"),
+        ({"params": {"n_components": 9}}, "n_components = 9"),
+        ({"iterates": "some"}, "iterates = 'some'"),
+        ({"params": {"n_components": 2, "power": "reference"}}, "power"),
+        ({"algorithm": "yd2021", "params": {"sigma_max": "reference"}}, "n_components"),
+        ({"algorithm": "yd2021", "params": {"n_components": 7, "sigma_r": "reference"}}, "7"),
+        *(
+            ({"params": {"n_components": 2, "start": start}}, "start")
+            for start in ([[1, 0], [0]], [[1, 0], [0, 1]], [[1, "a"]], 1)
+        ),
     ],
 )
 def test_a_cell_that_does_not_fit_is_refused_and_writes_nothing(
-    problem_file, tmp_path, changes, message
+    problem_file, tmp_path, changes, name
 ):
-    with pytest.raises(FedcoreError, match=message):
-        run_cell(cell(**changes), problem_file, tmp_path / "cell.h5")
+    path = tmp_path / "cell.h5"
+    refused(lambda: run_cell(cell(**changes), problem_file, path), FedcoreError, name)
     assert list(tmp_path.iterdir()) == [problem_file]
 
 
 def test_a_missing_problem_file_is_a_data_error(tmp_path):
-    with pytest.raises(DataError, match=r"nothing\.h5"):
-        run_cell(cell(), tmp_path / "nothing.h5", tmp_path / "cell.h5")
+    gone = tmp_path / "nothing.h5"
+    refused(lambda: run_cell(cell(), gone, tmp_path / "cell.h5"), DataError, str(gone))
 
 
 def test_no_clock_host_or_path_is_in_the_provenance(problem_file, tmp_path):
@@ -190,8 +184,7 @@ def test_damaged_seconds_are_a_history_error(tmp_path, text):
     file = tmp_path / "seconds.tsv"
     if text is not None:
         file.write_text(text, encoding="utf-8")
-    with pytest.raises(HistoryError, match=r"has no CPU seconds .* delete its history"):
-        read_seconds(file)
+    refused(lambda: read_seconds(file), HistoryError, "seconds.tsv")
 
 
 def test_a_start_may_be_written_as_lists(problem_file, tmp_path):
@@ -203,30 +196,3 @@ def test_a_start_may_be_written_as_lists(problem_file, tmp_path):
     expected = fedcore.run("power_exact", clients, 2, power=1, start=np.eye(6, 2)).output["V"]
     np.testing.assert_array_equal(history.final["V"][0], expected)
     assert History.load(path).about["params"]["start"] == lists
-
-
-@pytest.mark.parametrize(
-    ("start", "message"),
-    [
-        ([[1, 0], [0]], "start must be a list or an array"),
-        ([[1, 0], [0, 1]], r"start has shape \(2, 2\), expected \(6, 2\)"),
-        ([[1, "a"]], "start must hold numbers"),
-        (1, r"start has shape \(\)"),
-    ],
-)
-def test_lists_that_are_no_start_are_refused(problem_file, tmp_path, start, message):
-    spec = cell("power_exact", params={"n_components": 2, "start": start})
-    with pytest.raises(InputError, match=message):
-        run_cell(spec, problem_file, tmp_path / "cell.h5")
-
-
-def test_progress_wraps_the_repeats(problem_file, tmp_path):
-    seen = []
-
-    def progress(repeats):
-        for repeat in repeats:
-            seen.append(repeat)
-            yield repeat
-
-    run_cell(cell(), problem_file, tmp_path / "cell.h5", progress=progress)
-    assert seen == [0, 1, 2]

@@ -36,34 +36,29 @@ def test_a_tuned_history_fits_its_cell(history, docs_script):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    "changes",
     [
-        ({"repeats": 5}, "number of repeats was 2 and is 5"),
-        ({"seed": 4}, "seed was 3 and is 4"),
-        ({"twin": "none"}, "twin was rounding and is none"),
-        ({"params": {"n_components": 3}}, "parameter n_components was 2 and is 3"),
-        ({"metrics": ["objective", "kkt"]}, "the measure kkt is new"),
-        ({"tune": TUNE | {"over": {"rounds": [1, 5]}}}, "the tuning has changed"),
-        ({"tune": TUNE | {"by": "kkt"}}, "the tuning has changed"),
-        ({"tune": TUNE | {"first": 1}}, "the tuning has changed"),
-        (
-            {"newcomers": {"problem": "y", "epochs": 7}},
-            "number of newcomers' epochs was not given and is 7",
-        ),
+        {"repeats": 5},
+        {"seed": 4},
+        {"twin": "none"},
+        {"params": {"n_components": 3}},
+        {"metrics": ["objective", "kkt"]},
+        *({"tune": TUNE | change} for change in ({"over": {"rounds": [1, 5]}}, {"by": "kkt"},
+                                                 {"first": 1})),
+        {"newcomers": {"problem": "y", "epochs": 7}},
     ],
-)
-def test_a_changed_setting_is_named_and_keeps_a_kept_history_out(
-    history, changes, said, docs_script
-):
+)  # fmt: skip
+def test_a_changed_setting_is_named_and_keeps_a_kept_history_out(history, changes, docs_script):
     cell = replace(CELL, **changes)
-    assert changed(cell.spec(), history) == [said]
-    found = docs_script("kept_histories").outdated(history, cell)
-    assert found == f"the configuration has changed: {said}"
+    (said,) = changed(cell.spec(), history)
+    (name,) = changes
+    assert {"metrics": "kkt", "params": "n_components", "tune": "tuning"}.get(name, name) in said
+    assert said in docs_script("kept_histories").outdated(history, cell)
 
 
 def test_a_history_that_was_not_tuned_does_not_fit_a_cell_that_is(history):
     untuned = replace(CELL, tune=None)
-    assert "the tuning has changed" in changed(untuned.spec(), history)
+    assert any("tuning" in said for said in changed(untuned.spec(), history))
 
 
 def planned(**changes):
@@ -73,7 +68,7 @@ def planned(**changes):
 
 def test_a_reader_refuses_other_code_and_other_settings(history):
     assert outdated(planned(), history) == ""
-    assert outdated(planned(seed=4), history) == "seed was 3 and is 4"
+    assert "seed" in outdated(planned(seed=4), history)
     assert outdated(planned() | {"code": "another"}, history)
     assert outdated(planned(recipes=["another"]), history)
 
@@ -81,4 +76,4 @@ def test_a_reader_refuses_other_code_and_other_settings(history):
 def test_of_a_restored_history_the_settings_alone_are_compared(history):
     kept = replace(history, about=history.about | {"restored": "then", "code": "of its commit"})
     assert outdated(planned(recipes=["another"]), kept) == ""
-    assert outdated(planned(repeats=5), kept) == "number of repeats was 2 and is 5"
+    assert "repeats" in outdated(planned(repeats=5), kept)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refused import refused
 
 from fedcore.errors import ConfigError
-from fedcore.experiments import build, tuning
+from fedcore.experiments import build
 from fedcore.experiments.cell import run_cell
 from fedcore.history import History
 from fedcore.problems import storage
@@ -92,16 +93,12 @@ def test_repeats_that_the_cell_does_not_report_are_tried(file):
 def test_a_grid_is_not_tried_on_draws_that_are_reported_instead_of_missing_ones(file):
     spec = cell({"step": [0.1]}, tried=2)
     spec["tune"]["first"] = 2
-    with pytest.raises(ConfigError, match=r"takes the repeats 2 to 3, and .* 3 draws: give it 4"):
-        run_cell(spec, file, file.parent / "a.h5")
+    refused(lambda: run_cell(spec, file, file.parent / "a.h5"), ConfigError, "2 to 3", "draws")
 
 
-def test_a_tuned_history_comes_back_whole_and_is_the_same_again(file):
-    spec = cell({"step": [0.1, 0.3]})
-    written = run_cell(spec, file, file.parent / "a.h5")
+def test_a_tuned_history_comes_back_whole(file):
+    written = run_cell(cell({"step": [0.1, 0.3]}), file, file.parent / "a.h5")
     assert History.load(file.parent / "a.h5").about == written.about
-    run_cell(spec, file, file.parent / "b.h5")
-    assert (file.parent / "a.h5").read_bytes() == (file.parent / "b.h5").read_bytes()
 
 
 def test_each_repeat_has_a_draw_of_its_own(file):
@@ -116,12 +113,3 @@ def test_each_repeat_has_a_draw_of_its_own(file):
     for sigma, draw in zip(history.reference["head_singular_values"], draws, strict=True):
         expected = np.linalg.svd(draw.truth.heads)[1] / np.sqrt(20)
         np.testing.assert_allclose(sigma, expected, rtol=1e-12)
-
-
-def test_the_mean_of_a_measure_that_is_zero_is_as_small_as_can_be():
-    from types import SimpleNamespace
-
-    recorder = SimpleNamespace(
-        rows=[{"diverged": 0}], columns=lambda: {"x": np.array([np.nan, 0.0])}
-    )
-    assert 0 < tuning._mean(recorder, "x") < 1e-300

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
+import functools
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from refused import refused
 
 from fedcore.errors import ConfigError
 from fedcore.experiments import build, twins
 from fedcore.experiments.cell import repeat_seed, run_cell
 from fedcore.experiments.plan import load_plan, read_yaml
 from fedcore.history import History
-from fedcore.iterates import Iterate
 from fedcore.linalg import sin_theta
 from fedcore.problems import storage
 
@@ -126,12 +126,10 @@ def test_faps_as_printed_amplifies_the_same_rounding(problem_file, tmp_path):
     assert (np.nanmax(stable["twin_distance"], axis=1) < 1e-9).all()
 
 
-def test_a_twin_changes_nothing_of_its_run_and_is_the_same_again(problem_file, tmp_path):
+def test_a_twin_changes_nothing_of_its_run(problem_file, tmp_path):
     alone = run_cell(cell("faps", twin="none"), problem_file, tmp_path / "alone.h5")
     assert alone.twins is None and "twin" not in alone.about
-    paths = [tmp_path / "one.h5", tmp_path / "two.h5"]
-    both, _ = (run_cell(cell("faps"), problem_file, path) for path in paths)
-    assert paths[0].read_bytes() == paths[1].read_bytes()
+    both = run_cell(cell("faps"), problem_file, tmp_path / "both.h5")
     for name, column in alone.columns.items():
         np.testing.assert_array_equal(both[name], column)
     np.testing.assert_array_equal(both.final["basis"], alone.final["basis"])
@@ -149,18 +147,6 @@ def test_the_history_keeps_the_twins(problem_file, tmp_path):
     assert history.twins.repeats == 2
 
 
-def test_the_distance_ends_with_the_shorter_of_the_two():
-    pair = twins.Pair()
-    run, twin = partial(pair.see, False), partial(pair.see, True)
-    for record in range(3):
-        run(record, Iterate(np.eye(4)[:, :2]))
-    twin(0, Iterate(np.eye(4)[:, :2]))
-    twin(1, Iterate(np.eye(4)[:, 1:3]))
-    twin(2, Iterate(np.full((4, 2), np.nan)))  # diverged
-    np.testing.assert_allclose(pair.column(4), [0, 1, np.nan, np.nan], atol=EPS)
-    assert not pair._waiting
-
-
 def test_a_given_start_is_changed_too(problem_file, tmp_path):
     start = np.random.default_rng(5).standard_normal((60, P))
     spec = cell("power_exact", {"start": start.tolist(), "power": 1}, stop={}, repeats=1)
@@ -174,9 +160,8 @@ def test_a_given_start_is_changed_too(problem_file, tmp_path):
 
 
 def test_a_method_without_a_start_of_the_servers_has_no_twin(problem_file, tmp_path):
-    with pytest.raises(ConfigError, match="power_exact has none that the server draws"):
-        spec = cell("power_exact", stop={}, metrics=["objective"])
-        run_cell(spec, problem_file, tmp_path / "cell.h5")
+    spec = cell("power_exact", stop={}, metrics=["objective"])
+    refused(lambda: run_cell(spec, problem_file, tmp_path / "cell.h5"), ConfigError, "power_exact")
     assert not (tmp_path / "cell.h5").exists()
 
 
@@ -199,14 +184,11 @@ def test_a_run_may_say_otherwise_than_its_experiment(tmp_path):
     plan = load_plan({"papers": ["faps"]}, tmp_path, answers=lambda address: True)
     found = {c.problem: c.twin for c in plan.cells.values() if c.algorithm == "ssi"}
     assert (found["uneven"], found["n2000"]) == ("none", "rounding")
-    paper["experiments"]["on"]["twin"] = ["n200"]
-    (tmp_path / "faps.yaml").write_text(yaml.safe_dump(paper))
-    with pytest.raises(ConfigError, match=r"experiment on: twin.*'n200'.*'n2000'"):
-        load_plan({"papers": ["faps"]}, tmp_path, answers=lambda address: True)
-    paper["experiments"]["on"]["twin"] = "data"
-    (tmp_path / "faps.yaml").write_text(yaml.safe_dump(paper))
-    with pytest.raises(ConfigError, match=r"experiments\.on\.twin.*'data'"):
-        load_plan({"papers": ["faps"]}, tmp_path, answers=lambda address: True)
+    for wrong in (["n200"], "data"):
+        paper["experiments"]["on"]["twin"] = wrong
+        (tmp_path / "faps.yaml").write_text(yaml.safe_dump(paper))
+        call = functools.partial(load_plan, {"papers": ["faps"]}, tmp_path, answers=bool)
+        refused(call, ConfigError, "twin")
 
 
 def test_every_reading_of_faps_that_judges_a_count_has_twins():

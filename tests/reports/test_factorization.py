@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from reports.folder import Folder
 
-from fedcore.errors import DataError, HistoryError
 from fedcore.experiments.plan import load_plan
 from fedcore.history import History
 from fedcore.reports.papers import factorization as report
 from fedcore.reports.papers import factorization_theory as theory
-from fedcore.reports.results import Results
 from fedcore.reports.rows import chosen, first
 
 RANK = 3
@@ -74,14 +72,6 @@ def test_the_bound_of_theorem_2(sigma, r, d, alpha, p, version, expected):
 def test_the_bound_of_theorem_3(sigma, r, alpha, p, version, expected):
     found = theory.excess_bound(np.array(sigma, dtype=float), r, alpha, p, version)
     assert found == pytest.approx(expected, rel=1e-13, abs=0)  # rounding
-
-
-def test_a_version_that_is_neither_is_a_mistake():
-    sigma = np.array([2.0, 1.0])
-    with pytest.raises(KeyError):
-        theory.kappa_bound(sigma, 1, 3, 0, 0.1, "text")
-    with pytest.raises(KeyError):
-        theory.excess_bound(sigma, 1, 0, 0.1, "text")
 
 
 def test_the_first_record_at_most_a_limit():
@@ -172,24 +162,6 @@ def test_communications_are_the_round_of_the_first_record_below_the_threshold(tm
     }
 
 
-def test_communications_of_real_runs_agree_with_a_search(folder, clients):
-    history = folder.add(
-        "table2", "wk2023", "gap", params={"sigma_max": "reference", "rounds": 300},
-        tags={"log10_threshold": 0.0, "printed_log10_threshold": -20.0},
-    )  # fmt: skip
-    rows = report.communications(folder.results())
-    floor = 0.5 * np.sum(np.linalg.svd(np.vstack(clients))[1][RANK:] ** 2)
-    for repeat in range(2):
-        rounds = next(
-            k for k, value in enumerate(history["objective"][repeat]) if value - floor <= 1.0
-        )
-        assert 0 < rounds < 300
-        expected = {"rounds": rounds, "iterations": rounds, "log10_threshold": 0.0}
-        (row,) = chosen(rows, order="code", convention="true", repeat=repeat)
-        assert {key: row[key] for key in expected} == expected
-    assert all(np.isnan(row["rounds"]) for row in chosen(rows, order="printed"))
-
-
 @pytest.mark.parametrize("exact", [0.0, 1e-9])
 def test_slopes_of_an_exactly_linear_figure(tmp_path, exact):
     folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
@@ -226,32 +198,6 @@ def test_two_points_are_no_slope(tmp_path):
     folder.add("fig2", "power_gd", "synthetic", history=history, params=params)
     (row,) = report.slopes(folder.results())
     assert row["draws"] == 2 and row["slope"] is None and row["excess_slope"] is None
-
-
-def test_slopes_of_real_runs_come_near_the_prediction(folder, matrix_with):
-    flat = np.split(matrix_with(40, 9, np.ones(2), seed=5), [15])
-    folder.add_problem("flat", flat)
-    params = {"n_components": 2, "local_steps": 200, "power": 0}
-    history = folder.add("fig2", "power_gd", "flat", params=params, repeats=30)
-    rows = report.slopes(folder.results())
-    figure = report.figure_2(folder.results())
-    assert [row["repeat"] for row in rows] == [0, 1, 2]  # of ten draws each
-    assert [point["repeat"] for point in figure] == list(range(30))
-    points = [point["inverse_kappa_squared"] for point in figure]
-    np.testing.assert_allclose(points, history.last("kappa") ** -2.0, rtol=1e-12)
-    # log10 (1 − x)^{2T} is steeper than its tangent at 0, and the random energies scatter.
-    x, log_loss = history.last("kappa") ** -2.0, np.log10(history.last("objective"))
-    linear = history.last("objective") > 1.001 * history.last("exact_objective")
-    for k, row in enumerate(rows):
-        part = np.arange(10 * k, 10 * k + 10)[linear[10 * k : 10 * k + 10]]
-        assert row["draws"] == len(part)
-        if len(part) >= 3:
-            fitted = np.cov(x[part], log_loss[part])[0, 1] / np.var(x[part], ddof=1)
-            assert row["slope"] == pytest.approx(fitted, rel=1e-9)
-            assert (
-                row["excess_slope"] < 0.5 * row["predicted"]
-            )  # Theorem 1: at least half of the prediction
-    assert any(row["draws"] >= 3 for row in rows)
 
 
 def test_final_and_exact_errors_and_claims(folder):
@@ -592,43 +538,3 @@ def test_remarks_measure_u_against_that_without_a_penalty(tmp_path):
         assert rows["nuclear", repeat]["rank_share"] == pytest.approx(np.mean(ranks) / RANK)
         assert max(ranks) / RANK <= rows["nuclear", repeat]["stacked_share"] <= 1
         assert (rows["none", repeat]["zeros"], rows["none", repeat]["rank_share"]) == (0, 1)
-
-
-# --- what lies below ----------------------------------------------------------------------------
-
-
-def test_results_know_their_problems_and_folders_and_read_a_history_once(folder):
-    folder.add("fig1", "power_exact", "gap", "b-c", repeats=1)
-    folder.add("fig1", "centralized_svd", "gap", repeats=1)
-    folder.add("other", "power_exact", "gap", repeats=1)
-    folder.problems["unused"] = {}
-    results = folder.results()
-    found = [(run.problem, run.algorithm, run.variant) for run in results.runs("fig1")]
-    assert found == [("gap", "power_exact", "b-c"), ("gap", "centralized_svd", "default")]
-    assert results.problems("fig1") == ["gap"] and results.problems("fig9") == []
-    assert (results.label("gap"), results.label("unused")) == ("GAP", "unused")
-    assert results["fig1/power_exact/gap-b-c"] is results["fig1/power_exact/gap-b-c"]
-    assert results.figures == folder.root / "figures" / "factorization"
-    assert results.tables == folder.root / "tables" / "factorization"
-
-
-@pytest.mark.parametrize("content", [None, "", "{", "\xff"])
-def test_a_plan_that_is_not_there_or_none_is_a_data_error(tmp_path, content):
-    file = tmp_path / "plans" / "factorization.json"
-    if content is not None:
-        file.parent.mkdir()
-        file.write_text(content, encoding="latin-1")
-    with pytest.raises(DataError, match=r"is not a plan .*; run snakemake to make it") as caught:
-        Results(file)
-    assert str(file) in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_a_history_that_is_not_there_is_named(folder):
-    history = folder.add("fig1", "power_exact", "gap", repeats=1)
-    file = folder.root / "histories" / "factorization" / "fig1" / "power_exact" / "gap-default.h5"
-    file.unlink()
-    results = folder.results()  # nothing is read before it is asked for
-    with pytest.raises(HistoryError, match=r"gap-default\.h5 does not exist; run its cell first"):
-        report.sizes(results)
-    history.save(file)
-    assert len(report.sizes(results)) == 1

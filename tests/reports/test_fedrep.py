@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from pathlib import Path
-from types import SimpleNamespace
-
-import matplotlib
 import numpy as np
 import pytest
 from reports.folder import Folder
 
 from fedcore.config import claims as claims_files
-from fedcore.config.strict_yaml import read_yaml
-from fedcore.history import History, save_seconds
-from fedcore.reports import plotting, tables
+from fedcore.history import History
+from fedcore.reports import tables
 from fedcore.reports.papers import fedrep as report
 from fedcore.reports.rows import chosen
 from fedcore.reports.verdicts import judge
@@ -294,89 +287,8 @@ def test_communication_counts_participants_and_not_the_fine_tuning(folder):
     assert row["bytes"] == 12 * 100 * ROUNDS
 
 
-def test_the_inventory_has_every_printed_item_and_checks_every_cell_of_cifar():
-    claims = claims_files.read(report.CLAIMS)["claims"]
-    kinds = Counter(item["kind"] for item in claims)
-    assert kinds == {"cell": 15 * 7 + 6, "curve": 2 + 7, "claim": 20, "number": 2}
-    cells = [item for item in claims if "-cifar" in item["id"]]
-    assert len(cells) == 15 * 5 and not [item["id"] for item in cells if "unchecked" in item]
-
-
-def test_the_reasons_of_table_1_are_true_of_every_cell():
-    """One spoke of the first column in all of them, and of three rows that are there alone."""
-    plan = read_yaml(Path("config/papers/fedrep.yaml"))
-    trained = {report.METHODS[run["algorithm"]] for run in plan["experiments"]["code"]["runs"]}
-    assert trained == {"FedAvg", "FedPer", "FedRep"}
-    cells = [c for c in claims_files.read(report.CLAIMS)["claims"] if c["id"].startswith("table1-")]
-    cells = [c for c in cells if c["kind"] == "cell"]
-    assert len(cells) == 105
-    for cell in cells:
-        because = cell["because"]
-        assert "column" not in because and "printed rows closer than that" in because
-        method = cell["select"]["where"]["method"].removesuffix(report.TUNED)
-        assert ("authors' code" in because) == (method not in trained), cell["id"]
-        alike = "come out alike, where up to 12.4 points are printed" in because
-        assert alike == (method in ("Local Only", "Fed-MTL"))
-    printed = report.printed()
-    apart = [abs(printed[c, "Local Only"] - printed[c, "Fed-MTL"]) for c, _ in printed]
-    assert max(apart) == pytest.approx(12.37)
-
-
 def test_printed_values_are_those_of_the_claims():
     printed = report.printed()
     assert printed["cifar10-100-2", "FedRep"] == 87.70
     assert printed["femnist-150-3", "SCAFFOLD+FT"] == 52.11
     assert len(printed) == 105
-
-
-@pytest.fixture
-def draw(folder, tmp_path):
-    """Draw a figure of the notebook; return the labels of its curves, and the names of its cell."""
-    cells = json.loads(Path("notebooks/fedrep.ipynb").read_text(encoding="utf-8"))["cells"]
-    backend = matplotlib.get_backend()
-
-    def draw(figure):
-        sources = ("".join(cell["source"]) for cell in cells)
-        (code,) = [source for source in sources if f'folder / "{figure}"' in source]
-        results, labels = folder.results(), []
-        results.markdown = str
-
-        def curve(ax, x, y, *, label, **looks):
-            labels.append(label)
-            return plotting.curve(ax, x, y, label=label, **looks)
-
-        looks = plotting.algorithm_looks(report.METHODS)
-        drawn = {
-            "np": np, "report": report, "results": results, "Markdown": str, "folder": tmp_path,
-            "plotting": SimpleNamespace(**vars(plotting) | {"curve": curve}),
-            "settings": {run.tags["setting"]: run for run in results.runs("table1")},
-            "looks": {name: looks[key] for key, name in report.METHODS.items()},
-        }  # fmt: skip
-        exec(code, drawn)
-        assert (tmp_path / f"{figure}.png").is_file()
-        return labels, drawn
-
-    yield draw
-    matplotlib.use(backend)
-
-
-def test_the_curves_have_seconds_of_runs_on_a_core_alone(folder, draw, tmp_path):
-    """Of a setting that only an accelerator has run there are none, and the panel is left out."""
-    folder.made("fedrep", 0.5, setting="a", device="cuda")
-    folder.made("fedrep", 0.5, setting="b", seed=1, device="cuda")
-    folder.made("fedrep", 0.6, setting="b", seed=2)
-    history = History({"iteration": np.arange(ROUNDS + 1)[None]})
-    history.seconds = 2.0 * history["iteration"]
-    file = tmp_path / "seconds/fedrep/table1/fedrep/b_2-default.tsv"
-    file.parent.mkdir(parents=True)
-    save_seconds(history, file)
-    items = draw("curves")[1]["items"]
-    assert items[:3] == [("a", "rounds"), ("a", "bytes"), None]
-    assert items[3:] == [("b", "rounds"), ("b", "bytes"), ("b", "seconds")]
-
-
-def test_a_client_gains_over_its_own_network_and_not_over_one_of_another_partition(folder, draw):
-    folder.made("local_only", 0.5, seed=2)
-    folder.made("ditto", 0.6, seed=1)
-    folder.made("apfl", 0.6, seed=2)
-    assert draw("gains")[0] == ["APFL"]

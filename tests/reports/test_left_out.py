@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import papermill
@@ -23,7 +22,6 @@ from fedcore.cli import main
 from fedcore.config.papers import own
 from fedcore.experiments.plan import Plan, load_plan
 from fedcore.reports import figure_files, left_out, tables, verdict_pages, verdicts
-from fedcore.reports.site.build import environment
 
 PAPERS = list(own())
 QUICK = Path("results/quick").resolve()
@@ -68,20 +66,6 @@ def said_by(notebook: Path) -> list[str]:
                cell.get("outputs", ())]  # fmt: skip
     lines = "".join("".join(out.get("text", "")) for out in outputs).splitlines()
     return [line for line in lines if line.startswith("Not run: ")]
-
-
-def test_what_was_not_run_for_one_reason_stands_in_one_line():
-    missing = {"fig1": "No data.", "fig2": "It is left out.", "table1/a": "No data."}
-    said = ["Not run: fig1, table1/a. No data.", "Not run: fig2. It is left out."]
-    assert left_out.sentences(missing) == said
-    paper = SimpleNamespace(
-        name="mf", title="T", data=[], missing=left_out.by_reason(missing), asked="", jobs=[]
-    )
-    page = environment().get_template("runs.html.j2").render(
-        paper=paper, papers=[], surrogates=False, up="", made="", version="", command="",
-        results="", machine={},
-    )  # fmt: skip
-    assert "<li><strong>fig1, table1/a</strong>: No data.</li>" in page
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
 import fedcore
 from fedcore.algorithms import power_gd
 from fedcore.federation.federation import Federation, stacked
-from fedcore.linalg import orth
 from fedcore.problems.regression import least_squares
 from fedcore.reports.operations import (
     CLIENTS,
@@ -164,19 +161,6 @@ def test_factorisations_of_numpy_are_counted_and_their_results_go_on(rng):
         (SERVER, FACTORISATIONS): qr_operations(8, 3) + solve_operations(3, 1),
         (SERVER, PRODUCTS): 2 * 8 * 3,
     }
-
-
-def test_orthonormalisations_are_seen_only_while_watched(rng):
-    A, count, before = rng.standard_normal((8, 3)), Count(), sys.getprofile()
-    orth(A)
-    with count.watching(), count.by(CLIENTS):
-        orth(A)
-    orth(A)
-    assert count.found == {(CLIENTS, FACTORISATIONS): qr_operations(8, 3)}
-    assert sys.getprofile() is before
-    with pytest.raises(ZeroDivisionError), count.watching():
-        1 / 0  # noqa: B018
-    assert sys.getprofile() is before
 
 
 def test_a_counted_run_is_the_run_itself_and_charges_the_ledger_as_much(clients):

@@ -26,13 +26,8 @@ def test_summarise_counts_a_missing_value_as_never_reached():
 
 @pytest.mark.parametrize("bad", ["6", True, [1.0]])
 def test_summarise_refuses_what_is_no_number(bad):
-    with pytest.raises(InputError, match="taken over numbers"):
+    with pytest.raises(InputError):
         summaries.summarise([{"x": bad}], "x", [])
-
-
-def test_summarise_names_the_nearest_column():
-    with pytest.raises(InputError, match="did you mean 'rounds'"):
-        summaries.summarise([{"rounds": 1}], "round", [])
 
 
 def test_the_failing_end_of_missing_values():
@@ -40,7 +35,7 @@ def test_the_failing_end_of_missing_values():
     assert summaries.statistic([6, 7, None], missing="first") == 6.0
     assert math.isnan(summaries.statistic([6, 7, None], "max"))
     assert math.isnan(summaries.statistic([6, 7, None], "mean"))
-    with pytest.raises(InputError, match="did you mean 'median'"):
+    with pytest.raises(InputError, match="'median'"):
         summaries.statistic([1], "medain")
 
 

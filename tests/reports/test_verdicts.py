@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
+from refused import refused
 
 from fedcore.config.claims import written_out
 from fedcore.errors import ConfigError, DataError
@@ -82,21 +83,17 @@ def test_deviates(judge):
 
 def test_undecided_says_how_many_more_and_has_turned_nothing(judge):
     (found,) = judge(rows(7.5, 8.5), item())
-    assert found.verdict == "undecided" and "more would decide" in found.reason
-    assert (found.counterfactual, found.turned) == ("", None)
+    assert (found.verdict, found.counterfactual, found.turned) == ("undecided", "", None)
 
 
 def test_what_would_hold_for_any_number_is_undecided(judge):
     (found,) = judge(rows(1, 100), item())
     assert (found.verdict, found.turned) == ("undecided", None)
-    assert found.reason.startswith("no power: it would also hold with")
 
 
 def test_a_departure_of_the_only_reading_is_named(judge):
     (found,) = judge(rows(5, 6, 7), item(departures=["code"]))
-    assert (found.verdict, found.protocol) == (
-        "holds with a departure", "as the code (authors' code)",
-    )  # fmt: skip
+    assert found.verdict == "holds with a departure" and "as the code" in found.protocol
     (found,) = judge(rows(60, 61, 62), item(departures=["code"]))
     assert found.verdict == "deviates"
 
@@ -137,7 +134,6 @@ def test_a_reading_without_power_is_not_passed_over_for_one_that_happens_to_have
     assert found.verdict == "holds with a departure" and found.measured == "6"
     (found,) = judge(table, item(readings=[wide, narrow]))
     assert (found.verdict, found.turned) == ("undecided", None)
-    assert found.reason.startswith("no power: it would also hold with 9 printed or 3 printed")
 
 
 def test_only_a_printed_protocol_can_show_that_a_paper_contradicts_itself(judge):
@@ -150,36 +146,14 @@ def test_every_reading_that_was_tried_is_told_with_its_result(judge):
     table = [row | {"b": 70, "c": 6} for row in rows(60, 61, 60, 61)]
     other = [reading("b", "code"), reading("c", "signs")]
     (found,) = judge(table, item(readings=other))
-    fitted = "other signs (fitted: one of 20 readings tried on Table 4)"
-    assert (found.verdict, found.protocol) == ("holds with a departure", fitted)
-    assert found.reason == "as printed: 60.5, fails; as the code (authors' code): 70, fails"
+    assert found.verdict == "holds with a departure"
+    assert all(part in found.protocol for part in ("other signs", "fitted", "20", "Table 4"))
+    assert "60.5, fails" in found.reason and "70, fails" in found.reason
     (found,) = judge(table, item(readings=other[:1]))
     assert (found.verdict, found.protocol) == ("deviates", "as printed")
-    assert found.reason == "as the code (authors' code): 70, fails"
-
-
-def test_departures_that_readings_share_are_told_once(judge):
-    table = [row | {"b": 70, "c": 80} for row in rows(60, 61, 60, 61)]
-    code, signs = "as the code (authors' code)", "other signs"
-    fitted = f"{signs} (fitted: one of 20 readings tried on Table 4)"
-    both = reading("b", "signs", "code")
-    (found,) = judge(table, item(departures=["code"], readings=[both]))
-    assert (found.verdict, found.protocol) == ("deviates", code)
-    assert found.reason == f"and also {fitted}: 70, fails"
-    other = [reading("c", "signs")]
-    (found,) = judge(table, item(departures=["code"], readings=other))
-    assert found.reason == f"{fitted}: 80, fails"
-    (found,) = judge(table, item(departures=["code", "signs"], readings=other))
-    assert found.reason == f"{fitted}: 80, fails"  # it has fewer departures, all of them shared
-
-
-def test_a_reading_that_was_not_run_is_told_as_such(judge):
-    """What deviates was not tried in it, and the reason once named a missing row alone."""
-    other = {"departures": ["code"], "select": {"where": {"method": "absent"}}}
-    (found,) = judge(rows(60, 61, 60, 61), item(readings=[other]))
-    assert found.verdict == "deviates"
-    assert found.reason.startswith("as the code (authors' code): not run, no row in ")
-    assert found.reason.endswith(" with method = absent")
+    absent = {"departures": ["code"], "select": {"where": {"method": "absent"}}}
+    (found,) = judge(table, item(readings=[absent]))
+    assert found.verdict == "deviates" and "not run" in found.reason
 
 
 def test_a_reading_may_have_another_test(judge):
@@ -238,7 +212,7 @@ def test_a_claim_for_each_must_hold_for_each(judge):
     assert (found.verdict, found.measured) == ("reproduced", "a: 6; b: 6")
     assert (found.place, found.turned, found.count) == ("2 of 2 hold", True, 6)
     (found,) = judge(table + rows(8, 8.5, method="c"), claim)
-    assert found.verdict == "undecided" and found.reason.startswith("c: too few")
+    assert found.verdict == "undecided" and found.reason.startswith("c: ")
     assert (found.turned, found.counterfactual) == (None, "")
     (found,) = judge(table + rows(60, 61, 62, method="c"), claim)
     assert (found.verdict, found.counterfactual) == ("deviates", "every run as printed: holds")
@@ -255,8 +229,7 @@ def test_a_claim_for_each_must_hold_for_each(judge):
 def test_two_rows_of_one_repeat_are_no_two_runs(judge, test):
     """Ten rows from five starts on two problems would pass for ten independent runs."""
     table = rows(6, 6, 7, problem="a") + rows(6, 6, 7, problem="b")
-    with pytest.raises(ConfigError, match="2 rows are of repeat 0"):
-        judge(table, item(test=test, because="b"))
+    refused(lambda: judge(table, item(test=test, because="b")), ConfigError, "repeat 0")
     assert len(judge(table, item(test={"equals": "6"}))) == 1
     assert len(judge(table, item(test=test, because="b", spread=False))) == 1
 
@@ -284,40 +257,34 @@ def test_rows_are_selected_by_value_and_type(judge, cell, wanted, same):
     assert found.verdict == ("reproduced" if same else "not run")
 
 
-@pytest.mark.parametrize("part", [{"column": "round"}, {"where": {"methd": "wk"}}])
-def test_an_unknown_column_is_refused(judge, part):
-    with pytest.raises(ConfigError, match=r"mf, table2.*has no column .*did you mean"):
-        judge(rows(6), item(select=ITEM["select"] | part))
-
-
 @pytest.mark.parametrize(
-    ("number", "test", "message"),
+    ("number", "changes", "name"),
     [
-        (True, {"one_run": "1"}, "test it with 'holds'"),
-        ("6", {"one_run": "6"}, "must hold numbers"),
-        (6, {"holds": "every"}, "'holds' takes only true and false"),
+        (6, {"select": ITEM["select"] | {"column": "round"}}, "'rounds'"),
+        (6, {"select": ITEM["select"] | {"where": {"methd": "wk"}}}, "'method'"),
+        (True, {"test": {"one_run": "1"}}, "'holds'"),
+        ("6", {"test": {"one_run": "6"}}, "numbers"),
+        (6, {"test": {"holds": "every"}}, "'holds'"),
     ],
 )
-def test_a_test_that_does_not_fit_the_column_is_refused(judge, number, test, message):
-    with pytest.raises(ConfigError, match=message):
-        judge(rows(number), item(test=test))
+def test_an_item_that_does_not_fit_its_table_is_refused(judge, number, changes, name):
+    refused(lambda: judge(rows(number), item(**changes)), ConfigError, "mf, table2", name)
 
 
 def test_not_run_says_what_is_missing(judge, tmp_path):
     (found,) = judge(None, item())
     assert (found.verdict, found.measured, found.count) == ("not run", "", 0)
     assert str(tmp_path / "mf" / "rounds.tsv") in found.reason
+    absent = item(select=ITEM["select"] | {"absent": "a start takes hours"})
     typo = item(select=ITEM["select"] | {"table": "round"})
-    (found,) = judge(rows(6), typo)
-    assert found.verdict == "not run" and "did you mean 'rounds'" in found.reason
-    (found,) = judge(rows(6, method="other"), item())
-    assert found.verdict == "not run" and "with method = wk" in found.reason
-    assert judge([], item())[0].verdict == "not run"
-    (found,) = judge([], item(because="the start lies below the threshold"))
-    assert found.reason.startswith("the start lies below the threshold; no row in ")
-    absent = "a start takes hours"
-    (found,) = judge(rows(6, method="other"), item(select=ITEM["select"] | {"absent": absent}))
-    assert found.reason.endswith(f"with method = wk: {absent}")
+    for table, claim, name in (
+        (rows(6), typo, "'rounds'"),
+        (rows(6, method="other"), item(), "method = wk"),
+        ([], item(because="the start lies below the threshold"), "the start lies below"),
+        (rows(6, method="other"), absent, "a start takes hours"),
+    ):
+        (found,) = judge(table, claim)
+        assert found.verdict == "not run" and name in found.reason
 
 
 def test_data_that_cannot_be_had_are_not_run_even_beside_an_old_table(judge):
@@ -356,15 +323,10 @@ def test_rows_that_say_where_they_come_from_are_judged_by_that(judge, status):
     assert judge(rows(6, status=None), item(), surrogate=True)[0].verdict == "surrogate data"
 
 
-def test_an_unknown_status_is_refused(judge):
-    with pytest.raises(DataError, match="did you mean 'surrogate'"):
-        judge(rows(6, status="surogate"), item())
-
-
-def test_a_damaged_table_is_an_error_and_not_a_verdict(judge, tmp_path):
-    (tmp_path / "mf").mkdir()
+def test_an_unknown_status_or_a_damaged_table_is_an_error_and_no_verdict(judge, tmp_path):
+    refused(lambda: judge(rows(6, status="surogate"), item()), DataError, "'surrogate'")
     (tmp_path / "mf" / "rounds.tsv").write_text("method\trounds\nwk\n")
-    with pytest.raises(DataError, match="line 2"):
+    with pytest.raises(DataError):
         judge(None, item())
 
 
@@ -384,19 +346,12 @@ def test_rounding_decides_what_a_twin_turns_round(judge):
     assert (found.verdict, found.turned) == ("undecided", None)
     one_run = {"test": {"one_run": "55"}, "printed": "55"}
     (found,) = judge(table, item(**one_run))
-    assert found.verdict == "undecided"
-    assert found.reason == (
-        "rounding decides: one rounding of the starts changes a repeat by up to 67, which changes "
-        "the outcome"
-    )
+    assert found.verdict == "undecided" and "rounding decides" in found.reason
     # Luck does not help: 61 lies among all of them, but no repeat is worth a number.
     (found,) = judge(
         twinned((50, 62), (60, 60), (70, 70)), item(test={"one_run": "61"}, printed="61")
     )
-    assert found.reason == (
-        "rounding decides: one rounding of the starts changes a repeat by up to 12, and the range "
-        "of the starts is 20"
-    )
+    assert found.verdict == "undecided" and "rounding decides" in found.reason
     assert judge(rows(46, 63, 71), item(**one_run))[0].verdict == "reproduced"  # no twin: unseen
 
 
@@ -451,10 +406,8 @@ def test_a_counterfactual_of_ones_own(judge):
     assert (found.verdict, found.counterfactual) == ("reproduced", "no alignment (50): fails")
     (found,) = judge(rows(*five) + rows(*[7] * 5, method="none"), claim)
     assert found.verdict == "undecided"
-    assert found.reason.startswith("no power: it would also hold with no alignment (7)")
     (found,) = judge(rows(*five), claim)
     assert (found.verdict, found.turned) == ("undecided", None)
-    assert found.reason.startswith("its counterfactual could not be run: no alignment: no row in ")
     scale = {"what": "ten times the error", "scale": 10}
     (found,) = judge(rows(*[0.9] * 5), claim | {"counterfactual": scale})
     assert (found.verdict, found.counterfactual) == ("reproduced", "ten times the error: fails")
@@ -470,7 +423,7 @@ def test_a_counterfactual_of_each_is_of_its_own_group(judge):
     (found,) = judge(table + bad + rows(*[50] * 5, problem="b", method="none"), claim)
     assert found.verdict == "reproduced" and found.turned
     (found,) = judge(table + bad + rows(*[7] * 5, problem="b", method="none"), claim)
-    assert found.verdict == "undecided" and "b: no power" in found.reason
+    assert found.verdict == "undecided" and found.reason.startswith("b: ")
 
 
 TESTS = [

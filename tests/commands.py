@@ -1,0 +1,25 @@
+"""`fedcore`, called as on a command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from click.testing import CliRunner, Result
+from refused import is_a_line_with_a_way_on
+
+from fedcore.cli import main
+
+
+def call(*words: Any) -> Result:
+    return CliRunner().invoke(main, list(map(str, words)))
+
+
+def refused_command(*words: Any) -> str:
+    """Run a command that must fail for a user's reason; return its one line."""
+    result = call(*words)
+    assert result.exit_code == 1, result.output
+    assert isinstance(result.exception, SystemExit)
+    line = result.stderr.removesuffix("\n")
+    assert line.startswith("Error: ")
+    is_a_line_with_a_way_on(line)
+    return line

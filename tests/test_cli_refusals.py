@@ -1,0 +1,102 @@
+"""Commands that the command line does not take: one line says which word, and nothing is written.
+
+The contents of users' files are in `test_command_line_files`, files of other kinds in
+`test_cli_stored`.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+import pytest
+from commands import call, refused_command
+
+from fedcore.problems import storage
+from fedcore.problems.problem import Problem
+
+RUN = "run power_gd w8a --surrogate --components 3 --set local_steps=4 "
+FILES = "a.csv b.csv -r 1 "
+REFUSED = [  # a command, and what its line names
+    (RUN + "--components 400", "n_components = 400"),
+    (RUN + "--set local_stepps=4", "'local_stepps'", "'local_steps'"),
+    (RUN + "--set local_steps=many", "local_steps", "'many'"),
+    (RUN + "--set momentum=5", "momentum"),
+    (RUN + "--set start=0", "start"),
+    (RUN + "--metric objektive", "'objektive'", "'objective'"),
+    (RUN + "--partition by=lable", "'lable'", "'label'"),
+    (RUN + "--partition by=label --clients 3", "'clients'"),
+    (RUN + "--clients 6000", "sample"),
+    (RUN + "--out file/h.h5", "file"),
+    ("run power_gdd w8a -r 3", "'power_gdd'", "'power_gd'"),
+    *((f"run power_gd w8aa {more} -r 3", "'w8a'") for more in ("", "--clients 5", "mnist")),
+    *((f"run power_gd w8a {more} -r 3", "w8a", "alone") for more in ("mnist", "a.csv")),
+    ("run ssi w8a -r 1 --by age", "--by"),
+    ("algorithms pover_gd", "'power_gd'"),
+    ("fetch w8a mnits", "'mnist'"),
+    ("verdicts", "make quickstart"),
+    ("verdicts gone", "gone"),
+    ("verdicts . --combine", "verdicts"),
+    ("compare ssj w8a -r 1", "'ssj'", "'ssi'"),
+    ("compare ssi fapz w8a -r 1", "'fapz'", "'faps'"),
+    (f"compare ssi {FILES} --set x=1", "x"),
+    (f"compare ssi {FILES} --set rouns=1", "'rounds'"),
+    (f"compare ssi fedavg {FILES}", "measure"),
+    (f"compare ssi {FILES} --out run.h5", "folder"),
+    (f"run ssi {FILES} --clients 2", "--clients"),
+    (f"run ssi {FILES} --by agee", "'agee'", "'age'"),
+    (f"run ssi {FILES} --out run.csv", ".h5"),
+    ("run ssi a.csv b.csv a.csv -r 1", "a.csv", "twice"),
+    (f"run analyze_gauss {FILES} --set clip=true --center", "--center"),
+    (f"run noisy_power {FILES} --simulate", "client 0 ('a.csv')", "row"),
+    (f"run fedrep_linear {FILES}", "--labels"),
+    ("run fedavg c.csv a.csv --labels iron --set model=tiny_mlp", "client 0 ('c.csv')"),
+    ("run ssi gone.csv -r 1", "gone.csv"),
+    ("run ssi gone.h5 -r 2", "gone.h5"),
+    ("run ssi problem.h5 a.csv -r 2", "problem"),
+    ("run ssi problem.h5 -r 2 --clients 3", "--clients"),
+    ("run ssi problem.h5 -r 2 --order any", "--order any"),
+]
+USAGE = [
+    RUN + "--set power", RUN + "--set n_components=2", RUN + "--partition label",
+    RUN + "--partition by=even,clients=3 --clients 3", RUN + "--seed -1", RUN + "--repeats 0",
+    f"compare ssi {FILES} --set sssi.rounds=1", "compare ssi -r 1",
+]  # fmt: skip
+# Options that name where to write, in a folder that is not there.
+WRITES = [
+    RUN + "--out", f"compare ssi {FILES} --out", f"compare ssi {FILES} --plot",
+    "fetch w8a --raw", "run ssi w8a -r 1 --raw",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """A folder with tables, a problem and a file; nothing may be added to it."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    for name, n in (("a.csv", 20), ("b.csv", 12), ("c.csv", 1)):
+        x = rng.standard_normal((n, 3)) * [9, 3, 1] + [50, 7, 3]
+        np.savetxt(name, x, delimiter=",", header="age,dose,iron", comments="")
+    storage.save(Problem("own", [np.eye(3)]), "problem.h5")
+    (tmp_path / "file").write_text("")
+    before = sorted(tmp_path.rglob("*"))
+    yield
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(("command", "names"), [(words, names) for words, *names in REFUSED])
+def test_a_command_that_cannot_be_carried_out(command, names):
+    line = refused_command(*shlex.split(command))
+    assert all(name in line for name in names), line
+
+
+@pytest.mark.parametrize("command", USAGE)
+def test_misspelt_commands_have_status_2(command):
+    done = call(*shlex.split(command))
+    assert done.exit_code == 2 and "Error: " in done.stderr
+
+
+@pytest.mark.parametrize("command", WRITES)
+def test_a_folder_that_is_not_there_is_not_made(command):
+    line = refused_command(*shlex.split(command), "no/deeper/x.h5")
+    assert command.split()[-1] in line and "no/deeper" in line
