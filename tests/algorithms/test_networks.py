@@ -110,28 +110,6 @@ def test_fedrep_trains_its_head_on_the_body_that_came_down():
     assert np.array_equal(body_only[BODY:], w[BODY:])
 
 
-def test_fedreps_body_is_the_same_bits_before_and_after_its_head_epochs(monkeypatch):
-    """Heads train on the body that came down, and the epochs on the body begin at these bits."""
-    needs_torch()
-    monkeypatch.delenv("FEDCORE_DEVICE", raising=False)  # client by client
-    from fedcore.deep.training import Learner
-
-    seen, plain = [], Learner.descend
-
-    def noted(self, w, *rest):
-        seen.append(w.tobytes())
-        return plain(self, w, *rest)
-
-    monkeypatch.setattr(Learner, "descend", noted)
-    found = run("fedrep", participation=1)
-    heads, bodies = seen[::2], seen[1::2]
-    assert len(bodies) == len(heads) == 3 * 4  # rounds and clients
-    for t in range(3):
-        before = found.networks[t]
-        assert bodies[4 * t : 4 * t + 4] == [w[:BODY].tobytes() for w in before]
-        assert heads[4 * t : 4 * t + 4] == [w[BODY:].tobytes() for w in before]
-
-
 def test_the_body_is_the_same_bits_before_and_after_fine_tuning():
     tuned = run("fedavg", fine_tune=5)
     before, after = tuned.networks[-2][0], tuned.networks[-1]
@@ -163,19 +141,6 @@ def test_clients_that_take_no_part_keep_their_heads():
     moved = [a[BODY:].tobytes() != b[BODY:].tobytes() for a, b in zip(after, before, strict=True)]
     assert sum(moved) == 1
     assert len({a[:BODY].tobytes() for a in after}) == 1  # all have the new body
-
-
-@pytest.mark.parametrize("name", ["apfl", "ditto", "fedper", "fedrep", "lg_fedavg"])
-def test_clients_hold_what_they_keep_and_no_more(name):
-    needs_torch()
-    algorithm = algorithms.get(name)
-    federation = Federation(images(), 5, check=False, labelled=True)
-    recorder = Recorder(Problem("p", images()), federation.ledger, [])
-    settings = algorithm.params({**PARAMS, "participation": 1})
-    algorithm.run(federation, settings, federation.rng, recorder)
-    for own in federation.client_state("own"):
-        held = own if own.base is None else own.base
-        assert getattr(held, "nbytes", own.nbytes) == own.nbytes
 
 
 @pytest.mark.parametrize("name", list(CASES))
