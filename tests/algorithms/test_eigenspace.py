@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cells import cell
 from conftest import FEATURES, RANK, cut, spectrum_matrix
 
 import fedcore
@@ -328,12 +329,8 @@ def test_a_cell_knows_the_spectrum_that_momentum_may_ask_for(clients, tmp_path):
     save(Problem("small", clients), tmp_path / "problem.h5")
     for rank, sigma in ((RANK, 0.4), (FEATURES, 0.0)):
         params = {"n_components": rank, "rounds": 3, "sigma_next": "reference"}
-        cell = {
-            "paper": "faps", "experiment": "test", "algorithm": "momentum_power", "name": "known",
-            "problem": "small", "params": params, "repeats": 1, "metrics": [], "iterates": "last",
-            "seed": 1,
-        }  # fmt: skip
-        history = run_cell(cell, tmp_path / "problem.h5", tmp_path / "history.h5")
+        spec = cell("momentum_power", params)
+        history = run_cell(spec, tmp_path / "problem.h5", tmp_path / "history.h5")
         assert history.final["beta"] == pytest.approx((sigma**2 / 2) ** 2, rel=1e-12)
 
 

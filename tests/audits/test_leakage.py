@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cells import cell
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refused import refused
@@ -209,12 +210,7 @@ def test_the_transcript_of_a_run_feeds_the_attack(clients):
     assert reconstruct(pairs).shape == (9, 9)
 
 
-def cell(algorithm: str, audit: str, **changes) -> dict:
-    return {
-        "paper": "faps", "experiment": "late", "algorithm": algorithm, "name": "p-default",
-        "seed": 1, "problem": "p", "params": {"n_components": 10, "rounds": 16}, "repeats": 1,
-        "metrics": [], "iterates": "none", "audit": audit, **changes,
-    }  # fmt: skip
+TENS = {"n_components": 10, "rounds": 8}
 
 
 def test_local_power_leaks_like_subspace_iteration_three_rounds_later():
@@ -222,7 +218,7 @@ def test_local_power_leaks_like_subspace_iteration_three_rounds_later():
     rng = np.random.default_rng(4)
     problem = Problem("p", [rng.standard_normal((90, 60)) for _ in range(3)])
     (plain,), (late,) = (
-        run_repeats(cell("local_power", audit), [problem])[audit]
+        run_repeats(cell("local_power", TENS | {"rounds": 16}, audit=audit), [problem])[audit]
         for audit in ("leakage", "late_leakage")
     )
     assert plain[16] > 1 and np.isnan(late[:4]).all()
@@ -232,7 +228,7 @@ def test_local_power_leaks_like_subspace_iteration_three_rounds_later():
 def test_an_audit_compares_each_repeat_with_its_own_draw():
     rng = np.random.default_rng(4)
     first, second = (Problem("p", [rng.standard_normal((90, 60))]) for _ in range(2))
-    spec = cell("ssi", "leakage", repeats=2)
+    spec = cell("ssi", TENS, repeats=2, audit="leakage")
     both, alone = (run_repeats(spec, draws)["leakage"] for draws in ([first, second], [second] * 2))
     np.testing.assert_array_equal(both[1], alone[1])
     assert not np.array_equal(both[0], alone[0], equal_nan=True)

@@ -43,7 +43,7 @@ def test_a_method_that_reads_entries_and_says_sparse_fails_with_a_sentence():
     module = types.ModuleType("own")
     module.__dict__.update(vars(source), SPARSE=True, __name__="own")
     own = algorithms.of("own", module)
-    with pytest.raises(InputError, match=r"needs dense samples.*\.toarray\(\)"):
+    with pytest.raises(InputError, match="toarray"):
         answers.takes_sparse_clients(Subject(own, case_of("one_shot")))
 
 

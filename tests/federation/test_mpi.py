@@ -330,7 +330,7 @@ def test_damaged_samples_of_another_rank_are_one_sentence(tmp_path, monkeypatch)
     damage(path, clients[3])
     with team_of(2) as team:
         problem = storage.load(path)
-        with pytest.raises(DataError, match=r"large\.h5 is not a whole problem file"):
+        with pytest.raises(DataError, match=r"large\.h5"):
             team.found(path, [problem.clients])
         assert not team.link.busy
 

@@ -9,6 +9,7 @@ import sys
 import h5py
 import numpy as np
 import pytest
+from cells import cell
 from refused import refused
 
 from fedcore import algorithms, metrics
@@ -128,11 +129,7 @@ def test_runs_on_maps_and_on_arrays_give_the_same_bytes(problem, path, name, par
     assert found[0] == found[1]
 
 
-CELL = {
-    "paper": "own", "experiment": "run", "algorithm": "local_linear", "name": "own",
-    "problem": "own", "params": {"n_components": 2}, "repeats": 1, "metrics": ["training_loss"],
-    "iterates": "last", "seed": 0,
-}  # fmt: skip
+CELL = cell("local_linear", {"n_components": 2}, metrics=["training_loss"])
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import fields
 
+import cells
 import numpy as np
 import pytest
 
@@ -88,12 +89,9 @@ def test_two_epsilons_under_one_seed_do_not_give_the_data_away(rows, simulate):
     assert np.abs(eliminated(*sent, both) - exact).max() > 1.0
 
 
-def cell(epsilon: float, **changes) -> dict:
-    return {
-        "paper": "p", "experiment": "e", "algorithm": "analyze_gauss", "name": f"x-{epsilon}",
-        "problem": "x", "params": {"n_components": 1, "epsilon": epsilon}, "repeats": 2,
-        "metrics": ["objective"], "iterates": "last", "seed": 0, **changes,
-    }  # fmt: skip
+def cell(epsilon: float, algorithm: str = "analyze_gauss", **changes) -> dict:
+    given = {"name": f"x-{epsilon}", "repeats": 2, "metrics": ["objective"], **changes}
+    return cells.cell(algorithm, {"n_components": 1, "epsilon": epsilon}, **given)
 
 
 def of_cell(rows: np.ndarray, spec: dict, epsilon: float) -> np.ndarray:

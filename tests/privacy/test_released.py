@@ -6,6 +6,7 @@ import warnings
 from dataclasses import replace
 from functools import partial
 
+import cells
 import h5py
 import numpy as np
 import pytest
@@ -31,11 +32,8 @@ COUNTS = {"iteration", "round", "scalars_up", "scalars_down", "bytes_up", "bytes
 
 
 def cell(**changes) -> dict:
-    return {
-        "paper": "p", "experiment": "e", "algorithm": "adaptive_power", "name": "x-a",
-        "problem": "x", "params": {"n_components": 1, "rounds": 2}, "repeats": 2,
-        "metrics": ["sin_squared"], "iterates": "last", "seed": 0, **changes,
-    }  # fmt: skip
+    given = {"algorithm": "adaptive_power", "params": {"n_components": 1, "rounds": 2}, **changes}
+    return cells.cell(**{"repeats": 2, "metrics": ["sin_squared"], **given})
 
 
 @pytest.fixture
