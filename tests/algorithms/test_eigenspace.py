@@ -62,37 +62,6 @@ def close_clients():
     return cut(spectrum_matrix(sum(sizes), 60, np.sqrt(eigenvalues), seed=4), sizes)
 
 
-# --- subspace iteration and LocalPower ----------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_alignment_keeps_rotated_bases_from_cancelling(seed):
-    """Clients that share the top space and each turn its axes: the sum of their bases shrinks."""
-    rng = np.random.default_rng(seed)
-    axes = np.linalg.qr(rng.standard_normal((20, 20)))[0][:, :3]
-    clients = []
-    for _ in range(6):
-        turned = axes @ np.linalg.qr(rng.standard_normal((3, 3)))[0]
-        noise = 0.5 * rng.standard_normal((15, 20)) / np.sqrt(20)
-        clients.append(np.vstack([np.diag([3.0, 2.0, 1.5]) @ turned.T, noise]))
-    distance = {
-        alignment: run(
-            "local_power", clients, rounds=15, schedule="constant", alignment=alignment
-        ).subspace_distance[-1]
-        for alignment in ("none", "procrustes")
-    }
-    assert distance["procrustes"] < 0.01
-    assert distance["none"] > 5 * distance["procrustes"]
-
-
-def test_constant_local_steps_stall_where_halving_goes_on(close_clients):
-    constant = run("local_power", close_clients, 4, rounds=400, schedule="constant")
-    halving = run("local_power", close_clients, 4, rounds=400, schedule="halving")
-    assert constant.subspace_distance[-1] > 1e-2  # the clients' own spaces, averaged
-    assert halving.subspace_distance[-1] < 1e-2
-    assert np.ptp(constant.subspace_distance[-50:]) < 1e-3 < constant.subspace_distance[-1]
-
-
 # --- FAPS ---------------------------------------------------------------------------------------
 
 
@@ -187,16 +156,6 @@ def test_the_penalty_is_a_share_of_the_clients_norms(norm, clients):
     first = sum(0.3 * np.linalg.norm(data, order) ** 2 for data in clients)
     np.testing.assert_allclose(found.penalty[1:6], first, rtol=1e-12)
     assert first < found.penalty[6] <= 1.1 * first * (1 + 1e-12)  # (25), after k = 5
-
-
-def test_faps_needs_a_penalty_above_the_differences_of_the_clients(close_clients):
-    """Accurate inner solves and few samples: β = 0.15 ‖Aᵢ‖² never settles unless (25) raises it."""
-    fixed, adapted = (
-        run("faps", close_clients, 4, rounds=300, inner="fixed", inner_steps=10, adapt=flag)
-        for flag in (False, True)
-    )
-    assert fixed.subspace_distance[-50:].min() > 0.2
-    assert adapted.subspace_distance[-1] < 0.1
 
 
 def test_the_residual_rule_is_the_one_of_the_theory(clients):

@@ -87,15 +87,6 @@ def test_after_1000_steps_log10_of_the_loss_falls_868_6_per_unit_of_inverse_squa
     assert slope == pytest.approx(-868.6, rel=1e-4)
 
 
-def test_momentum_wins_on_an_ill_conditioned_v(low_rank_clients):
-    plain, fast = (
-        descent(low_rank_clients, power=1, local_steps=300, momentum=m).history["objective"]
-        for m in (False, True)
-    )
-    np.testing.assert_array_equal(plain[:2], fast[:2])  # β₀ = 0: the first step is the same
-    assert fast[-1] < plain[-1] / 10
-
-
 def test_an_orthonormal_v_needs_one_step(clients):
     options = {"power": 2, "orthonormalise": True, "local_steps": 3}
     result = descent(clients, **options)

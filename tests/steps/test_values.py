@@ -69,11 +69,14 @@ def test_objects_cross_by_the_names_of_their_classes():
 
 
 @pytest.mark.parametrize(
-    "value",
-    [np.array([None]), np.ma.masked_array([1.0], [True]), np.array(["text"]), open, object()],
-)
-def test_what_is_no_plain_value_is_refused(value):
-    with pytest.raises(RefusedError):
+    ("value", "name"),
+    [
+        (np.array([None]), "object entries"), (np.ma.masked_array([1.0], [True]), "masked"),
+        (np.array(["text"]), "<U4"), (open, "built"), (object(), "a object"),
+    ],
+)  # fmt: skip
+def test_what_is_no_plain_value_is_refused(value, name):
+    with pytest.raises(RefusedError, match=name):
         encode([value])
 
 
