@@ -110,24 +110,6 @@ def test_the_network_of_a_newcomer():
     assert np.isnan(newcomers().accuracies({"parameters": np.full(size, np.nan)}, SEED)).all()
 
 
-def test_a_body_that_was_not_trained_does_worse():
-    """A head on a random body of four numbers finds less than one on a body that was trained."""
-    train, guests = problem("train", 0, (60,) * 4), problem("guests", 1, (20,) * 10)
-    long = {**PARAMS, "rounds": 40}
-    after, before = [], []
-    for seed in range(6):
-        spec = cell("fedavg", params=long, repeats=1).spec() | {"seed": seed}
-        trained = run_repeats(spec, [train], newcomers=guests).final
-        after.append(trained["newcomer_accuracy"][0].mean(axis=1))
-        learnt = algorithms.get("fedavg").params(long)
-        start = Newcomers(learnt, SENT, FEATURES, guests, EPOCHS)
-        size = trained["parameters"].shape[1]
-        random = np.random.default_rng(seed).uniform(-0.4, 0.4, size)
-        before.append(start.accuracies({"parameters": random}, SEED).mean(axis=1))
-    assert np.mean(after, axis=0)[-1] > np.mean(before, axis=0)[-1] + 0.05
-    assert np.mean(after, axis=0)[-1] > 0.95
-
-
 @pytest.mark.parametrize("algorithm", FIGURE6)
 def test_every_method_of_figure_6(algorithm, tmp_path):
     storage.save(problem("train", 0), tmp_path / "train.h5")
