@@ -16,7 +16,11 @@ WAY_ON = (
     "call drop divide fill rename pass choose run add delete install import read see set sets name "
     "lower save compare check try remove return"
 )
-PLACE = r"\b(row|line|column|client|feature)s? '?[\w(]|\bone of\b|\bfedcore \w+|\bhas \d+ \w+, the"
+PLACE = (
+    r"\b(row|line|column|client|feature)s? '?[\w(]|\bone of\b|--\w|\bfedcore \w+"
+    r"|\bhas \d+ \w+, the|(\.yaml|configuration), [\w ./{}*-]+: |, of <|\bnot an? |\bnot valid \w"
+    r"|\bstarts at "
+)
 
 
 def refused(
