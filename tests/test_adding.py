@@ -70,15 +70,6 @@ def test_algorithm_measure_and_data_set_run_from_another_package(tmp_path, insta
     assert done.stdout == "fine\n", done.stderr
 
 
-def test_every_path_on_the_page_is_there():
-    root = PAGE.parents[1]
-    paths = re.findall(
-        r"`((?:fedcore|tests|config|notebooks|examples)/[\w/.]*\w/?)`", PAGE.read_text("utf-8")
-    )
-    assert len(paths) > 8
-    assert [path for path in paths if not (root / path).exists()] == []
-
-
 def test_every_public_name_is_where_the_page_says():
     rows = re.findall(r"^\| `(fedcore[\w.]*)` \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.M)
     assert len(rows) > 12

@@ -50,11 +50,6 @@ def test_householder_vectors_are_scipys(shape, dtype, order):
     np.testing.assert_allclose(found, q, atol=30 * np.finfo(dtype).eps)
 
 
-def test_whole_numbers_have_a_basis_in_double_precision():
-    q = linalg.orth(np.array([[3, 0], [4, 0], [0, -2]]))
-    np.testing.assert_allclose(q, [[0.6, 0.0], [0.8, 0.0], [0.0, -1.0]], atol=1e-15)
-
-
 def test_the_sign_of_a_column_goes_into_the_basis_and_not_into_r():
     matrix = gaussian(8, 3, 0)
     q, r = linalg.qr_positive(matrix)
@@ -62,18 +57,9 @@ def test_the_sign_of_a_column_goes_into_the_basis_and_not_into_r():
     # The same factorisation up to the sign of the second column; rounding only.
     np.testing.assert_allclose(q_flipped, q * np.array([1, -1, 1]), atol=20 * EPS)
     np.testing.assert_allclose(np.diagonal(r_flipped), np.diagonal(r), atol=20 * EPS)
-
-
-def test_orth_of_an_upper_triangular_matrix_with_positive_diagonal_is_the_identity():
-    triangular = np.triu(gaussian(4, 4, 1), 1) + np.diag([1.0, 2.0, 3.0, 4.0])
-    np.testing.assert_allclose(linalg.orth(triangular), np.eye(4), atol=10 * EPS)  # rounding
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_basis_keeps_the_precision_of_its_matrix(dtype):
-    matrix = gaussian(6, 2, 2).astype(dtype)
-    assert linalg.orth(matrix).dtype == dtype
-    assert linalg.range_basis(matrix).basis.dtype == dtype
+    q = linalg.orth(np.array([[3, 0], [4, 0], [0, -2]]))  # whole numbers, in double precision
+    np.testing.assert_allclose(q, [[0.6, 0.0], [0.8, 0.0], [0.0, -1.0]], atol=1e-15)
+    assert linalg.range_basis(matrix.astype(np.float32)).basis.dtype == np.float32
 
 
 @settings(max_examples=60, deadline=None)
@@ -89,22 +75,7 @@ def test_the_range_basis_drops_what_is_numerically_zero(shape, rank):
     np.testing.assert_allclose((basis * sigma) @ rotation.T, v, rtol=0, atol=atol)
     np.testing.assert_allclose(basis.T @ basis, np.eye(len(sigma)), rtol=0, atol=50 * EPS)
     assert (np.diff(sigma) <= 0).all()
-
-
-def test_the_range_of_a_zero_matrix_is_empty():
-    basis, sigma, rotation = linalg.range_basis(np.zeros((5, 2)))
-    assert basis.shape == (5, 0) and sigma.shape == (0,) and rotation.shape == (2, 0)
-
-
-def test_the_condition_number_is_the_ratio_of_the_outer_singular_values(matrix_with):
-    v = matrix_with(9, 4, np.array([8.0, 4.0, 2.0, 0.5]), seed=3)
-    # Singular values are accurate to eps * sigma_max: 16 eps relative to the smallest.
-    assert linalg.condition_number(v) == pytest.approx(16.0, rel=1e-13)
-    assert linalg.condition_number(np.eye(3)[:, :2]) == 1.0
-
-
-def test_the_condition_number_of_a_matrix_with_a_zero_column_is_infinite():
-    assert linalg.condition_number(np.eye(3) * np.array([1.0, 1.0, 0.0])) == np.inf
+    assert [part.shape for part in linalg.range_basis(0 * v)] == [(d, 0), (0,), (r, 0)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -228,12 +199,6 @@ def test_procrustes_agrees_with_scipy_and_beats_random_rotations(d, r, seed):
     assert loss <= np.linalg.norm(z @ other - target) + 1e-7
 
 
-def test_procrustes_undoes_a_rotation():
-    z = np.linalg.qr(gaussian(9, 3, 4))[0]
-    rotation = np.linalg.qr(gaussian(3, 3, 5))[0]
-    np.testing.assert_allclose(linalg.procrustes(z, z @ rotation), rotation, atol=20 * EPS)
-
-
 @pytest.mark.parametrize("angle", [0.0, 1e-12, 1e-6, 0.3, np.pi / 2])
 def test_sin_theta_of_a_known_angle(angle):
     basis = np.eye(5)[:, :2]
@@ -280,23 +245,16 @@ def test_the_triangular_factor_sees_singular_values_that_the_gram_matrix_cannot(
     np.testing.assert_allclose(found[:3], sigma, rtol=0, atol=20 * EPS)  # absolute, in eps·σ_max
 
 
-def test_the_triangular_factor_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="at least one block"):
-        linalg.triangular_factor([])
-
-
 @pytest.mark.parametrize("shape", [(1, 1), (3, 70), (64, 64), (65, 300), (300, 65), (200, 200)])
 def test_the_spectral_norm_is_numpys(shape):
     matrix = gaussian(*shape, 5)
     assert linalg.spectral_norm(matrix) == pytest.approx(np.linalg.norm(matrix, 2), rel=1e-13)
     single = linalg.spectral_norm(matrix.astype(np.float32))
     assert single == pytest.approx(np.linalg.norm(matrix, 2), rel=1e-5)
-    assert linalg.spectral_norm(matrix) == linalg.spectral_norm(matrix.copy())
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_spectral_norm_of_a_large_zero_matrix_is_zero(dtype):
-    assert linalg.spectral_norm(np.zeros((100, 80), dtype)) == 0.0
+    assert linalg.spectral_norm(0 * matrix) == 0.0
+    matrix = np.zeros(shape)
+    matrix[-1, 0] = -2.5  # one entry
+    assert linalg.spectral_norm(matrix) == pytest.approx(2.5, rel=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -319,12 +277,6 @@ def test_the_size_of_the_entries_does_not_change_the_spectral_norm(dtype, power)
     matrix = gaussian(1000, 800, 0).astype(dtype)
     found = np.ldexp(linalg.spectral_norm(np.ldexp(matrix, power)), -power)
     assert found == pytest.approx(np.linalg.norm(matrix.astype(float), 2), rel=30 * eps_of(dtype))
-
-
-def test_the_spectral_norm_of_one_entry_in_a_large_matrix():
-    matrix = np.zeros((100, 80))
-    matrix[70, 3] = -2.5
-    assert linalg.spectral_norm(matrix) == pytest.approx(2.5, rel=1e-14)
 
 
 def test_the_part_outside_of_a_space_is_orthogonal_to_it_and_the_rest_inside():

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import warnings
-from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
@@ -72,52 +71,6 @@ def test_the_commands_work_in_the_order_in_which_they_stand(tmp_path, monkeypatc
     np.testing.assert_allclose(history.last("objective"), floor, rtol=1e-9)
 
 
-def test_the_make_targets_exist():
-    makefile = (Path(__file__).parents[1] / "Makefile").read_text(encoding="utf-8")
-    for words in commands("make"):
-        assert re.search(rf"^{words[0]}:", makefile, re.MULTILINE), words
-
-
-def test_the_commands_leave_nothing_that_git_would_ask_about():
-    ignored = (Path(__file__).parents[1] / ".gitignore").read_text(encoding="utf-8").split()
-    endings = {"--out": ["{}"], "--plot": ["{}.png", "{}.pdf", ".{}.png.sha256"]}
-    made = [
-        ending.format(words[words.index(option) + 1])
-        for words in commands("fedcore")
-        for option in endings.keys() & set(words)
-        for ending in endings[option]
-    ]
-    assert len(made) == 4
-    for file in made:
-        assert any(fnmatch(f"/{file}", pattern) for pattern in ignored), file
-
-
-@pytest.mark.skipif(not shutil.which("git"), reason="needs git")
-@pytest.mark.parametrize("name", [".venv", ".venv-docs"])
-def test_an_environment_that_is_a_link_is_not_committed(tmp_path, name):
-    """`git add -A` once took such a link, and a merge then replaced the environment it named."""
-    shutil.copy(Path(__file__).parents[1] / ".gitignore", tmp_path)
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / name).symlink_to(tmp_path / "elsewhere")
-    subprocess.run(["git", "init", "-q", "."], cwd=tmp_path, check=True)
-    asked = ["git", "check-ignore", name]
-    assert subprocess.run(asked, cwd=tmp_path, capture_output=True).returncode == 0
-
-
-@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
-def test_make_does_not_change_an_environment_behind_a_link(tmp_path):
-    others = tmp_path / "others" / "bin"
-    others.mkdir(parents=True)
-    (others / "python").touch()
-    (tmp_path / "env").symlink_to(others.parent)
-    done = subprocess.run(
-        ["make", "-s", "env", f"VENV={tmp_path / 'env'}"], cwd=Path(__file__).parents[1],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode != 0 and "is a link" in done.stderr
-    assert [path.name for path in others.iterdir()] == ["python"]
-
-
 @pytest.mark.skipif(not shutil.which("make") or not shutil.which("nproc"), reason="needs both")
 def test_cores_are_counted_whatever_openmp_is_told():
     def cores(**told):
@@ -133,30 +86,14 @@ def test_cores_are_counted_whatever_openmp_is_told():
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="needs make")
-def test_a_folder_that_is_no_environment_stays_and_nobody_is_told_to_remove_it(tmp_path):
-    (tmp_path / "mine").write_text("kept")
+@pytest.mark.parametrize("link", [False, True])
+def test_make_changes_no_folder_that_is_no_environment_and_none_behind_a_link(tmp_path, link):
+    (tmp_path / "mine/bin").mkdir(parents=True)
+    (tmp_path / "mine/bin" / ("python" if link else "kept")).touch()
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
     done = subprocess.run(
-        ["make", "-s", "env", f"VENV={tmp_path}"], cwd=Path(__file__).parents[1],
-        capture_output=True, text=True,
+        ["make", "-s", "env", f"VENV={tmp_path / ('link' if link else 'mine')}"],
+        cwd=README.parent, capture_output=True, text=True,
     )  # fmt: skip
-    assert done.returncode and "choose another folder with VENV=" in done.stderr
-    assert "remove" not in done.stderr and (tmp_path / "mine").read_text() == "kept"
-
-
-def prose(page: Path) -> list[str]:
-    """Return the lines of a page that can be broken: no code, no tables."""
-    lines, code = [], False
-    for line in page.read_text(encoding="utf-8").splitlines():
-        if line.lstrip().startswith("```"):
-            code = not code
-        elif not code and not line.startswith(("|", "    ")):
-            lines.append(line)
-    return lines
-
-
-def test_lines_of_prose_fit_a_narrow_window():
-    root = Path(__file__).parents[1]
-    pages = [p for p in [*root.glob("*.md"), *root.glob("*/*.md")] if p.parent.name != "results"]
-    assert len(pages) >= 6
-    long = [f"{p.relative_to(root)}: {line}" for p in pages for line in prose(p) if len(line) > 100]
-    assert long == []
+    assert done.returncode != 0 and ("is a link" if link else "VENV=") in done.stderr
+    assert len(list((tmp_path / "mine").rglob("*"))) == 2 and (link or "remove" not in done.stderr)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import fedcore
 from fedcore.algorithms import get
 from fedcore.api import execute
-from fedcore.errors import InputError
 from fedcore.history import History
 from fedcore.iterates import Iterate
 from fedcore.problems.clients import Clients
@@ -83,11 +82,6 @@ def test_a_cell_keeps_as_many_repeats_and_clients_as_fit(repeats, limit, clients
         assert held["X"].nbytes + sum(sizes[:kept]) <= limit
         first = held["record_number"][:, None] * 10 + np.arange(fit)
         np.testing.assert_array_equal(held["X"][:, :, 0, 0], first)
-
-
-def test_an_unknown_policy_is_refused_with_the_nearest_one(clients):
-    with pytest.raises(InputError, match="iterates = 'lo' is unknown: did you mean 'log'"):
-        fedcore.run("ssi", clients, 2, iterates="lo")
 
 
 def test_the_library_keeps_iterates_by_default_and_none_if_asked(clients):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contract.cases import Draws
-from contract.networks import BODY, CASES, PARAMS, first_network, tiny_gradient
+from contract.networks import BODY, PARAMS
 from contract.test_networks import needs_torch, run
 
 from fedcore import algorithms
@@ -86,52 +85,6 @@ def test_scaffolds_server_has_the_mean_of_the_clients_variates():
     assert np.abs(found["variate"]).max() > 1e-3
 
 
-def test_per_fedavg_with_a_small_inner_step_is_fedavg_on_the_target_sets():
-    found = run("per_fedavg", inner_rate=1e-12, batch=None, rounds=1, participation=1)
-    ends = []
-    for i in range(4):
-        data, order = images().labelled(i), Draws(5, 4).clients[i].permutation(len(images()[i]))
-        target = order[int(0.8 * len(order)) :]
-        w = first_network(Draws(5, 4))
-        ends.append(w - 0.2 * tiny_gradient(w, data.X[target], data.y[target]))
-    # An inner step of 1e-12 moves gradients of order 1 as much.
-    np.testing.assert_allclose(
-        found.output["parameters"], np.mean(ends, axis=0), rtol=0, atol=1e-11
-    )
-
-
-def test_fedrep_trains_its_head_on_the_body_that_came_down():
-    """Body and head move one after the other, each from where the round began."""
-    heads_only = run("fedrep", rounds=1, rate=0.2, **ONE)
-    w = heads_only.networks[0][0]
-    (new,) = heads_only.networks[-1]
-    assert not np.array_equal(new[BODY:], w[BODY:]) and not np.array_equal(new[:BODY], w[:BODY])
-    body_only = run("fedrep", rounds=1, rate=0.2, head_epochs=0, **ONE).networks[-1][0]
-    assert np.array_equal(body_only[BODY:], w[BODY:])
-
-
-def test_fedreps_body_is_the_same_bits_before_and_after_its_head_epochs(monkeypatch):
-    """Heads train on the body that came down, and the epochs on the body begin at these bits."""
-    needs_torch()
-    monkeypatch.delenv("FEDCORE_DEVICE", raising=False)  # client by client
-    from fedcore.deep.training import Learner
-
-    seen, plain = [], Learner.descend
-
-    def noted(self, w, *rest):
-        seen.append(w.tobytes())
-        return plain(self, w, *rest)
-
-    monkeypatch.setattr(Learner, "descend", noted)
-    found = run("fedrep", participation=1)
-    heads, bodies = seen[::2], seen[1::2]
-    assert len(bodies) == len(heads) == 3 * 4  # rounds and clients
-    for t in range(3):
-        before = found.networks[t]
-        assert bodies[4 * t : 4 * t + 4] == [w[:BODY].tobytes() for w in before]
-        assert heads[4 * t : 4 * t + 4] == [w[BODY:].tobytes() for w in before]
-
-
 def test_the_body_is_the_same_bits_before_and_after_fine_tuning():
     tuned = run("fedavg", fine_tune=5)
     before, after = tuned.networks[-2][0], tuned.networks[-1]
@@ -155,32 +108,3 @@ def test_fedper_is_fedrep_with_head_and_body_together():
     still = run("fedrep", head_epochs=0, **options).networks[-1][0]
     np.testing.assert_allclose(together[BODY:], apart[BODY:], rtol=0, atol=1e-15)
     np.testing.assert_allclose(together[:BODY], still[:BODY], rtol=0, atol=1e-15)
-
-
-def test_clients_that_take_no_part_keep_their_heads():
-    found = run("fedrep", rounds=1, participation=0.25)
-    before, after = found.networks[0], found.networks[-1]
-    moved = [a[BODY:].tobytes() != b[BODY:].tobytes() for a, b in zip(after, before, strict=True)]
-    assert sum(moved) == 1
-    assert len({a[:BODY].tobytes() for a in after}) == 1  # all have the new body
-
-
-@pytest.mark.parametrize("name", ["apfl", "ditto", "fedper", "fedrep", "lg_fedavg"])
-def test_clients_hold_what_they_keep_and_no_more(name):
-    needs_torch()
-    algorithm = algorithms.get(name)
-    federation = Federation(images(), 5, check=False, labelled=True)
-    recorder = Recorder(Problem("p", images()), federation.ledger, [])
-    settings = algorithm.params({**PARAMS, "participation": 1})
-    algorithm.run(federation, settings, federation.rng, recorder)
-    for own in federation.client_state("own"):
-        held = own if own.base is None else own.base
-        assert getattr(held, "nbytes", own.nbytes) == own.nbytes
-
-
-@pytest.mark.parametrize("name", list(CASES))
-def test_accuracy_rises(name):
-    problem = Problem("p", images((60,) * 4), held_out=images((60,) * 4, draw=1))
-    found = run(name, problem=problem, rounds=15, participation=1, epochs=2)
-    accuracy = found.columns["test_accuracy"]
-    assert accuracy[-1] > max(0.6, accuracy[0] + 0.2)  # a guess gives a third

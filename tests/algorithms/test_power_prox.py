@@ -87,42 +87,12 @@ def test_the_nuclear_norm_satisfies_its_optimality_conditions(clients, strength)
         assert np.linalg.norm(rest, 2) <= 1 + 1e-8
 
 
-@pytest.mark.parametrize("penalty", sorted(PENALTIES))
-def test_an_orthonormal_v_gives_the_prox_of_sv_in_one_step(clients, penalty):
-    V, parts = solve(clients, penalty, 0.3, orthonormalise=True, local_steps=1, momentum=False)
-    for S, U in zip(clients, parts, strict=True):
-        T = S @ V
-        if penalty == "l2":
-            expected = T / 1.3
-        elif penalty == "l1":
-            expected = np.sign(T) * np.clip(np.abs(T) - 0.3, 0, None)
-        else:
-            left, sigma, right_t = np.linalg.svd(T, full_matrices=False)
-            expected = left @ np.diag(np.clip(sigma - 0.3, 0, None)) @ right_t
-        np.testing.assert_allclose(U, expected, rtol=0, atol=1e-13)  # rounding
-
-
 def test_a_strong_penalty_makes_u_exactly_zero(clients):
     S = np.vstack(clients)
     for penalty in ("l1", "nuclear"):
         strength = 1.01 * np.linalg.norm(S @ solve(clients, penalty, 0.0, local_steps=0)[0])
         _, U = solve(clients, penalty, strength, local_steps=200, momentum=False)
         assert not np.vstack(U).any()
-
-
-def test_without_a_penalty_it_is_the_plain_descent(clients):
-    for momentum in (False, True):
-        options = {"local_steps": 30, "momentum": momentum, "power": 1}
-        prox, plain = (
-            fedcore.run(name, clients, RANK, **options) for name in ("power_prox", "power_gd")
-        )
-        # The same recursion in two forms: rounding.
-        np.testing.assert_allclose(
-            np.vstack(prox.output["U"]), np.vstack(plain.output["U"]), atol=1e-11
-        )
-        np.testing.assert_allclose(
-            prox.history["objective"], plain.history["objective"], rtol=1e-10
-        )
 
 
 @pytest.mark.parametrize("penalty", sorted(PENALTIES))

@@ -9,6 +9,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cells import cell
+from refused import refused
 from scipy import stats
 
 import fedcore
@@ -64,9 +66,7 @@ def test_only_the_noise_is_weakened():
     np.testing.assert_allclose(other.sent - true, 0.1 * (one.sent - true), rtol=1e-6)
     assert ledger.accounts == weaker.accounts and ledger.epsilon() == weaker.epsilon()
     assert (ledger.about().get("weakened"), weaker.about()["weakened"]) == (None, 0.1)
-    assert "only 0.1 of what is claimed" in weaker.about()["noise"]
-    with pytest.raises(InputError, match="factor must"):
-        noise.stream(noise.Weakened(source, 0.0), 0)
+    assert "0.1" in weaker.about()["noise"]
 
 
 def test_fedcore_run_has_no_way_to_weaken():
@@ -129,16 +129,21 @@ def test_half_the_noise_is_found_in_nineteen_of_twenty_audits():
     assert found[False] <= 10
 
 
-def test_the_bound_for_gaussian_noise_is_that_of_its_closed_form():
-    """Of counts far apart: μ by the two limits, and ε by Balle & Wang's δ(ε) of that μ."""
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_the_bounds_are_those_of_their_closed_forms(gaussian):
+    """Of counts far apart: by Clopper and Pearson's limits, and Balle & Wang's δ(ε) of their μ."""
     hits, alarms = np.r_[np.ones(600), np.zeros(400)], np.r_[np.ones(100), np.zeros(900)]
     order = np.random.default_rng(0).permutation(1000)
-    found = audit.lower_bound(hits[order], alarms[order], delta=1e-5, gaussian=True)
+    found = audit.lower_bound(hits[order], alarms[order], delta=1e-5, gaussian=gaussian)
     low = stats.binomtest(found.hits, 500).proportion_ci(0.95).low
     high = stats.binomtest(found.false_alarms, 500).proportion_ci(0.95).high
-    mu, e = stats.norm.ppf(low) - stats.norm.ppf(high), found.epsilon
-    delta = stats.norm.cdf(mu / 2 - e / mu) - np.exp(e) * stats.norm.cdf(-mu / 2 - e / mu)
-    assert delta == pytest.approx(1e-5, rel=1e-6)
+    assert stats.binom.sf(found.hits - 1, 500, low) == pytest.approx(0.025, rel=1e-6)
+    if gaussian:
+        mu, e = stats.norm.ppf(low) - stats.norm.ppf(high), found.epsilon
+        delta = stats.norm.cdf(mu / 2 - e / mu) - np.exp(e) * stats.norm.cdf(-mu / 2 - e / mu)
+        assert delta == pytest.approx(1e-5, rel=1e-6)
+    else:
+        assert found.epsilon == pytest.approx(np.log((low - 1e-5) / high), rel=1e-9)
 
 
 @pytest.mark.parametrize("gaussian", [True, False])
@@ -190,29 +195,6 @@ def test_an_honest_claim_for_rows_added_or_removed_is_not_refuted():
     assert 0.3 < found.epsilon <= 2.0
 
 
-def test_there_is_nothing_to_audit_without_a_claim():
-    with pytest.raises(InputError, match="claims no privacy"):
-        audit.audit("analyze_gauss", 1, runs=4, delta=1e-6, epsilon=None)
-
-
-def test_clopper_pearson_by_its_definition():
-    """Limits at which the observed counts have a tail probability of 2.5 %."""
-    hits, alarms = 80, 10
-    (value,) = audit._bounds(np.array([hits]), 100, np.array([alarms]), 100, 0.01, 0.95)
-    low = stats.binomtest(hits, 100).proportion_ci(0.95).low
-    high = stats.binomtest(alarms, 100).proportion_ci(0.95).high
-    assert value == pytest.approx(np.log((low - 0.01) / high), rel=1e-9)
-    assert stats.binom.sf(hits - 1, 100, low) == pytest.approx(0.025, rel=1e-6)
-    nothing, everything = np.array([0]), np.array([100])
-    assert audit._bounds(nothing, 100, nothing, 100, 0.01, 0.95)[0] == -np.inf
-    assert audit._bounds(everything, 100, everything, 100, 0.01, 0.95)[0] < 0.0
-
-
-def test_the_rows_are_of_the_length_asked_for():
-    (data,) = canary.generate(np.random.default_rng(0), samples=9, n_features=4, length=0.5)
-    np.testing.assert_allclose(np.linalg.norm(data, axis=1), [0.5] * 8 + [1.0])
-
-
 @pytest.mark.parametrize(
     ("neighbours", "options"),
     [
@@ -256,14 +238,16 @@ def test_the_score_of_other_replies():
     pair = canary.pair(data, "replace_one")
     Z = np.linalg.qr(rng.standard_normal((4, 2)))[0]
     assert audit.score(pair, Exchange(1, 0, None, data.T @ data)) == pytest.approx(1.0)
+    noisy = data.T @ data + np.diag([0.3, -0.2, 0.1, 0.7]) + 0.4
+    whole, triangle = (audit.score(pair, Exchange(1, 0, None, sent))
+                       for sent in (noisy, noisy[np.triu_indices(4)]))  # fmt: skip
+    assert triangle == pytest.approx(whole) and whole != pytest.approx(1.0)
     vote = Exchange(1, 0, [Z, Z], np.array([0.0, 1.0, 0.0, 0.0, 0.0]))
     assert audit.score(pair, vote) == 0.0
     V = np.array([[0.6], [0.0], [0.0], [0.8]])
     # Released, or passed on in answer to another basis: no product with a Gram matrix.
     for received in (None, Z[:, :1]):
         assert audit.score(pair, Exchange(1, 0, received, V)) == pytest.approx(0.36)
-    with pytest.raises(InputError, match="the canary audit reads"):
-        audit.score(pair, Exchange(1, 0, Z, data))
 
 
 def test_rounds_weigh_by_their_noise():
@@ -277,11 +261,6 @@ def test_rounds_weigh_by_their_noise():
     problem = SimpleNamespace(clients=[data])
     # ½ per round: the canary's e₁e₁ᵀ less its half, along e₁.
     assert audit.column(problem, transcript, recorder) == pytest.approx([0, 0.125, 0.125 + 0.03125])
-
-
-def test_too_few_runs_are_refused():
-    with pytest.raises(InputError, match="runs must"):
-        audit.lower_bound([1.0, 2.0], [0.0, 1.0], delta=1e-5)
 
 
 @pytest.mark.parametrize("paper", ["fedpower", "dppower"])
@@ -307,17 +286,11 @@ def test_a_history_names_the_mechanisms_of_all_repeats(tmp_path):
     """dn26 where its first step ends half of all runs: whether all is Gaussian, no one run says."""
     data = canary.generate(np.random.default_rng(0), samples=3, held=125.6)
     storage.save(Problem("canary", data), tmp_path / "canary.h5")
-    cell = {
-        "paper": "dppower", "experiment": "audit", "algorithm": "dn26", "name": "canary",
-        "problem": "canary", "params": {"n_components": 1, "protects": "entry"}, "metrics": [],
-        "iterates": "none", "seed": 0,
-    }  # fmt: skip
-    found = [
-        run_cell(cell | {"repeats": n}, tmp_path / "canary.h5", tmp_path / "history.h5")
-        .about["privacy"]["mechanisms"]
-        for n in (1, 6)
-    ]  # fmt: skip
-    assert found == [["Bounded", "Laplace"], ["Bounded", "Gaussian", "Laplace"]]
+    params = {"n_components": 1, "protects": "entry"}
+    for n, names in ((1, ["Bounded", "Laplace"]), (6, ["Bounded", "Gaussian", "Laplace"])):
+        spec = cell("dn26", params, name="canary", experiment="audit", paper="dppower", repeats=n)
+        history = run_cell(spec, tmp_path / "canary.h5", tmp_path / "history.h5")
+        assert history.about["privacy"]["mechanisms"] == names
 
 
 def test_an_audit_without_a_twin_is_refused(tmp_path):
@@ -325,20 +298,8 @@ def test_an_audit_without_a_twin_is_refused(tmp_path):
     paper = read_yaml(root / "config/papers/fedpower.yaml")
     del paper["experiments"]["audit"]["runs"][0]["weaken"]
     (tmp_path / "fedpower.yaml").write_text(json.dumps(paper))
-    with pytest.raises(ConfigError, match="'audit: canary' and 'weaken' go together"):
+    with pytest.raises(ConfigError, match="weaken"):
         _ = load_plan({"papers": ["fedpower"]}, tmp_path, answers=lambda _: True).cells
-
-
-def test_the_score_of_a_triangle_is_that_of_its_matrix():
-    rng = np.random.default_rng(0)
-    (data,) = canary.generate(rng, samples=9, n_features=4)
-    pair = canary.pair(data, "add_or_remove_one")
-    gram = data.T @ data + rng.standard_normal((4, 4))
-    gram = (gram + gram.T) / 2
-    triangle = Exchange(1, 0, None, gram[np.triu_indices(4)])
-    assert audit.score(pair, triangle) == pytest.approx(
-        audit.score(pair, Exchange(1, 0, None, gram))
-    )
 
 
 @pytest.mark.parametrize(
@@ -362,15 +323,24 @@ def test_neighbours_share_all_rows_but_the_canary(other, change):
     np.testing.assert_allclose(present.T @ present - absent.T @ absent, change, atol=1e-12)
 
 
-def test_one_neighbour_at_a_time():
+TWO = [{"removed": True, "zeroed": True}, {"held": 1.0, "replaced": True},
+       {"lean": 1.0, "removed": True}]  # fmt: skip
+
+
+def test_what_cannot_be_audited():
     rng = np.random.default_rng(0)
-    for options in (
-        {"removed": True, "zeroed": True},
-        {"held": 1.0, "replaced": True},
-        {"lean": 1.0, "removed": True},
-    ):
-        with pytest.raises(InputError, match="one neighbour at a time"):
-            canary.generate(rng, **options)
-    (data,) = canary.generate(rng)
-    with pytest.raises(InputError, match="no canary"):
-        canary.pair(data, "friends")
+    for options in TWO:
+        refused(lambda o=options: canary.generate(rng, **o), InputError, "one neighbour")
+    (data,) = canary.generate(rng, samples=9, n_features=4, length=0.5)
+    np.testing.assert_allclose(np.linalg.norm(data, axis=1), [0.5] * 8 + [1.0])
+    exchange = Exchange(1, 0, data[:4].T, data)
+    calls = [
+        lambda: canary.pair(data, "friends"),
+        lambda: audit.score(canary.pair(data, "replace_one"), exchange),
+        lambda: audit.lower_bound([1.0, 2.0], [0.0, 1.0], delta=1e-5),  # too few runs
+        lambda: audit.audit("analyze_gauss", 1, runs=4, delta=1e-6, epsilon=None),  # no claim
+        lambda: noise.stream(noise.Weakened(np.random.SeedSequence(7), 0.0), 0),
+    ]
+    for call in calls:
+        with pytest.raises(InputError):
+            call()

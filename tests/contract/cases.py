@@ -28,15 +28,9 @@ def singular_vectors(clients: list[np.ndarray], draws: Draws, params: Any) -> Fo
 def sketch(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
     """``(SᵀS)^α Sᵀ Φ`` for every draw of Φ, and the best-conditioned of them."""
     S = np.vstack(clients)
-    sketches = [
-        S.T
-        @ (
-            np.vstack(draws.gaussian(clients, params.n_components))
-            if params.start is None
-            else S @ params.start
-        )
-        for _ in range(params.samples)
-    ]
+    given = None if params.start is None else S @ params.start
+    phi = lambda: np.vstack(draws.gaussian(clients, params.n_components))  # noqa: E731
+    sketches = [S.T @ (phi() if given is None else given) for _ in range(params.samples)]
     power = np.linalg.matrix_power(S.T @ S, params.power)
     if params.select == "initial":
         return power @ min(sketches, key=np.linalg.cond), None
@@ -372,6 +366,11 @@ def practical_step(S: np.ndarray, r: int) -> dict[str, Any]:
     return {"sigma_max": high, "sigma_r": scale * K * np.sqrt(high), "rounds": 3000}
 
 
+def wrong(**values: tuple[Any, ...]) -> tuple[tuple[str, Any], ...]:
+    """Parameters with values that are refused."""
+    return tuple((name, value) for name, given in values.items() for value in given)
+
+
 POWERS: tuple[dict[str, Any], ...] = (
     {},
     {"power": 1},
@@ -402,12 +401,8 @@ REGRESSIONS: tuple[dict[str, Any], ...] = (
     {"rounds": 2, "batch": 1, "fresh": True, "init": "random"},
 )
 NOISELESS: dict[str, Any] = {"epsilon": None}
-PRIVATE: dict[str, Any] = {
-    "epsilon": 3.0,
-    "delta": 1e-3,
-    "clip": True,
-}  # rows here have norms above 1
-BUDGETS: tuple[tuple[str, Any], ...] = (("epsilon", 0.0), ("delta", 0.0), ("delta", 1.0))
+PRIVATE: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-3, "clip": True}  # rows are longer than 1
+BUDGETS = wrong(epsilon=(0.0,), delta=(0.0, 1.0))
 NOISELESS_LONG = {**NOISELESS, **MANY_ROUNDS}
 ONE_STEP = {"orthonormalise": True, "local_steps": 1}  # Remark 4: κ = 1
 
@@ -428,14 +423,14 @@ CASES = {
             {"local_steps": 9, "strength": 0.7, "penalty": "l1", "momentum": True},
             {"local_steps": 9, "strength": 0.7, "penalty": "nuclear", "momentum": True},
         ),
-        refused=(("strength", -1.0),),
+        refused=wrong(strength=(-1.0,)),
     ),
     "wk2023": Case(
         alternating_descent,
         lambda S, r: {"rounds": 3000},
         needs=known_norm,
         settings=({"rounds": 0}, {"rounds": 12}, {"rounds": 5, "sigma_max": None}),
-        refused=(("C", 0.0), ("mu", -0.5), ("sigma_max", 0.0)),
+        refused=wrong(C=(0.0,), mu=(-0.5,), sigma_max=(0.0,)),
     ),
     "yd2021": Case(
         simultaneous_descent,
@@ -450,7 +445,7 @@ CASES = {
         lambda S, r: MANY_ROUNDS,
         needs=lambda S, r: FEW_ROUNDS,
         settings=({"rounds": 0}, {"rounds": 1}, {"rounds": 4}),
-        refused=(("tol", 1.0),),
+        refused=wrong(tol=(1.0,)),
     ),
     "local_power": Case(
         local_power,
@@ -486,14 +481,8 @@ CASES = {
         ),
         depends_on_split=True,
         refused=(
-            ("epsilon", 0.0),
-            ("epsilon", -1.0),
-            ("delta", 0.0),
-            ("delta", 1.0),
-            ("local_steps", 0),
-            ("target", 0),
-            ("target", 4),
-            ("participants", 0),
+            *BUDGETS,
+            *wrong(epsilon=(-1.0,), local_steps=(0,), target=(0, 4), participants=(0,)),
         ),
     ),
     "faps": Case(
@@ -514,15 +503,15 @@ CASES = {
         ),
         depends_on_split=True,
         amplifies_rounding=True,
-        refused=(
-            ("tolerance", -1.0),
-            ("delta", -0.1),
-            ("inner_steps", 0),
-            ("solver", "lanczos"),
-            ("signs", "negative"),
-            ("inner_start", "neighbour"),
-            ("beta_factor", 0.0),
-            ("beta_norm", "nuclear"),
+        refused=wrong(
+            tolerance=(-1.0,),
+            delta=(-0.1,),
+            inner_steps=(0,),
+            solver=("lanczos",),
+            signs=("negative",),
+            inner_start=("neighbour",),
+            beta_factor=(0.0,),
+            beta_norm=("nuclear",),
         ),
     ),
     "one_shot": Case(
@@ -539,10 +528,7 @@ CASES = {
         lambda S, r: FEW_ROUNDS,
         needs=lambda S, r: FEW_ROUNDS,
         settings=({"rounds": 0}, {"rounds": 1}, {"rounds": 2}, {"rounds": 4, "memory": 2}),
-        refused=(
-            ("tol", 1.0),
-            ("memory", 1),
-        ),
+        refused=wrong(tol=(1.0,), memory=(1,)),
     ),
     "fedrep_linear": Case(
         shared_regression,
@@ -569,10 +555,7 @@ CASES = {
         lambda S, r: MANY_ROUNDS,
         needs=lambda S, r: FEW_ROUNDS,
         settings=({"rounds": 1}, {"rounds": 4, "sigma_next": 0.4}, {"rounds": 4}),
-        refused=(
-            ("tol", 1.0),
-            ("sigma_next", -1.0),
-        ),
+        refused=wrong(tol=(1.0,), sigma_next=(-1.0,)),
     ),
     "adaptive_power": Case(
         private.filtered_power,
@@ -587,19 +570,14 @@ CASES = {
             {**PRIVATE, "rounds": 2, "calibration": "paper", "constant": "proof"},
             {**PRIVATE, "rounds": 2, "ratio": 1.3, "failure": 0.2, "search_share": 0.5},
         ),
-        refused=(
-            *BUDGETS,
-            *(("failure", v) for v in (0.0, 1.0)),
-            *(("search_share", v) for v in (0.0, 1.0)),
-            ("ratio", 1.0),
-        ),
+        refused=(*BUDGETS, *wrong(failure=(0.0, 1.0), search_share=(0.0, 1.0), ratio=(1.0,))),
     ),
     "adaptive_search": Case(
         private.guessed_power,
         lambda S, r: {**NOISELESS, "unit": 15.0, "guesses": 3},
         needs=lambda S, r: {**NOISELESS, "guesses": 2},
         settings=({"guesses": 2, "unit": 1.5}, {**PRIVATE, "guesses": 3, "unit": 1.0}),
-        refused=(*BUDGETS, ("calibration", "paper"), ("unit", 0.0), ("choice_share", 1.0)),
+        refused=(*BUDGETS, *wrong(calibration=("paper",), unit=(0.0,), choice_share=(1.0,))),
     ),
     "analyze_gauss": Case(
         private.gaussian_second_moment,
@@ -645,7 +623,7 @@ CASES = {
         depends_on_split=True,
         asymptotic=True,
         sequential=True,
-        refused=(*BUDGETS, *((name, 0.0) for name in ("gap", "rate", "offset", "bound"))),
+        refused=(*BUDGETS, *wrong(gap=(0.0,), rate=(0.0,), offset=(0.0,), bound=(0.0,))),
     ),
     "dp_pca": Case(
         private.minibatches,
@@ -654,7 +632,7 @@ CASES = {
         depends_on_split=True,
         asymptotic=True,
         sequential=True,
-        refused=(*BUDGETS, *((name, 0.0) for name in ("gap", "rate", "offset")), ("batches", 0)),
+        refused=(*BUDGETS, *wrong(gap=(0.0,), rate=(0.0,), offset=(0.0,), batches=(0,))),
     ),
 }
 

@@ -21,6 +21,7 @@ from fedcore.algorithms import (
     private_oja,
 )
 from fedcore.parts.private_mean import private_mean
+from fedcore.testing.cases import positive_qr as same_sign
 
 Found = tuple[np.ndarray, None]
 
@@ -42,12 +43,6 @@ def start_of(clients: list[np.ndarray], draws: Any, params: Any) -> np.ndarray:
     else:
         X = params.start
     return same_sign(X)
-
-
-def same_sign(X: np.ndarray) -> np.ndarray:
-    """Q of the QR factorisation with a positive diagonal in R, as in fedcore."""
-    Q, R = np.linalg.qr(X)
-    return Q * np.where(np.diagonal(R) < 0, -1.0, 1.0)
 
 
 def gaussian_second_moment(clients: list[np.ndarray], draws: Any, params: Any) -> Found:

@@ -14,7 +14,6 @@ from contract.cases import case_of
 import fedcore
 from fedcore import algorithms
 from fedcore.federation.federation import Federation
-from fedcore.tasks import TASKS
 from fedcore.testing.captures import captured_arrays, watched
 from fedcore.testing.protocol import reads_no_number_of_the_data
 from fedcore.testing.subject import Subject
@@ -110,13 +109,6 @@ def test_parameters_count_only_where_the_step_names_the_array():
     assert captured_arrays(plain, params) == captured_arrays(settled, params) == []
     assert captured_arrays(partial(settled, params), params) == []
     assert captured_arrays(sly, params) == ["params.start"]
-
-
-@pytest.mark.parametrize("name", algorithms.names())
-def test_no_step_holds_a_number_of_the_data(name):
-    if algorithms.get(name).task is not TASKS["subspace"]:
-        pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
-    reads_no_number_of_the_data(Subject(algorithms.get(name), case_of(name)))
 
 
 def test_a_planted_number_of_the_data_is_found(monkeypatch):

@@ -9,10 +9,12 @@ import pytest
 import scipy.sparse
 from contract.cases import case_of
 from numpy.testing import assert_allclose
+from refused import refused
 
 import fedcore
 from fedcore import algorithms
 from fedcore.errors import InputError
+from fedcore.sparse import SparseRows
 from fedcore.testing import answers, samples
 from fedcore.testing.subject import Subject
 
@@ -39,20 +41,15 @@ def test_which_take_them():
 
 
 def test_a_method_that_reads_entries_and_says_sparse_fails_with_a_sentence():
-    source = algorithms.get("one_shot").module
     module = types.ModuleType("own")
-    module.__dict__.update(vars(source), SPARSE=True, __name__="own")
-    own = algorithms.of("own", module)
-    with pytest.raises(InputError, match=r"needs dense samples.*\.toarray\(\)"):
-        answers.takes_sparse_clients(Subject(own, case_of("one_shot")))
+    vars(module).update(vars(algorithms.get("one_shot").module), SPARSE=True, __name__="own")
+    own = Subject(algorithms.of("own", module), case_of("one_shot"))
+    refused(lambda: answers.takes_sparse_clients(own), InputError, ".toarray()")
 
 
 def test_the_check_sees_a_wrong_product(monkeypatch):
-    from fedcore.sparse import SparseRows
-
     plain = SparseRows.transposed_times
     monkeypatch.setattr(SparseRows, "transposed_times", lambda self, Y: plain(self, Y) * 1.1 + 1e-6)
     monkeypatch.setattr(SparseRows, "gram", lambda self, dtype=None: np.eye(self.shape[1]))
-    with pytest.raises(AssertionError, match="V Vᵀ on sparse clients"):
+    with pytest.raises(AssertionError, match="sparse clients"):
         answers.takes_sparse_clients(Subject(algorithms.get("ssi"), case_of("ssi")))
-    assert scipy.sparse.issparse(samples.sparse_clients()[0])

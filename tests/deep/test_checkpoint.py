@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 
 import pytest
 from contract.networks import CASES, PARAMS
 
-from fedcore.experiments import checkpoint
 from fedcore.experiments.cell import run_cell
+from fedcore.experiments.checkpoint import Checkpoint
 from fedcore.experiments.plan import Cell
-from fedcore.history import History, read_seconds
+from fedcore.history import read_seconds
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 from fedcore.testing.samples import held_out, images
 
-# A mark and not `importorskip`, so that docs/faults.py finds these tests everywhere.
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None,
-    reason="networks need PyTorch, the extra deep",
-)
+pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 ROUNDS = 6
 
 
@@ -31,7 +29,8 @@ class Killed(BaseException):
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     """A problem on disk; checkpoints are written after every round."""
-    monkeypatch.setattr(checkpoint.Checkpoint.__init__, "__defaults__", (0.0,))
+    often = partial(Checkpoint, every=0.0)
+    monkeypatch.setattr("fedcore.experiments.cell.Checkpoint", often)
     storage.save(Problem("p", images(), held_out=held_out()), tmp_path / "problem.h5")
     return tmp_path
 
@@ -48,100 +47,71 @@ def made(folder, spec, name, **options):
     return paths[1].read_bytes()
 
 
-def killed_after(monkeypatch, records):
-    """End the process's run at this number of records, in all repeats together."""
-    plain, count = Recorder.__call__, [0]
+@contextmanager
+def killed_after(records: int) -> Iterator[None]:
+    """End what runs inside at this number of records, in all repeats together."""
+    plain, count = Recorder.__call__, iter(range(records))
 
     def call(self, *args, **shown):
-        count[0] += 1
-        if count[0] > records:
+        if next(count, None) is None:
             raise Killed
         return plain(self, *args, **shown)
 
-    monkeypatch.setattr(Recorder, "__call__", call)
-    return lambda: monkeypatch.setattr(Recorder, "__call__", plain)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(Recorder, "__call__", call)
+        yield
 
 
 @pytest.mark.parametrize("records", [1, 4, ROUNDS + 3])  # in the first or the second repeat
 @pytest.mark.parametrize("algorithm", sorted(CASES))
-def test_a_killed_run_ends_with_the_same_bytes(files, monkeypatch, capsys, algorithm, records):
+def test_a_killed_run_ends_with_the_same_bytes(files, capsys, algorithm, records):
     tuned = {"fine_tune": 2} if algorithm in ("fedavg", "scaffold") else {}
     # Of six rounds with one of four clients each, some leave clients without a head of their own.
     heads = {"first_head": "averaged", "participation": 0.25} if algorithm == "fedper" else {}
     spec = cell(algorithm, **tuned, **heads)
     whole = made(files, spec, "whole")
-    again = killed_after(monkeypatch, records)
-    with pytest.raises(Killed):
+    with killed_after(records):
         made(files, spec, "killed")
     assert not (files / "killed.h5").exists()
-    again()
     capsys.readouterr()
-    counted = []
-    plain = Recorder.__call__
-    monkeypatch.setattr(
-        Recorder, "__call__", lambda self, *a, **k: counted.append(0) or plain(self, *a, **k)
-    )
     assert made(files, spec, "killed") == whole
-    said = capsys.readouterr().err
-    assert ("Goes on after round" in said) == (records > 1)
-    each = ROUNDS + 1 + bool(tuned)
-    # A start that no round has followed is not kept, nor is what follows the last round.
-    done = [min(n, ROUNDS + 1) for n in (min(records, each), records - each) if n > 1]
-    assert len(counted) == 2 * each - sum(done)
+    assert ("Goes on after round" in capsys.readouterr().err) == (records > 1)
     assert not list((files / "checkpoints").iterdir())
     seconds = read_seconds(files / "killed.tsv")
-    assert seconds.shape == (2, each) and (seconds[:, 1:] >= seconds[:, :-1]).all()
+    assert seconds.shape == (2, ROUNDS + 1 + bool(tuned))
+    assert (seconds[:, 1:] >= seconds[:, :-1]).all()
 
 
-@pytest.mark.parametrize("change", ["params", "code", "data"])
-def test_the_checkpoint_of_another_run_is_passed_over(files, monkeypatch, capsys, change):
-    again = killed_after(monkeypatch, 4)
-    with pytest.raises(Killed):
+@pytest.mark.parametrize("change", ["params", "code", "data", "damage"])
+def test_a_checkpoint_that_is_damaged_or_of_another_run_is_passed_over(files, capsys, change):
+    with killed_after(4):
         made(files, cell("fedrep"), "x", code="a")
-    again()
-    spec, code = cell("fedrep"), "a"
-    if change == "params":
-        spec = cell("fedrep", rate=0.3)
-    elif change == "code":
-        code = "b"
-    else:
+    spec = cell("fedrep", rate=0.3) if change == "params" else cell("fedrep")
+    code = "b" if change == "code" else "a"
+    if change == "data":
         other = Problem("p", images(seed=9), held_out=held_out())
         storage.save(other, files / "problem.h5")
+    elif change == "damage":
+        (path,) = (files / "checkpoints").iterdir()
+        content = bytearray(path.read_bytes())
+        content[-100] ^= 1
+        path.write_bytes(content)
     found = made(files, spec, "x", code=code)
-    assert "is of another run: this one begins anew" in capsys.readouterr().err
+    assert ("damaged" if change == "damage" else "of another run") in capsys.readouterr().err
     assert found == made(files, spec, "y", code=code)
-
-
-def test_a_damaged_checkpoint_is_passed_over(files, monkeypatch, capsys):
-    again = killed_after(monkeypatch, 4)
-    with pytest.raises(Killed):
-        made(files, cell("ditto"), "x")
-    again()
-    (path,) = (files / "checkpoints").iterdir()
-    content = bytearray(path.read_bytes())
-    content[-100] ^= 1
-    path.write_bytes(content)
-    found = made(files, cell("ditto"), "x")
-    assert "is damaged" in capsys.readouterr().err
-    assert found == made(files, cell("ditto"), "y")
-    assert History.load(files / "x.h5").repeats == 2
 
 
 def test_a_run_does_not_go_on_from_what_another_device_has_made(files, monkeypatch, capsys):
     """Devices differ by rounding: the history would be of neither."""
     spec = cell("fedavg")
     monkeypatch.setenv("FEDCORE_DEVICE", "together")
-    with monkeypatch.context() as dying:
-        killed_after(dying, 3)
-        with pytest.raises(Killed):
-            made(files, spec, "x")
-    for device, says in (("cpu:0", "is of another run"), ("together", "Goes on after round")):
+    with killed_after(3):
+        made(files, spec, "x")
+    for device, says in (("cpu:0", "of another run"), ("together", "Goes on after round")):
         (kept,) = (files / "checkpoints").glob("*.0.h5")
         before = kept.read_bytes()
         monkeypatch.setenv("FEDCORE_DEVICE", device)
-        with monkeypatch.context() as dying:
-            killed_after(dying, 1)
-            with pytest.raises(Killed):
-                made(files, spec, "x")
+        with killed_after(1):
+            made(files, spec, "x")
         assert says in "".join(capsys.readouterr())
         kept.write_bytes(before)

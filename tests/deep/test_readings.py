@@ -7,7 +7,6 @@ import pytest
 from contract.networks import BODY, SIZE, chosen, first_network
 from contract.test_networks import run
 
-from fedcore.errors import InputError
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.testing import Draws
@@ -183,12 +182,6 @@ def test_where_all_take_part_only_the_messages_differ(name):
     for one_of, other in zip(plain.networks[-1], averaged.networks[-1], strict=True):
         assert one_of.tobytes() == other.tobytes()
     assert averaged.ledger.scalars_up > plain.ledger.scalars_up
-
-
-@HEADS
-def test_another_first_head_is_refused(name):
-    with pytest.raises(InputError, match="first_head = 'mean' is unknown"):
-        run(name, first_head="mean")
 
 
 # --- both ways to compute -----------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import threading
-import time
 import warnings
 
 import numpy as np
@@ -45,14 +44,6 @@ def test_what_fails_ends_all_runs_whoever_serves(runs):
     thread.start()
     thread.join(10)
     assert found == [before + 1], "the runs wait for each other without end"
-
-
-def test_many_runs_pass_the_turn_to_one_and_wake_no_other():
-    """Waking all would take a minute for a thousand clients, who tune their heads at once."""
-    before = time.process_time()
-    found = lockstep.together([lambda: lockstep.meet("key", list, 1)] * 1000)
-    assert found == [1] * 1000
-    assert time.process_time() - before < 5  # 0.3 s; 27 s if all wake
 
 
 def test_runs_ignore_what_numpy_ignores_around_them():

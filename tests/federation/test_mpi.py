@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import sys
-from functools import reduce
+from functools import partial, reduce
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse
 from federation.threads_link import engine_of, team_of
+from refused import refused
 
 from fedcore import algorithms
 from fedcore.api import execute
@@ -245,23 +246,12 @@ def product(data, state, message):
     return data.T @ (data @ message)
 
 
-def test_ranks_get_consecutive_clients_with_about_as_many_samples():
-    cases = [
-        ((10, 10, 10, 10), 2, [0, 2, 4]),
-        ((1, 1, 1, 97), 2, [0, 3, 4]),
-        ((97, 1, 1, 1), 2, [0, 1, 4]),
-        ((97, 1, 1, 1), 4, [0, 1, 2, 3, 4]),
-        ((5, 5, 5, 5, 5, 5), 4, [0, 1, 3, 4, 6]),
-    ]
-    for sizes, count, edges in cases:
-        with team_of(count) as team:
-            assert team._edges(Clients([np.ones((n, 2)) for n in sizes])) == edges
-
-
-def test_more_ranks_than_clients_are_one_sentence():
+def test_what_a_team_does_not_take():
     with team_of(3) as team:
-        with pytest.raises(InputError, match=r"3 ranks and only 2 clients: .* \(mpiexec -n 2\)"):
-            Federation(drawn((4, 4)), engine=engine_of(team))
+        few = partial(Federation, drawn((4, 4)), engine=engine_of(team))
+        refused(few, InputError, "3 ranks", "2 clients", "mpiexec -n 2")
+        ask = Federation(drawn(), engine=engine_of(team)).client_states  # for a checkpoint
+        refused(ask, InputError, "--engine mpi")
     with team_of(3, idle=True) as team:
         assert Federation(drawn((4,)), engine=engine_of(team)).sum(first_row).shape == (6,)
 
@@ -282,12 +272,6 @@ def test_a_state_that_no_step_has_made_is_named_at_any_rank():
             federation.sum(count_so_far)
         with pytest.raises(AttributeError, match=r"state\.calls"):
             federation.client_state("calls")
-
-
-def test_checkpoints_are_refused():
-    with team_of(2) as team:
-        with pytest.raises(InputError, match="all clients in one process"):
-            Federation(drawn(), engine=engine_of(team)).client_states()
 
 
 # --- own data only --------------------------------------------------------------------------------
@@ -346,7 +330,7 @@ def test_damaged_samples_of_another_rank_are_one_sentence(tmp_path, monkeypatch)
     damage(path, clients[3])
     with team_of(2) as team:
         problem = storage.load(path)
-        with pytest.raises(DataError, match=r"large\.h5 is not a whole problem file"):
+        with pytest.raises(DataError, match=r"large\.h5"):
             team.found(path, [problem.clients])
         assert not team.link.busy
 
@@ -371,43 +355,32 @@ def test_shares_of_draws_with_labels(tmp_path, monkeypatch, equal, large):
             assert got.X.tobytes() == given.X.tobytes() and got.y.tobytes() == given.y.tobytes()
 
 
-def test_a_file_that_is_gone_is_one_sentence(tmp_path):
-    with pytest.raises(DataError, match=r"gone\.h5 does not exist; make the problem first"):
-        share(tmp_path / "gone.h5", 0, 0, 1)
-
-
 # --- between ranks ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        (InputError("a sentence"), InputError),
-        (TypeError("a type"), TypeError),
-        (np.linalg.LinAlgError("singular"), np.linalg.LinAlgError),
-        (UnicodeDecodeError("utf-8", b"x", 0, 1, "no"), RuntimeError),  # it takes five arguments
-    ],
-)
-def test_an_error_keeps_its_class_and_words(error, kind):
+ERRORS = [
+    InputError("a sentence"), TypeError("a type"), np.linalg.LinAlgError("singular"),
+    UnicodeDecodeError("utf-8", b"x", 0, 1, "no"),  # it takes five arguments
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_error_keeps_its_class_and_words(error):
     again = Failure.of(error).error("at rank 1")
+    kind = RuntimeError if isinstance(error, UnicodeDecodeError) else type(error)
     assert type(again) is kind and str(error) in str(again)
     assert hasattr(again, "__notes__") == (kind is not InputError)
 
 
-def test_without_mpi4py_a_sentence_says_how_to_get_it(monkeypatch):
+def test_without_mpi4py_or_with_a_launcher_of_another_mpi(monkeypatch):
     monkeypatch.setitem(sys.modules, "mpi4py", None)
-    with pytest.raises(InputError, match=r"needs mpi4py and an MPI .*make mpi"):
-        mpi_link.connect()
-
-
-def test_a_launcher_of_another_mpi_is_noticed(monkeypatch):
+    refused(mpi_link.connect, InputError, "mpi4py", "make mpi")
     world = SimpleNamespace(Get_size=lambda: 1, Get_rank=lambda: 0)
     fake = SimpleNamespace(COMM_WORLD=world, Get_library_version=lambda: "MPICH 5\nmore")
     monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(MPI=fake))
     assert mpi_link.connect().size == 1
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
-    with pytest.raises(InputError, match=r"4 processes were started .* another MPI .*MPICH 5\)"):
-        mpi_link.connect()
+    refused(mpi_link.connect, InputError, "4 processes", "MPICH 5)")
 
 
 def test_the_rank_of_a_process_is_known_before_mpi_is_there(monkeypatch):

@@ -8,7 +8,6 @@ import pytest
 import fedcore
 from fedcore import algorithms
 from fedcore.algorithms.power_iteration import gram_product
-from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.federation.transcript import Transcript
 from fedcore.parts.gram_products import gram_product as summed_product
@@ -92,12 +91,6 @@ def test_of_a_sampled_round_only_participants_are_seen(clients):
     assert [e.client for e in seen.exchanges] == [2]
     ((_, client, received, _),) = sums.exchanges
     assert client is None and received is None  # the participants held different messages
-
-
-@pytest.mark.parametrize("watched", [[4], [-1], [0, 9]])
-def test_clients_that_do_not_exist_cannot_be_watched(watched, clients):
-    with pytest.raises(InputError, match="cannot watch clients"):
-        Federation(clients, transcript=Transcript(watched))
 
 
 def test_the_summed_twin_is_taken_with_and_without_an_observer(clients):

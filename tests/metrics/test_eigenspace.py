@@ -7,11 +7,9 @@ import pytest
 from conftest import FEATURES, RANK
 
 from fedcore import metrics
-from fedcore.federation.ledger import Ledger
 from fedcore.iterates import Iterate
 from fedcore.metrics import eigenspace
 from fedcore.problems.problem import Problem
-from fedcore.recorder import Recorder
 
 NAMES = [metric.name for metric in eigenspace.METRICS]
 
@@ -76,17 +74,3 @@ def test_the_size_of_the_data_changes_none_of_them(wide_or_tall, exponent):
         # Powers of two round nothing, but the SVD of the reference may scale by others.
         found = np.ldexp(value(name, Z, scaled), -units)
         assert found == pytest.approx(expected, rel=1e-12, abs=0), name
-
-
-def test_what_metrics_share_is_computed_once_per_iterate(problem, monkeypatch):
-    Z = np.linalg.qr(np.random.default_rng(0).standard_normal((FEATURES, RANK)))[0]
-    alone = {name: value(name, Z, problem) for name in NAMES}
-    calls = []
-    real = eigenspace.column_space
-    monkeypatch.setattr(eigenspace, "column_space", lambda v: calls.append(1) or real(v))
-    recorder = Recorder(problem, Ledger(), [metrics.get(name) for name in NAMES])
-    recorder(0, basis=Z)
-    recorder(1, basis=np.linalg.qr(Z + 0.1)[0])
-    assert calls == [1, 1]
-    assert {name: recorder.rows[0][name] for name in NAMES} == alone
-    assert all(recorder.rows[1][name] != alone[name] for name in NAMES)

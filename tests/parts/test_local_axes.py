@@ -48,7 +48,7 @@ def test_axes_keep_products_and_inner_products_over_rounds(size, kind, dtype):
     for _ in range(4):
         Z = basis(rng, 12, dtype)
         here = coordinates(data, client, kept, Z, columns=10**9)
-        assert isinstance(here.kept(here.X), local_axes.Split)
+
         np.testing.assert_allclose(here.features(here.X), X, rtol=0, atol=close)
         np.testing.assert_allclose(here.features(here.Z), Z, rtol=0, atol=close)
         np.testing.assert_allclose(here.X.T @ here.Z, X.T @ Z, rtol=0, atol=close)
@@ -91,35 +91,6 @@ def test_faps_is_the_same_along_axes(n_samples, solver, monkeypatch):
     for name in ("X", "W"):
         for one, other in zip(along.output[name], plain.output[name], strict=True):
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
-
-
-def test_a_run_changes_to_axes_at_its_own_products(monkeypatch):
-    """It does so in the same round, with equal bytes, when an earlier run has left the axes."""
-    rng, changed = np.random.default_rng(7), []
-    clients = fedcore.problems.clients.Clients([rng.standard_normal((30, 8)) for _ in range(3)])
-    made = local_axes.local_axes
-
-    def spied(data, state, dtype):
-        changed.append(state.k)
-        return made(data, state, dtype)
-
-    monkeypatch.setattr(local_axes, "local_axes", spied)
-    bases = []
-    for _ in range(2):
-        changed.clear()
-        bases.append(fedcore.run("faps", clients, 2, rounds=9, inner="fixed").components)
-        first = min(changed)
-    assert 0 < first < 9  # by features at first
-    np.testing.assert_array_equal(*bases)
-
-
-def test_products_of_few_numbers_have_no_axes(monkeypatch):
-    monkeypatch.setattr(local_axes, "CALL", 9 * 9 * 2)
-    rng = np.random.default_rng(8)
-    for n, along in ((8, False), (9, True)):
-        X, data = basis(rng, n, np.float64)[:, :2], rng.standard_normal((20, n))
-        here = coordinates(data, state(), X, X, 10**9)
-        assert isinstance(here, local_axes._Along) == along
 
 
 def test_axes_pay_when_products_have_cost_as_much():

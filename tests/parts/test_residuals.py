@@ -75,33 +75,13 @@ def test_a_tolerance_changes_the_end_and_nothing_else(name, clients):
 @with_a_test
 def test_rounds_that_run_out_are_told_of(name, matrix_with):
     S = matrix_with(120, 40, np.linspace(3, 2.9, 40), seed=4)
-    with pytest.warns(fedcore.ConvergenceWarning, match="not converged in 3 rounds.* more rounds"):
+    with pytest.warns(fedcore.ConvergenceWarning, match="not converged in 3 rounds"):
         found = fedcore.run(name, split(S), 3, tol=1e-8, rounds=3)
     assert not found.output["converged"]
     with warnings.catch_warnings():  # who stops a run, or asks for no test, is not told
         warnings.simplefilter("error")
         fedcore.run(name, split(S), 3, tol=1e-8, rounds=9, stop=lambda row: row["round"] == 2)
         fedcore.run(name, split(S), 3, tol=0, rounds=3)
-
-
-def test_a_warning_shows_that_the_angle_is_above_the_tolerance(clients):
-    """Also where one digit of the angle is that of the tolerance."""
-    told, least = [], 1.0
-    for rounds in range(2, 12):
-        found = fedcore.run("ssi", clients, 3, rounds=rounds, tol=1e-15)
-        estimate = float(found.output["angle_estimate"])
-        tol = float(f"{estimate:.1g}")
-        least, before = min(least, estimate), least
-        if found.output["converged"] or not tol < estimate < before:
-            continue  # at rounding, rounded up, or after a round that would have converged
-        with pytest.warns(fedcore.ConvergenceWarning, match="has not converged") as said:
-            fedcore.run("ssi", clients, 3, rounds=rounds, tol=tol)
-        words = r"by an angle of about (\S+) \(tol = (\S+)\)"
-        shown, wanted = re.search(words, str(said[0].message)).groups()
-        assert wanted == f"{tol:g}" and float(shown) > tol
-        assert float(shown) == pytest.approx(estimate, rel=0.5)
-        told.append(shown)
-    assert len(told) > 2
 
 
 @with_a_test
@@ -140,14 +120,6 @@ def test_no_warning_shows_a_value_that_does_not_exist(sizes, r, seed, name, more
         assert not re.search(r"\b(nan|inf|None)\b", str(warning.message)), warning.message
 
 
-def test_a_value_that_no_round_has_shown_is_shown_if_the_advice_is_followed():
-    S = np.vstack([np.sqrt(0.5) * np.eye(3)] * 4)
-    with pytest.warns(fedcore.ConvergenceWarning, match="n_oversamples=1"):
-        fedcore.run("ssi", split(S), 2)
-    with pytest.warns(fedcore.ConvergenceWarning, match="as good as equal"):
-        fedcore.run("ssi", split(S), 2, n_oversamples=1)
-
-
 @with_a_test
 def test_a_column_more_is_charged_and_finds_what_equal_values_hide(name, matrix_with):
     sigma = np.r_[9.0, 5, 5 * (1 - 1e-9), np.linspace(1, 0.1, 17)]
@@ -164,12 +136,9 @@ def test_a_column_more_is_charged_and_finds_what_equal_values_hide(name, matrix_
 def test_values_apart_are_not_called_equal_where_float32_is_what_lacks(matrix_with):
     """A gap of a fifth, and a leading value beside which float32 hardly sees it."""
     S = matrix_with(80, 20, np.r_[1e3, 5, 4, np.linspace(1, 0.1, 17)], seed=5)
-    single = split(S.astype(np.float32))
-    with pytest.warns(fedcore.ConvergenceWarning, match="rounding of float32 data may") as told:
-        found = fedcore.run("block_krylov", single, 2, tol=1e-8)
-    text = str(told[0].message)
-    assert "component 1 is so much larger than the gap between singular values 2 and 3 (" in text
-    assert text.endswith(": give float64 data or scale the features") and "equal" not in text
+    with pytest.warns(fedcore.ConvergenceWarning, match="float32 data") as told:
+        found = fedcore.run("block_krylov", split(S.astype(np.float32)), 2, tol=1e-8)
+    assert "equal" not in str(told[0].message)
     assert 1e-3 < found.output["angle_estimate"] < 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -178,12 +147,12 @@ def test_values_apart_are_not_called_equal_where_float32_is_what_lacks(matrix_wi
 
 @with_a_test
 def test_a_run_ends_by_itself_and_a_tolerance_of_zero_makes_all_rounds(name, clients):
-    assert fedcore.run(name, clients, 3, rounds=500).ledger.rounds < 200
-    given = fedcore.run(name, clients, 3, rounds=500, tol=TOL)
-    np.testing.assert_array_equal(
-        fedcore.run(name, clients, 3, rounds=500).components, given.components
-    )
+    found, given = (fedcore.run(name, clients, 3, rounds=500, **t) for t in ({}, {"tol": TOL}))
+    assert found.ledger.rounds < 200
+    np.testing.assert_array_equal(found.components, given.components)
     assert fedcore.run(name, clients, 3, rounds=40, tol=0, measure=()).ledger.rounds == 40
+    whole = fedcore.run(name, clients, 9, tol=1e-8)  # the whole space
+    assert whole.ledger.rounds == 1 and whole.output["angle_estimate"] == 0
 
 
 @with_a_test
@@ -193,12 +162,6 @@ def test_single_precision_ends_where_its_rounding_does(name, matrix_with):
     assert found.output["converged"] and found.ledger.rounds < 200
     # ε = 1.2e-7 of a gap of (0.49² - 0.34²) = 0.12, and a few roundings more.
     assert angle(found.components.T.astype(float), S) < 3e-5
-
-
-@with_a_test
-def test_the_whole_space_needs_one_round(name, clients):
-    found = fedcore.run(name, clients, 9, tol=1e-8)
-    assert found.ledger.rounds == 1 and found.output["angle_estimate"] == 0
 
 
 @pytest.mark.parametrize("rank", [2, 4, 5, 6, 8])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
+from refused import refused
 from scipy import stats
 
 from fedcore.errors import InputError
@@ -32,18 +35,14 @@ def bare(data, state, message):
 
 def test_every_release_is_charged_to_its_client_and_the_largest_counts():
     federation = private()
+    federation.observe(bare)  # a look from outside costs nothing
     assert federation.ledger.snapshot()["epsilon"] == 0.0
-    federation.gather(noisy)
+    federation.local(noisy)  # charged before anything is sent
+    assert federation.ledger.privacy.epsilon() == epsilon({Gaussian(4.0): 1}, 1e-5)
     federation.gather(noisy, of=[1])
     events = [account.events for account in federation.ledger.privacy.accounts]
     assert [e[Gaussian(4.0, 0.5)] for e in events] == [1, 2, 1]
     assert federation.ledger.snapshot()["epsilon"] == epsilon({Gaussian(4.0): 2}, 1e-5)
-
-
-def test_local_noise_is_charged_before_anything_is_sent():
-    federation = private()
-    federation.local(noisy)
-    assert federation.ledger.privacy.epsilon() == epsilon({Gaussian(4.0): 1}, 1e-5)
 
 
 def test_a_client_named_twice_takes_part_twice():
@@ -95,38 +94,58 @@ def test_what_has_been_released_before_and_what_is_empty_may_be_sent():
     assert federation.ledger.privacy.epsilon() == epsilon({Gaussian(4.0): 1}, 1e-5)
 
 
-def test_looking_from_outside_costs_nothing():
-    federation = private()
-    federation.observe(bare)
-    assert federation.ledger.privacy.epsilon() == 0.0
-
-
-def test_protection_comes_first_and_once():
-    federation = private()
-    with pytest.raises(InputError, match="protect comes once"):
-        federation.protect(delta=1e-5, neighbours="replace_one")
-    for exchange in (lambda late: late.gather(bare), Federation.center):
-        late = Federation([np.eye(3)])
-        exchange(late)
-        with pytest.raises(InputError, match=r"before the first upload; .* take center=False"):
-            late.protect(delta=1e-5, neighbours="replace_one")
-
-
-@pytest.mark.parametrize(
-    ("delta", "neighbours", "sentence"),
-    [
-        (0.0, "replace_one", "delta must"),
-        (1.0, "replace_one", "delta must"),
-        (1e-5, "replace", "did you mean 'replace_one'"),
-    ],
-)
-def test_bad_settings_are_refused(delta, neighbours, sentence):
-    with pytest.raises(InputError, match=sentence):
-        Federation([np.eye(3)]).protect(delta=delta, neighbours=neighbours)
+@pytest.mark.parametrize("exchange", [lambda late: late.gather(bare), Federation.center, None])
+def test_protection_comes_first_and_once(exchange):
+    federation = Federation([np.eye(3)]) if exchange else private()
+    if exchange:
+        exchange(federation)
+    again = partial(federation.protect, delta=1e-5, neighbours="replace_one")
+    refused(again, InputError, "before the first upload", "center=False")
 
 
 def one_client() -> object:
     return private(1).client_state("privacy")[0]
+
+
+ONE = {"sensitivity": 1.0, "noise_multiplier": 1.0}
+NOISELESS = [
+    *((ONE | {"noise_multiplier": v}, "noise_multiplier") for v in (0.0, -1.0, np.inf)),
+    *((ONE | {"sensitivity": v}, "sensitivity") for v in (0.0, -1.0, np.inf)),
+]
+NUMBERS = [1j, np.ones(2, complex), np.array(["a"]), [None]]
+
+
+@pytest.mark.parametrize(("options", "name"), NOISELESS)
+def test_a_noise_of_nothing(options, name):
+    for draw in (one_client().gaussian, one_client().laplace):
+        refused(lambda draw=draw: draw(0.0, **options), InputError, name)
+
+
+@pytest.mark.parametrize("bad", [*NUMBERS, np.nan, np.inf, -np.inf])
+def test_what_is_no_finite_real_number_gets_no_noise_and_is_not_charged(bad):
+    federation = private(1)
+    privacy, other = federation.client_state("privacy")[0], {"sensitivity": 1.0, "epsilon": 1.0}
+    calls = [lambda: privacy.gaussian(bad, **ONE), lambda: privacy.laplace(bad, **ONE)]
+    begun = []  # a threshold is charged with the noise that it gets
+    if isinstance(bad, float):
+        calls.append(lambda: privacy.exponential([0.0, bad], **other))
+        begun = [([], bad), ([0.0, bad], 1e9)]
+    for call in calls:
+        with pytest.raises(InputError):
+            call()
+    assert not federation.ledger.privacy.accounts[0].events
+    for queries, threshold in begun:
+        with pytest.raises(InputError):
+            privacy.above_threshold(queries, threshold, **other)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [({"delta": 0.0}, "delta"), ({"delta": 1.0}, "delta"), ({"neighbours": "replace"}, "_one'")],
+)
+def test_settings_of_a_protection(options, name):
+    given = {"delta": 1e-5, "neighbours": "replace_one", **options}
+    refused(lambda: Federation([np.eye(3)]).protect(**given), InputError, name)
 
 
 def test_the_distribution_of_the_noise():
@@ -137,11 +156,6 @@ def test_the_distribution_of_the_noise():
     assert stats.kstest(gaussian, stats.norm(scale=1.5).cdf).pvalue > 1e-3
     assert stats.kstest(laplace, stats.laplace(scale=0.5).cdf).pvalue > 1e-3
     assert isinstance(privacy.laplace(1.0, sensitivity=1.0, noise_multiplier=1.0), float)
-
-
-def test_noise_keeps_the_precision_of_the_value():
-    value = np.zeros((2, 3), np.float32)
-    assert one_client().gaussian(value, sensitivity=1.0, noise_multiplier=1.0).dtype == np.float32
 
 
 def test_the_exponential_mechanism_draws_by_its_formula():
@@ -168,17 +182,15 @@ def test_above_threshold_stops_at_the_first_and_asks_no_further():
     assert privacy.above_threshold([-100.0], 0.0, sensitivity=1.0, epsilon=2.0) is None
 
 
-def test_above_threshold_noise_is_lap_2_and_lap_4():
+@pytest.mark.parametrize(("monotone", "scale"), [(False, 4.0), (True, 2.0)])
+def test_above_threshold_noise_is_lap_2_and_lap_4_or_2_of_monotone_queries(monotone, scale):
     """P(stop at once) = P(Lap(4/ε) − Lap(2/ε) ≥ threshold − query), by quadrature."""
-    eps, gap = 1.0, 3.0
     x = np.linspace(-200, 200, 400_001)
-    exact = np.trapezoid(
-        stats.laplace(scale=2 / eps).pdf(x) * stats.laplace(scale=4 / eps).sf(gap + x), x
-    )
+    tail = stats.laplace(scale=scale).sf(3.0 + x)
+    exact = np.trapezoid(stats.laplace(scale=2.0).pdf(x) * tail, x)
     privacy = one_client()
-    hits = sum(
-        privacy.above_threshold([0.0], gap, sensitivity=1.0, epsilon=eps) == 0 for _ in range(4000)
-    )
+    ask = partial(privacy.above_threshold, [0.0], 3.0, sensitivity=1.0, epsilon=1.0)
+    hits = sum(ask(monotone=monotone) == 0 for _ in range(4000))
     assert stats.binomtest(hits, 4000, exact).pvalue > 1e-3
 
 
@@ -189,27 +201,21 @@ def test_each_mechanism_charges_its_own_event():
         state.privacy.laplace(0.0, sensitivity=2.0, noise_multiplier=3.0)
         state.privacy.exponential([0.0, 1.0], sensitivity=1.0, epsilon=0.3)
         state.privacy.above_threshold([1.0], 0.0, sensitivity=1.0, epsilon=0.4)
+        return derived(state, state.privacy.bounded(0.5, 1e-6, "own").standard_normal(2))
 
-    federation.local(charge)
+    federation.gather(charge)
     assert dict(federation.ledger.privacy.accounts[0].events) == {
         Laplace(3.0, 2.0): 1,
         Bounded(0.3, mechanism="exponential"): 1,
         Bounded(0.4, mechanism="sparse vector"): 1,
+        Bounded(0.5, 1e-6, "own"): 1,  # of a proof of its own, as a whole
     }
-
-
-@pytest.mark.parametrize("value", [0.0, -1.0, np.inf])
-def test_a_noise_of_nothing_is_refused(value):
-    with pytest.raises(InputError, match="noise_multiplier must"):
-        one_client().gaussian(0.0, sensitivity=1.0, noise_multiplier=value)
-    with pytest.raises(InputError, match="sensitivity must"):
-        one_client().laplace(0.0, sensitivity=value, noise_multiplier=1.0)
+    assert np.isfinite(federation.ledger.privacy.epsilon())
 
 
 def test_long_rows_are_refused_or_clipped_and_never_change_the_bound():
     rows = np.array([[0.6, 0.8], [3.0, 4.0], [0.0, 0.0]])
-    with pytest.raises(InputError, match="client 1: row 1 has norm 5, above the 1"):
-        Federation([rows[:1], rows]).bound_rows()
+    refused(Federation([rows[:1], rows]).bound_rows, InputError, "client 1", "row 1", "5")
     np.testing.assert_allclose(clip_rows(rows), [[0.6, 0.8], [0.6, 0.8], [0.0, 0.0]])
     federation = Federation([rows[:1], rows])
     federation.bound_rows(clip=True)
@@ -217,41 +223,6 @@ def test_long_rows_are_refused_or_clipped_and_never_change_the_bound():
     assert max(longest) <= 1 + 1e-15
     federation.bound_rows()
     np.testing.assert_array_equal(rows[1], [3.0, 4.0])  # the caller's data are left alone
-
-
-def test_monotone_queries_need_half_the_noise():
-    """How often a query that is 3 below the threshold passes it: Lap(2/ε) against Lap(4/ε)."""
-    for monotone, scale in ((False, 4.0), (True, 2.0)):
-        federation = Federation([np.eye(2)], noise=np.random.SeedSequence(1))
-        federation.protect(delta=1e-5, neighbours="add_or_remove_one")
-        passed = []
-
-        def step(data, state, message, passed=passed, monotone=monotone):
-            found = state.privacy.above_threshold(
-                [0.0], 3.0, sensitivity=1.0, epsilon=1.0, monotone=monotone
-            )
-            passed.append(found is not None)
-
-        for _ in range(4000):
-            federation.local(step)
-        rng = np.random.default_rng(0)
-        draws = rng.laplace(0, scale, 10**6) >= 3.0 + rng.laplace(0, 2.0, 10**6)
-        assert np.mean(passed) == pytest.approx(np.mean(draws), abs=0.03)  # four standard errors
-        assert federation.ledger.privacy.accounts[0].events == {
-            Bounded(1.0, mechanism="sparse vector"): 4000
-        }
-
-
-def test_a_mechanism_with_a_proof_of_its_own_is_charged_as_a_whole():
-    federation = Federation([np.eye(2)], noise=np.random.SeedSequence(1))
-    federation.protect(delta=1e-5, neighbours="replace_one")
-
-    def step(data, state, message):
-        return derived(state, state.privacy.bounded(0.5, 1e-6, "own").standard_normal(2))
-
-    federation.gather(step)
-    assert federation.ledger.privacy.accounts[0].events == {Bounded(0.5, 1e-6, "own"): 1}
-    assert federation.ledger.privacy.epsilon() == pytest.approx(0.5, rel=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_])
@@ -281,32 +252,6 @@ def test_single_precision_is_rounded_after_the_noise():
     noise = again.hidden.standard_normal(value.shape)
     np.testing.assert_array_equal(released, (value.astype(float) + noise).astype(np.float32))
     assert released.dtype == np.float32
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_refused_and_not_charged(bad):
-    federation = private(1)
-    privacy = federation.client_state("privacy")[0]
-    one = {"sensitivity": 1.0, "noise_multiplier": 1.0}
-    other = {"sensitivity": 1.0, "epsilon": 1.0}
-    for call in (
-        lambda: privacy.gaussian(np.array([0.0, bad]), **one),
-        lambda: privacy.laplace(bad, **one),
-        lambda: privacy.exponential([0.0, bad], **other),
-        lambda: privacy.above_threshold([], bad, **other),
-    ):
-        with pytest.raises(InputError, match="NaN or infinity"):
-            call()
-    with pytest.raises(InputError, match="NaN or infinity"):
-        privacy.above_threshold([0.0, bad], 1e9, **other)
-    # Only the last was begun: its threshold was noised before the query was asked.
-    assert sum(federation.ledger.privacy.accounts[0].events.values()) <= 2
-
-
-@pytest.mark.parametrize("bad", [1j, np.ones(2, complex), np.array(["a"]), [None]])
-def test_what_is_no_real_number_is_refused(bad):
-    with pytest.raises(InputError, match="adds noise to real numbers"):
-        one_client().gaussian(bad, sensitivity=1.0, noise_multiplier=1.0)
 
 
 def scalar_and_raw(data, state, message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import fields
 
+import cells
 import numpy as np
 import pytest
 
@@ -88,27 +89,25 @@ def test_two_epsilons_under_one_seed_do_not_give_the_data_away(rows, simulate):
     assert np.abs(eliminated(*sent, both) - exact).max() > 1.0
 
 
-def cell(epsilon: float, **changes) -> dict:
-    return {
-        "paper": "p", "experiment": "e", "algorithm": "analyze_gauss", "name": f"x-{epsilon}",
-        "problem": "x", "params": {"n_components": 1, "epsilon": epsilon}, "repeats": 2,
-        "metrics": ["objective"], "iterates": "last", "seed": 0, **changes,
-    }  # fmt: skip
+def cell(epsilon: float, algorithm: str = "analyze_gauss", **changes) -> dict:
+    given = {"name": f"x-{epsilon}", "repeats": 2, "metrics": ["objective"], **changes}
+    return cells.cell(algorithm, {"n_components": 1, "epsilon": epsilon}, **given)
 
 
-def of_cell(rows: np.ndarray, epsilon: float, **changes) -> np.ndarray:
-    seen, spec = Transcript(), cell(epsilon, **changes)
-    trial(spec, [Problem("x", [rows])], spec["params"], 0, [], transcript=seen)
+def of_cell(rows: np.ndarray, spec: dict, epsilon: float) -> np.ndarray:
+    seen, params = Transcript(), {"n_components": 1, "epsilon": epsilon}
+    trial(spec, [Problem("x", [rows])], params, 0, [], transcript=seen)
     return seen.exchanges[0].sent
 
 
-def test_cells_of_one_sweep_share_no_noise(rows):
+@pytest.mark.parametrize("tuned", [False, True])
+def test_cells_of_one_sweep_and_settings_of_one_grid_share_no_noise(rows, tuned):
     exact, both = (rows.T @ rows)[UPPER], (0.1, 0.2)
-    sent = [of_cell(rows, e) for e in both]
+    sent = [of_cell(rows, cell(0.1 if tuned else e), e) for e in both]
     assert np.abs(eliminated(*sent, both) - exact).max() > 1.0
-    np.testing.assert_array_equal(of_cell(rows, 0.1), sent[0])  # and each can be repeated
+    np.testing.assert_array_equal(of_cell(rows, cell(0.1), 0.1), sent[0])  # each can be repeated
     for change in ({"name": "other"}, {"experiment": "f"}, {"seed": 1}):
-        assert not np.isclose(of_cell(rows, 0.1, **change), sent[0]).any()
+        assert not np.isclose(of_cell(rows, cell(0.1, **change), 0.1), sent[0]).any()
 
 
 def test_cells_of_one_sweep_share_starts_sketches_and_samples(rows):
@@ -213,23 +212,3 @@ def test_ledger_history_and_file_say_whose_noise_it_is(rows, tmp_path):
             run_cell(cell(0.1), tmp_path / "x.h5", file, simulate=simulate)
         assert History.load(files[0]).about["privacy"]["noise"] == words
         assert (files[0].read_bytes() == files[1].read_bytes()) == simulate
-
-
-def test_the_settings_of_a_grid_share_no_noise(rows):
-    """`tune` tries them on the same repeats of one cell."""
-    spec, problem = cell(0.1), Problem("x", [rows])
-    sent = []
-    for epsilon in (0.1, 0.2):
-        seen = Transcript()
-        trial(spec, [problem], {"n_components": 1, "epsilon": epsilon}, 0, [], transcript=seen)
-        sent.append(seen.exchanges[0].sent)
-    exact = (rows.T @ rows)[UPPER]
-    assert np.abs(eliminated(*sent, (0.1, 0.2)) - exact).max() > 1.0
-
-
-def test_runs_without_privacy_are_the_same_with_and_without_simulation(rows):
-    for simulate in (True, False):
-        result = fedcore.run("power_gd", [rows], 2, simulate=simulate)
-        assert result.ledger.privacy is None
-    a, b = (fedcore.run("power_gd", [rows], 2, simulate=s).components for s in (True, False))
-    assert a.tobytes() == b.tobytes()

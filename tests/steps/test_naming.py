@@ -74,49 +74,33 @@ def test_two_steps_of_one_name_are_told_apart_by_their_code():
     assert [back(either(first))(None, None, None) for first in (True, False)] == [1, 2]
 
 
-def test_no_array_crosses_with_a_step_and_none_in_the_parameters():
-    with pytest.raises(RefusedError, match=r"holds an array of shape \(2, 2\) that was never sent"):
-        encode(partial(doubled, Z=np.eye(2)), name_step)
+def test_parameters_cross_without_their_arrays():
     assert back(Params(4, np.eye(2)).step).__self__ == Params(4)
 
 
-def test_a_step_without_a_name_is_refused():
-    with pytest.raises(RefusedError, match="has no name in an installed module"):
-        encode(eval("lambda data, state, message: 1", {"__name__": "nowhere"}), name_step)
+NAMELESS = eval("lambda data, state, message: 1", {"__name__": "nowhere"})
+CANNOT = [
+    (partial(doubled, Z=np.eye(2)), "(2, 2)"),
+    (NAMELESS, "has no name"),
+    (post_processing(scaled(1.0)), "module"),  # the mark must be the receiver's own
+]
 
 
-def test_a_mark_of_post_processing_must_be_the_receivers_own():
-    nested = scaled(1.0)
-    with pytest.raises(RefusedError, match="define it in the module itself"):
-        encode(post_processing(nested), name_step)
+@pytest.mark.parametrize(("step", "name"), CANNOT)
+def test_a_step_that_cannot_cross(step, name):
+    with pytest.raises(RefusedError) as told:
+        encode(step, name_step)
+    assert name in str(told.value)
 
 
-def test_a_changed_step_is_refused(monkeypatch):
+def test_a_step_that_is_another_one_here_or_none(monkeypatch):
     sent = encode(doubled, name_step)
+    with pytest.raises(RefusedError):
+        decode(sent.replace(b'"doubled"', b'"doubles"'), find_step)
     monkeypatch.setitem(globals(), "FACTOR", 3.0)  # the receiver has another version
     fingerprints.fingerprint.cache_clear()
     try:
-        with pytest.raises(RefusedError, match=r"step doubled of .* differs from"):
+        with pytest.raises(RefusedError):
             decode(sent, find_step)
     finally:
         fingerprints.fingerprint.cache_clear()
-
-
-def test_a_change_of_a_function_that_a_step_calls_changes_its_fingerprint(monkeypatch):
-    from fedcore.algorithms import faps
-
-    def of_faps() -> str:
-        fingerprints.fingerprint.cache_clear()
-        return fingerprints.fingerprint(faps.run.__code__, "fedcore.algorithms.faps")
-
-    before = of_faps()
-    assert before == of_faps()
-    monkeypatch.setattr(faps, "_multiplier", faps._square_of)
-    assert of_faps() != before
-    fingerprints.fingerprint.cache_clear()
-
-
-def test_a_step_that_is_not_installed_is_refused():
-    sent = encode(doubled, name_step)
-    with pytest.raises(RefusedError, match=r"doubles of .* is not installed here"):
-        decode(sent.replace(b'"doubled"', b'"doubles"'), find_step)
