@@ -7,8 +7,9 @@ import io
 import math
 import zipfile
 import zlib
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO, Any, Protocol, cast
 
 import numpy as np
 from numpy.lib import format as npy
@@ -99,16 +100,17 @@ def heads(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
     OSError, ValueError, zipfile.BadZipFile, zlib.error
         For a file that is neither.
     """
-    found, size = {}, path.stat().st_size
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                with archive.open(member) as file:
-                    name = member.filename.removesuffix(".npy")
-                    found[name] = _head(path, file, member.file_size)
-    else:
-        with open(path, "rb") as file:
-            found["x"] = _head(path, file, size)
+    found: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
+    with ExitStack() as files:
+        opened: dict[str, Any] = {"x": files.enter_context(open(path, "rb"))}
+        if zipfile.is_zipfile(path):
+            archive = files.enter_context(zipfile.ZipFile(path))
+            opened = {name: archive.open(name) for name in archive.namelist()}
+        for name, file in opened.items():
+            version = npy.read_magic(file)
+            read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            shape, _, dtype = read(file)
+            found[name.removesuffix(".npy")] = shape, dtype
     require_size(path, sum(math.prod(shape) * dtype.itemsize for shape, dtype in found.values()))
     return found
 
@@ -132,17 +134,6 @@ def require_size(path: Path | str, total: int) -> None:
             f"{path} holds {total} bytes in {size}: save it uncompressed (numpy.savez), or sparse "
             "(scipy.sparse.save_npz)"
         )
-
-
-def _head(path: Path, file: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype]:
-    """Return shape and type of an array in a file of `size` bytes."""
-    version = npy.read_magic(file)
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, _, dtype = read(file)
-    claimed = math.prod(shape) * dtype.itemsize
-    if not dtype.hasobject and claimed > size:
-        raise DataError(f"{path} says that it holds {claimed} bytes and has {size}: write it anew")
-    return shape, dtype
 
 
 def require_shape(path: Path | str, rows: int, columns: int) -> None:

@@ -10,9 +10,8 @@ import numpy as np
 import scipy.sparse
 
 from fedcore.datasets import own_files, partition
-from fedcore.errors import Advice, InputError, TableError
+from fedcore.errors import Advice, FedcoreError, InputError
 from fedcore.problems.clients import Clients, check_clients, check_labels
-from fedcore.problems.columns import missing
 from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key
 from fedcore.words import client, counted, named
@@ -80,10 +79,11 @@ def make(
         or no numbers.
     """
     apart = [name for name in (by, labels) if name is not None]
-    tables = own_files.together(paths, apart=apart, **how)
-    for table in tables:
-        _require_all(table, by, "by")
-        _require_all(table, labels, "labels")
+    try:
+        tables = own_files.together(paths, apart=apart, **how)
+    except FedcoreError as error:
+        error.client = error.file if by is None else None
+        raise
     matrices, called, known = [table.x for table in tables], list(paths), None
     if labels is not None:
         known = _labels([table.apart[labels] for table in tables], labels, classes=classes)
@@ -107,21 +107,9 @@ def make(
     with named(called):
         clients, apart_of = _clients(matrices, known, held_out, seed)
         problem = Problem(_named(paths, by), clients, "own", note, held_out=apart_of)
-    named_columns = None if isinstance(names, own_files.Numbered) else list(names)
+    named_columns = names if names == tables[0].labels else None
     guesses = [guess for table in tables for guess in table.guesses]
     return Own(problem, called, guesses, named_columns)
-
-
-def _require_all(table: own_files.Table, column: str | None, option: str) -> None:
-    """Refuse a file with rows that do not say whose they are, or have no label."""
-    lacking = np.zeros(1, bool) if column is None else missing(table.apart[column])
-    if lacking.any():
-        row = int(lacking.argmax())
-        raise TableError(
-            f"{table.path}, column '{column}': row {row} (from 0) is empty, and --{option} needs "
-            "a value in each row", file=table.path, row=row, column=column,
-            advice=[Advice("leave such rows out", {"missing": "drop"})],
-        )  # fmt: skip
 
 
 def _clients(

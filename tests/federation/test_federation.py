@@ -392,7 +392,7 @@ def test_a_data_frame_of_plain_numbers_is_a_matrix():
         (3, "a list with one matrix per client, got int"),
         ("data.csv", "clients is a text and no matrix; if it is a path: read it"),
         ([np.eye(3), None], "client 1 is None; leave it out or give it a matrix"),
-        ([Frame(a=[1.5], t=["x"])], "client 0: 1 column cannot be features: 't'"),
+        ([Frame(a=[1.5], t=["x"])], "client 0: 1 column cannot be used: 't'"),
         ([np.ones(4)], "client 0: expected a 2-D .* got 1-D"),
         ([np.ones((4, 2)), np.ones((0, 2))], "client 1 is empty"),
         ([np.ones((4, 0))], "client 0 is empty"),
