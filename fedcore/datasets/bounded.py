@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any, Protocol, cast
+from typing import IO, Protocol, cast
 
 import numpy as np
 from numpy.lib import format as npy
@@ -100,13 +100,11 @@ def heads(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
     OSError, ValueError, zipfile.BadZipFile, zlib.error
         For a file that is neither.
     """
-    found: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
+    found = {}
     with ExitStack() as files:
-        opened: dict[str, Any] = {"x": files.enter_context(open(path, "rb"))}
-        if zipfile.is_zipfile(path):
-            archive = files.enter_context(zipfile.ZipFile(path))
-            opened = {name: archive.open(name) for name in archive.namelist()}
-        for name, file in opened.items():
+        archive = files.enter_context(zipfile.ZipFile(path)) if zipfile.is_zipfile(path) else None
+        for name in archive.namelist() if archive else ["x"]:
+            file = files.enter_context(archive.open(name) if archive else open(path, "rb"))
             version = npy.read_magic(file)
             read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
             shape, _, dtype = read(file)
@@ -130,10 +128,10 @@ def require_size(path: Path | str, total: int) -> None:
     """
     size = Path(path).stat().st_size
     if total > max(MOST, DENSEST * size):
-        raise DataError(
-            f"{path} holds {total} bytes in {size}: save it uncompressed (numpy.savez), or sparse "
-            "(scipy.sparse.save_npz)"
+        says = (
+            f"{path} holds {total} bytes in {size}: save it uncompressed (numpy.savez), or sparse"
         )
+        raise DataError(f"{says}, or sparse (scipy.sparse.save_npz)")
 
 
 def require_shape(path: Path | str, rows: int, columns: int) -> None:
@@ -144,8 +142,6 @@ def require_shape(path: Path | str, rows: int, columns: int) -> None:
     DataError
     """
     if columns > WIDEST:
-        raise DataError(
-            f"{path} says that it has {columns} features, and {WIDEST} can be read: number those "
-            "that occur anew, from 1 on"
-        )
+        says = f"{path} says that it has {columns} features, and {WIDEST} can be read"
+        raise DataError(f"{says}: number those that occur anew, from 1 on")
     require_size(path, 8 * rows)

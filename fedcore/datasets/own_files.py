@@ -46,14 +46,12 @@ from fedcore.words import counted
 SEPARATORS = "\t;,"
 SAMPLE = 200  # rows that a guess looks at
 MANY = 1000  # names that are compared with a misspelt one
-UNREADABLE = (OSError, ValueError, TypeError, EOFError, RuntimeError, csv.Error, zipfile.BadZipFile,
-              zlib.error)  # fmt: skip
+UNREADABLE = (OSError, ValueError, TypeError, EOFError, RuntimeError, csv.Error, zlib.error,
+              zipfile.BadZipFile)  # fmt: skip
 EMPTY_TABLE = " has no numbers: leave it out"
-THOUSANDS = r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*"  # 1,500 may be as well one and a half
-SIGN = Rule(
-    "one character of ASCII, and no quotation mark",
-    lambda sign: re.fullmatch(r"\\t|[\t -!#-~]", str(sign)) is not None,
-)
+THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")  # 1,500 may be as well one and a half
+SIGN = re.compile(r"\\t|[\t -!#-~]")
+ONE_SIGN = Rule('one character of ASCII, not "', lambda sign: bool(SIGN.fullmatch(str(sign))))
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class Reading:
     without: Sequence[str] = ()
     missing: Annotated[str, one_of(("refuse", "drop"))] | None = None
     header: bool | None = None
-    delimiter: Annotated[str, SIGN] | None = None
+    delimiter: Annotated[str, ONE_SIGN] | None = None
     decimal: Annotated[str, one_of((".", ","))] | None = None
     zero_based: bool = False
 
@@ -182,12 +180,8 @@ class _Source:
 
     def column(self, name: str) -> np.ndarray:
         """Return one of the columns, or a vector beside them."""
-        if name in self.beside:
-            return as_values(self.beside[name])
-        column = self.taken(self.known([name]))
-        if isinstance(column, list):
-            return as_values(column[0])
-        return as_values(column.toarray() if scipy.sparse.issparse(column) else column)
+        cells = self.beside[name] if name in self.beside else self.taken(self.known([name]))
+        return as_values(cells[0] if isinstance(cells, list) else cells)
 
     def where(self, row: int) -> str:
         """Return in words where a row is."""
@@ -243,12 +237,12 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
     counting = {name for source in sources for name in _counting(source, how)}
     wanted = [_wanted(source, how, counting) for source in sources]
     unfit = _absent(sources, wanted)
-    tables = []
-    for source, labels in zip(sources, wanted, strict=True):
-        tables.append(_table(source, _ordered(labels, wanted[0]), how, counting, unfit))
-    refused = [one for one in unfit if (one.kind, how.missing) != ("missing", "drop")]
-    if refused:
-        raise _refusal(refused, tables[0].names, how)
+    tables = [_table(source, _ordered(labels, wanted[0]), how, counting, unfit)
+              for source, labels in zip(sources, wanted, strict=True)]  # fmt: skip
+    if how.missing == "drop":
+        unfit = [one for one in unfit if one.kind != "missing"]
+    if unfit:
+        raise _refusal(unfit, tables[0].names, how)
     return [_dropped(table, how) for table in tables] if how.missing == "drop" else tables
 
 
@@ -313,12 +307,9 @@ def _wanted(source: _Source, how: Reading, counting: Collection[str]) -> Sequenc
     times = Counter(() if source.bare else source.labels)
     for name in times and (*labels, *how.apart):
         if times[name] > 1:
-            ways = [
-                Advice("rename one"),
-                Advice("leave them out", {"without": [*how.without, name]}),
-            ]
-            ways = ways[: 1 + (name in labels)]
-            raise _fault(source.path, f" has two columns '{name}'", *ways, column=name)
+            ways = ("rename one",), ("leave them out", {"without": [*how.without, name]})
+            own = ways[: 1 + (name in labels)]
+            raise _fault(source.path, f" has two columns '{name}'", *own, column=name)
     return labels
 
 
@@ -326,8 +317,8 @@ def _ordered(labels: Sequence[Any], first: Sequence[Any]) -> Sequence[Any]:
     """Return labels in the order of others, and then those that are not there."""
     if labels == first:
         return labels
-    own, there = {*labels}, {*first}
-    return [*filter(own.__contains__, first), *itertools.filterfalse(there.__contains__, labels)]
+    at = {label: i for i, label in enumerate(first)}
+    return sorted(labels, key=lambda label: at.get(label, len(at)))
 
 
 def _absent(sources: Sequence[_Source], wanted: Sequence[Sequence[Any]]) -> list[Unfit]:
@@ -341,17 +332,16 @@ def _absent(sources: Sequence[_Source], wanted: Sequence[Sequence[Any]]) -> list
         x += ".toarray()" * scipy.sparse.issparse(bare.columns)
         to = str(Path(bare.path).with_suffix("")) + "-named.npz"
         same = "give it the same ones, as the first line of a CSV file or as a vector `columns`"
-        save = Advice(same, call=f"numpy.savez({to!r}, x={x}, columns={[*names]!r})")
+        save: tuple[Any, ...] = same, {}, f"numpy.savez({to!r}, x={x}, columns={[*names]!r})"
         says = f" has no names of its columns, and {named.path} has ({names[0]}, …)"
         raise _fault(bare.path, says, save)
     every, found = dict.fromkeys(map(str, itertools.chain(*wanted))), list[Unfit]()
     for source, labels in zip(sources, wanted, strict=True):
-        own = {*map(str, labels)}
-        alike = {name.casefold(): f", which has '{name}'" for name in own}
-        for name in every:
-            if name not in own:
-                what = f"not in {source.path}{alike.get(name.casefold(), '')}"
-                found.append(Unfit(source.path, name, "absent", what))
+        own = {str(label): str(label).casefold() for label in labels}
+        alike = {low: f", which has '{name}'" for name, low in own.items()}
+        found += [Unfit(source.path, name, "absent",
+                        f"not in {source.path}{alike.get(name.casefold(), '')}")
+                  for name in every if name not in own]  # fmt: skip
     return found
 
 
@@ -403,13 +393,12 @@ def _refusal(unfit: Sequence[Unfit], names: Sequence[str], how: Reading) -> Tabl
 
 def _dropped(table: Table, how: Reading) -> Table:
     """Return a table without the rows that lack a value."""
-    lacks = np.zeros((table.x.shape[0], 1), bool)
-    if not scipy.sparse.issparse(table.x):
-        lacks = np.isnan(table.x)
+    empty = np.zeros((table.x.shape[0], 1), bool)
+    lacks = empty if scipy.sparse.issparse(table.x) else np.isnan(table.x)
     lacking = np.logical_or.reduce([lacks.any(axis=1), *map(missing, table.apart.values())])
     if lacking.all():
         most = {"without": [*how.without, table.names[lacks.sum(axis=0).argmax()]]}
-        ways = [Advice("leave out the column that lacks most", most)] if lacks.any() else []
+        ways = [("leave out the column that lacks most", most)] * bool(lacks.any())
         raise _fault(table.path, ": each row lacks a value", *ways)
     told = f"{table.path}: {lacking.sum()} of {len(lacking)} rows lack a value and are left out"
     return replace(
@@ -422,8 +411,9 @@ def _guess(path: str, what: str, **option: Any) -> Advice:
     return Advice(f"{path}: {what}, unless told otherwise", option)
 
 
-def _fault(path: str, says: str, *ways: Advice, **more: Any) -> TableError:
-    return TableError(f"{path}{says}", file=path, advice=ways, **more)
+def _fault(path: str, says: str, *ways: tuple[Any, ...], **more: Any) -> TableError:
+    advice = [Advice(*way) for way in ways]
+    return TableError(f"{path}{says}", file=path, advice=advice, **more)
 
 
 def _arrow(path: str) -> Any:
@@ -444,8 +434,7 @@ def _csv(path: str, how: Reading) -> _Source:
     with open(path, encoding="utf-8-sig", newline="") as file:
         told = re.fullmatch(r'"?sep=(.)"?\s*', file.readline())  # as Excel writes it
     skip, signs = int(bool(told)), told[1] if told else SEPARATORS
-    if how.delimiter:
-        signs = how.delimiter.replace("\\t", "\t")  # as a shell gives it
+    signs = how.delimiter.replace("\\t", "\t") if how.delimiter else signs  # as a shell gives it
 
     def rows(sign: str) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows that are not blank, with the numbers of the lines that end them."""
@@ -475,8 +464,7 @@ def _csv(path: str, how: Reading) -> _Source:
     first, width = sample[0], len(sample[0])
     if named is None:
         says = f", line 1 ({', '.join(first[:3])}{', …' * (width > 3)}) may be names or numbers"
-        ways = Advice("it has names", {"header": True}), Advice("none", {"header": False})
-        raise _fault(path, says, *ways)
+        raise _fault(path, says, ("it has names", {"header": True}), ("none", {"header": False}))
     if len(signs) > 1 and sign != "," and width > 1:
         guesses.append(_guess(path, f"{sign!r} separates the columns", delimiter=","))
     if not named and how.header is None:
@@ -497,8 +485,8 @@ def _csv(path: str, how: Reading) -> _Source:
     if skipped and how.missing != "drop":
         line, row = next((line, row) for line, row in rows(sign) if len(row) != width)
         says = f", line {line}: {counted(len(row), 'cell')}, and the first line has {width}"
-        ways = Advice("give every line as many"), Advice("leave it out", {"missing": "drop"})
-        raise _fault(path, says, *ways, row=line)
+        drop = "leave it out", {"missing": "drop"}
+        raise _fault(path, says, ("give every line as many",), drop, row=line)
     if skipped:
         what = f"{counted(len(skipped), 'line')} with another number of cells left out"
         guesses.append(Advice(f"{path}: {what}"))
@@ -507,10 +495,9 @@ def _csv(path: str, how: Reading) -> _Source:
     commas = [cell for i, cells in texts.items() if kept[i]
               for cell in cells if "," in cell and number(cell) < np.inf]  # fmt: skip
     if commas and how.decimal is None:
-        if all(re.fullmatch(THOUSANDS, cell) for cell in commas):
+        if all(map(THOUSANDS.fullmatch, commas)):
             says = f": the comma in '{commas[0]}' may be a decimal point or none"
-            ways = Advice("it is one", {"decimal": ","}), Advice("none", {"decimal": "."})
-            raise _fault(path, says, *ways)
+            raise _fault(path, says, ("it is one", {"decimal": ","}), ("none", {"decimal": "."}))
         guesses.append(_guess(path, "commas are decimal points", decimal="."))
     comma = how.decimal != "."
     for i, cells in texts.items():
@@ -540,7 +527,7 @@ def _npz(path: str, how: Reading) -> _Source:
         kind = heads[name][1]
         if kind.hasobject or (to and kind.kind not in "biuf"):
             to = "real" if kind.kind == "c" else f"astype({to or 'str'})"
-            save = Advice("", call=f"save {name}.{to}")
+            save: tuple[Any, ...] = "", {}, f"save {name}.{to}"
             raise _fault(path, f": '{name}' holds {kind.name}", save, column=name)
         loaded = np.load(path, allow_pickle=False)
         return loaded if isinstance(loaded, np.ndarray) else loaded[name]

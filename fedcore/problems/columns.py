@@ -103,7 +103,8 @@ def bad_cells(
 
 def as_values(column: Any) -> np.ndarray:
     """Return what a column holds, whatever it is, as a vector of NumPy."""
-    return np.ravel(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    made = next((name for name in ("to_numpy", "toarray") if hasattr(column, name)), None)
+    return np.ravel(getattr(column, made)() if made else column)
 
 
 def parsed(column: Any) -> tuple[np.ndarray, np.ndarray]:
