@@ -192,7 +192,7 @@ def test_labels_of_numbers_and_of_classes(tables, tmp_path):
         ("age,dose\n1,5\n3,5,4\n", "line 3: 3 cells, and the first line has 2"),
         (",age,dose\n0.5,1,5\n1,3,5\n", "without a name"),
         ("age,,dose\n1,5,2\n3,5,2\n", "without a name"),
-        ("age,dose,dose\n1,2,3\n", "has two columns 'dose'"),
+        ("age,dose,dose\n1,2,3\n", "'dose' (2 columns of"),
         ("age,dose,iron\n", "has no numbers"),
         ("", "has no numbers"),
         ("age;dose\n1,500;2\n", "--decimal ,"),

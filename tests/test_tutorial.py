@@ -180,7 +180,7 @@ def test_no_patient_is_lost_without_a_line_of_names_or_behind_quotes(own):
         (["x.csv", "head.csv"], "head.csv has no numbers: leave it out"),
         (["x.csv", "short.csv"], "short.csv, line 3: 3 cells, and the first line has 4"),
         (["x.csv", "long.csv"], "long.csv, line 2: 5 cells, and the first line has 4"),
-        (["double.csv"], "double.csv has two columns 'a': rename one"),
+        (["double.csv"], "'a' (2 columns of double.csv): leave it out (--without a)"),
         (["one.csv"], "n_components = 2 is larger than min(n_samples, n_features) = 1"),
         (["x.csv", "y.csv", "./x.csv"], "x.csv is given twice, and each file is one client"),
         (["x.csv", "y.csv", "--epsilon", "0"], "--epsilon 0: ε must be above 0"),

@@ -236,14 +236,14 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
     _require_asked(sources, how)
     counting = {name for source in sources for name in _counting(source, how)}
     wanted = [_wanted(source, how, counting) for source in sources]
-    unfit = _absent(sources, wanted)
-    tables = [_table(source, _ordered(labels, wanted[0]), how, counting, unfit)
+    unfit = _aligned(sources, wanted)
+    tables = [_table(source, labels, how, counting, unfit)
               for source, labels in zip(sources, wanted, strict=True)]  # fmt: skip
     if how.missing == "drop":
         unfit = [one for one in unfit if one.kind != "missing"]
     if unfit:
         raise _refusal(unfit, tables[0].names, how)
-    return [_dropped(table, how) for table in tables] if how.missing == "drop" else tables
+    return tables
 
 
 def _read(path: str, how: Reading) -> _Source:
@@ -257,11 +257,11 @@ def _read(path: str, how: Reading) -> _Source:
     except FedcoreError as error:  # some are ValueErrors, too
         error.file = path
         raise
-    except UnicodeDecodeError as error:
-        says = f"{path} is no text in UTF-8 ({error.reason}): save it as UTF-8"
-        raise DataError(says, file=path) from error
     except UNREADABLE as error:
-        raise DataError(f"{path} cannot be read: {error}", file=path) from error
+        says = f"{path} cannot be read: {error}"
+        if isinstance(error, UnicodeDecodeError):
+            says = f"{path} is no text in UTF-8 ({error.reason}): save it as UTF-8"
+        raise DataError(says, file=path) from error
 
 
 def _widen(sources: list[_Source]) -> None:
@@ -297,32 +297,14 @@ def _counting(source: _Source, how: Reading) -> list[str]:
 
 
 def _wanted(source: _Source, how: Reading, counting: Collection[str]) -> Sequence[Any]:
-    """Return the labels of the features, and require that no two columns have one of them."""
-    if how.columns is not None:
-        labels: Any = source.known(filter(how.keeps, dict.fromkeys(how.columns)))
-    elif left := {*source.known([*how.without, *how.apart, *counting])}:
-        labels = [label for label in source.labels if label not in left]
-    else:
-        labels = source.labels
-    times = Counter(() if source.bare else source.labels)
-    for name in times and (*labels, *how.apart):
-        if times[name] > 1:
-            ways = ("rename one",), ("leave them out", {"without": [*how.without, name]})
-            own = ways[: 1 + (name in labels)]
-            raise _fault(source.path, f" has two columns '{name}'", *own, column=name)
-    return labels
+    """Return the labels of the features."""
+    labels = source.labels if how.columns is None else source.known(dict.fromkeys(how.columns))
+    left = {*source.known([*how.without, *how.apart, *counting])}
+    return [label for label in labels if label not in left] if left else labels
 
 
-def _ordered(labels: Sequence[Any], first: Sequence[Any]) -> Sequence[Any]:
-    """Return labels in the order of others, and then those that are not there."""
-    if labels == first:
-        return labels
-    at = {label: i for i, label in enumerate(first)}
-    return sorted(labels, key=lambda label: at.get(label, len(at)))
-
-
-def _absent(sources: Sequence[_Source], wanted: Sequence[Sequence[Any]]) -> list[Unfit]:
-    """Return the columns that only some of the files have."""
+def _aligned(sources: Sequence[_Source], wanted: list[Any]) -> list[Unfit]:
+    """Give all labels the order of the first, and return the columns that only some files have."""
     if all(labels == wanted[0] for labels in wanted):
         return []
     kinds = {source.bare: (source, labels) for source, labels in zip(sources, wanted, strict=True)}
@@ -336,8 +318,10 @@ def _absent(sources: Sequence[_Source], wanted: Sequence[Sequence[Any]]) -> list
         says = f" has no names of its columns, and {named.path} has ({names[0]}, …)"
         raise _fault(bare.path, says, save)
     every, found = dict.fromkeys(map(str, itertools.chain(*wanted))), list[Unfit]()
-    for source, labels in zip(sources, wanted, strict=True):
-        own = {str(label): str(label).casefold() for label in labels}
+    at = {label: i for i, label in enumerate(wanted[0])}
+    for k, source in enumerate(sources):
+        wanted[k] = sorted(wanted[k], key=lambda label: at.get(label, len(at)))
+        own = {str(label): str(label).casefold() for label in wanted[k]}
         alike = {low: f", which has '{name}'" for name, low in own.items()}
         found += [Unfit(source.path, name, "absent",
                         f"not in {source.path}{alike.get(name.casefold(), '')}")
@@ -350,23 +334,38 @@ def _table(
     unfit: list[Unfit],
 ) -> Table:  # fmt: skip
     """Return the table of a file; add to `unfit` what is no feature."""
-    path, guesses, apart = source.path, list(source.guesses), {}
+    path, guesses = source.path, list(source.guesses)
     x, wrong = examined(map(str, labels), source.taken(labels), path, source.where)
     if 0 in x.shape:
         raise _fault(path, EMPTY_TABLE)
     unfit += wrong
-    for name in how.apart:
-        apart[name] = source.column(name)
-        unfit += bad_cells(path, name, "missing", missing(apart[name]), None, source.where)
-    if how.columns is None and not source.bare:
+    if not source.bare:
+        times = Counter(source.labels)
+        unfit += [Unfit(path, name, "twice", f"{times[name]} columns of {path}")
+                  for name in (*labels, *how.apart) if times[name] > 1]  # fmt: skip
+        unfit += [
+            Unfit(path, name, "unnamed", f"without a name in {path}")
+            for name in labels
+            if UNNAMED.fullmatch(name.strip()) and how.columns is None
+        ]
         kept = [*filter(how.keeps, source.labels)]
         if left := [name for name in kept if name in counting]:
             what = f"{', '.join(map(repr, left))} is no measurement and is left out"
             guesses.append(_guess(path, what, columns=kept))
-        for i, name in enumerate(source.labels, 1):
-            if UNNAMED.fullmatch(name.strip()) and how.keeps(name) and name not in counting:
-                what = f"without a name in {path}, column {i}"
-                unfit.append(Unfit(path, name, "unnamed", what))
+    apart = {name: source.column(name) for name in how.apart}
+    lacks = {name: missing(values) for name, values in apart.items()}
+    for name, bad in lacks.items():
+        unfit += bad_cells(path, name, "missing", bad, None, source.where)
+    holes = np.isnan(np.empty((x.shape[0], 0)) if scipy.sparse.issparse(x) else x)
+    lacking = np.logical_or.reduce([holes.any(axis=1), *lacks.values()])
+    if lacking.all():
+        lacks |= zip(map(str, labels), holes.T, strict=False)
+        most = max(lacks, key=lambda name: lacks[name].sum())
+        unfit.append(Unfit(path, most, "void", f"each row of {path} lacks a value, most here"))
+    if how.missing == "drop" and lacking.any():
+        told = f"{path}: {lacking.sum()} of {len(lacking)} rows lack a value and are left out"
+        guesses.append(Advice(told))
+        x, apart = x[~lacking], {name: values[~lacking] for name, values in apart.items()}
     x = x if x.dtype == np.float32 else x.astype(np.float64, copy=False)
     return Table(path, labels, x, apart, guesses)
 
@@ -391,22 +390,6 @@ def _refusal(unfit: Sequence[Unfit], names: Sequence[str], how: Reading) -> Tabl
     return refusal(unfit, file=unfit[0].file, advice=ways)
 
 
-def _dropped(table: Table, how: Reading) -> Table:
-    """Return a table without the rows that lack a value."""
-    empty = np.zeros((table.x.shape[0], 1), bool)
-    lacks = empty if scipy.sparse.issparse(table.x) else np.isnan(table.x)
-    lacking = np.logical_or.reduce([lacks.any(axis=1), *map(missing, table.apart.values())])
-    if lacking.all():
-        most = {"without": [*how.without, table.names[lacks.sum(axis=0).argmax()]]}
-        ways = [("leave out the column that lacks most", most)] * bool(lacks.any())
-        raise _fault(table.path, ": each row lacks a value", *ways)
-    told = f"{table.path}: {lacking.sum()} of {len(lacking)} rows lack a value and are left out"
-    return replace(
-        table, x=table.x[~lacking], apart={k: v[~lacking] for k, v in table.apart.items()},
-        guesses=[*table.guesses, *[Advice(told)] * bool(lacking.any())],
-    )  # fmt: skip
-
-
 def _guess(path: str, what: str, **option: Any) -> Advice:
     return Advice(f"{path}: {what}, unless told otherwise", option)
 
@@ -418,14 +401,11 @@ def _fault(path: str, says: str, *ways: tuple[Any, ...], **more: Any) -> TableEr
 
 def _arrow(path: str) -> Any:
     try:
-        import pyarrow.compute
         import pyarrow.csv
         import pyarrow.parquet
     except ImportError as error:
-        raise InputError(
-            f"{path} is read by pyarrow, which is not installed",
-            advice=[Advice("", call="pip install pyarrow")],
-        ) from error
+        says = f"{path} is read by pyarrow, which is not installed"
+        raise InputError(says, advice=[Advice("", call="pip install pyarrow")]) from error
     return pyarrow
 
 
@@ -539,11 +519,9 @@ def _npz(path: str, how: Reading) -> _Source:
         return _Source(path, range(x.shape[1]), x)
     matrices = [name for name, (shape, _) in heads.items() if len(shape) == 2]
     if len(matrices) != 1:
-        found = ", ".join(f"{name} {shape}" for name, (shape, _) in heads.items())
-        raise DataError(
-            f"{path} holds {found or 'nothing'}: save one matrix, a row a sample, and beside it "
-            "vectors alone, such as labels"
-        )
+        found = ", ".join(f"{name} {shape}" for name, (shape, _) in heads.items()) or "nothing"
+        says = f" holds {found}: save one matrix, a row a sample, and beside it vectors alone"
+        raise _fault(path, f"{says}, such as labels")
     x = array(matrices[0], "float")
     labels: Any = range(x.shape[1])
     if "columns" in heads:

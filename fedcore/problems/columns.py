@@ -36,7 +36,7 @@ class Unfit(NamedTuple):
     Attributes
     ----------
     file, column : object
-    kind : {'text', 'infinite', 'missing', 'absent', 'unnamed', 'index'}
+    kind : {'text', 'missing', 'void', 'absent', 'twice', 'unnamed', 'index'}
     what : str
         The same in words.
     cells : int
@@ -81,10 +81,8 @@ def examined(
             return columns, unfit
         columns = columns.T
     for name, column in zip(names, columns, strict=True):
-        values, wrong = parsed(column)
-        found.append(values)
-        bads = {"text": wrong, "infinite": np.isinf(values), "missing": np.isnan(values) & ~wrong}
-        for kind, bad in bads.items():
+        found.append(parsed(column))
+        for kind, bad in (("text", np.isinf(found[-1])), ("missing", np.isnan(found[-1]))):
             unfit += bad_cells(file, name, kind, bad, column, where)
     return np.column_stack(found[1:] or found), unfit
 
@@ -107,8 +105,8 @@ def as_values(column: Any) -> np.ndarray:
     return np.ravel(getattr(column, made)() if made else column)
 
 
-def parsed(column: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return a column as numbers, with NaN for missing values, and where it is neither.
+def parsed(column: Any) -> np.ndarray:
+    """Return a column as numbers, NaN for missing values, and infinity for what is neither.
 
     Numbers are truth values, whole and floating-point numbers and decimals, also in a column of
     Python objects. Texts, dates, durations, complex numbers and categories are none. Missing are
@@ -120,23 +118,20 @@ def parsed(column: Any) -> tuple[np.ndarray, np.ndarray]:
 
     Returns
     -------
-    values : ndarray of shape (n,)
+    ndarray of shape (n,)
         As it is, if its type is one of numbers; else float64.
-    wrong : ndarray of bool of shape (n,)
     """
     values = as_values(column)
     kind = str(getattr(column, "dtype", getattr(column, "type", "")))
     coded = kind.startswith(("category", "dictionary"))
     if values.dtype.kind in "biuf" and not coded:
-        return values, np.zeros(len(values), bool)
-    lacking = missing(values)
-    if values.dtype.kind != "O" or coded:
-        return np.full(len(values), np.nan), ~lacking
-    real = [isinstance(v, Real | np.bool_ | Decimal) for v in values.tolist()]
-    wrong = ~lacking & ~np.array(real, bool)
-    found = np.full(len(values), np.nan)
-    found[~(lacking | wrong)] = [float(v) for v in values[~(lacking | wrong)].tolist()]
-    return found, wrong
+        return values
+    found = np.where(missing(values), np.nan, np.inf)
+    if values.dtype.kind == "O" and not coded:
+        for i in np.flatnonzero(np.isinf(found)):
+            if isinstance(values[i], Real | np.bool_ | Decimal):
+                found[i] = values[i]
+    return found
 
 
 def missing(values: np.ndarray) -> np.ndarray:
@@ -174,9 +169,9 @@ def counts_rows(name: Any, column: Any, first: bool) -> bool:
     unnamed = UNNAMED.fullmatch(text)
     if INDEX.fullmatch(text) or not (unnamed or text.casefold() in COUNTING):
         return bool(INDEX.fullmatch(text))
-    values, _ = parsed(column)
+    values = parsed(column)
     if unnamed:
-        return bool(np.isnan(values).all() or (first and (values == np.floor(values)).all()))
+        return bool(~np.isfinite(values).any() or (first and (values == np.floor(values)).all()))
     return len(values) > 1 and np.array_equal(values, np.arange(len(values)) + (values[0] == 1))
 
 
