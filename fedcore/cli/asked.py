@@ -195,9 +195,8 @@ class Asked(SimpleNamespace):
         )  # fmt: skip
         for guess in own.guesses:
             say(guess.told(command=True), err=True)
-        return Data(
-            from_files.NAME, own.problem.name, [own.problem], None, own.clients, own.columns
-        )
+        name, draws = own.problem.name, [own.problem]
+        return Data(from_files.NAME, name, draws, clients=own.clients, columns=own.columns)
 
     def _data_set(self, name: str, chosen: Sequence[Algorithm]) -> Data:
         from fedcore import datasets
@@ -206,12 +205,11 @@ class Asked(SimpleNamespace):
 
         self._refuse(OF_FILES, "a data set of the registry")
         task = chosen[0].task
-        for algorithm in chosen:
-            if algorithm.labelled and not task.labelled:
-                raise InputError(
-                    f"{algorithm.name} learns numbers, and the labels of data sets are classes: "
-                    "give files, and the column of the numbers with --labels"
-                )
+        if wrong := [one.name for one in chosen if one.labelled and not task.labelled]:
+            raise InputError(
+                f"{wrong[0]} learns numbers, and the labels of data sets are classes: "
+                "give files, and the column of the numbers with --labels"
+            )
         parts = options.partition(self.partition, self.clients)
         spec = {"dataset": name, "partition": parts, **task.problem}
         held_out = self._held_out(task, chosen[0].name)
@@ -228,9 +226,8 @@ class Asked(SimpleNamespace):
         theirs = registry.find(name)[1]
         of = f" of another package ({theirs.value})" if theirs else ""
         with foreign_errors(f"data set '{name}'{of}", bool(of)):
-            problem = build.build(
-                name, spec, raw=self.raw, seed=self.seed, surrogate=self.surrogate
-            )
+            how = {"raw": self.raw, "seed": self.seed, "surrogate": self.surrogate}
+            problem = build.build(name, spec, **how)
         words = [name, *(f"{key}={value}" for key, value in parts.items())]
         return Data(name, " ".join(words), [problem])
 
@@ -247,17 +244,23 @@ class Asked(SimpleNamespace):
         from fedcore.calls import require_orthonormal
         from fedcore.experiments.cell import run_repeats
         from fedcore.experiments.plan import Cell
-        from fedcore.progress import Rounds
+        from fedcore.federation.ledger import Shape
+        from fedcore.progress import Rounds, complete_rounds
         from fedcore.words import named
 
-        measure = list(self.measure or _printed(algorithm))
+        # A task without labels is measured against the best subspace of the samples alone.
+        fit = algorithm.labelled and not algorithm.task.labelled
+        measure = list(self.measure or (FIT if fit else algorithm.task.printed))
         for metric in measure:
             metrics.get(metric)
         cell = Cell(
             "command line", "run", algorithm.name, data.name, data.seed_name,
             params, self.repeats, measure, self.iterates, self.seed,
         )  # fmt: skip
-        bar = Rounds(algorithm.name, self._rounds(algorithm, params, data.draws[0]), self.repeats)
+        problem, settings = data.draws[0], algorithm.params(_without_references(params))
+        shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
+        rounds = complete_rounds(algorithm, settings, shape)  # None if a plug-in's form fails
+        bar = Rounds(algorithm.name, rounds and rounds + self.center, self.repeats)
         module = algorithm.module.__name__
         of = "" if module.startswith("fedcore.") else f" of another package ({module})"
         with named(data.clients), foreign_errors(f"algorithm '{algorithm.name}'{of}", bool(of)):
@@ -269,27 +272,6 @@ class Asked(SimpleNamespace):
         for basis in history.final.get("basis", ()):
             require_orthonormal(algorithm.name, basis.T)
         return history
-
-    def _rounds(
-        self, algorithm: Algorithm, params: Mapping[str, Any], problem: Problem
-    ) -> int | None:
-        """Return the rounds of a complete run; None if a plug-in's closed form fails."""
-        from fedcore.federation.ledger import Shape
-        from fedcore.progress import complete_rounds
-
-        shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
-        settings = algorithm.params(_without_references(params))
-        rounds = complete_rounds(algorithm, settings, shape)
-        return None if rounds is None else rounds + self.center
-
-
-def _printed(algorithm: Algorithm) -> tuple[str, ...]:
-    """Return what is measured unless told otherwise: of a method that learns from labels, its fit.
-
-    The measures of a task without labels compare with the best subspace of the samples alone.
-    """
-    own = algorithm.labelled and not algorithm.task.labelled
-    return FIT if own else algorithm.task.printed
 
 
 def _without_references(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,9 +58,9 @@ def _like_names(cells: Sequence[str], others: np.ndarray) -> bool:
         return True  # 0, as pandas writes a column without a name
     values = np.array([number(cell) for cell in cells])
     steps = np.diff(values)
-    if len(steps) and np.allclose(steps, steps[0], rtol=1e-6, atol=0):
-        if steps[0] == 1 or (len(steps) > 1 and steps[0] != 0):  # any two numbers have one step
-            return True
+    even = len(steps) and np.allclose(steps, steps[0], rtol=1e-6, atol=0)
+    if even and (steps[0] == 1 or (len(steps) > 1 and steps[0] != 0)):
+        return True  # any two numbers have one step
     low, high = np.fmin.reduce(others, initial=np.inf), np.fmax.reduce(others, initial=-np.inf)
     by_chance = (2 / (len(others) + 1)) ** len(values)
     return bool(((values < low) | (values > high)).all()) and by_chance < CHANCE

@@ -24,6 +24,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse
+from scipy.sparse import issparse
 
 from fedcore import sparse
 from fedcore.datasets import bounded
@@ -165,9 +166,8 @@ class _Source:
     def known(self, names: Iterable[str]) -> list[Any]:
         """Return the labels of those names that are columns."""
         if self.bare:
-            return [int(name) for name in names if name.isdecimal() and int(name) in self.labels]
-        own = {*self.labels}
-        return [name for name in names if name in own]
+            return [int(n) for n in names if re.fullmatch(r"\d{1,18}", n) and int(n) in self.labels]
+        return [*filter({*self.labels}.__contains__, names)]
 
     def taken(self, labels: Sequence[Any]) -> Any:
         """Return the columns with these labels."""
@@ -311,7 +311,7 @@ def _aligned(sources: Sequence[_Source], wanted: list[Any]) -> list[Unfit]:
     if len(kinds) > 1:
         (bare, _), (named, names) = kinds[True], kinds[False]
         x = f"fedcore.datasets.own_files.read({bare.path!r}).x"
-        x += ".toarray()" * scipy.sparse.issparse(bare.columns)
+        x += ".toarray()" * issparse(bare.columns)
         to = str(Path(bare.path).with_suffix("")) + "-named.npz"
         same = "give it the same ones, as the first line of a CSV file or as a vector `columns`"
         save: tuple[Any, ...] = same, {}, f"numpy.savez({to!r}, x={x}, columns={[*names]!r})"
@@ -356,7 +356,7 @@ def _table(
     lacks = {name: missing(values) for name, values in apart.items()}
     for name, bad in lacks.items():
         unfit += bad_cells(path, name, "missing", bad, None, source.where)
-    holes = np.isnan(np.empty((x.shape[0], 0)) if scipy.sparse.issparse(x) else x)
+    holes = np.isnan(np.empty((x.shape[0], 0)) if issparse(x) else x)
     lacking = np.logical_or.reduce([holes.any(axis=1), *lacks.values()])
     if lacking.all():
         lacks |= zip(map(str, labels), holes.T, strict=False)
@@ -452,7 +452,9 @@ def _csv(path: str, how: Reading) -> _Source:
     names = [cell.strip() or f"Unnamed: {i}" for i, cell in enumerate(first)]
     labels = names if named else range(width)
     kept = [how.keeps(str(label)) for label in labels]
-    apart = {str(i): arrow.string() for i, label in enumerate(labels) if str(label) in how.apart}
+    even = [row for row in sample[bool(named) :] if len(row) == width]
+    apart = {str(i): arrow.string() for i, label in enumerate(labels) if str(label) in how.apart
+             or any("x" in row[i].lower() for row in even)}  # 0x1f is no number  # fmt: skip
     columns = arrow.csv.read_csv(
         path,
         arrow.csv.ReadOptions(column_names=[*map(str, range(width))],

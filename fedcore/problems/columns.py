@@ -22,12 +22,15 @@ COUNTING = {
     "id", "index", "level_0", "no", "nr", "number", "obs", "row", "row_id", "row_index", "row_nr",
     "row_number", "rowid", "rownames",
 }  # fmt: skip
-# By an attribute of a library's frames: what leaves columns out, and rows that lack a value.
-FRAMES = {
-    "iloc": ("drop(columns={})", "dropna()"),
-    "get_columns": ("drop({})", "fill_nan(None).drop_nulls()"),
-    "column_names": ("drop_columns({})", "drop_null()"),
-}
+# By an attribute of a library's frames: their columns, what leaves out columns, and rows that lack
+# a value.
+FRAMES: dict[str, tuple[Callable[[Any], list[Any]], str, str]] = {
+    "iloc": (lambda frame: [c for _, c in frame.items()], "drop(columns={})", "dropna()"),
+    "get_columns": (lambda frame: frame.get_columns(), "drop({})",
+                    "fill_nan(None).drop_nulls()"),
+    "column_names": (lambda frame: frame.columns, "drop_columns({})", "drop_null()"),
+    "__array__": (lambda frame: [*np.asarray(frame).T], "drop(columns={})", "dropna()"),
+}  # fmt: skip
 
 
 class Unfit(NamedTuple):
@@ -136,10 +139,8 @@ def parsed(column: Any) -> np.ndarray:
 
 def missing(values: np.ndarray) -> np.ndarray:
     """Return where an array of anything has no value: None, NaN, NaT, NA or an empty text."""
-    if values.dtype.kind in "biu":
-        return np.zeros(values.shape, bool)
-    if values.dtype.kind in "fcmM":
-        return np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values)
+    if values.dtype.kind in "biufcmM":
+        return np.isnan(values)
     return np.array([_lacks(value) for value in values.tolist()], bool)
 
 
@@ -181,23 +182,23 @@ def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
     Raises
     ------
     TableError
-        When a column is none of numbers, lacks values or counts the rows; it names all of them.
+        When a column is none of numbers, lacks values or is the index that pandas has written; it
+        names all of them.
     """
-    form = next((form for form in FRAMES if hasattr(frame, form)), "")
+    form = next(form for form in FRAMES if hasattr(frame, form))
+    listed, drop, rows = FRAMES[form]
     # NumPy would have pandas change the process's warnings.
-    columns: Any = frame.to_numpy() if form == "iloc" else np.asarray(frame) if not form else None
-    if form == "iloc" and columns.dtype.kind not in "biuf":
-        columns = [column for _, column in frame.items()]
-    elif columns is None:
-        columns = frame.get_columns() if form == "get_columns" else frame.columns
+    columns: Any = frame.to_numpy() if form == "iloc" else np.empty(0, object)
+    if columns.dtype.kind not in "biuf":
+        columns = listed(frame)
     each = enumerate(zip(names, columns if isinstance(columns, list) else columns.T, strict=True))
-    unfit = [Unfit(who, name, "index", "numbers the rows")
-             for i, (name, column) in each if counts_rows(name, column, i == 0)]  # fmt: skip
+    unfit = [Unfit(who, name, "index", "numbers the rows") for i, (name, column) in each
+             if str(name).casefold() not in COUNTING
+             and counts_rows(name, column, i == 0)]  # fmt: skip
     matrix, wrong = examined(names, columns, who, lambda i: f"row {row(who, i)}")
     if unfit := unfit + wrong:
         left = [*dict.fromkeys(one.column for one in unfit if one.kind != "missing")]
         lacks = any(one.kind == "missing" and one.column not in left for one in unfit)
-        drop, rows = FRAMES.get(form, FRAMES["iloc"])
         call = f"frame{f'.{drop.format(left)}' * bool(left)}{f'.{rows}' * lacks}"
         raise refusal(unfit, f"{who}: ", client=who, advice=[Advice("give instead", call=call)])
     return matrix
