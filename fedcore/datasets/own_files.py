@@ -472,25 +472,25 @@ def _csv(path: str, how: Reading) -> _Source:
     if skipped:
         what = f"{counted(len(skipped), 'line')} with another number of cells left out"
         guesses.append(Advice(f"{path}: {what}"))
-    texts = {i: column.to_pylist() for i, column in enumerate(columns)
-             if arrow.types.is_string(column.type) and (kept[i] or str(i) in apart)}  # fmt: skip
-    commas = [cell for i, cells in texts.items() if kept[i]
-              for cell in cells if "," in cell and number(cell) < np.inf]  # fmt: skip
-    if commas and how.decimal is None:
-        if all(map(THOUSANDS.fullmatch, commas)):
-            says = f": the comma in '{commas[0]}' may be a decimal point or none"
+    texts = [i for i, column in enumerate(columns) if arrow.types.is_string(column.type)]
+    cells = itertools.chain.from_iterable(columns[i].to_pylist() for i in texts if kept[i])
+    commas = (cell for cell in cells if "," in cell and number(cell) < np.inf)
+    if how.decimal is None and (some := next(commas, "")):
+        if THOUSANDS.fullmatch(some) and all(map(THOUSANDS.fullmatch, commas)):
+            says = f": the comma in '{some}' may be a decimal point or none"
             raise _fault(path, says, ("it is one", {"decimal": ","}), ("none", {"decimal": "."}))
-        guesses.append(_guess(path, "commas are decimal points", decimal="."))
-    comma = how.decimal != "."
-    for i, cells in texts.items():
-        own = [_cell(cell, comma) if kept[i] else cell.strip() for cell in cells]
+        again = _csv(path, replace(how, decimal=","))
+        again.guesses.append(_guess(path, "commas are decimal points", decimal="."))
+        return again
+    for i in texts:
+        own = [_cell(c, how.decimal) if kept[i] else c.strip() for c in columns[i].to_pylist()]
         columns[i] = np.array(own, object)
     return _Source(path, labels, columns, guesses=guesses, place=place)
 
 
-def _cell(text: str, comma: bool) -> Any:
+def _cell(text: str, decimal: str | None) -> Any:
     """Return a cell of a column that has some text: its number, NaN if it is missing, or itself."""
-    value = number(text) if comma or "," not in text else np.inf
+    value = number(text) if decimal == "," or "," not in text else np.inf
     return text if value == np.inf else value
 
 
