@@ -169,34 +169,6 @@ def test_no_patient_is_lost_without_a_line_of_names_or_behind_quotes(own):
 
 
 @pytest.mark.parametrize(
-    ("text", "options"),
-    [
-        ("a;b\n1,500;2\n3,250;4\n2,125;9\n", ["--decimal", ","]),
-        ("a|b\n1.5|2\n3.25|4\n2.125|9\n", ["--delimiter", "|"]),
-        ("a,b\n1.5,2\n3.25,4\n,7\n2.125,9\n", ["--missing", "drop"]),
-        ('"c, d",a,b\nx,1.5,2\nx,3.25,4\nx,2.125,9\n', ["--without", "c, d"]),
-        ('"c, d",a,b\n1,1.5,2\n2,3.25,4\n3,2.125,9\n', ["--columns", "a", "--columns", "b"]),
-        ("1,2\n1.5,2\n3.25,4\n2.125,9\n", ["--header"]),
-    ],
-)
-def test_it_reads_files_by_the_options_of_the_command_line(tmp_path, text, options):
-    (tmp_path / "a.csv").write_text(text)
-    done = script(tmp_path, "a.csv", *options)
-    assert done.returncode == 0, done.stderr
-    command = [sys.executable, "-m", "fedcore", "run", "ssi", "a.csv", "-r", "1", *options]
-    ran = subprocess.run(
-        command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True
-    )
-    assert ran.returncode == 0, ran.stderr
-    np.savetxt(tmp_path / "b.csv", [[1.5, 2], [3.25, 4], [2.125, 9]], "%g", ",", header="a,b",
-               comments="")  # fmt: skip
-    plain = script(tmp_path, "b.csv").stdout
-    assert [line.split()[1:] for line in done.stdout.splitlines()] == [
-        line.split()[1:] for line in plain.splitlines()
-    ]
-
-
-@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["x.csv", "y.csv", "--epsilon", "1"], "write the possible ranges of a, b, c, d into"),

@@ -4,7 +4,6 @@ Once without noise, and with ``--epsilon 1`` under differential privacy.
 """
 
 import argparse
-import csv
 import sys
 from pathlib import Path
 
@@ -29,25 +28,16 @@ RANGES = {
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("files", nargs="+", type=Path)
 parser.add_argument("--epsilon", type=float, help="differential privacy; none by default")
-# How files are read, by the names that `fedcore run` has for it, too.
-reading = parser.add_argument_group("how files are read")
-reading.add_argument("--columns", action="append", metavar="COLUMN[,COLUMN...]")
-reading.add_argument("--without", action="append", default=[], metavar="COLUMN")
-reading.add_argument("--missing", choices=["refuse", "drop"], default="refuse")
-reading.add_argument("--header", action=argparse.BooleanOptionalAction)
-reading.add_argument("--delimiter", metavar="SIGN")
-reading.add_argument("--decimal", choices=[".", ","])
-reading.add_argument("--zero-based", action="store_true")
+parser.add_argument(
+    "--without", action="append", default=[], metavar="COLUMN", help="leave a column out"
+)
+parser.add_argument("--missing", choices=["refuse", "drop"], default="refuse", help="such rows")
 asked = parser.parse_args()
 if asked.epsilon is not None and not asked.epsilon > 0:
     parser.error(f"--epsilon {asked.epsilon:g}: ε must be above 0, such as 1")
 
-options = vars(asked).copy()
-files, epsilon = options.pop("files"), options.pop("epsilon")
-if asked.columns:  # names with a comma stand in quotation marks
-    options["columns"] = next(csv.reader([",".join(asked.columns)]))
 try:  # each is checked, and the columns of all brought into the order of the first
-    tables = own_files.together(files, **options)
+    tables = own_files.together(asked.files, without=asked.without, missing=asked.missing)
 except FedcoreError as error:
     parser.error(told(error, command=True))
 for table in tables:
@@ -60,15 +50,17 @@ clients = [table.x[:, [known.index(name) for name in names]] for table in tables
 if ranged:  # every column from -1 to 1, so that no unit weighs more than another
     lowest, highest = np.array(list(RANGES.values()), dtype=float).T
     clients = [(2 * x - lowest - highest) / (highest - lowest) for x in clients]
-elif epsilon is not None:
+elif asked.epsilon is not None:
     parser.error(f"write the possible ranges of {', '.join(names)} into RANGES of this script")
 
-if epsilon is None:  # without ranges, the clients divide by standard deviations
+if asked.epsilon is None:  # without ranges, the clients divide by standard deviations
     model = fedcore.FederatedPCA(n_components=2, scale=not ranged)
 else:  # the noise hides a patient whose row may be anything within the bounds
-    model = fedcore.FederatedPCA(n_components=2, epsilon=epsilon, delta=1e-6, bounds=(-1.0, 1.0))
+    model = fedcore.FederatedPCA(
+        n_components=2, epsilon=asked.epsilon, delta=1e-6, bounds=(-1.0, 1.0)
+    )
 try:
-    model.fit(dict(zip(map(str, files), clients, strict=True)))
+    model.fit(dict(zip(map(str, asked.files), clients, strict=True)))
 except FedcoreError as error:
     parser.error(str(error))
 ledger, privacy = model.ledger_, model.ledger_.privacy
@@ -82,10 +74,10 @@ for name, *weights in zip(names, *model.components_, strict=True):
 
 figure = Figure(figsize=(6, 4.5), layout="constrained")
 axes = figure.subplots()
-for file, x in zip(files, clients, strict=True):
+for file, x in zip(asked.files, clients, strict=True):
     axes.plot(*model.transform(x).T, ".", markersize=2, alpha=0.5, label=file.stem)
 axes.set(xlabel="first component", ylabel="second component", title=about)
 axes.legend(markerscale=5)
-out = "scores.png" if epsilon is None else "scores-private.png"
+out = "scores.png" if asked.epsilon is None else "scores-private.png"
 figure.savefig(out, dpi=150)
 print(f"wrote {out}")

@@ -315,7 +315,7 @@ def _aligned(sources: Sequence[_Source], wanted: list[Any]) -> list[Unfit]:
         to = str(Path(bare.path).with_suffix("")) + "-named.npz"
         same = "give it the same ones, as the first line of a CSV file or as a vector `columns`"
         save: tuple[Any, ...] = same, {}, f"numpy.savez({to!r}, x={x}, columns={[*names]!r})"
-        says = f" has no names of its columns, and {named.path} has ({names[0]}, …)"
+        says = f" has no names of its columns, and {named.path} has ({', '.join(names[:1])}, …)"
         raise _fault(bare.path, says, save)
     every, found = dict.fromkeys(map(str, itertools.chain(*wanted))), list[Unfit]()
     at = {label: i for i, label in enumerate(wanted[0])}

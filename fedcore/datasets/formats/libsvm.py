@@ -35,7 +35,7 @@ def _table(
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}", file=path) from error
     lines = re.sub(rb"#[^\n]*", b"", text).split(b"\n")
     at = [i for i, line in enumerate(lines) if line.strip()]
     found = [_LINE.fullmatch(lines[i]) for i in at]
@@ -53,14 +53,16 @@ def _table(
     bad[rows[wrong]] = True
     if bad.any():
         number = at[int(bad.argmax())]
-        raise _problem(f"{path}, line {number + 1}", lines[number], n_features, first, classes)
+        raise _problem(path, number, lines[number], n_features, first, classes)
     labels = labels.astype(np.int64) if whole.all() else labels
     width = n_features if classes else int(columns.max(initial=-1)) + 1
     place = rows, columns.astype(np.intp)
     return labels, queries, scipy.sparse.csr_array((values, place), shape=(len(at), width))
 
 
-def _problem(where: str, line: bytes, n_features: int, first: int, classes: bool) -> DataError:
+def _problem(
+    path: Path, number: int, line: bytes, n_features: int, first: int, classes: bool
+) -> DataError:
     """Return the error that says what is expected in a bad line, and what stands there."""
     found, *pairs = line.split()
     told, last, advice = "", first - 1, []
@@ -84,29 +86,16 @@ def _problem(where: str, line: bytes, n_features: int, first: int, classes: bool
         last = int(index)
     shown = found[:_SHOWN].decode(errors="replace") + "…" * (len(found) > _SHOWN)
     says = f"expected {told}, found '{shown}'; a line is {_FORM}, indices from {first}"
-    return DataError(f"{where}: {says}", advice=advice)
+    return DataError(f"{path}, line {number + 1}: {says}", file=path, row=number, advice=advice)
 
 
 def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the dense matrix and the labels of a LIBSVM file.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        Text file. Blank lines and what follows a ``#`` are skipped; indices must rise in a line.
-    n_features : int
-        Number of columns.
-
     Returns
     -------
     x : ndarray of shape (n_samples, n_features), float64
     y : ndarray of shape (n_samples,), int64
-
-    Raises
-    ------
-    DataError
-        When the file cannot be read or a line is malformed; the message has the line number, what
-        is expected there and what was found.
     """
     labels, _, x = _table(path, n_features, classes=True)
     return x.toarray(), labels.astype(np.int64)  # none at all are floats
