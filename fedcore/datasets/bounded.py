@@ -108,6 +108,11 @@ def heads(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
             version = npy.read_magic(file)
             read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
             shape, _, dtype = read(file)
+            claimed = math.prod(shape) * dtype.itemsize
+            has = archive.getinfo(name).file_size if archive else path.stat().st_size
+            if claimed > has and not dtype.hasobject:
+                says = f"{path} says that it holds {claimed} bytes and has {has}"
+                raise DataError(f"{says}: write it anew")
             found[name.removesuffix(".npy")] = shape, dtype
     require_size(path, sum(math.prod(shape) * dtype.itemsize for shape, dtype in found.values()))
     return found
