@@ -12,7 +12,7 @@ from commands import call, refused_command
 from refused import refused
 
 from fedcore.datasets import own_files
-from fedcore.errors import InputError
+from fedcore.errors import InputError, TableError
 from fedcore.experiments import from_files
 from fedcore.history import History
 from fedcore.sparse import SparseRows
@@ -190,6 +190,16 @@ def test_a_wrong_cell_is_named(text, name, tmp_path):
     path.write_text(text, encoding="utf-8")
     line = refused_command("run", "ssi", path, "-r", 1)
     assert str(path) in line and name in line
+
+
+def test_rows_that_do_not_say_whose_they_are_are_no_client_of_their_own(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("age,dose,ward\n1,2,north\n3,5, \n4,1,south\n")
+    with pytest.raises(TableError) as told:
+        from_files.make([str(path)], by="ward")
+    assert (told.value.file, told.value.column, told.value.row) == (str(path), "ward", 1)
+    left = from_files.make([str(path)], by="ward", **told.value.advice[0].options)
+    assert left.clients == ["north", "south"]
 
 
 @pytest.mark.parametrize("option", ["--without", "--by", "--labels"])

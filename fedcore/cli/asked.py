@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from fedcore.cli import options, stored
 from fedcore.cli.output import say
-from fedcore.errors import Advice, ConfigError, DataError, InputError, foreign_errors, nearest
+from fedcore.errors import ConfigError, DataError, InputError, foreign_errors, nearest
 from fedcore.files import HDF5_ENDINGS
 
 if TYPE_CHECKING:
@@ -23,11 +25,26 @@ if TYPE_CHECKING:
 
 FIT = ("training_loss",)
 POLICIES = ("none", "last", "log", "all")  # of fedcore.snapshots, which needs NumPy
-OF_TABLES = ("columns", "without", "missing", "header", "delimiter", "decimal", "zero_based")
-OF_FILES = {name: f"--{name.replace('_', '-')}" for name in ("by", "labels", *OF_TABLES)}
-OF_DATA_SETS = {
-    "clients": "--clients", "partition": "--partition", "surrogate": "--surrogate",
+COLUMN = {"metavar": "COLUMN"}
+# Options of files: what they are for, and how click reads them. All but two are those of `Reading`.
+OF_FILES: dict[str, tuple[str, dict[str, Any]]] = {
+    "by": ("Of files: whose each row is.  [default: one client a file]", COLUMN),
+    "labels": ("Of files: the labels that clients learn from.", COLUMN),
+    "columns": ("Of files: take these alone.", {"multiple": True, "metavar": "COLUMN[,COLUMN...]"}),
+    "without": ("Of files: leave it out, in each that has it.", COLUMN | {"multiple": True}),
+    "missing": ("Of files: rows with a missing value.  [default: refuse]",
+                {"type": click.Choice(["refuse", "drop"])}),
+    "header": ("Of CSV files: whether line 1 has names.  [default: guessed]", {"default": None}),
+    "delimiter": ("Of CSV files: what separates columns.  [default: guessed]", {"metavar": "SIGN"}),
+    "decimal": ("Of CSV files: whether 1,5 is a number.  [default: guessed]",
+                {"type": click.Choice([".", ","])}),
+    "zero_based": ("Of LIBSVM files: columns are numbered from 0.", {"is_flag": True}),
 }  # fmt: skip
+OF_DATA_SETS = "clients", "partition", "surrogate"
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def shared(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,24 +52,8 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed((
         options.components,
         options.center,
-        click.option("--by", metavar="COLUMN",
-                     help="Of files: whose each row is.  [default: one client a file]"),
-        click.option("--labels", metavar="COLUMN",
-                     help="Of files: the labels that clients learn from."),
-        click.option("--columns", multiple=True, metavar="COLUMN[,COLUMN...]",
-                     help="Of files: take these alone."),
-        click.option("--without", multiple=True, metavar="COLUMN",
-                     help="Of files: leave it out where it is; may be given several times."),
-        click.option("--missing", type=click.Choice(["refuse", "drop"]),
-                     help="Of files: rows with a missing value.  [default: refuse]"),
-        click.option("--header/--no-header", default=None,
-                     help="Of CSV files: whether line 1 has names.  [default: guessed]"),
-        click.option("--delimiter", metavar="SIGN",
-                     help="Of CSV files: what separates columns.  [default: guessed]"),
-        click.option("--decimal", type=click.Choice([".", ","]),
-                     help="Of CSV files: whether 1,5 is a number.  [default: guessed]"),
-        click.option("--zero-based", is_flag=True,
-                     help="Of LIBSVM files: columns are numbered from 0."),
+        *(click.option(_option(name) + "/--no-header" * (name == "header"), help=says, **how)
+          for name, (says, how) in OF_FILES.items()),
         click.option("--clients", type=options.COUNT, help="Of a data set: number of clients.  "
                      f"[default: {options.DEFAULT_CLIENTS}, unless the partition says]"),
         click.option("--partition", metavar="by=KIND[,KEY=VALUE...]",
@@ -88,12 +89,9 @@ class Data(NamedTuple):
         Names the random streams of the repeats.
     name : str
         Names the data in a history.
-    problem : Problem
-        The first draw.
+    draws : sequence of Problem
     file : str or None
-        The problem file that it was read from.
-    more : sequence of Problem
-        Further draws.
+        The problem file that they were read from.
     clients : list of str or None
         What errors call the clients.
     columns : list of str or None
@@ -102,43 +100,14 @@ class Data(NamedTuple):
 
     seed_name: str
     name: str
-    problem: Problem
+    draws: Sequence[Problem]
     file: str | None = None
-    more: Sequence[Problem] = ()
     clients: list[str] | None = None
     columns: list[str] | None = None
 
-    @property
-    def draws(self) -> list[Problem]:
-        """All draws."""
-        return [self.problem, *self.more]
 
-
-@dataclasses.dataclass(frozen=True)
-class Asked:
+class Asked(SimpleNamespace):
     """The options of `shared`, by their names there."""
-
-    components: int | None
-    center: bool
-    by: str | None
-    labels: str | None
-    columns: tuple[str, ...]
-    without: tuple[str, ...]
-    missing: str | None
-    header: bool | None
-    delimiter: str | None
-    decimal: str | None
-    zero_based: bool
-    clients: int | None
-    partition: str | None
-    held_out: str | None
-    seed: int
-    repeats: int
-    surrogate: bool
-    measure: tuple[str, ...]
-    simulate: bool
-    iterates: str
-    raw: str
 
     def params(self, algorithm: Algorithm, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters of a run, checked as far as can be without the data."""
@@ -178,18 +147,17 @@ class Asked:
         self._refuse(OF_DATA_SETS, "files")
         return self._files(words, chosen)
 
-    def _refuse(self, unfit: Mapping[str, str], of: str) -> None:
-        for name, option in unfit.items():
-            value = getattr(self, name)
-            if value or (name == "header" and value is not None):
-                raise InputError(f"{option} is not for {of}: drop it")
+    def _refuse(self, unfit: Iterable[str], of: str) -> None:
+        for name in unfit:
+            if getattr(self, name) or (name == "header" and self.header is not None):
+                raise InputError(f"{_option(name)} is not for {of}: drop it")
 
     def _problem_file(self, words: Sequence[str]) -> Data:
         if len(words) > 1:
             raise InputError(f"a problem file has all clients: give {words[0]} or the others alone")
-        self._refuse({**OF_FILES, **OF_DATA_SETS, "held_out": "--held-out"}, "a problem file")
-        first, *more = stored.load_problems(words[0])
-        return Data(first.name, first.name, first, words[0], more)
+        self._refuse([*OF_FILES, *OF_DATA_SETS, "held_out"], "a problem file")
+        draws = stored.load_problems(words[0])
+        return Data(draws[0].name, draws[0].name, draws, words[0])
 
     def _require_files(self, words: Sequence[str]) -> None:
         from fedcore import datasets
@@ -198,13 +166,9 @@ class Asked:
         known = datasets.names()
         for name in words:
             if Path(name).is_dir():
-                endings = [p.suffix for p in sorted(Path(name).iterdir()) if own_files.readable(p)]
-                inside = f"{name}/*{max(endings, key=endings.count)}" if endings else ""
-                raise InputError(
-                    f"{name} is a folder",
-                    advice=[Advice(f"name the files in it, {inside}" if inside else
-                                   "it has no table: name another")],
-                )  # fmt: skip
+                inside = Counter(p.suffix for p in Path(name).iterdir() if own_files.readable(p))
+                files = f"{name}/*{inside.most_common(1)[0][0]}" if inside else "it has no table"
+                raise InputError(f"{name} is a folder: name files, {files}")
             if not own_files.readable(name) and not Path(name).is_file():
                 if name in known:
                     raise InputError(f"data set {name} stands alone: drop the other names")
@@ -223,18 +187,16 @@ class Asked:
         held_out = self._held_out(task, chosen[0].name)
         if held_out == "test":
             raise InputError("files have no test samples of their own: give a share to --held-out")
-        columns = {"columns": next(csv.reader([",".join(self.columns)])) or None}
+        how = {name: getattr(self, name) for name in OF_FILES}
+        how["columns"] = next(csv.reader([",".join(self.columns)])) or None
         own = from_files.make(
-            paths, by=self.by, labels=self.labels, held_out=held_out,
-            classes=task.packages != (), single=task.problem.get("precision") == "single",
-            seed=self.seed, **{name: getattr(self, name) for name in OF_TABLES} | columns,
+            paths, held_out=held_out, classes=task.packages != (),
+            single=task.problem.get("precision") == "single", seed=self.seed, **how,
         )  # fmt: skip
         for guess in own.guesses:
             say(guess.told(command=True), err=True)
-        return Data(
-            from_files.NAME, own.problem.name, own.problem, clients=own.clients,
-            columns=own.columns,
-        )  # fmt: skip
+        name, draws = own.problem.name, [own.problem]
+        return Data(from_files.NAME, name, draws, clients=own.clients, columns=own.columns)
 
     def _data_set(self, name: str, chosen: Sequence[Algorithm]) -> Data:
         from fedcore import datasets
@@ -243,12 +205,11 @@ class Asked:
 
         self._refuse(OF_FILES, "a data set of the registry")
         task = chosen[0].task
-        for algorithm in chosen:
-            if algorithm.labelled and not task.labelled:
-                raise InputError(
-                    f"{algorithm.name} learns numbers, and the labels of data sets are classes: "
-                    "give files, and the column of the numbers with --labels"
-                )
+        if wrong := [one.name for one in chosen if one.labelled and not task.labelled]:
+            raise InputError(
+                f"{wrong[0]} learns numbers, and the labels of data sets are classes: "
+                "give files, and the column of the numbers with --labels"
+            )
         parts = options.partition(self.partition, self.clients)
         spec = {"dataset": name, "partition": parts, **task.problem}
         held_out = self._held_out(task, chosen[0].name)
@@ -265,11 +226,10 @@ class Asked:
         theirs = registry.find(name)[1]
         of = f" of another package ({theirs.value})" if theirs else ""
         with foreign_errors(f"data set '{name}'{of}", bool(of)):
-            problem = build.build(
-                name, spec, raw=self.raw, seed=self.seed, surrogate=self.surrogate
-            )
+            how = {"raw": self.raw, "seed": self.seed, "surrogate": self.surrogate}
+            problem = build.build(name, spec, **how)
         words = [name, *(f"{key}={value}" for key, value in parts.items())]
-        return Data(name, " ".join(words), problem)
+        return Data(name, " ".join(words), [problem])
 
     def _held_out(self, task: Task, name: str) -> Any:
         if "held_out" not in task.problem:
@@ -284,17 +244,23 @@ class Asked:
         from fedcore.calls import require_orthonormal
         from fedcore.experiments.cell import run_repeats
         from fedcore.experiments.plan import Cell
-        from fedcore.progress import Rounds
+        from fedcore.federation.ledger import Shape
+        from fedcore.progress import Rounds, complete_rounds
         from fedcore.words import named
 
-        measure = list(self.measure or _printed(algorithm))
+        # A task without labels is measured against the best subspace of the samples alone.
+        fit = algorithm.labelled and not algorithm.task.labelled
+        measure = list(self.measure or (FIT if fit else algorithm.task.printed))
         for metric in measure:
             metrics.get(metric)
         cell = Cell(
             "command line", "run", algorithm.name, data.name, data.seed_name,
             params, self.repeats, measure, self.iterates, self.seed,
         )  # fmt: skip
-        bar = Rounds(algorithm.name, self._rounds(algorithm, params, data.problem), self.repeats)
+        problem, settings = data.draws[0], algorithm.params(_without_references(params))
+        shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
+        rounds = complete_rounds(algorithm, settings, shape)  # None if a plug-in's form fails
+        bar = Rounds(algorithm.name, rounds and rounds + self.center, self.repeats)
         module = algorithm.module.__name__
         of = "" if module.startswith("fedcore.") else f" of another package ({module})"
         with named(data.clients), foreign_errors(f"algorithm '{algorithm.name}'{of}", bool(of)):
@@ -306,27 +272,6 @@ class Asked:
         for basis in history.final.get("basis", ()):
             require_orthonormal(algorithm.name, basis.T)
         return history
-
-    def _rounds(
-        self, algorithm: Algorithm, params: Mapping[str, Any], problem: Problem
-    ) -> int | None:
-        """Return the rounds of a complete run; None if a plug-in's closed form fails."""
-        from fedcore.federation.ledger import Shape
-        from fedcore.progress import complete_rounds
-
-        shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
-        settings = algorithm.params(_without_references(params))
-        rounds = complete_rounds(algorithm, settings, shape)
-        return None if rounds is None else rounds + self.center
-
-
-def _printed(algorithm: Algorithm) -> tuple[str, ...]:
-    """Return what is measured unless told otherwise: of a method that learns from labels, its fit.
-
-    The measures of a task without labels compare with the best subspace of the samples alone.
-    """
-    own = algorithm.labelled and not algorithm.task.labelled
-    return FIT if own else algorithm.task.printed
 
 
 def _without_references(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import io
 import math
 import zipfile
 import zlib
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Protocol, cast
 
@@ -80,16 +81,20 @@ def heads(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
 
     Nothing but the arrays' heads is read. Call it before `numpy.load`.
     """
-    found, size = {}, path.stat().st_size
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                with archive.open(member) as file:
-                    name = member.filename.removesuffix(".npy")
-                    found[name] = _head(path, file, member.file_size)
-    else:
-        with open(path, "rb") as file:
-            found["x"] = _head(path, file, size)
+    found = {}
+    with ExitStack() as files:
+        archive = files.enter_context(zipfile.ZipFile(path)) if zipfile.is_zipfile(path) else None
+        for name in archive.namelist() if archive else ["x"]:
+            file = files.enter_context(archive.open(name) if archive else open(path, "rb"))
+            version = npy.read_magic(file)
+            read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            shape, _, dtype = read(file)
+            claimed = math.prod(shape) * dtype.itemsize
+            has = archive.getinfo(name).file_size if archive else path.stat().st_size
+            if claimed > has and not dtype.hasobject:
+                says = f"{path} says that it holds {claimed} bytes and has {has}"
+                raise DataError(f"{says}: write it anew")
+            found[name.removesuffix(".npy")] = shape, dtype
     require_size(path, sum(math.prod(shape) * dtype.itemsize for shape, dtype in found.values()))
     return found
 
@@ -98,28 +103,15 @@ def require_size(path: Path | str, total: int) -> None:
     """Refuse a table that is far larger than its file; call it before anything of it is made."""
     size = Path(path).stat().st_size
     if total > max(MOST, DENSEST * size):
-        raise DataError(
-            f"{path} holds {total} bytes in {size}: save it uncompressed (numpy.savez), or sparse "
-            "(scipy.sparse.save_npz)"
+        says = (
+            f"{path} holds {total} bytes in {size}: save it uncompressed (numpy.savez), or sparse"
         )
-
-
-def _head(path: Path, file: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype]:
-    """Return shape and type of an array in a file of `size` bytes."""
-    version = npy.read_magic(file)
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, _, dtype = read(file)
-    claimed = math.prod(shape) * dtype.itemsize
-    if not dtype.hasobject and claimed > size:
-        raise DataError(f"{path} says that it holds {claimed} bytes and has {size}: write it anew")
-    return shape, dtype
+        raise DataError(f"{says}, or sparse (scipy.sparse.save_npz)")
 
 
 def require_shape(path: Path | str, rows: int, columns: int) -> None:
     """Refuse too many rows or columns for a sparse table, before anything so large is made."""
     if columns > WIDEST:
-        raise DataError(
-            f"{path} says that it has {columns} features, and {WIDEST} can be read: number those "
-            "that occur anew, from 1 on"
-        )
+        says = f"{path} says that it has {columns} features, and {WIDEST} can be read"
+        raise DataError(f"{says}: number those that occur anew, from 1 on")
     require_size(path, 8 * rows)

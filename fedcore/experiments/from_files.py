@@ -10,9 +10,8 @@ import numpy as np
 import scipy.sparse
 
 from fedcore.datasets import own_files, partition
-from fedcore.errors import Advice, InputError, TableError
+from fedcore.errors import Advice, FedcoreError, InputError
 from fedcore.problems.clients import Clients, check_clients, check_labels
-from fedcore.problems.columns import missing
 from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key
 from fedcore.words import client, counted, named
@@ -74,10 +73,11 @@ def make(
     how : parameters of `fedcore.datasets.own_files.Reading`
     """
     apart = [name for name in (by, labels) if name is not None]
-    tables = own_files.together(paths, apart=apart, **how)
-    for table in tables:
-        _require_all(table, by, "by")
-        _require_all(table, labels, "labels")
+    try:
+        tables = own_files.together(paths, apart=apart, **how)
+    except FedcoreError as error:
+        error.client = error.file if by is None else None
+        raise
     matrices, called, known = [table.x for table in tables], list(paths), None
     if labels is not None:
         known = _labels([table.apart[labels] for table in tables], labels, classes=classes)
@@ -85,37 +85,22 @@ def make(
         whose = np.concatenate([table.apart[by].astype(str) for table in tables])
         called = np.unique(whose).tolist()
         rows = [np.flatnonzero(whose == value) for value in called]
-        sparse = [*map(scipy.sparse.issparse, matrices)]
-        if any(sparse) and not all(sparse):
-            with named(paths):
-                check_clients(matrices)  # refuses them
-        pooled = scipy.sparse.vstack(matrices, "csr") if any(sparse) else np.concatenate(matrices)
+        with named(paths):
+            check_clients(matrices)  # sparse and dense ones do not go together
+        join = scipy.sparse.vstack if scipy.sparse.issparse(matrices[0]) else np.concatenate
+        pooled: Any = join(matrices)
         matrices = [pooled[part] for part in rows]
         known = known and [np.concatenate(known)[part] for part in rows]
     if single:
         matrices = [x.astype(np.float32) for x in matrices]
-    names = tables[0].names
-    note = (
-        f"{counted(len(names), 'column')}: {', '.join(names[:MOST])}{', …' * (len(names) > MOST)}"
-    )
+    features = tables[0].labels
+    shown = ", ".join([*map(str, features[:MOST]), *["…"] * (len(features) > MOST)])
+    note = f"{counted(len(features), 'column')}: {shown}"
     with named(called):
         clients, apart_of = _clients(matrices, known, held_out, seed)
         problem = Problem(_named(paths, by), clients, "own", note, held_out=apart_of)
-    named_columns = None if isinstance(names, own_files.Numbered) else list(names)
-    guesses = [guess for table in tables for guess in table.guesses]
-    return Own(problem, called, guesses, named_columns)
-
-
-def _require_all(table: own_files.Table, column: str | None, option: str) -> None:
-    """Refuse a file with rows that do not say whose they are, or have no label."""
-    lacking = np.zeros(1, bool) if column is None else missing(table.apart[column])
-    if lacking.any():
-        row = int(lacking.argmax())
-        raise TableError(
-            f"{table.path}, column '{column}': row {row} (from 0) is empty, and --{option} needs "
-            "a value in each row", file=table.path, row=row, column=column,
-            advice=[Advice("leave such rows out", {"missing": "drop"})],
-        )  # fmt: skip
+    names = list(features) if isinstance(features[0], str) else None
+    return Own(problem, called, [guess for table in tables for guess in table.guesses], names)
 
 
 def _clients(
@@ -134,32 +119,28 @@ def _clients(
             sides.append(partition.held_out(np.arange(len(x)), held_out, rng))
         except InputError as error:
             raise InputError(f"{client(i)}: {error}: leave its file out") from error
-    kept, apart = (_chosen(checked, known, rows) for rows in zip(*sides, strict=True))
-    return kept, apart
+    kept, apart = zip(*sides, strict=True)
+
+    def chosen(rows: Sequence[np.ndarray]) -> Clients:
+        x, y = ([a[part] for a, part in zip(each, rows, strict=True)] for each in (checked, known))
+        return Clients(x, labels=check_labels(y, x))
+
+    return chosen(kept), chosen(apart)
 
 
 def _labels(given: Sequence[np.ndarray], column: str, *, classes: bool) -> list[np.ndarray]:
     """Return labels as numbers; classes as their numbers in the order of all values."""
     try:
-        every = [np.asarray(values).astype(np.float64) for values in given]
+        every = [values.astype(np.float64) for values in given]
     except ValueError as error:
         if not classes:
-            raise InputError(
-                f"the labels in column '{column}' are no numbers: this method learns numbers"
-            ) from error
-        every = [np.asarray(values).astype(str) for values in given]
+            says = f"the labels in column '{column}' are no numbers: this method learns numbers"
+            raise InputError(says) from error
+        every = [values.astype(str) for values in given]
     if not classes:
         return every
     codes = np.unique(np.concatenate(every), return_inverse=True)[1]
-    return np.split(codes, np.cumsum([len(part) for part in every])[:-1])
-
-
-def _chosen(
-    matrices: Sequence[np.ndarray], labels: Sequence[np.ndarray], rows: Sequence[np.ndarray]
-) -> Clients:
-    chosen = [x[part] for x, part in zip(matrices, rows, strict=True)]
-    values = [y[part] for y, part in zip(labels, rows, strict=True)]
-    return Clients(chosen, labels=check_labels(values, chosen))
+    return np.split(codes, np.cumsum([*map(len, every)])[:-1])
 
 
 def _named(paths: Sequence[str], by: str | None) -> str:

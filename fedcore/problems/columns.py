@@ -9,16 +9,27 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from fedcore.errors import Advice, TableError
 from fedcore.words import counted, row
 
+SHOWN = 8  # columns that a sentence names
 UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+|_level_\d+)?")  # of pandas for a column without a name
 INDEX = re.compile(r"__index_level_\d+__")  # of pandas in Parquet and Arrow
 # Names that such a column has if it counts the rows from 0 or 1.
 COUNTING = {
     "id", "index", "level_0", "no", "nr", "number", "obs", "row", "row_id", "row_index", "row_nr",
     "row_number", "rowid", "rownames",
+}  # fmt: skip
+# By an attribute of a library's frames: their columns, what leaves out columns, and rows that lack
+# a value.
+FRAMES: dict[str, tuple[Callable[[Any], list[Any]], str, str]] = {
+    "iloc": (lambda frame: [c for _, c in frame.items()], "drop(columns={})", "dropna()"),
+    "get_columns": (lambda frame: frame.get_columns(), "drop({})",
+                    "fill_nan(None).drop_nulls()"),
+    "column_names": (lambda frame: frame.columns, "drop_columns({})", "drop_null()"),
+    "__array__": (lambda frame: [*np.asarray(frame).T], "drop(columns={})", "dropna()"),
 }  # fmt: skip
 
 
@@ -28,7 +39,7 @@ class Unfit(NamedTuple):
     Attributes
     ----------
     file, column : object
-    kind : {'text', 'infinite', 'missing', 'absent', 'unnamed'}
+    kind : {'text', 'missing', 'void', 'absent', 'twice', 'unnamed', 'index'}
     what : str
         The same in words.
     cells : int
@@ -45,35 +56,60 @@ class Unfit(NamedTuple):
     row: int = 0
 
 
-def examined(
-    names: Iterable[Any], columns: Iterable[Any], file: Any, where: Callable[[int], str]
-) -> tuple[np.ndarray, list[Unfit]]:
-    """Return columns as a matrix of numbers, see `parsed`, and all that is no finite number.
+def refusal(unfit: Sequence[Unfit], who: str = "", **more: Any) -> TableError:
+    """Return the error that names all columns that are no features; `more` is for `TableError`."""
+    columns: dict[Any, dict[Any, str]] = {}  # what is wrong: all that is missing, or one of a kind
+    for one in unfit:
+        each = one.file if one.kind in ("missing", "absent") else ""
+        columns.setdefault(one.column, {}).setdefault((one.kind, each), one.what)
+    told = [f"{name!r} ({', '.join(what.values())})" for name, what in columns.items()]
+    rest = [f"and {len(told) - SHOWN} more"] * (len(told) > SHOWN)
+    return TableError(
+        f"{who}{counted(len(told), 'column')} cannot be used: {', '.join(told[:SHOWN] + rest)}",
+        row=unfit[0].row, column=unfit[0].column, parts=unfit, **more,
+    )  # fmt: skip
 
-    `where` says in words where a row is.
+
+def examined(
+    names: Iterable[Any], columns: Any, file: Any, where: Callable[[int], str]
+) -> tuple[Any, list[Unfit]]:
+    """Return a matrix, or a list of columns, as a matrix of numbers, and all that is none.
+
+    See `parsed`; `where` says in words where a row is.
     """
-    found, unfit = [np.empty((0, 0))], []
+    found, unfit = [np.empty((0, 0))], list[Unfit]()
+    if not isinstance(columns, list):
+        numbers = columns.dtype.kind in "biuf"
+        if scipy.sparse.issparse(columns) or (numbers and np.isfinite(columns).all()):
+            return columns, unfit
+        columns = columns.T
     for name, column in zip(names, columns, strict=True):
-        values, wrong = parsed(column)
-        found.append(values)
-        bads = {"text": wrong, "infinite": np.isinf(values), "missing": np.isnan(values) & ~wrong}
-        for kind, bad in bads.items():
-            if bad.any():
-                row, cell = int(bad.argmax()), "missing"
-                if kind != "missing":
-                    cell = f"no finite number, '{as_array(column)[row]!s:.20}'"
-                what = f"{bad.sum()} of {len(bad)} {cell}, the first in {where(row)}"
-                unfit.append(Unfit(file, name, kind, what, int(bad.sum()), row))
+        found.append(parsed(column))
+        for kind, bad in (("text", np.isinf(found[-1])), ("missing", np.isnan(found[-1]))):
+            unfit += bad_cells(file, name, kind, bad, column, where)
     return np.column_stack(found[1:] or found), unfit
 
 
-def as_array(column: Any) -> np.ndarray:
-    """Return a column as NumPy has it."""
-    return np.ravel(column.to_numpy() if hasattr(column, "to_numpy") else column)
+def bad_cells(
+    file: Any, name: Any, kind: str, bad: np.ndarray, column: Any, where: Callable[[int], str]
+) -> list[Unfit]:
+    """Return one description of the bad cells of a column; none if no cell is bad."""
+    if not bad.any():
+        return []
+    at = int(bad.argmax())
+    cell = kind if kind == "missing" else f"no finite number, '{as_values(column)[at]!s:.20}'"
+    what = f"{bad.sum()} of {len(bad)} {cell}, the first in {where(at)}"
+    return [Unfit(file, name, kind, what, int(bad.sum()), at)]
 
 
-def parsed(column: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return a column as numbers, with NaN for missing values, and where it is neither.
+def as_values(column: Any) -> np.ndarray:
+    """Return what a column holds, whatever it is, as a vector of NumPy."""
+    made = next((name for name in ("to_numpy", "toarray") if hasattr(column, name)), None)
+    return np.ravel(getattr(column, made)() if made else column)
+
+
+def parsed(column: Any) -> np.ndarray:
+    """Return a column as numbers, NaN for missing values, and infinity for what is neither.
 
     Numbers are truth values, whole and floating-point numbers and decimals, also in a column of
     Python objects. Texts, dates, durations, complex numbers and categories are none. Missing are
@@ -85,31 +121,26 @@ def parsed(column: Any) -> tuple[np.ndarray, np.ndarray]:
 
     Returns
     -------
-    values : ndarray of shape (n,)
+    ndarray of shape (n,)
         As it is, if its type is one of numbers; else float64.
-    wrong : ndarray of bool of shape (n,)
     """
-    values = as_array(column)
+    values = as_values(column)
     kind = str(getattr(column, "dtype", getattr(column, "type", "")))
     coded = kind.startswith(("category", "dictionary"))
     if values.dtype.kind in "biuf" and not coded:
-        return values, np.zeros(len(values), bool)
-    lacking = missing(values)
-    if values.dtype.kind != "O" or coded:
-        return np.full(len(values), np.nan), ~lacking
-    real = [isinstance(v, Real | np.bool_ | Decimal) for v in values.tolist()]
-    wrong = ~lacking & ~np.array(real, bool)
-    found = np.full(len(values), np.nan)
-    found[~(lacking | wrong)] = [float(v) for v in values[~(lacking | wrong)].tolist()]
-    return found, wrong
+        return values
+    found = np.where(missing(values), np.nan, np.inf)
+    if values.dtype.kind == "O" and not coded:
+        for i in np.flatnonzero(np.isinf(found)):
+            if isinstance(values[i], Real | np.bool_ | Decimal):
+                found[i] = values[i]
+    return found
 
 
 def missing(values: np.ndarray) -> np.ndarray:
     """Return where an array of anything has no value: None, NaN, NaT, NA or an empty text."""
-    if values.dtype.kind in "biu":
-        return np.zeros(values.shape, bool)
-    if values.dtype.kind in "fcmM":
-        return np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values)
+    if values.dtype.kind in "biufcmM":
+        return np.isnan(values)
     return np.array([_lacks(value) for value in values.tolist()], bool)
 
 
@@ -129,28 +160,20 @@ def is_missing(value: Any) -> bool:
         return False
 
 
-def counts_rows(name: Any, values: np.ndarray | None, first: bool = True) -> bool:
+def counts_rows(name: Any, column: Any, first: bool) -> bool:
     """Whether a column is its writer's account of the rows, and no measurement.
 
-    So is one that has no name and no value.
-
-    Parameters
-    ----------
-    name : object
-    values : ndarray of shape (n,) or None
-        Its numbers, if it has no others.
-    first : bool
-        Whether it is the first column, the only place for one without a name.
+    So is one without a name that holds no number, or whole ones where `first`, the place of an
+    index.
     """
     text = str(name).strip()
-    if INDEX.fullmatch(text):
-        return True
-    if UNNAMED.fullmatch(text):
-        whole = values is None or bool((values == np.floor(values)).all())
-        return (first and whole) or (values is not None and bool(np.isnan(values).all()))
-    if values is None or text.casefold() not in COUNTING or len(values) < 2:
-        return False
-    return values[0] in (0, 1) and np.array_equal(values, np.arange(len(values)) + values[0])
+    unnamed = UNNAMED.fullmatch(text)
+    if INDEX.fullmatch(text) or not (unnamed or text.casefold() in COUNTING):
+        return bool(INDEX.fullmatch(text))
+    values = parsed(column)
+    if unnamed:
+        return bool(~np.isfinite(values).any() or (first and (values == np.floor(values)).all()))
+    return len(values) > 1 and np.array_equal(values, np.arange(len(values)) + (values[0] == 1))
 
 
 def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
@@ -162,29 +185,20 @@ def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
         When a column is none of numbers, lacks values or is the index that pandas has written; it
         names all of them.
     """
-    index = [name for i, name in enumerate(names) if counts_rows(name, None, i == 0)]
-    drop, rows = "columns=", "na"
-    if hasattr(frame, "iloc"):
-        whole = frame.to_numpy()  # NumPy would have pandas change the process's warnings
-        if whole.dtype.kind in "biuf" and not index and not np.isnan(whole).any():
-            return whole
-        columns = [column for _, column in frame.items()]
-    elif hasattr(frame, "get_columns"):
-        columns, drop, rows = frame.get_columns(), "", "_nulls"
-    elif hasattr(frame, "column_names"):
-        columns, drop, rows = frame.columns, "", "_null"
-    else:
-        columns = [*np.asarray(frame).T]
-    found, unfit = examined(names, columns, who, lambda i: f"row {row(who, i)}")
-    lacking = {one.column: one.what for one in unfit if one.kind == "missing"}
-    wrong = {one.column: one.what for one in unfit if one.kind == "text"}
-    wrong |= dict.fromkeys(index, "numbers the rows")
-    if not (told := wrong | lacking):
-        return found if found.size else np.empty((len(frame), 0))
-    drop = f".drop{'_columns' * hasattr(frame, 'column_names')}({drop}{[*wrong]!r})" * bool(wrong)
-    raise TableError(
-        f"{who}: {counted(len(told), 'column')} cannot be features: "
-        f"{', '.join(f'{name!r} ({what})' for name, what in told.items())}",
-        client=who, column=next(iter(told)), parts=unfit,
-        advice=[Advice("give instead", call=f"frame{drop}" + f".drop{rows}()" * bool(lacking))],
-    )  # fmt: skip
+    form = next(form for form in FRAMES if hasattr(frame, form))
+    listed, drop, rows = FRAMES[form]
+    # NumPy would have pandas change the process's warnings.
+    columns: Any = frame.to_numpy() if form == "iloc" else np.empty(0, object)
+    if columns.dtype.kind not in "biuf":
+        columns = listed(frame)
+    each = enumerate(zip(names, columns if isinstance(columns, list) else columns.T, strict=True))
+    unfit = [Unfit(who, name, "index", "numbers the rows") for i, (name, column) in each
+             if str(name).casefold() not in COUNTING
+             and counts_rows(name, column, i == 0)]  # fmt: skip
+    matrix, wrong = examined(names, columns, who, lambda i: f"row {row(who, i)}")
+    if unfit := unfit + wrong:
+        left = [*dict.fromkeys(one.column for one in unfit if one.kind != "missing")]
+        lacks = any(one.kind == "missing" and one.column not in left for one in unfit)
+        call = f"frame{f'.{drop.format(left)}' * bool(left)}{f'.{rows}' * lacks}"
+        raise refusal(unfit, f"{who}: ", client=who, advice=[Advice("give instead", call=call)])
+    return matrix

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from fedcore.errors import InputError
+from fedcore.errors import Advice, InputError
 from fedcore.problems.columns import is_missing, missing
 from fedcore.words import counted
 
@@ -61,10 +61,13 @@ def require_distinct(matrix: Any, who: str) -> None:
     for name, times in Counter(columns).items():
         if times > 1:
             at = [i for i, known in enumerate(columns) if known == name]
+            kept = [i for i in range(len(columns)) if i not in at[1:]]
+            take = f"select({kept})" if hasattr(matrix, "column_names") else f"iloc[:, {kept}]"
             raise InputError(
-                f"{who} has {times} columns named {name!r}, at positions "
-                f"{', '.join(map(str, at))}: rename or drop all but one"
-            )
+                f"{who} has {times} columns named {name!r}, at positions {', '.join(map(str, at))}",
+                client=who, column=name,
+                advice=[Advice("rename or drop all but one", call=f"frame.{take}")],
+            )  # fmt: skip
 
 
 def column_order(
@@ -86,9 +89,10 @@ def column_order(
         return None
     if own is None or wanted is None:
         without, having = (who, whose) if own is None else (whose, who)
-        raise InputError(
-            f"{without} has no column names and {having} has: give data frames to all or to none"
-        )
+        names = f"pandas.DataFrame(matrix, columns={list(own or wanted or ())!r})"
+        ways = [Advice("give data frames to all or to none", call=names)]
+        says = f"{without} has no column names and {having} has"
+        raise InputError(says, client=without, advice=ways)
     return _order(own, wanted, who, f"{whose} has", "column")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -24,44 +24,40 @@ _CLASS = "a label, a whole number below 2^53"
 _LARGEST = 2.0**53  # of a class: a float represents every integer below it exactly
 
 
-class _Table(NamedTuple):
-    """Labels (n,) and queries (n,) or none; each nonzero's row, column from 0, and value."""
+def _table(
+    path: Path, n_features: int, first: int = 1, *, classes: bool = False
+) -> tuple[np.ndarray, np.ndarray, scipy.sparse.csr_array]:
+    """Return labels, queries as text, and the matrix of a file whose indices begin with `first`.
 
-    labels: np.ndarray
-    queries: np.ndarray
-    rows: np.ndarray
-    columns: np.ndarray
-    values: np.ndarray
-
-
-def _table(path: Path, n_features: int, first: int = 1, *, classes: bool = False) -> _Table:
-    """Read a file whose indices begin with `first`; with `classes` labels are whole numbers."""
+    With `classes` labels are whole numbers, there are no queries, and the matrix is `n_features`
+    wide; else it is as wide as its largest index.
+    """
     try:
         text = path.read_bytes()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}", file=path) from error
     lines = re.sub(rb"#[^\n]*", b"", text).split(b"\n")
-    found = [(i, _LINE.fullmatch(line)) for i, line in enumerate(lines) if line.strip()]
-    at = [i for i, _ in found]
-    parts = [line.groups() if line else (b"nan", None, b"") for _, line in found]
-    y = np.fromiter((float(label) for label, _, _ in parts), float)
-    query = np.array([query and int(query) for _, query, _ in parts], object)
+    at = [i for i, line in enumerate(lines) if line.strip()]
+    found = [_LINE.fullmatch(lines[i]) for i in at]
+    parts = [line.groups(b"") if line else (b"nan", b"", b"") for line in found]
+    labels = np.fromiter((float(label) for label, _, _ in parts), float)
+    queries = np.array([query for _, query, _ in parts], "S18").astype(str)
     pairs = b"".join(pairs for _, _, pairs in parts).replace(b":", b" ")
     numbers = np.fromstring(pairs.decode("ascii"), sep=" ")  # every token matches _NUMBER
-    index, values = numbers[::2] - first, numbers[1::2]
+    columns, values = numbers[::2] - first, numbers[1::2]
     rows = np.repeat(np.arange(len(at)), [pairs.count(b":") for _, _, pairs in parts])
-    wrong = (index < 0) | (index >= n_features) | ~np.isfinite(values)
-    wrong[1:] |= (np.diff(index) <= 0) & (np.diff(rows) == 0)
-    whole = (y == np.floor(y)) & (abs(y) < _LARGEST)
-    bad = ~np.isfinite(y) | (
-        classes & (~whole | np.array([one is not None for one in query], bool))
-    )
+    wrong = (columns < 0) | (columns >= n_features) | ~np.isfinite(values)
+    wrong[1:] |= (np.diff(columns) <= 0) & (np.diff(rows) == 0)
+    whole = (labels == np.floor(labels)) & (abs(labels) < _LARGEST)
+    bad = ~np.isfinite(labels) | (classes & (~whole | (queries != "")))
     bad[rows[wrong]] = True
     if bad.any():
         number = at[int(bad.argmax())]
         raise _problem(path, number, lines[number], n_features, first, classes)
-    y = y.astype(np.int64) if whole.all() else y
-    return _Table(y, query, rows, index.astype(np.intp), values)
+    labels = labels.astype(np.int64) if whole.all() else labels
+    width = n_features if classes else int(columns.max(initial=-1)) + 1
+    place = rows, columns.astype(np.intp)
+    return labels, queries, scipy.sparse.csr_array((values, place), shape=(len(at), width))
 
 
 def _problem(
@@ -79,10 +75,10 @@ def _problem(
         index, _, value = found.partition(b":")
         if not (index.isdigit() and re.fullmatch(_NUMBER, value) and np.isfinite(float(value))):
             told = "index:value, two numbers"
-        elif len(index) > _SHOWN or not first <= int(index) < n_features + first:
+        elif not first <= float(index) < n_features + first:
             told = f"an index from {first} to {n_features + first - 1}"
             zero = Advice("if indices begin with 0, say so", {"zero_based": True})
-            advice = [zero] * (not classes and not int(index[:_SHOWN]))
+            advice = [zero] * (not classes and not float(index))
         elif int(index) <= last:
             told = f"an index above {last}, as they rise in a line"
         if told:
@@ -101,10 +97,8 @@ def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     x : ndarray of shape (n_samples, n_features), float64
     y : ndarray of shape (n_samples,), int64
     """
-    table = _table(path, n_features, classes=True)
-    x = np.zeros((len(table.labels), n_features))
-    x[table.rows, table.columns] = table.values
-    return x, table.labels.astype(np.int64)  # none at all are floats
+    labels, _, x = _table(path, n_features, classes=True)
+    return x.toarray(), labels.astype(np.int64)  # none at all are floats
 
 
 def parse_sparse(
@@ -117,15 +111,10 @@ def parse_sparse(
     x : scipy.sparse.csr_array of shape (n_samples, n_features), float64
         As wide as the largest index in the file.
     vectors : dict of str to ndarray of shape (n_samples,)
-        ``label``, int64 if all are whole numbers, and ``qid``, if there are queries.
+        ``label``, int64 if all are whole numbers, and ``qid``, text, if there are queries.
     """
-    table = _table(path, bounded.WIDEST, 0 if zero_based else 1)
-    shape = len(table.labels), int(table.columns.max(initial=-1)) + 1
-    place = table.rows, table.columns
-    vectors = {"label": table.labels}
-    if any(one is not None for one in table.queries):
-        vectors["qid"] = table.queries
-    return scipy.sparse.csr_array((table.values, place), shape=shape), vectors
+    labels, queries, x = _table(path, bounded.WIDEST, 0 if zero_based else 1)
+    return x, {"label": labels} | ({"qid": queries} if (queries != "").any() else {})
 
 
 def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
