@@ -148,7 +148,7 @@ def test_a_module_with_a_prefix_beside_rules_of_ones_own(first_run, raw):
     [
         ("results/tiny/histories/tiny/second/power_gd/othre-plain.h5", "other-plain"),
         ("data/clients/tiny/tiny/othre.h5", "tiny/other"),
-        ("results/tiny/histories/tiny/missing/power_gd/faces-plain.h5", "celeba"),
+        ("results/tiny/histories/tiny/first/power_iteration/faces-default.h5", "celeba"),
     ],
 )
 def test_a_file_that_is_not_made_is_refused_with_the_reason(fresh, target, reason):
