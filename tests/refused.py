@@ -24,7 +24,10 @@ PLACE = (
 
 
 def refused(
-    call: Callable[[], object], error: type[FedcoreError], *names: str, **attributes: Any
+    call: Callable[[], object],
+    error: type[FedcoreError] | tuple[type[FedcoreError], ...],
+    *names: str,
+    **attributes: Any,
 ) -> FedcoreError:
     """Assert that a call raises such an error, which says these names and has these attributes."""
     with pytest.raises(error) as caught:

@@ -49,7 +49,7 @@ class Folder:
             "iterates": "last", "seed": 0, "tags": {}, **options,
         }  # fmt: skip
         path = f"{experiment}/{algorithm}/{cell['name']}"
-        self.cells[f"{self.paper}/{path}"] = cell | {"code": ""}
+        self.cells[f"{self.paper}/{path}"] = cell | {"code": "", "recipes": []}
         file = self.root / "histories" / self.paper / f"{path}.h5"
         if history is None:
             return run_cell(cell, self.root / f"{problem}.h5", file)
