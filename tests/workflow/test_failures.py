@@ -118,14 +118,12 @@ def test_damaged_notes_of_snakemake(first_run, done):
     assert "Nothing to be done" in done.snakemake("-n").text
 
 
-def test_one_deleted_figure(done):
-    (done.root / "results/tiny/figures/tiny/ends.png").unlink()
-    assert set(done.planned().values()) == {"notebook_tiny", "report"}
-
-
-def test_a_combined_table_that_a_killed_run_did_not_write(done):
-    (done.root / "results/tiny/verdicts.tsv").unlink()
-    assert done.planned() == {"verdicts.tsv": "summary", "report/index.html": "report"}
+@pytest.mark.parametrize(
+    ("name", "rule"), [("figures/tiny/ends.png", "notebook_tiny"), ("verdicts.tsv", "summary")]
+)
+def test_what_is_gone_is_made_again_by_its_job_and_shown(done, name, rule):
+    (done.root / "results/tiny" / name).unlink()
+    assert set(done.planned().values()) == {rule, "report"}
 
 
 def test_one_file_of_a_fresh_checkout(fresh):
