@@ -14,7 +14,7 @@ from fedcore.errors import LONGEST, FedcoreError, told
 WAY_ON = (
     "must need needs needed takes known did expected admits use give leave take keep make write "
     "call drop divide fill rename pass choose run add delete install import read see set sets name "
-    "lower save compare check try remove return"
+    "lower save compare check try remove return move put"
 )
 PLACE = (
     r"\b(row|line|column|client|feature)s? '?[\w(]|\bone of\b|--\w|\bfedcore \w+"
@@ -24,7 +24,10 @@ PLACE = (
 
 
 def refused(
-    call: Callable[[], object], error: type[FedcoreError], *names: str, **attributes: Any
+    call: Callable[[], object],
+    error: type[FedcoreError] | tuple[type[FedcoreError], ...],
+    *names: str,
+    **attributes: Any,
 ) -> FedcoreError:
     """Assert that a call raises such an error, which says these names and has these attributes."""
     with pytest.raises(error) as caught:

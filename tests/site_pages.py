@@ -252,22 +252,6 @@ def served(folder: Path) -> Iterator[tuple[str, queue.Queue[str]]]:
         server.shutdown()
 
 
-def pictures(folder: Path, pages: list[str], to: Path, *, dark: bool) -> list[Path]:
-    """Take pictures of pages at 1200 x 900, in the light or the dark theme."""
-    made = []
-    for page in pages:
-        name = page.replace("/", "-").removesuffix(".html")
-        made.append(to / f"{name}-{'dark' if dark else 'light'}.png")
-        with served(folder) as (address, _), tempfile.TemporaryDirectory() as profile:
-            subprocess.run(
-                [BROWSER, *FLAGS, *(["--force-dark-mode"] if dark else []), "--hide-scrollbars",
-                 f"--user-data-dir={profile}", "--window-size=1200,900",
-                 "--virtual-time-budget=5000", f"--screenshot={made[-1]}", f"{address}/{page}"],
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120, check=True,
-            )  # fmt: skip
-    return made
-
-
 def opened(file: Path) -> tuple[str, list[str]]:
     """What a browser makes of a page that is opened as a file, and what it says and asks for."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:

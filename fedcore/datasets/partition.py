@@ -119,7 +119,7 @@ def shards(
     for number, members in enumerate(classes):
         if len(members) < total // len(classes):
             has = counted(len(members), "sample")
-            raise InputError(f"class {number} has {has}, fewer than its shards")
+            raise InputError(f"class {number} has {has}, fewer than its shards: take fewer of them")
         pool += np.array_split(rng.permutation(members), total // len(classes))
     return _checked([np.concatenate([pool[shard] for shard in hand]) for hand in deal])
 

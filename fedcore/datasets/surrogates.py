@@ -43,7 +43,7 @@ def _sklearn_data(loader: str) -> Any:
 def digits(split: str, n_classes: int, *, samples: int | None = None) -> Loaded:
     """Return scikit-learn's 8 x 8 digits (1797 x 64) scaled to 0..255; there is no test split."""
     if split != "train":
-        raise ConfigError(f"the digits surrogate has no split '{split}', only 'train'")
+        raise ConfigError(f"the digits surrogate has no split '{split}': take 'train'")
     bunch = _sklearn_data("load_digits")
     x = np.rint(bunch.data * (255 / 16)).astype(np.uint8)[:samples]
     note = f"scikit-learn's 8 x 8 digits, {len(x)} x 64"
@@ -132,7 +132,7 @@ def sentences(split: str, n_classes: int, *, users: int = 24) -> Loaded:
     that of most words; some users mean the opposite.
     """
     if split != "train":
-        raise ConfigError(f"the sentences surrogate has no split '{split}', only 'train'")
+        raise ConfigError(f"the sentences surrogate has no split '{split}': take 'train'")
     rng = np.random.default_rng(_SEED)
     vectors = rng.standard_normal((200, 300)).astype(np.float32) / 5
     owners = np.repeat(np.arange(users), rng.integers(50, 81, users))

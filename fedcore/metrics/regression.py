@@ -148,7 +148,7 @@ def _samples(problem: Problem) -> list[Labelled]:
     """Return the training samples; clients of equal size are one stack."""
     clients = problem.clients
     if clients.labels is None:
-        raise InputError(f"problem {problem.name} has no labels")
+        raise InputError(f"problem {problem.name} has no labels: take another metric")
     if clients.uniform:
         return [clients.labelled_stack]
     return [Labelled(*(part[None] for part in clients.labelled(i))) for i in range(len(clients))]
@@ -174,7 +174,7 @@ def _loss(models: np.ndarray, problem: Problem) -> float:
 def _test_error(models: np.ndarray, problem: Problem, *, noise: bool) -> float:
     truth = _truth(problem)
     if not truth.test_noise.size:
-        raise InputError(f"problem {problem.name} has no test samples")
+        raise InputError(f"problem {problem.name} has no test samples: take another metric")
     wrong = predict(truth.test_features, models - truth.models)
     return 0.5 * float(np.mean((wrong - noise * truth.test_noise) ** 2))
 

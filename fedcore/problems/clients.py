@@ -453,7 +453,7 @@ def require_alike(held_out: Clients, clients: Clients) -> None:
     if held_out.n_features != clients.n_features:
         raise InputError(
             f"held-out samples have {counted(held_out.n_features, 'feature')}, the clients' "
-            f"own have {clients.n_features}"
+            f"own have {clients.n_features}: give both the same"
         )
     if held_out.labels is None or clients.labels is None:
         raise InputError("held-out samples measure a classifier: give labels to them and the rest")

@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcore.algorithms import power_iteration
-from fedcore.federation.execution import summed
 from fedcore.federation.federation import Federation
 from fedcore.parts.gram_products import (
     gram_matrix,
-    gram_pays_off,
     gram_product,
     local_gram_product,
 )
@@ -78,40 +76,21 @@ def test_mixed_precision_is_computed_and_charged_in_double():
         )
 
 
-def twinned() -> Any:
-    """A step that replies with ones, whose twin, from its second call on, sums to 5."""
-
-    def twin(clients: Any, state: SimpleNamespace, message: Any) -> Any:
-        state.calls = getattr(state, "calls", 0) + 1
-        return np.full(2, 5.0) if state.calls > 1 else None
-
-    @summed(twin)
-    def step(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
-        return np.ones(2)
-
-    return step
-
-
-def test_the_twin_is_asked_when_all_take_part_and_hold_the_same_message():
-    step = twinned()
-    federation = Federation(drawn([2, 3, 4]))
-    assert (federation.sum(step) == 3).all()  # nothing has been sent
-    federation.broadcast(1.0)
-    assert (federation.sum(step) == 3).all()  # the twin declined
-    before = federation.ledger.snapshot()
-    assert (federation.sum(step) == 5).all()
-    once = federation.ledger.snapshot()  # charged like the replies
-    assert once["scalars_up"] - before["scalars_up"] == 3 * 2 and once["round"] == 3
-    assert (federation.mean(step, of=[2, 0, 1]) == 5 / 3).all()
-    assert [list(reply) for reply in federation.gather(step)] == [[1, 1]] * 3
-    assert (federation.sum(step, of=[0, 2]) == 2).all()
-    assert (federation.sum(step, of=[0, 0, 1]) == 3).all()
-    federation.broadcast(2.0, to=[1])
-    assert (federation.sum(step) == 3).all()
-    assert federation.ledger.scalars_up - once["scalars_up"] == 2 * (3 + 3 + 2 + 3 + 3)
-    other = Federation(drawn([2, 3]))  # starts anew
-    other.broadcast(1.0)
-    assert (other.sum(step) == 2).all()
+def test_a_part_of_the_clients_or_messages_that_differ_give_their_own_sum():
+    """The kept sum is that of all clients and one message."""
+    clients, Z = drawn([20, 30, 40]), np.eye(FEATURES)[:, :2]
+    federation = Federation(clients)
+    products = [c.T @ (c @ Z) for c in clients]
+    for _ in range(3):
+        federation.broadcast(Z)
+        for of in ([0, 1, 2], [2, 0, 1], [0, 2], [0, 0, 1]):
+            expected = sum(products[i] for i in of)
+            np.testing.assert_allclose(federation.sum(gram_product, of=of), expected, atol=1e-11)
+            mean = federation.mean(gram_product, of=of)
+            np.testing.assert_allclose(mean, expected / len(of), atol=1e-11)
+    federation.broadcast(2 * Z, to=[1])
+    total = federation.sum(gram_product)
+    np.testing.assert_allclose(total, products[0] + 2 * products[1] + products[2], atol=1e-11)
 
 
 @settings(max_examples=30, deadline=None)
@@ -127,19 +106,6 @@ def test_the_gram_matrix_is_that_of_the_stack(sizes, seed):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_client_makes_its_gram_matrix_when_that_pays_and_keeps_it():
-    wide, tall = drawn([4, 40])
-    Z = np.eye(FEATURES)[:, :2]
-    for data, pays in ((wide, False), (tall, True)):
-        state = SimpleNamespace(kept=SimpleNamespace())
-        for k in range(10):
-            np.testing.assert_allclose(
-                local_gram_product(data, state, Z), data.T @ (data @ Z), rtol=0, atol=1e-12
-            )
-            # 40·9 / (4·40 − 2·9) = 2.5 columns: after two products of two columns.
-            assert hasattr(state.kept, "gram") == (pays and k >= 2)
-
-
 @pytest.mark.parametrize(("step", "how"), [(gram_product, "sum"), (local_gram_product, "gather")])
 def test_runs_on_the_same_clients_share_nothing_that_they_give(step, how):
     data = drawn([30, 40])
@@ -148,16 +114,6 @@ def test_runs_on_the_same_clients_share_nothing_that_they_give(step, how):
     for _ in range(3):
         shared, _ = iterate(clients, step, how, check=False)
         np.testing.assert_array_equal(np.array(shared), np.array(alone))
-
-
-@pytest.mark.parametrize(
-    ("n", "d", "columns"), [(1000, 1000, 500), (501, 1000, 125250), (10**6, 1000, 251)]
-)
-def test_the_break_even_point(n, d, columns):
-    entries = n * d
-    assert gram_pays_off(entries, entries * d, d, columns)
-    assert not gram_pays_off(entries, entries * d, d, columns - 2)
-    assert not gram_pays_off(d // 2 * d, d // 2 * d * d, d, 10**9)
 
 
 def test_noise_free_data_keep_the_plain_step_of_power_iteration():

@@ -8,7 +8,7 @@ import scipy.linalg
 
 import fedcore
 from fedcore.parts import local_axes
-from fedcore.parts.local_axes import axes_pay_off, coordinates
+from fedcore.parts.local_axes import coordinates
 
 SIZES = {
     "more samples": (40, 12),
@@ -91,13 +91,3 @@ def test_faps_is_the_same_along_axes(n_samples, solver, monkeypatch):
     for name in ("X", "W"):
         for one, other in zip(along.output[name], plain.output[name], strict=True):
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
-
-
-def test_axes_pay_when_products_have_cost_as_much():
-    once = 9 * 1000**3  # n = 1000, and 2000 samples: 2 · 10⁶ operations a vector by the Gram matrix
-    assert not axes_pay_off(2000, 1000, once // (2 * 10**6) - 1)
-    assert axes_pay_off(2000, 1000, once // (2 * 10**6) + 1)
-    assert not axes_pay_off(2000, 1000, 0)
-    # 100 samples: 4 n n_i operations a vector, and a decomposition of 100 numbers.
-    assert axes_pay_off(100, 1000, (9 * 100**3 + 6 * 1000 * 100**2) // (4 * 10**5) + 1)
-    assert not axes_pay_off(100, 1000, 100)

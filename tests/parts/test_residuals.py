@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import warnings
 
@@ -12,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 import fedcore
-from fedcore import algorithms
-from fedcore.parts.residuals import TOL, joined
+from fedcore.parts.residuals import TOL
 
 TESTED = ["block_krylov", "momentum_power", "ssi"]
 with_a_test = pytest.mark.parametrize("name", TESTED)
@@ -27,12 +25,6 @@ def angle(basis: np.ndarray, matrix: np.ndarray) -> float:
     """Sine of the largest angle to the leading right singular vectors, by NumPy."""
     exact = np.linalg.svd(matrix, full_matrices=False)[2][: basis.shape[1]].T
     return float(np.linalg.norm(exact - basis @ (basis.T @ exact), 2))
-
-
-def test_these_are_the_algorithms_with_a_tolerance():
-    params = {name: algorithms.get(name).module.Params for name in algorithms.names()}
-    having = [n for n, p in params.items() if "tol" in {f.name for f in dataclasses.fields(p)}]
-    assert sorted(having) == TESTED
 
 
 @with_a_test
@@ -174,15 +166,3 @@ def test_block_krylov_is_exact_once_its_blocks_are_the_whole_space(rank, clients
     assert found.ledger.scalars_down == rounds * 4 * 9 * rank
     longer = fedcore.run("block_krylov", clients, rank, rounds=rounds + 5, tol=0)
     assert angle(longer.components.T, S) < 1e-12
-
-
-def test_two_blocks_are_joined_to_a_basis_and_its_images(clients):
-    S = np.vstack(clients)
-    G, rng = S.T @ S, np.random.default_rng(0)
-    Z_old = np.linalg.qr(rng.standard_normal((9, 3)))[0]
-    shared = np.hstack([Z_old[:, :1], rng.standard_normal((9, 2))])
-    Z = np.linalg.qr(shared)[0]
-    V, GV = joined(Z, G @ Z, Z_old, G @ Z_old)
-    assert V.shape == (9, 5)  # one direction in common
-    np.testing.assert_allclose(V.T @ V, np.eye(5), atol=1e-14)
-    np.testing.assert_allclose(GV, G @ V, atol=1e-12)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
+from refused import refused
 
 import fedcore
 from fedcore import algorithms, metrics
@@ -155,8 +158,6 @@ def test_the_distance_of_heads_is_the_mean_over_pairs():
     pairs = [np.linalg.norm(x - y) for x, y in ((a, b), (a, c), (b, c))]
     iterate = Iterate(problem.truth.representation)
     assert metrics.get("head_distance").function(iterate, problem) == pytest.approx(np.mean(pairs))
-    with pytest.raises(InputError, match="model behind its labels"):
-        metrics.get("head_distance").function(iterate, Problem("plain", [np.eye(3)]))
 
 
 def test_the_population_error_is_what_many_test_samples_give():
@@ -242,11 +243,13 @@ def test_the_least_error_of_one_model_is_that_of_section_2_1():
         assert error == pytest.approx(found + change**2, rel=1e-12)  # two coordinates, half
 
 
-@pytest.mark.parametrize("name", ["test_error", "new_client_error_5", DISTANCE, "training_loss"])
+@pytest.mark.parametrize(
+    "name", ["test_error", "new_client_error_5", DISTANCE, "training_loss", "head_distance"]
+)
 def test_what_a_problem_lacks_is_said_in_one_sentence(name, problem):
     without = draw() if name in ("test_error", "new_client_error_5") else problem
-    with pytest.raises(InputError, match=r"^[^\n]+$"):
-        measured(without, name, basis=np.eye(8)[:, :2], models=np.zeros((40, 8)))
+    iterate = {"basis": np.eye(8)[:, :2], "models": np.zeros((40, 8))}
+    refused(lambda: measured(without, name, **iterate), InputError)
 
 
 # --- methods ------------------------------------------------------------------------------------
@@ -265,8 +268,7 @@ def test_moments_that_leave_the_range_are_refused(name, scale):
     problem = draw()
     clients = [scale * x for x in problem.clients]
     labels = [scale * y for y in problem.clients.labels]
-    with pytest.raises(InputError, match=r"range of float64, .*: scale data and labels to"):
-        fedcore.run(name, clients, 2, labels=labels, rounds=1)
+    refused(lambda: fedcore.run(name, clients, 2, labels=labels, rounds=1), InputError, "float64")
 
 
 def test_projected_descent_solves_the_unfactored_problem_when_samples_determine_it():
@@ -358,29 +360,27 @@ def test_a_run_that_diverges_ends_there_and_says_so():
 
 
 def test_samples_that_run_out_are_refused():
-    with pytest.raises(InputError, match="round 3 needs 8 samples of every client and one has 6"):
-        run("fedrep_linear", draw(samples=6), rounds=9, batch=2, fresh=True)
-    with pytest.raises(InputError, match="needs batch"):
-        algorithms.get("fedrep_linear").params({"n_components": 2, "fresh": True})
+    call = partial(run, "fedrep_linear", draw(samples=6), rounds=9, fresh=True)
+    refused(partial(call, batch=2), InputError, "round 3", "8 samples", "6")
+    refused(call, InputError, "batch")
+
+
+REST = [np.zeros(8), np.zeros(12)]
 
 
 @pytest.mark.parametrize(
-    ("labels", "words"),
+    ("labels", "name"),
     [
-        ([np.zeros(3)], "labels: one vector is needed for each of 4 clients"),
-        ([np.zeros(3), np.zeros(16), np.zeros(8), np.zeros(12)], r"client 1 have shape \(16,\)"),
-        ([np.zeros(3), np.full(17, np.nan), np.zeros(8), np.zeros(12)], "client 1 have nan at row"),
-        (
-            [np.array(["a"] * 3), np.zeros(17), np.zeros(8), np.zeros(12)],
-            "client 0 must hold numbers",
-        ),
-        (7, "labels must be a list with one vector per client, got int"),
-        ({"a": np.zeros(3)}, "and the clients have none: give both by names"),
+        ([np.zeros(3)], "4 clients"),
+        ([np.zeros(3), np.zeros(16), *REST], "client 1"),
+        ([np.zeros(3), np.full(17, np.nan), *REST], "client 1"),
+        ([np.array(["a"] * 3), np.zeros(17), *REST], "client 0"),
+        (7, "labels"),
+        ({"a": np.zeros(3)}, "clients"),
     ],
 )
-def test_unfit_labels_are_refused_with_their_place(clients, labels, words):
-    with pytest.raises(InputError, match=words):
-        fedcore.run("fedrep_linear", clients, 2, labels=labels)
+def test_unfit_labels_are_refused_with_their_place(clients, labels, name):
+    refused(lambda: fedcore.run("fedrep_linear", clients, 2, labels=labels), InputError, name)
 
 
 def test_the_library_takes_labels(clients):

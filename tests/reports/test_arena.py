@@ -5,9 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from fedcore.history import History
 from fedcore.reports.papers import arena, arena_findings
+from fedcore.reports.rows import chosen
 
 
 class MadeUp:
@@ -82,30 +84,6 @@ def test_a_direct_method_makes_no_products():
     assert arena.costs(RUN)["steps"].tolist()[0] == [0, 1, 2, 3]
 
 
-def test_the_first_are_those_with_most_problems_and_equal_ones_share():
-    table = rows({"a": [0.1, 0.5, 0.3], "b": [0.2, 0.4, 0.1], "c": [np.nan] * 3})
-    assert list(arena_findings._winners(table, "error").items()) == [("b", 2), ("a", 1)]
-    swapped = rows({"b": [0.1, 0.5, 0.3], "a": [0.2, 0.4, 0.1]})
-    assert list(arena_findings._winners(swapped, "error")) == ["a", "b"]
-    alike = rows({"a": [0.1, 3e-15], "b": [0.1 + 1e-9, 1e-16], "c": [0.2, 1e-9]})
-    assert arena_findings._winners(alike, "error") == {"a": 2, "b": 2, "c": 0}
-    ((topic, text, cells),) = arena_findings._within(table, 1, "One shot")
-    assert topic == "One shot" and cells == "contest/b/*-b, contest/a/*-a"
-    assert text == (
-        "After 1 round the least error of 3 problems is that of b on 2 (median error over all "
-        "problems 0.2), and then of a on 1 (median error over all problems 0.3)."
-    )
-
-
-def test_repeats_that_fail_are_the_worst():
-    bad, good = rows({"bad": [np.nan] * 2, "good": [0.02] * 2}), []
-    for repeat, error in enumerate([np.nan, np.nan, 0.01]):
-        good += [{**row, "repeat": repeat, "error_1": error} for row in rows({"bad": [0.0]})]
-        good += [{**row, "repeat": repeat} for row in rows({"good": [0.02]})]
-    assert next(iter(arena_findings._winners(good, "error_1").items())) == ("good", 1)
-    assert list(arena_findings._winners(bad, "error")) == ["good"]
-
-
 def test_ranks_share_places_and_a_missing_result_has_none(monkeypatch):
     table = rows({"a": [0.1], "b": [0.1], "c": [np.nan], "d": [0.4]})
     monkeypatch.setattr(arena, "results", lambda results: table)
@@ -117,59 +95,6 @@ def test_ranks_share_places_and_a_missing_result_has_none(monkeypatch):
     nothing = rows({"a": [np.nan], "b": [np.nan]})
     monkeypatch.setattr(arena, "results", lambda results: nothing)
     assert arena.ranks(None) == [] and arena.mean_ranks([]) == []
-
-
-def test_unlike_clients_are_compared_where_the_subspace_was_found():
-    even = rows({"a": [0.01], "b": [0.01], "lost": [0.99]})
-    label = [
-        {**row, "partition": "label"} for row in rows({"a": [0.4], "b": [0.02], "lost": [0.99]})
-    ]
-    ((_, text, cells),) = arena_findings._divided([*even, *label])
-    assert "most from 0.01 to 0.4 for a on 0, and least from 0.01 to 0.02 for b on 0" in text
-    assert "lost" not in text and cells == "contest/a/*-a, contest/b/*-b"
-    assert list(arena_findings._divided(even)) == []
-    fewer = [{**row, "clients": 2} for row in label]
-    assert list(arena_findings._divided([*even, *fewer])) == []
-
-
-def test_privacy_has_a_sentence_for_every_guarantee_that_methods_share():
-    table = [{**row, "privacy": "ε = 1"} for row in rows({"a": [0.4, 0.9], "b": [0.5, 0.95]})]
-    ((_, text, cells),) = arena_findings._private(table)
-    assert text == (
-        "With ε = 1, some method has an error below 0.5 on 1 of 2 problems; a has the least on 2, "
-        "0.4 at best and 0.65 in the median."
-    )
-    assert cells == "contest/a/*-a"
-    hopeless = [{**row, "error": 0.99} for row in table]
-    ((_, text, cells),) = arena_findings._private(hopeless)
-    assert text == "With ε = 1, some method has an error below 0.5 on 0 of 2 problems."
-    assert cells == ""
-    assert (
-        list(arena_findings._private([{**row, "privacy": "ε = 10"} for row in rows({"a": [0.1]})]))
-        == []
-    )
-
-
-def test_the_fewest_products():
-    assert list(arena_findings._cheap(rows({"a": [np.nan]}))) == []
-    ((_, text, _),) = arena_findings._cheap(rows({"a": [3.0, np.nan], "b": [4.0, np.nan]}))
-    assert (
-        "on 1 of 2 problems; a does on 1, and needs the fewest products with the data on 1" in text
-    )
-
-
-def test_what_the_server_learns_is_said_of_the_method_that_shows_most():
-    leaked = [
-        {"method": method, "algorithm": method, "repeat": i, "leakage": error}
-        for method, errors in {"a": [1.0, 1.0], "b": [1e-15, 3e-15], "c": [0.5, 0.6]}.items()
-        for i, error in enumerate(errors)
-    ]
-    ((topic, text, cells),) = arena_findings._seen(leaked)
-    assert topic == "What the server learns" and cells == "leakage/b/*-b, leakage/a/*-a"
-    assert "error of 2e-15 with b, the least of 3 methods; the attacks fail against a." in text
-    ((_, text, cells),) = arena_findings._seen(leaked[2:])
-    assert text.endswith("against none.") and cells == "leakage/b/*-b"
-    assert list(arena_findings._seen([])) == []
 
 
 class Tables:
@@ -192,3 +117,48 @@ def test_no_attack_fails_that_was_not_made():
     assert arena.leaks(Tables(leakage=rows)) == []
     (row,) = arena.leaks(Tables(leakage=rows, leaks=[("local_power", [0.25])]))
     assert (row["method"], row["leakage"]) == ("local_power", 0.25)
+
+
+LABEL = [{**row, "partition": "label"} for row in rows({"a": [0.4], "b": [0.02], "lost": [0.99]})]
+EVEN = rows({"a": [0.01], "b": [0.01], "lost": [0.99]})
+PRIVATE = [{**row, "privacy": "ε = 1"} for row in rows({"a": [0.4, 0.9], "b": [0.5, 0.95]})]
+GOOD = [{**row, "repeat": i} for i in range(3) for row in rows({"good": [0.02, 0.02]})]
+BAD = [{**row, "repeat": i, "error_1": error} for i, error in enumerate([np.nan, np.nan, 0.01])
+       for row in rows({"bad": [0.0]})]  # fmt: skip
+LEAKED = [
+    {"method": method, "algorithm": method, "repeat": i, "leakage": error}
+    for method, errors in {"a": [1.0, 1.0], "b": [1e-15, 3e-15], "c": [0.5, 0.6]}.items()
+    for i, error in enumerate(errors)
+]
+FINDINGS = {
+    # First are those with most problems; of equal ones that with the least median.
+    "wins": (rows({"a": [0.1, 0.5, 0.3], "b": [0.2, 0.4, 0.1], "c": [np.nan] * 3}), [],
+             "One shot", "contest/b/*-b, contest/a/*-a", ["b on 2", "0.2", "a on 1", "0.3"]),
+    "equal": (rows({"a": [0.1, 3e-15], "b": [0.1 + 1e-9, 1e-16], "c": [0.2, 1e-9]}), [],
+              "One shot", None, ["a on 2", "b on 2"]),
+    "repeats that fail are the worst": (GOOD + BAD, [],
+                                        "One shot", "contest/good/*-good, contest/bad/*-bad", []),
+    "divided": (EVEN + LABEL, [], "Unlike clients", "contest/a/*-a, contest/b/*-b",
+                ["0.01 to 0.4 for a", "0.01 to 0.02 for b"]),  # nobody found `lost`
+    "not divided": (EVEN, [], "Unlike clients", None, None),
+    "fewer clients": (EVEN + [{**row, "clients": 2} for row in LABEL], [],
+                      "Unlike clients", None, None),
+    "private": (PRIVATE, [], "Privacy", "contest/a/*-a", ["ε = 1,", "1 of 2", "2, 0.4", "0.65"]),
+    "hopeless": ([{**row, "error": 0.99} for row in PRIVATE], [], "Privacy", "", ["0 of 2"]),
+    "alone": (chosen(PRIVATE, method="a"), [], "Privacy", None, None),
+    "cheap": (rows({"a": [3.0, np.nan], "b": [4.0, np.nan]}), [], "Cheap clients",
+              "contest/a/*-a", ["1 of 2"]),
+    "not reached": (rows({"a": [np.nan]}), [], "Cheap clients", None, None),
+    "leaks": (EVEN, LEAKED, "What the server learns", "leakage/b/*-b, leakage/a/*-a", ["2e-15"]),
+    "no leaks": (EVEN, [], "What the server learns", None, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FINDINGS)
+def test_a_finding_has_its_cells_and_its_numbers(case):
+    table, leaked, topic, cells, numbers = FINDINGS[case]
+    found = [row for row in arena_findings.sentences(table, leaked) if row["for"] == topic]
+    assert len(found) == (numbers is not None)
+    for row in found:
+        assert cells is None or row["cells"] == cells
+        assert [number for number in numbers if number not in row["finding"]] == []

@@ -27,6 +27,13 @@ def folder(tmp_path, clients):
     return folder
 
 
+def bare(tmp_path, problem):
+    """Return results without cells, of a problem without clients."""
+    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
+    folder.problems[problem] = {}
+    return folder
+
+
 def made_up(**columns):
     """Return a history of columns given as (repeats, records)."""
     arrays = {name: np.array(values, dtype=float) for name, values in columns.items()}
@@ -132,8 +139,7 @@ def test_kappa_has_a_row_per_repeat_and_reading(folder):
 
 
 def test_communications_are_the_round_of_the_first_record_below_the_threshold(tmp_path):
-    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
-    folder.problems["w8a"] = {}
+    folder = bare(tmp_path, "w8a")
     # σ = 1000, 1, 1 at rank 1: the true floor is 1 and the code's 1/2. Thresholds 1e5 and 10^5.5.
     history = made_up(
         objective=[[1e7, 3e5, 100_000.75, 100_000.25], [1e7, 1e7, 1e6, 5e5]],
@@ -164,8 +170,7 @@ def test_communications_are_the_round_of_the_first_record_below_the_threshold(tm
 
 @pytest.mark.parametrize("exact", [0.0, 1e-9])
 def test_slopes_of_an_exactly_linear_figure(tmp_path, exact):
-    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
-    folder.problems["synthetic"] = {}
+    folder = bare(tmp_path, "synthetic")
     x = np.array([0.01, 0.02, 0.05, 0.03, 0.5, 0.9])
     loss = 10 ** (2.0 - 7.0 * x)
     if exact:
@@ -190,8 +195,7 @@ def test_slopes_of_an_exactly_linear_figure(tmp_path, exact):
 
 
 def test_two_points_are_no_slope(tmp_path):
-    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
-    folder.problems["synthetic"] = {}
+    folder = bare(tmp_path, "synthetic")
     columns = {"kappa": [[3], [4], [5]], "objective": [[1], [2], [1]]}
     history = made_up(**columns, exact_objective=[[0.5], [1], [1]])
     params = {"local_steps": 8, "power": 0}
@@ -240,8 +244,7 @@ def test_final_and_exact_errors_and_claims(folder):
 
 
 def test_momentum_is_faster_if_it_arrives_sooner_or_else_ends_lower(tmp_path):
-    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
-    folder.problems["synthetic"] = {}
+    folder = bare(tmp_path, "synthetic")
     # Repeats: sooner; later; only one arrives; neither arrives, lower; a failed one.
     plain = [[9, 5, 1, 1], [9, 1, 1, 1], [9, 9, 8, 7], [9, 9, 8, 7], [9, 9, 9, 9]]
     fast = [[9, 1, 1, 1], [9, 2, 1, 1], [9, 5, 1, 1], [9, 9, 9, 6], [9, 9, 9, np.nan]]
@@ -261,8 +264,7 @@ def test_momentum_is_faster_if_it_arrives_sooner_or_else_ends_lower(tmp_path):
 
 def test_a_descent_that_diverged_bears_out_nothing_that_is_said_of_it(tmp_path):
     """In all repeats: a value that is missing would leave the sentence undecided."""
-    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
-    folder.problems["synthetic"] = {}
+    folder = bare(tmp_path, "synthetic")
     lost = {"objective": [[9.0, np.nan]], "diverged": [[0, 1]]}
     for alpha in (0, 1):
         for momentum in (False, True):
@@ -349,8 +351,7 @@ def test_fewer_communications_pair_the_repeats_and_the_ledger_counts_blocks(fold
     (1.0, True, True), (0.8, True, False),
 ])  # fmt: skip
 def test_theorem_1_compares_every_step_with_the_bound(tmp_path, speed, momentum, holds):
-    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
-    folder.problems["synthetic"] = {}
+    folder = bare(tmp_path, "synthetic")
     kappa, exact, steps = 3.0, 2.0, np.arange(40)
     rate = 1 - 1 / kappa if momentum else 1 - kappa**-2
     loss = np.vstack([exact + 7.0 * rate ** (speed * steps), np.full(40, np.nan)])
@@ -370,8 +371,7 @@ def test_theorem_1_compares_every_step_with_the_bound(tmp_path, speed, momentum,
 
 @pytest.mark.parametrize(("end", "holds"), [(0.0, True), (1.0, False), (np.nan, None)])
 def test_theorem_1_leaves_out_steps_that_were_not_measured(tmp_path, end, holds):
-    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
-    folder.problems["synthetic"] = {}
+    folder = bare(tmp_path, "synthetic")
     loss = np.full((1, 9), np.nan)
     loss[0, 0], loss[0, -1] = 9.0, 2.0 + 7.0 * (1 - 1 / 9) ** 8 * (1 + end)
     exact, kappa = np.full((1, 9), 2.0), np.full((1, 9), 3.0)
@@ -458,8 +458,7 @@ def test_bounds_count_the_draws_that_exceed_them(folder, clients):
 
 
 def test_a_bound_that_is_exceeded_too_often_does_not_hold(tmp_path):
-    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
-    folder.problems["synthetic"] = {}
+    folder = bare(tmp_path, "synthetic")
     history = made_up(kappa=np.full((20, 1), 1e9), exact_excess=np.zeros((20, 1)))
     history.reference["singular_values"] = np.array([2.0, 1.0, 0.0])
     history.about["problem"] = {"n_features": 3}
@@ -480,8 +479,7 @@ OF_U = ("client_rank", "stacked_rank", "client_zeros", "client_size")
 
 
 def test_remarks_count_the_steps_until_nothing_changes(tmp_path):
-    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
-    folder.problems["gap"] = {}
+    folder = bare(tmp_path, "gap")
     history = made_up(
         objective=[[9, 4, 2, 2, 2], [9, 2 + 1e-8, 2 + 1e-9, 2 - 1e-9, 2]],
         exact_objective=np.ones((2, 5)),
@@ -496,8 +494,7 @@ def test_remarks_count_the_steps_until_nothing_changes(tmp_path):
 
 def test_a_repeat_that_failed_is_no_repeat_without_a_measure(tmp_path):
     """Its NaN counts against what is said of U; those of a method that holds no U say nothing."""
-    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
-    folder.problems["gap"] = {}
+    folder = bare(tmp_path, "gap")
     lost = [[4.0, np.nan], [4.0, 2.0]]
     history = made_up(
         objective=lost, exact_objective=np.ones((2, 2)), kappa=np.ones((2, 2)),

@@ -7,7 +7,7 @@ import pytest
 
 import fedcore
 from fedcore.algorithms import power_gd
-from fedcore.federation.federation import Federation, stacked
+from fedcore.federation.federation import Federation
 from fedcore.problems.regression import least_squares
 from fedcore.reports.operations import (
     CLIENTS,
@@ -128,15 +128,6 @@ def test_what_counts_as_how_many(rng, call, entries, products):
     assert type(call(X, y)) is np.ndarray  # which counts nothing
 
 
-def test_additions_in_place_are_counted_and_made_there():
-    plain, count = np.zeros((4, 3)), Count()
-    same = plain
-    plain += count.array(np.ones((4, 3)))
-    counted = count.array(same)
-    counted -= 3.0
-    assert count.of(SERVER) == 24 and (same == -2).all()
-
-
 @pytest.mark.parametrize(("m", "k"), [(40, 10), (60, 30), (30, 30)])
 def test_a_qr_by_textbook_is_what_reflections_take_one_by_one(rng, m, k):
     A = rng.standard_normal((m, k))
@@ -181,25 +172,6 @@ def test_what_is_looked_at_counts_for_nobody(clients):
     federation.broadcast(np.eye(clients[0].shape[1])[:, :2])
     federation.observe(lambda data, state, V: data @ V)
     assert count.of(CLIENTS) == count.of(SERVER) == 0 < count.of(NOBODY)
-
-
-def test_every_step_runs_client_by_client(clients):
-    """Also one that could run for the stack of all; each counts for its own client."""
-    alike, shapes = [clients[0], clients[0]], []
-
-    @stacked
-    def step(data, state, message):
-        shapes.append(data.shape)
-        return data.sum(axis=-2)
-
-    counted_federation(alike, Count()).gather(step)
-    assert shapes == [matrix.shape for matrix in alike]
-
-
-def test_a_multiplication_and_its_addition_may_count_as_one():
-    count = Count()
-    count.found |= {(SERVER, PRODUCTS): 20, (SERVER, FACTORISATIONS): 6, (SERVER, ENTRIES): 5}
-    assert (count.of(SERVER), count.of(SERVER, multiply_add=1)) == (31, 18)
 
 
 # --- Table S1 -----------------------------------------------------------------------------------

@@ -1,13 +1,17 @@
-"""Curves of the report's site: how runs are told apart."""
+"""The report's site: how runs are told apart, and what stands beside a claim."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from fedcore.history import History, save_seconds
+from fedcore.reports import tables
 from fedcore.reports.curve_styles import told_apart
 from fedcore.reports.results import Run
+from fedcore.reports.site.cells import Tables
 from fedcore.reports.site.curves import _axes
 
 
@@ -32,3 +36,13 @@ def test_only_what_ran_on_a_core_has_cpu_seconds(where, timed, tmp_path):
     assert ("seconds" in found) == timed and {"rounds", "up", "bytes"} <= set(found)
     if timed:
         np.testing.assert_array_equal(found["seconds"], [0, 2.5, 5])
+
+
+def test_beside_a_flag_stand_the_numbers_that_it_was_read_off(tmp_path):
+    rows = [{"claim": "c", "repeat": i, "ratio": 1.5 + i, "holds": True} for i in range(2)]
+    tables.write(rows, tmp_path / "claims.tsv")
+    select = {"table": "claims", "where": {"claim": "c"}, "column": "holds"}
+    verdict = SimpleNamespace(where="claims.tsv, holds; claim = c")
+    judged = Tables(tmp_path).judging(verdict, {"select": select, "readings": []})
+    assert judged.columns == ["claim", "repeat", "ratio", "holds"]
+    assert judged.rows[1] == ["c", "1", "2.5", "true"]

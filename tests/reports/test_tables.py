@@ -144,9 +144,3 @@ def test_a_damaged_checksum_is_noticed_and_a_table_without_one_is_read(tmp_path)
         tables.read(path)
     known.unlink()
     assert tables.read(path) == [{"a": 1}]
-
-
-def test_a_star_is_a_star_and_two_are_bold():
-    """Of `a/*-b, c/*-d` Markdown once made italics without stars."""
-    assert tables.escaped("a/*-b, V_*V_*^T") == "a/\\*-b, V_\\*V_\\*^T"
-    assert tables.escaped("**not run**") == "**not run**"

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import xarray
-
-ROOT = Path(__file__).parents[2]
 
 
 def require_iterates(path: Path) -> None:
@@ -27,13 +24,5 @@ def test_every_history_of_a_run_keeps_iterates(first_run):
     checkout, _ = first_run
     files = sorted(checkout.root.glob("results/tiny/histories/**/*.h5"))
     assert len(files) == 6
-    for path in files:
-        require_iterates(path)
-
-
-def test_every_history_of_the_quick_run_keeps_iterates():
-    files = sorted((ROOT / "results/quick/histories").rglob("*.h5"))
-    if not files:
-        pytest.skip("there are no histories in results/quick: `make quickstart` writes them")
     for path in files:
         require_iterates(path)

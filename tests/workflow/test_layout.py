@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import json
 import re
@@ -21,88 +20,13 @@ from fedcore.experiments.plan import load_plan
 from fedcore.reports.site.links import places
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-SCHEMAS = sorted((ROOT / "workflow/schemas").glob("*.yaml"))
 PAPERS = sorted(file.stem for file in (ROOT / "config/papers").glob("*.yaml"))
-
-
-def named(paths):
-    return pytest.mark.parametrize("path", paths, ids=lambda path: path.name)
 
 
 def test_snakemake_lint(fresh):
     run = fresh.snakemake("--lint")
     assert run.status == 0
     assert run.text.rstrip().endswith("Congratulations, your workflow is in a good condition!")
-
-
-def test_snakefmt():
-    command = [sys.executable, "-m", "snakefmt", "--check", "Snakefile", "workflow"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-@named(NOTEBOOKS)
-def test_notebooks_are_stored_clean_and_define_nothing(path):
-    cells = json.loads(path.read_text())["cells"]
-    code = [cell for cell in cells if cell["cell_type"] == "code"]
-    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
-    assert [cell for cell in code if "parameters" in cell["metadata"].get("tags", ())]
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
-    for cell in code:
-        tree = ast.parse("".join(cell["source"]))
-        assert not [node for node in ast.walk(tree) if isinstance(node, kinds)]
-
-
-# Objects whose keys are checked elsewhere: by an algorithm's Params, a generator's signature, a
-# loader, a partitioner or the paper's schema, or once short forms are expanded.
-OPEN = {
-    "arena: data.*",
-    "arena: leakage.problem",
-    "arena: methods.*.params",
-    "arena: partitions.*.partition",
-    "config: overrides.*",
-    "config: overrides.*.cells.*.params",
-    "paper: $defs.params",
-    "paper: $defs.variant",
-    "paper: $defs.changes",
-    "paper: $defs.problem.params",
-    "paper: $defs.problem.options",
-    "paper: $defs.problem.partition",
-}
-
-
-def keys(node, at):
-    """Yield (place, schema, whether a user writes this key) for a schema and all its parts."""
-    yield at, node, False
-    for group in ("properties", "patternProperties", "$defs"):
-        for name, inner in node.get(group, {}).items():
-            place = f"{at}{'' if at.endswith(' ') else '.'}"
-            place += f"$defs.{name}" if group == "$defs" else name
-            yield place, inner, group == "properties"
-            yield from list(keys(inner, place))[1:]
-    for group, mark in (("items", "[]"), ("additionalProperties", ".*")):
-        if isinstance(node.get(group), dict):
-            yield from keys(node[group], at + mark)
-
-
-@named(SCHEMAS)
-def test_schemas_describe_and_close_everything(path):
-    name = path.name.split(".")[0]
-    schema = yaml.safe_load(path.read_text())
-    definitions = schema.get("$defs", {})
-    undescribed, unclosed = [], []
-    for place, node, key in keys(schema, f"{name}: "):
-        place = place.replace(": .", ": ")
-        target = definitions[node["$ref"].rpartition("/")[2]] if "$ref" in node else node
-        if key and not (node.get("description") or target.get("description")):
-            undescribed.append(place)
-        objects = target.get("type") == "object" or "properties" in target
-        if objects and "$ref" not in node and "additionalProperties" not in target:
-            unclosed.append(place)
-        assert target.get("additionalProperties") is not True, place
-    assert undescribed == []
-    assert set(unclosed) == {place for place in OPEN if place.startswith(f"{name}: ")}
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import shutil
 
+import numpy as np
 import pytest
+from workflow.conftest import idx_gz
 
 from fedcore.history import History
 
@@ -51,76 +54,95 @@ def test_second_run_has_nothing_to_do(done):
     assert "Nothing to be done (all requested files are present and up to date)." in again.text
 
 
-EDITS = {
-    "fedcore/algorithms/power_iteration.py": ITERATION | DESCENT,  # imported by power_gd
-    "fedcore/algorithms/power_gd.py": DESCENT,
-    "fedcore/algorithms/wk2023.py": WK2023,
-    "fedcore/generators/low_rank.py": {cell for cell in CELLS if "little" not in cell},
-    "fedcore/history.py": CELLS,
-}
-
-
-@pytest.mark.parametrize("path", EDITS)
-def test_edited_code(done, path):
-    done.append(path, "\nEDITED = True\n")
-    assert done.cells() == EDITS[path]
-
-
+PAPER, REGISTRY = "config/papers/tiny.yaml", "config/datasets.yaml"
 LITTLE = {cell for cell in CELLS if "little" in cell}
-FUNCTIONS = {
-    "fedcore/metrics/subspace.py": ("subspace_distance", DESCENT),
-    "fedcore/datasets/formats/idx.py": ("read", LITTLE),
-}
+SITE = {"notebook_tiny", "report"}
+TABLES = {"tables_tiny", "verdicts", "summary", *SITE}
+ENTRY = "note: Made by a test.\n    loader: idx\n"
+LOADERS = ("fedcore/datasets/loaders.py", "LOADERS = {",
+           'LOADERS = {\n    "another": "fedcore.datasets.formats.idx:another",')  # fmt: skip
+RANKS = "rank: 3}\n    defaults: {n_components: %d}"
+SUM = "- {name: labels.gz, "
+SHA256 = hashlib.sha256(idx_gz(np.arange(12) % 2)).hexdigest()
 
 
-@pytest.mark.parametrize("path", FUNCTIONS)
-def test_of_a_metric_and_a_loader_the_function_counts(done, path):
-    function, cells = FUNCTIONS[path]
-    done.append(path, "\n\ndef another(iterate, problem):\n    return 0.0\n")
-    done.edit(
-        "fedcore/datasets/loaders.py",
-        "LOADERS = {",
-        'LOADERS = {\n    "another": "fedcore.datasets.formats.idx:another",',
+def module(name, code="EDITED = True"):
+    return f"fedcore/{name}.py", None, f"\n\n{code}\n"
+
+
+def another(name, function):
+    return (
+        module(name, "def another(iterate, problem):\n    return 0.0"),
+        LOADERS,
+        *([module(name, f"{function} = {function}")] if function else []),
     )
-    assert done.planned() == {}
-    done.append(path, f"\n\n{function} = {function}\n")
+
+
+# Edits (file, text, other text; no text: the end of the file), and the cells that run again.
+CELLS_OF = {
+    "imported by power_gd": ([module("algorithms/power_iteration")], ITERATION | DESCENT),
+    "an algorithm": ([module("algorithms/power_gd")], DESCENT),
+    "another": ([module("algorithms/wk2023")], WK2023),
+    "a generator": ([module("generators/low_rank")], CELLS - LITTLE),
+    "histories": ([module("history")], CELLS),
+    "a metric": (another("metrics/subspace", "subspace_distance"), DESCENT),
+    "a loader": (another("datasets/formats/idx", "read"), LITTLE),
+    "status": ([(REGISTRY, f"official\n    {ENTRY}", f"rebuilt\n    {ENTRY}")], LITTLE),
+    "note": ([(REGISTRY, ENTRY, ENTRY.replace("Made", "Copied"))], LITTLE),
+    "checksum": ([(REGISTRY, SHA256, "f" * 64)], LITTLE),
+    "experiment": ([(PAPER, "{local_steps: 4}", "{local_steps: 5}")], DESCENT),
+    "variant": ([(PAPER, "{momentum: false}", "{power: 1}")], {"second/power_gd/other-plain"}),
+    "run": ([(PAPER, "rounds: 3", "rounds: 2")], WK2023),
+    "metrics": ([(PAPER, "[objective]", "[objective, kappa]")], ITERATION | WK2023),
+    "problem": ([(PAPER, "1.0e-3", "1.0e-2")], {cell for cell in CELLS if "easy" in cell}),
+}
+UNUSED = (
+    "algorithms/yd2021", "cli/running", "reports/papers/factorization", "datasets/surrogates",
+    "datasets/fetching", "datasets/download",  # the checksums say what came
+    "datasets/formats/libsvm", "metrics/factorization",
+)  # fmt: skip
+# Edits, and the rules of which jobs run again.
+RULES_OF = {
+    "code that the paper does not use": ([module(name) for name in UNUSED], set()),
+    "beside a metric": (another("metrics/subspace", None), set()),
+    "beside a loader": (another("datasets/formats/idx", None), set()),
+    "its report": ([module("reports/papers/tiny")], TABLES),
+    "reports": ([module("reports/report")], TABLES),
+    "results": ([module("reports/results")], TABLES),
+    "tables": ([module("reports/tables")], TABLES),
+    "drawing": ([module("reports/plotting"), ("notebooks/tiny.ipynb", '\\"o\\"', '\\"s\\"'),
+                 ("fedcore/reports/curve_styles.py", '"#000000"', '"#111111"')], SITE),
+    "a look in a docstring": ([("fedcore/algorithms/wk2023.py", ":look: green, solid",
+                                ":look: black, dotted")], SITE),
+    "words and addresses of the registry": ([
+        (REGISTRY, "description: Made by a test.", "description: Of a test."),
+        (REGISTRY, SUM, "- {urls: [http://127.0.0.1/x], bytes: 9, name: labels.gz, ")], set()),
+    "labels and tags": ([(PAPER, "label: other", "label: the other"),
+                         (PAPER, "{kind: drawn}", "{kind: made}")], {"plan", *TABLES}),
+    "what is printed": ([("config/claims/tiny.yaml", "noise of 1e-3", "noise of 0.001")],
+                        {"verdicts", "summary", "report"}),
+    "defaults of a problem, whose data stay": ([(PAPER, RANKS % 2, RANKS % 3)],
+                                               {"plan", "run_power_gd", *TABLES}),
+}  # fmt: skip
+
+
+def edit(checkout, edits):
+    for path, old, new in edits:
+        checkout.append(path, new) if old is None else checkout.edit(path, old, new)
+
+
+@pytest.mark.parametrize("change", CELLS_OF)
+def test_an_edit_runs_its_cells_again(done, change):
+    edits, cells = CELLS_OF[change]
+    edit(done, edits)
     assert done.cells() == cells
 
 
-def test_code_that_the_paper_does_not_use(done):
-    unused = [
-        "algorithms/yd2021",
-        "cli/running",
-        "reports/papers/factorization",
-        "datasets/surrogates",
-    ]
-    unused += ["datasets/fetching", "datasets/download"]  # the checksums say what came
-    for name in [*unused, "datasets/formats/libsvm", "metrics/factorization"]:
-        assert (done.root / f"fedcore/{name}.py").is_file()
-        done.append(f"fedcore/{name}.py", "\nEDITED = True\n")
-    assert done.planned() == {}
-
-
-TABLES = {"tables_tiny", "notebook_tiny", "verdicts", "summary", "report"}
-
-
-@pytest.mark.parametrize("module", ["papers/tiny", "report", "results", "tables"])
-def test_edited_report(done, module):
-    done.append(f"fedcore/reports/{module}.py", "\nEDITED = True\n")
-    rules = set(done.planned().values())
-    assert rules == TABLES
-
-
-def test_what_only_draws_is_no_part_of_tables_and_verdicts(done):
-    done.append("fedcore/reports/plotting.py", "\nEDITED = True\n")
-    done.edit("fedcore/reports/curve_styles.py", '"black": "#000000"', '"black": "#111111"')
-    done.edit("notebooks/tiny.ipynb", '\\"o\\"', '\\"s\\"')
-    assert set(done.planned().values()) == {"notebook_tiny", "report"}
-
-
-def test_a_look_in_an_algorithms_docstring_draws_again_and_runs_no_cell(done):
-    done.edit("fedcore/algorithms/wk2023.py", ":look: green, solid", ":look: black, dotted")
-    assert set(done.planned().values()) == {"notebook_tiny", "report"}
+@pytest.mark.parametrize("change", RULES_OF)
+def test_an_edit_runs_the_jobs_of_these_rules_again(done, change):
+    edits, rules = RULES_OF[change]
+    edit(done, edits)
+    assert set(done.planned().values()) == rules
 
 
 def test_comments_and_docstrings_run_nothing(done):
@@ -132,77 +154,6 @@ def test_comments_and_docstrings_run_nothing(done):
             edited += 1
     assert edited > 30
     assert done.planned() == {}
-
-
-REGISTRY = "config/datasets.yaml"
-ENTRY = """note: Made by a test.
-    loader: idx
-"""
-
-
-def test_words_and_addresses_of_the_registry_run_nothing(done):
-    done.edit(REGISTRY, "description: Made by a test.", "description: Of a test.")
-    done.edit(
-        REGISTRY,
-        "- {name: labels.gz, ",
-        "- {urls: [http://127.0.0.1/x], bytes: 9, name: labels.gz, ",
-    )
-    assert done.planned() == {}
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("status: official\n    " + ENTRY, "status: rebuilt\n    " + ENTRY),
-        (ENTRY, ENTRY.replace("Made", "Copied")),
-        ("- {name: labels.gz, sha256: ", "- {name: labels.gz, sha256: ffff"),
-    ],
-    ids=["status", "note", "checksum"],
-)
-def test_an_entry_of_the_registry_is_an_input_of_its_data_set_alone(done, old, new):
-    text = (done.root / REGISTRY).read_text()
-    if "ffff" in new:  # another sum of the same length
-        start = text.index(old) + len(old)
-        old, new = old + text[start : start + 64], old + "f" * 64
-    done.edit(REGISTRY, old, new)
-    assert done.cells() == LITTLE
-
-
-PAPER = "config/papers/tiny.yaml"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "cells"),
-    [
-        ("{local_steps: 4}", "{local_steps: 5}", DESCENT),
-        ("plain: {momentum: false}", "plain: {power: 1}", {"second/power_gd/other-plain"}),
-        ("rounds: 3", "rounds: 2", WK2023),
-        ("metrics: [objective]", "metrics: [objective, kappa]", ITERATION | WK2023),
-        ("noise: 1.0e-3", "noise: 1.0e-2", {cell for cell in CELLS if "easy" in cell}),
-    ],
-    ids=["experiment", "variant", "run", "metrics", "problem"],
-)
-def test_edited_configuration(done, old, new, cells):
-    done.edit(PAPER, old, new)
-    assert done.cells() == cells
-
-
-def test_words_run_no_cell(done):
-    done.edit(PAPER, "label: other", "label: the other")
-    done.edit(PAPER, "{kind: drawn}", "{kind: made}")
-    assert set(done.planned().values()) == {"plan", *TABLES}
-
-
-def test_what_a_paper_prints_is_part_of_its_verdicts_alone(done):
-    done.edit("config/claims/tiny.yaml", "noise of 1e-3", "noise of 0.001")
-    assert set(done.planned().values()) == {"verdicts", "summary", "report"}
-
-
-def test_defaults_of_a_problem_leave_its_data_alone(done):
-    defaults = "rank: 3}\n    defaults: {n_components: %d}"
-    done.edit(PAPER, defaults % 2, defaults % 3)
-    plan = done.planned()
-    assert set(plan.values()) == {"plan", "run_power_gd", *TABLES}
 
 
 def test_a_rerun_touches_nothing_else(done):

@@ -12,15 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib import image
-from site_pages import Page, dead_links, in_a_browser, opened, pictures, visited
+from site_pages import Page, dead_links, in_a_browser, opened, visited
 
 from fedcore.errors import DataError
 from fedcore.files import checksums
 from fedcore.history import History
-from fedcore.reports import origins, tables, verdict_pages
+from fedcore.reports import tables, verdict_pages
 from fedcore.reports.machine import machine
-from fedcore.reports.site import build, curves, links, model, notebooks
+from fedcore.reports.site import build, curves, notebooks
 
 ROOT = Path(__file__).parents[2]
 CLAIM = 'say "<b>x</b>" & more'
@@ -89,16 +88,21 @@ def test_a_damaged_table_leaves_the_old_site(done):
     with pytest.raises(DataError):
         build.write(done.root / "results/tiny", site, root=done.root, command="c", surrogates=False)
     assert {path.name: path.read_bytes() for path in site.iterdir() if path.is_file()} == before
-    with pytest.raises(DataError, match="there are no verdicts and no plans"):
+    with pytest.raises(DataError):
         build.write(site, site, command="c", surrogates=False)
+
+
+def twice(results):
+    """Add a second paper, which is the first."""
+    for kind, ending in (("verdicts", "tsv"), ("plans", "json")):
+        shutil.copyfile(results / f"{kind}/tiny.{ending}", results / f"{kind}/twice.{ending}")
 
 
 @pytest.mark.parametrize("where", ["assets/plotly.min.js", "twice/ends.png"])
 def test_a_limit_on_the_size_of_files_leaves_the_old_site(done, where):
     """The second paper is written by another process than the rest."""
     results, size = done.root / "results/tiny", 8_000_000
-    for kind, ending in (("verdicts", "tsv"), ("plans", "json")):
-        shutil.copyfile(results / f"{kind}/tiny.{ending}", results / f"{kind}/twice.{ending}")
+    twice(results)
     shutil.copytree(results / "figures/tiny", results / "figures/twice")
     if where.startswith("twice"):
         checksums.place(results / "figures/twice/ends.png").unlink()
@@ -134,114 +138,6 @@ def test_curves_are_medians_with_all_repeats_between_the_bands(first_run):
             if history.repeats > 1:
                 assert y["high"][-1] == float(f"{np.nanmax(history[measure][:, -1]):.5g}")
     assert any("low" in y for run in shown.values() for y in run["y"].values())
-    long = curves._kept(10_000)
-    assert len(long) <= curves.POINTS and long[0] == 0 and long[-1] == 9_999
-
-
-def test_formulas_are_pictures_with_their_source():
-    shown = notebooks.rendered(r"*a* $\|x_i\|_2 < \sigma_k$ 5 $, 6 $ and $\nosuchthing{$ b_i")
-    assert shown.count('<img class="tex"') == 1 and "<em>a</em>" in shown
-    assert r'alt="\|x_i\|_2 &lt; \sigma_k"' in shown and "vertical-align:-" in shown
-    assert r"<code>\nosuchthing{</code>" in shown and "5 $, 6 $ and" in shown
-
-
-def test_the_formulas_of_all_notebooks_can_be_drawn():
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        for part in notebooks.parts(path):
-            for source in re.findall(r"<code>(.*?)</code>", part.text):
-                assert "\\" not in source and "^" not in source, f"{path.name}: {source}"
-
-
-def test_readings_are_told_apart():
-    reason = (
-        "as printed: 3 (a; b), fails; took x; made y: 4, undecided (too few; about 2); z: 5, holds"
-    )
-    assert model.readings(reason) == [
-        "as printed: 3 (a; b), fails",
-        "took x; made y: 4, undecided (too few; about 2)",
-        "z: 5, holds",
-    ]
-    assert model.readings("one; and more") == ["one; and more"]
-    absent = "because; no row in t.tsv with a = 1, b = 2; took x: no row in t.tsv; y: 4, fails"
-    assert model.readings(absent) == [
-        "because; no row in t.tsv with a = 1, b = 2",
-        "took x: no row in t.tsv",
-        "y: 4, fails",
-    ]
-
-
-def test_the_first_page_adds_up_all_papers(done, tmp_path):
-    results = done.root / "results/tiny"
-    for kind, ending in (("verdicts", "tsv"), ("plans", "json")):
-        shutil.copyfile(results / f"{kind}/tiny.{ending}", results / f"{kind}/twice.{ending}")
-    made = build.write(results, tmp_path / "site", root=done.root, command="c", surrogates=False)
-    items = len(verdict_pages.printed_items(verdict_pages.read(results / "verdicts/tiny.tsv")))
-    front = made.read_text(encoding="utf-8")
-    totals = [int(n) for n in re.findall(r"(\d+) printed items", front)]
-    assert totals == [2 * items, items, items]
-
-
-def test_a_printed_cell_says_how_and_why_and_a_caption_stands_once(first_run, site):
-    root = first_run[0].root / "results/tiny"
-    page = Page(site / "tiny/index.html").text
-    titles = re.findall(r'<td class="v-[^>]*><a href="([^"]+)\.html" title="([^"]*)"', page)
-    verdicts = {v.id: v for v in verdict_pages.read(root / "verdicts/tiny.tsv")}
-    assert titles
-    for name, title in titles:
-        for words in (verdicts[name].protocol, verdicts[name].reason):
-            assert words in html.unescape(title), name
-    for paper in model.papers(root, first_run[0].root):
-        for table in paper.own_tables:
-            assert table.below.startswith(("|", "No rows")) and "|" in table.below, table.name
-
-
-@in_a_browser
-def test_a_page_that_is_too_wide_or_has_an_error_is_noticed(tmp_path):
-    broken = '<img src="none.png"><div style="width: 900px">wide</div>'
-    broken += "<script>nosuchthing()</script>"
-    (tmp_path / "a.html").write_text(f"<!doctype html><body>{broken}</body>")
-    found = visited(tmp_path, ["a.html"], 360)["a.html"]
-    assert found["wide"] >= 900
-    assert any("none.png" in error for error in found["errors"])
-    assert any("nosuchthing is not defined" in error for error in found["errors"])
-
-
-def test_a_claim_shows_the_cells_it_is_judged_by(first_run, site):
-    root = first_run[0].root / "results/tiny"
-    verdicts = [v for v in verdict_pages.read(root / "verdicts/tiny.tsv") if v.measured]
-    assert verdicts
-    for verdict in verdicts:
-        page = Page(site / f"tiny/{verdict.id}.html")
-        place = verdict.where.partition(";")[0]
-        table, _, column = place.partition(".tsv, ")
-        assert "cells" in page.ids and f"index.html#table-{table}" in page.links, verdict.id
-        assert "figure-ends" in page.ids and "curves.html#of-first/easy" in page.links
-        assert "<dt>Run on</dt><dd>easy: 3 clients, 24 samples, 6 features</dd>" in page.text
-        cells = page.text.partition('id="cells"')[2]
-        assert f'<th scope="col">{column}</th></tr>' in cells
-        for end in filter(None, (verdict.low, verdict.high)):
-            assert f"<td>{tables.show(end)}</td></tr>" in cells, verdict.id
-
-
-def test_a_claim_without_cells_says_so_or_shows_a_figure(first_run, site):
-    root = first_run[0].root / "results/tiny"
-    (paper,) = model.papers(root, first_run[0].root)
-    without = [v for v in paper.verdicts if not paper.judged_by(v)]
-    assert {v.id for v in without} == {"table1-power-faces", "theorem1"}
-    for verdict in without:
-        page = Page(site / f"tiny/{verdict.id}.html")
-        assert ("none" in page.ids) == (verdict.id == "theorem1")
-        (figures,) = [{i["src"]: i["alt"] for i in page.images}]
-        caption = paper.plan["figures"]["ends"]
-        assert figures == ({} if verdict.id == "theorem1" else {"ends.png": caption})
-        assert ("no experiment measures it" in page.text) == (verdict.id == "theorem1")
-
-
-def test_a_figure_has_its_printed_items_beside_it(site):
-    page = Page(site / "tiny/index.html").text
-    beside = page.partition('id="figure-ends"')[2].partition('id="items"')[0]
-    assert '<details class="judged" open><summary>2 printed items beside this figure' in beside
-    assert 'href="table1-power-easy.html"' in beside and "theorem1" not in beside
 
 
 def test_the_head_of_every_page_begins_with_what_it_may_load(site):
@@ -334,23 +230,6 @@ def test_words_can_be_told_from_what_is_behind_them():
 
 
 @in_a_browser
-def test_a_wide_table_scrolls_and_does_not_widen_its_page(site, tmp_path):
-    """Words for screen readers in a cell far to the right once made a page of 744 pixels."""
-    page = (site / "tiny/index.html").read_text(encoding="utf-8")
-    cell = '<td><a href="#x">0.123456<span class="hidden">holds</span></a></td>'
-    table = f'<table class="printed"><tbody><tr>{cell * 12}</tr></tbody></table>'
-    head = page.split("<main")[0].replace("../", "")
-    shutil.copytree(site / "assets", tmp_path / "assets")
-    (tmp_path / "a.html").write_text(f'{head}<main><div class="wide">{table}</div></main>')
-    assert visited(tmp_path, ["a.html"], 360)["a.html"]["wide"] <= 360
-
-
-def test_a_dead_link_is_noticed(tmp_path):
-    (tmp_path / "a.html").write_text('<p id="x"><a href="b.html">b</a><a href="#y">y</a></p>')
-    assert dead_links(tmp_path) == ["a.html: #y", "a.html: b.html"]
-
-
-@in_a_browser
 @pytest.mark.parametrize("width", [360, 1200])
 def test_a_browser_shows_every_page(site, width):
     pages = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
@@ -382,21 +261,6 @@ def test_a_browser_shows_every_page(site, width):
     assert any(seen["left"] for seen in found.values())
 
 
-@in_a_browser
-def test_six_pages_have_a_picture_in_both_themes(site, tmp_path):
-    claim = next(path.name for path in sorted((site / "tiny").glob("table*.html")))
-    names = ["index", f"tiny/{claim[:-5]}", *(f"tiny/{n}" for n in ("index", "curves", "runs"))]
-    pages = [f"{name}.html" for name in (*names, "tiny/notebook")]
-    folder = Path(os.environ.get("FEDCORE_PICTURES", tmp_path))  # to look at them
-    folder.mkdir(parents=True, exist_ok=True)
-    light, dark = (pictures(site, pages, folder, dark=theme) for theme in (False, True))
-    assert len(light) == 6
-    for bright, dim in zip(light, dark, strict=True):
-        corners = [image.imread(file)[-1, 0, :3].mean() for file in (bright, dim)]
-        assert corners[0] > 0.9 > 0.3 > corners[1], bright.name
-        assert image.imread(bright).std() > 0.02, f"{bright.name} is empty"
-
-
 def reports():
     """The report of a run in this checkout, or those that a variable names."""
     named = os.environ.get("FEDCORE_REPORTS", "").split(os.pathsep)
@@ -422,28 +286,32 @@ def test_a_browser_shows_every_page_of_a_real_report(width, tmp_path):
             assert not seen["ranked"] or seen["ranked"]["right"] <= width, f"{report}: {page}"
 
 
-def test_a_picture_of_a_notebook_has_the_caption_of_its_figure(site, done, tmp_path):
-    (shown,) = Page(site / "tiny/notebook.html").images
-    caption = "Table 1, where every run of the first experiment ended"
-    assert (shown["src"], shown["alt"]) == ("ends.png", caption)
-    figure = done.root / "results/tiny/figures/tiny/ends.png"
-    figure.write_bytes(next(done.root.rglob("ends.png")).read_bytes() + b"drawn anew")
-    checksums.write(figure, checksums.of(figure))
-    build.write(
-        done.root / "results/tiny", tmp_path / "site", root=done.root, command="c", surrogates=False
-    )
-    (shown,) = Page(tmp_path / "site/tiny/notebook.html").images
-    assert shown["src"].startswith("notebook-") and "“A small paper”" in shown["alt"]
+def test_the_formulas_of_all_notebooks_can_be_drawn():
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for part in notebooks.parts(path):
+            for source in re.findall(r"<code>(.*?)</code>", part.text):
+                assert "\\" not in source and "^" not in source, f"{path.name}: {source}"
 
 
-def test_places_in_a_paper_meet_those_of_our_figures():
-    assert links.places("Figures 1 and 4, test error") == {"fig1", "fig4"}
-    assert links.places("corollary2-kappa-fig2b") == {"fig2b"}
-    assert links.places("Table S1") == {"tables1"} and links.places("prefig3 and fig") == set()
-    assert links.meet({"fig2a"}, {"fig2"}) and links.meet({"fig2"}, {"fig2a"})
-    assert not links.meet({"fig2a"}, {"fig2b"}) and not links.meet({"fig1"}, {"fig10"})
+def test_a_dead_link_is_noticed(tmp_path):
+    (tmp_path / "a.html").write_text('<p id="x"><a href="b.html">b</a><a href="#y">y</a></p>')
+    assert dead_links(tmp_path) == ["a.html: #y", "a.html: b.html"]
 
 
-def test_a_figure_names_the_experiments_that_it_shows(first_run):
-    figure = first_run[0].root / "results/tiny/figures/tiny/ends.png"
-    assert origins.experiments(figure) == {"first"}
+def test_a_claim_shows_the_cells_it_is_judged_by_and_one_without_says_so(first_run, site):
+    table = first_run[0].root / "results/tiny/verdicts/tiny.tsv"
+    for verdict in verdict_pages.read(table):
+        page = Page(site / f"tiny/{verdict.id}.html")
+        assert ("cells" in page.ids) == bool(verdict.measured), verdict.id
+        assert ("none" in page.ids) == (verdict.id == "theorem1")
+        cells = page.text.partition('id="cells"')[2]
+        for end in filter(None, (verdict.low, verdict.high)):
+            assert f"<td>{tables.show(end)}</td></tr>" in cells, verdict.id
+
+
+def test_the_first_page_adds_up_all_papers(done, tmp_path):
+    results = done.root / "results/tiny"
+    twice(results)
+    made = build.write(results, tmp_path / "site", root=done.root, command="c", surrogates=False)
+    front = made.read_text(encoding="utf-8")
+    assert [int(n) for n in re.findall(r"(\d+) printed items", front)] == [6, 3, 3]
