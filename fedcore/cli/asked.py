@@ -31,6 +31,8 @@ COLUMN = {"metavar": "COLUMN"}
 def _split(ctx: Any, param: click.Parameter, given: Sequence[str]) -> Sequence[str] | None:
     """Return the names that commas separate, as in a CSV file."""
     names = next(csv.reader([",".join(given)], skipinitialspace=True), [])
+    if names and not names[-1]:
+        raise click.BadParameter("ends with a comma: put all names into quotes", ctx, param)
     return [name.strip() for name in names] or (None if param.name == "columns" else ())
 
 
