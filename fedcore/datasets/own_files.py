@@ -140,10 +140,6 @@ class Table:
             return apart
         return {**dict(zip(self.names, ~np.isfinite(self.x).T, strict=True)), **apart}
 
-    def lacking(self) -> np.ndarray:
-        """Return which rows lack a value."""
-        return np.logical_or.reduce([np.zeros(self.x.shape[0], bool), *self.holes().values()])
-
 
 @dataclass(frozen=True)
 class _Source:
@@ -256,21 +252,18 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
     unfit = _aligned(sources, wanted)
     tables = [_table(source, labels, how, counting, unfit)
               for source, labels in zip(sources, wanted, strict=True)]  # fmt: skip
-    if how.missing == "drop":
-        lacking = [table.lacking() for table in tables]
-        if not any(rows.all() for rows in lacking):
-            unfit = [one for one in unfit if one.kind != "missing"]
+    whole = [*map(_complete, tables)] if how.missing == "drop" else tables
+    if how.missing == "drop" and all(table.x.shape[0] for table in whole):
+        unfit = [one for one in unfit if one.kind != "missing"]
     if unfit:
         raise _refusal(unfit, tables, how)
-    doubts = _doubts(tables, how)
-    if how.missing == "drop":
-        tables = [_complete(*each) for each in zip(tables, lacking, strict=True)]
-    tables[0].guesses[:0] = doubts
-    return tables
+    whole[0].guesses[:0] = _doubts(tables, how)
+    return whole
 
 
-def _complete(table: Table, lacking: np.ndarray) -> Table:
+def _complete(table: Table) -> Table:
     """Return a table without the rows that lack a value."""
+    lacking = np.logical_or.reduce([np.zeros(table.x.shape[0], bool), *table.holes().values()])
     if not lacking.any():
         return table
     told = f"{table.path}: {lacking.sum()} of {len(lacking)} rows lack a value and are left out"

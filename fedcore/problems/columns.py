@@ -63,26 +63,23 @@ class Unfit(NamedTuple):
 
 def refusal(unfit: Sequence[Unfit], who: str = "", **more: Any) -> TableError:
     """Return the error that names all columns that are no features; `more` is for `TableError`."""
-    columns: dict[Any, dict[Any, Unfit]] = {}  # all that is missing, or one of a kind
-    alike: dict[Any, list[Any]] = {}
+    columns: dict[Any, dict[str, list[Unfit]]] = {}
+    alike: dict[Any, list[Any]] = {}  # columns of which the same is wrong
     for one in unfit:
-        each = one.file if one.kind in ("missing", "absent") else ""
-        columns.setdefault(one.column, {}).setdefault((one.kind, each), one)
-    for name, what in columns.items():
-        kinds = frozenset(one.kind if one.cells else key for key, one in what.items())
-        alike.setdefault(kinds if len(columns) > 2 else name, []).append(name)
+        kinds = columns.setdefault(one.column, {})
+        kinds.setdefault(one.kind if one.cells else one.what, []).append(one)
+    for name, kinds in columns.items():
+        alike.setdefault(frozenset(kinds), []).append(name)
     told = []
     for names in alike.values():
-        first, each = columns[names[0]].values(), ""
-        cells = {one.cells for name in names for one in columns[name].values()}
-        if len(names) > 1 and any(cells):
-            first = {one.kind: one for one in reversed(first)}.values()
-            each = (
-                f"{'–'.join(map(str, sorted({min(cells), max(cells)})))} cells in a file, such as "
-            )
-        each += ", ".join(one.what for one in first)
+        what = []
+        for kind in columns[names[0]]:
+            first, *others = (one for name in names for one in columns[name][kind])
+            cells = sorted({one.cells for one in others} - {0})
+            rest = f"; others {cells[0]}{f'–{cells[-1]}' * (len(cells) > 1)}" if cells else ""
+            what.append(first.what + rest)
         rest = f" and {len(names) - SHOWN} more" * (len(names) > SHOWN)
-        told.append(f"{', '.join(map(repr, names[:SHOWN]))}{rest} ({each})")
+        told.append(f"{', '.join(map(repr, names[:SHOWN]))}{rest} ({', '.join(what)})")
     return TableError(
         f"{who}{counted(len(columns), 'column')} cannot be used: {', '.join(told)}",
         row=unfit[0].row, column=unfit[0].column, parts=unfit, **more,
