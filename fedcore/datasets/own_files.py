@@ -506,9 +506,9 @@ def _csv(path: str, how: Reading, guessed: str = "") -> _Source:
         return "skip"
 
     sign = max(signs, key=fit)
-    sample = [row for _, row in itertools.islice(rows(sign), SAMPLE)]
-    known = [["" if cell.strip() in how.na else cell for cell in row] for row in sample]
-    named = is_named(known) if how.header is None and sample else how.header
+    sample = [["" if cell.strip() in how.na else cell for cell in row]
+              for _, row in itertools.islice(rows(sign), SAMPLE)]  # fmt: skip
+    named = is_named(sample) if how.header is None and sample else how.header
     if len(sample) <= bool(named):
         raise _fault(path, EMPTY_TABLE)
     first, width = sample[0], len(sample[0])
@@ -545,31 +545,26 @@ def _csv(path: str, how: Reading, guessed: str = "") -> _Source:
         guesses.append(Advice(f"{path}: {what}"))
     texts = {i: ["" if cell.strip() in how.na else cell for cell in column.to_pylist()]
              for i, column in enumerate(columns) if arrow.types.is_string(column.type)}  # fmt: skip
-    other = OTHER[point]
-    own = itertools.chain.from_iterable(cells for i, cells in texts.items() if kept[i])
-    signed = [c for c in own
-              if number(c) < np.inf and number(c.replace(other, "x"), point) == np.inf]  # fmt: skip
-    fits = [sign for sign in ",." if all(number(cell, sign) < np.inf for cell in signed)]
-    if how.decimal is None and signed and not guessed and fits == [","]:
-        again = _csv(path, how, ",")
-        again.guesses.append(_guess(path, "commas are decimal points", decimal="."))
-        return again
-    thousands = next((cell for cell in signed if number(cell, point) < np.inf), None)
-    if how.decimal is None and thousands:
+    other, ways, thousands = OTHER[point], [*",."], ""
+    for cell in itertools.chain.from_iterable(cells for i, cells in texts.items() if kept[i]):
+        fits = [sign for sign in ways if {*",."} & {*cell} and number(cell, sign) < np.inf]
+        if how.decimal is None and not guessed and fits == [","]:
+            again = _csv(path, how, ",")
+            again.guesses.append(_guess(path, "commas are decimal points", decimal="."))
+            return again
+        if point in fits and number(cell.replace(other, "x"), point) == np.inf:
+            thousands = thousands or cell
+            ways = fits if how.decimal is None else ways
+    if thousands and how.decimal is None:
         means = {point: "it separates thousands", other: "it is a decimal point"}
-        ways = [(means[sign], {"decimal": sign}) for sign in guessed or fits or ",."]
-        raise _fault(path, f": '{other}' in '{thousands}' may separate thousands", *ways)
+        offers = [(means[sign], {"decimal": sign}) for sign in guessed or ways]
+        raise _fault(path, f": '{other}' in '{thousands}' may separate thousands", *offers)
     if thousands:
         guesses.append(Advice(f"{path}: '{other}' separates thousands, as in '{thousands}'"))
     for i, cells in texts.items():
-        columns[i] = np.array([_cell(c, point) if kept[i] else c.strip() for c in cells], object)
+        read = [(number(c, point), c) if kept[i] else (np.inf, c.strip()) for c in cells]
+        columns[i] = np.array([c if value == np.inf else value for value, c in read], object)
     return _Source(path, labels, columns, guesses=guesses, place=place)
-
-
-def _cell(text: str, point: str) -> Any:
-    """Return a cell of a column that has some text: its number, NaN if it is missing, or itself."""
-    value = number(text, point)
-    return text if value == np.inf else value
 
 
 def _parquet(path: str, how: Reading) -> _Source:
