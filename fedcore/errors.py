@@ -52,9 +52,10 @@ class Advice(NamedTuple):
                 words.append(option if value else f"--no-{option[2:]}")
             else:
                 every = [value] if isinstance(value, str) else value
-                if name == "columns":  # several may stand in one, separated as in a CSV file
+                if name in ("columns", "without"):  # separated by commas, as in a CSV file
                     every = [f'"{o.replace(chr(34), 2 * chr(34))}"' if {*',"'} & {*o} else o
                              for o in every]  # fmt: skip
+                    every = [",".join(every)]
                 words += [f"{option} {shlex.quote(one)}" for one in every]
         how = (" " if command else ", ").join(words) or self.call
         return " ".join(filter(None, [self.what, f"({how})" if self.what and how else how]))
@@ -89,11 +90,13 @@ class FedcoreError(Exception):
 def told(error: FedcoreError, command: bool = False) -> str:
     """Return an error's sentence on one line, with advice for Python or for the command line.
 
-    Of one that quotes very much, its ends.
+    Of one that quotes very much, its beginning and end; all of the advice.
     """
     ways = ", or ".join(one.told(command) for one in error.advice)
-    text = re.sub(r"\s*\n\s*", " ", ": ".join(filter(None, [*map(str, error.args), ways])))
-    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 3 :]}"
+    text = ": ".join(filter(None, map(str, error.args)))
+    if len(text) > LONGEST:  # words are left whole
+        text = re.sub(r"(?s)^(.{500}\S{0,40}).*?(\S{0,40}.{300})$", r"\1 … \2", text)
+    return re.sub(r"\s*\n\s*", " ", ": ".join(filter(None, [text, ways])))
 
 
 class ConfigError(FedcoreError, ValueError):

@@ -130,7 +130,7 @@ def test_columns_are_matched_by_name(tables, tmp_path):
         np.testing.assert_array_equal(client, x)
     csv(paths[1], tables[1], names=["age", "dose", "lead"])
     says = refused_command("run", "ssi", *paths, "-r", 1)
-    assert str(paths[1]) in says and "--without iron" in says
+    assert str(paths[1]) in says and "--without lead,iron" in says
     paths[1].write_text(paths[1].read_text().split("\n", 1)[1])  # no line of names
     for order in (paths[:2], paths[1::-1]):
         says = refused_command("run", "ssi", *order, "-r", 1)
@@ -177,7 +177,7 @@ TEXTS = [  # of a.csv, and what the line names besides the file
     ("age,dose,iron\n", "no numbers"),
     ("", "no numbers"),
     ("age;dose\n1,500;2\n", "--decimal ,"),
-    ('age,dose\n"1,500.5",2\n', "--without age"),
+    ('age,dose\n"1,500.5",2\n', "--decimal ."),
     ("age dose\n1 5\n", "'age dose'"),
     ("age,ward\n1,north\n", "--without ward"),
     ("age,blood type\n1,N/A\n", "--without 'blood type'"),

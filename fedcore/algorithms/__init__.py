@@ -60,7 +60,8 @@ from fedcore.problems.labelled import floats
 from fedcore.tasks import TASKS, Task
 from fedcore.validation import check_names
 
-REGISTRY = Registry(__name__, __path__, "algorithm", "`fedcore algorithms` lists all")
+REGISTRY = Registry(__name__, __path__, "algorithm",
+                    "`fedcore algorithms` lists all; `fedcore pca FILES` needs none")  # fmt: skip
 names = REGISTRY.names
 PARTS = ("PAPER", "Params", "run", "communication")  # names that every module must have
 

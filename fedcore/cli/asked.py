@@ -26,18 +26,31 @@ if TYPE_CHECKING:
 FIT = ("training_loss",)
 POLICIES = ("none", "last", "log", "all")  # of fedcore.snapshots, which needs NumPy
 COLUMN = {"metavar": "COLUMN"}
+
+
+def _split(ctx: Any, param: click.Parameter, given: Sequence[str]) -> Sequence[str] | None:
+    """Return the names that commas separate, as in a CSV file."""
+    names = next(csv.reader([",".join(given)], skipinitialspace=True), [])
+    if names and not names[-1]:
+        raise click.BadParameter("ends with a comma: put all names into quotes", ctx, param)
+    return [name.strip() for name in names] or (None if param.name == "columns" else ())
+
+
+COLUMNS = {"multiple": True, "metavar": "COLUMN[,COLUMN...]", "callback": _split}
 # Options of files: what they are for, and how click reads them. All but two are those of `Reading`.
 OF_FILES: dict[str, tuple[str, dict[str, Any]]] = {
     "by": ("Of files: whose each row is.  [default: one client a file]", COLUMN),
     "labels": ("Of files: the labels that clients learn from.", COLUMN),
-    "columns": ("Of files: take these alone.", {"multiple": True, "metavar": "COLUMN[,COLUMN...]"}),
-    "without": ("Of files: leave it out, in each that has it.", COLUMN | {"multiple": True}),
+    "columns": ("Of files: take these alone.", COLUMNS),
+    "without": ("Of files: leave these out, in each that has them.", COLUMNS),
     "missing": ("Of files: rows with a missing value.  [default: refuse]",
                 {"type": click.Choice(["refuse", "drop"])}),
     "header": ("Of CSV files: whether line 1 has names.  [default: guessed]", {"default": None}),
     "delimiter": ("Of CSV files: what separates columns.  [default: guessed]", {"metavar": "SIGN"}),
-    "decimal": ("Of CSV files: whether 1,5 is a number.  [default: guessed]",
-                {"type": click.Choice([".", ","])}),
+    "decimal": ("Of CSV files: the decimal point; the other sign separates thousands.  "
+                "[default: guessed]", {"type": click.Choice([".", ","])}),
+    "na": ("Of CSV files: a text that stands for a missing value; may be given several times.",
+           {"multiple": True, "metavar": "MARK"}),
     "zero_based": ("Of LIBSVM files: columns are numbered from 0.", {"is_flag": True}),
 }  # fmt: skip
 OF_DATA_SETS = "clients", "partition", "surrogate"
@@ -188,7 +201,6 @@ class Asked(SimpleNamespace):
         if held_out == "test":
             raise InputError("files have no test samples of their own: give a share to --held-out")
         how = {name: getattr(self, name) for name in OF_FILES}
-        how["columns"] = next(csv.reader([",".join(self.columns)])) or None
         own = from_files.make(
             paths, held_out=held_out, classes=task.packages != (),
             single=task.problem.get("precision") == "single", seed=self.seed, **how,

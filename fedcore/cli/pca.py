@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,8 +134,7 @@ def _read(files: Sequence[str], how: Mapping[str, Any]) -> Own:
     """Read the files, and print what was taken for granted."""
     from fedcore.experiments import from_files
 
-    columns = next(csv.reader([",".join(how["columns"])])) or None
-    own = from_files.make(files, **{**how, "columns": columns})
+    own = from_files.make(files, **how)
     for guess in own.guesses:
         say(guess.told(command=True), err=True)
     return own

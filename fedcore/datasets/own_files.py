@@ -14,6 +14,7 @@ import csv
 import itertools
 import os
 import re
+import shlex
 import zipfile
 import zlib
 from collections import Counter
@@ -29,7 +30,7 @@ from scipy.sparse import issparse
 from fedcore import sparse
 from fedcore.datasets import bounded
 from fedcore.datasets.formats import libsvm
-from fedcore.datasets.headers import EMPTY, is_named, number
+from fedcore.datasets.headers import EMPTY, OTHER, is_named, number
 from fedcore.errors import Advice, DataError, FedcoreError, InputError, TableError, nearest
 from fedcore.problems.columns import (
     UNNAMED,
@@ -39,6 +40,7 @@ from fedcore.problems.columns import (
     counts_rows,
     examined,
     missing,
+    parsed,
     refusal,
 )
 from fedcore.validation import Rule, check_annotated, one_of
@@ -46,11 +48,11 @@ from fedcore.words import counted
 
 SEPARATORS = "\t;,"
 SAMPLE = 200  # rows that a guess looks at
+SEVERAL = 10  # values that tell ids from measurements
 MANY = 1000  # names that are compared with a misspelt one
 UNREADABLE = (OSError, ValueError, TypeError, EOFError, RuntimeError, csv.Error, zlib.error,
               zipfile.BadZipFile)  # fmt: skip
-EMPTY_TABLE = " has no numbers: leave it out"
-THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")  # 1,500 may be as well one and a half
+EMPTY_TABLE = " has no numbers, it is empty: leave it out"
 SIGN = re.compile(r"\\t|[\t -!#-~]")
 ONE_SIGN = Rule('one character of ASCII, not "', lambda sign: bool(SIGN.fullmatch(str(sign))))
 
@@ -74,7 +76,10 @@ class Reading:
     delimiter : str, optional
         What separates the columns of a CSV file; guessed without it.
     decimal : {'.', ','}, optional
-        Whether a comma in a number of a CSV file is its decimal point; guessed without it.
+        The decimal point of a CSV file, where the other sign separates thousands; guessed without
+        it.
+    na : collection of str
+        Texts that stand for a missing value in a CSV file, beside those of `headers.EMPTY`.
     zero_based : bool
         Whether the columns of LIBSVM files are numbered from 0.
     """
@@ -86,10 +91,11 @@ class Reading:
     header: bool | None = None
     delimiter: Annotated[str, ONE_SIGN] | None = None
     decimal: Annotated[str, one_of((".", ","))] | None = None
+    na: Sequence[str] = ()
     zero_based: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("apart", "columns", "without"):
+        for name in ("apart", "columns", "without", "na"):
             if isinstance(one := getattr(self, name), str):
                 object.__setattr__(self, name, (one,))
         check_annotated(Reading, vars(self))
@@ -120,12 +126,19 @@ class Table:
     labels: Sequence[Any]
     x: Any
     apart: dict[str, np.ndarray]
-    guesses: Sequence[Advice]
+    guesses: list[Advice]
 
     @property
     def names(self) -> list[str]:
         """The labels as text."""
         return [*map(str, self.labels)]
+
+    def holes(self) -> dict[str, np.ndarray]:
+        """Return where each column has no number, and each one apart no value."""
+        apart = {name: missing(values) for name, values in self.apart.items()}
+        if issparse(self.x):
+            return apart
+        return {**dict(zip(self.names, ~np.isfinite(self.x).T, strict=True)), **apart}
 
 
 @dataclass(frozen=True)
@@ -239,17 +252,32 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
     unfit = _aligned(sources, wanted)
     tables = [_table(source, labels, how, counting, unfit)
               for source, labels in zip(sources, wanted, strict=True)]  # fmt: skip
-    if how.missing == "drop":
+    whole = [*map(_complete, tables)] if how.missing == "drop" else tables
+    if how.missing == "drop" and all(table.x.shape[0] for table in whole):
         unfit = [one for one in unfit if one.kind != "missing"]
     if unfit:
-        raise _refusal(unfit, tables[0].names, how)
-    return tables
+        raise _refusal(unfit, tables, how)
+    whole[0].guesses[:0] = _doubts(tables, how)
+    return whole
+
+
+def _complete(table: Table) -> Table:
+    """Return a table without the rows that lack a value."""
+    lacking = np.logical_or.reduce([np.zeros(table.x.shape[0], bool), *table.holes().values()])
+    if not lacking.any():
+        return table
+    told = f"{table.path}: {lacking.sum()} of {len(lacking)} rows lack a value and are left out"
+    apart = {name: values[~lacking] for name, values in table.apart.items()}
+    guesses = [*table.guesses, Advice(told)]
+    return replace(table, x=table.x[~lacking], apart=apart, guesses=guesses)
 
 
 def _read(path: str, how: Reading) -> _Source:
     if not readable(path):
         known = ", ".join(sorted(READERS))
-        raise InputError(f"{path}: its ending is that of no table: save it as one of {known}")
+        raise InputError(
+            f"{path}: its ending is that of no table: save it as CSV, or one of {known}"
+        )
     if not Path(path).is_file():
         raise DataError(f"there is no file {path}: check its name", file=path)
     try:
@@ -260,7 +288,8 @@ def _read(path: str, how: Reading) -> _Source:
     except UNREADABLE as error:
         says = f"{path} cannot be read: {error}"
         if isinstance(error, UnicodeDecodeError):
-            says = f"{path} is no text in UTF-8 ({error.reason}): save it as UTF-8"
+            says = (f"{path} is no text in UTF-8 ({error.reason}): save it as UTF-8, such as with "
+                    f"iconv -f latin1 -t utf-8 {shlex.quote(path)}")  # fmt: skip
         raise DataError(says, file=path) from error
 
 
@@ -337,7 +366,8 @@ def _table(
     path, guesses = source.path, list(source.guesses)
     x, wrong = examined(map(str, labels), source.taken(labels), path, source.where)
     if 0 in x.shape:
-        raise _fault(path, EMPTY_TABLE)
+        left = source.labels and not labels
+        raise _fault(path, ": no numbers are left: take more of it" if left else EMPTY_TABLE)
     unfit += wrong
     if not source.bare:
         times = Counter(source.labels)
@@ -351,47 +381,83 @@ def _table(
         kept = [*filter(how.keeps, source.labels)]
         if left := [name for name in kept if name in counting]:
             what = f"{', '.join(map(repr, left))} is no measurement and is left out"
-            guesses.append(_guess(path, what, columns=kept))
+            void = {name for name in left if not np.isfinite(parsed(source.column(name))).any()}
+            kept = [name for name in kept if name not in void]
+            guesses.append(_guess(path, what, **{"columns": kept} if len(void) < len(left) else {}))
     apart = {name: source.column(name) for name in how.apart}
-    lacks = {name: missing(values) for name, values in apart.items()}
-    for name, bad in lacks.items():
-        unfit += bad_cells(path, name, "missing", bad, None, source.where)
-    holes = np.isnan(np.empty((x.shape[0], 0)) if issparse(x) else x)
-    lacking = np.logical_or.reduce([holes.any(axis=1), *lacks.values()])
-    if lacking.all():
-        lacks |= zip(map(str, labels), holes.T, strict=False)
-        most = max(lacks, key=lambda name: lacks[name].sum())
-        unfit.append(Unfit(path, most, "void", f"each row of {path} lacks a value, most here"))
-    if how.missing == "drop" and lacking.any():
-        told = f"{path}: {lacking.sum()} of {len(lacking)} rows lack a value and are left out"
-        guesses.append(Advice(told))
-        x, apart = x[~lacking], {name: values[~lacking] for name, values in apart.items()}
     x = x if x.dtype == np.float32 else x.astype(np.float64, copy=False)
+    for name, values in apart.items():
+        unfit += bad_cells(path, name, "missing", missing(values), None, source.where)
     return Table(path, labels, x, apart, guesses)
 
 
-def _refusal(unfit: Sequence[Unfit], names: Sequence[str], how: Reading) -> TableError:
-    """Return the error that names all columns that are no features, and how to go on."""
-    columns = dict.fromkeys(one.column for one in unfit)
-    lasting = dict.fromkeys(one.column for one in unfit if one.kind != "missing")
+def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> TableError:
+    """Return the error that names all columns that are no features, and how to go on.
 
-    def leaving(left: Collection[str]) -> dict[str, Any]:
-        kept = [name for name in names if name not in left]
-        if how.columns is None and 0 < len(kept) < len(left):
-            return {"columns": kept}
-        return {"without": [*how.without, *left]} if left or how.without else {}
+    Columns are left out that rows cannot mend, and rows that lack a value in one of the others.
+    """
+    left = dict.fromkeys(one.column for one in unfit if one.kind != "missing" and not one.marks)
+    for table in tables:
+        holes = table.holes()
+        if holes and all(bad.all() for name, bad in holes.items() if name not in how.apart):
+            way = Advice(f"{table.path} has no numbers: leave it out")
+            return refusal(unfit, file=table.path, advice=[way])
+        holes = {name: bad for name, bad in holes.items() if name not in left}
+        while holes:  # more than half of the rows are too much for one column, all for several
+            most = max(holes, key=lambda name: holes[name].mean())
+            much = how.missing is None and most not in how.apart and holes[most].mean() > 0.5
+            if not much and not np.logical_or.reduce([*holes.values()]).all():
+                break
+            left[most] = None
+            del holes[most]
+    kept = [name for name in tables[0].names if name not in left]
+    marks = dict.fromkeys(m for one in unfit if one.column not in left for m in one.marks)
+    options: dict[str, Any] = {}
+    if left and how.columns is None and len(kept) < len(left):
+        options["columns"] = kept
+    elif left:
+        options["without"] = [*how.without, *left]
+    if marks:
+        options["na"] = [*how.na, *marks]
+    rows = any(one.column not in left for one in unfit)
+    if rows:
+        options["missing"] = "drop"
+    what = [counted(len(left), "column")] * bool(left) + ["rows that lack a value"] * rows
+    way = Advice(f"leave out {' and '.join(what)}", options)
+    if not kept:
+        way = Advice("no column is left: give files that have columns of numbers in common")
+    fixed = not left.keys().isdisjoint(how.apart)
+    return refusal(unfit, file=unfit[0].file, advice=[way] * (not fixed))
 
-    ways = []
-    if columns.keys().isdisjoint(how.apart):
-        ways.append(Advice(f"leave {'it' if len(columns) == 1 else 'them'} out", leaving(columns)))
-    if len(lasting) < len(columns):
-        rows = leaving(lasting) | {"missing": "drop"}
-        ways.append(Advice("leave out rows with missing values", rows))
-    return refusal(unfit, file=unfit[0].file, advice=ways)
+
+def _doubts(tables: Sequence[Table], how: Reading) -> list[Advice]:
+    """Return what all tables together leave in doubt."""
+    path, told = tables[0].path, list[Advice]()
+    if len(tables) > 1 and not isinstance(tables[0].labels, list):
+        told.append(Advice(f"{path} and the others have no names: columns are matched by position"))
+    if how.columns is None and not any(issparse(table.x) for table in tables):
+        numbered = [
+            name for i, name in enumerate(tables[0].names)
+            if all(_identifies(t.x[:SAMPLE, i]) and _identifies(t.x[:, i]) for t in tables)
+        ]  # fmt: skip
+        if numbered:
+            what = f"{', '.join(map(repr, numbered))} may be ids or dates, and is taken as measured"
+            told.append(_guess(path, what, without=[*how.without, *numbered]))
+    return told
+
+
+def _identifies(values: np.ndarray) -> bool:
+    """Whether a column has another whole number in each of several rows, or days as YYYYMMDD."""
+    values = values[np.isfinite(values)]
+    if len(values) < SEVERAL or (values % 1 > 0).any():
+        return False
+    year, month, day = values // 10000, values // 100 % 100, values % 100
+    days = abs(year - 2000) <= 200, abs(month - 6.5) < 6, abs(day - 16) <= 15
+    return bool(np.logical_and.reduce(days).all()) or len(np.unique(values)) == len(values)
 
 
 def _guess(path: str, what: str, **option: Any) -> Advice:
-    return Advice(f"{path}: {what}, unless told otherwise", option)
+    return Advice(f"{path}: {what}{', unless told otherwise' * bool(option)}", option)
 
 
 def _fault(path: str, says: str, *ways: tuple[Any, ...], **more: Any) -> TableError:
@@ -409,12 +475,14 @@ def _arrow(path: str) -> Any:
     return pyarrow
 
 
-def _csv(path: str, how: Reading) -> _Source:
+def _csv(path: str, how: Reading, guessed: str = "") -> _Source:
+    """Read a CSV file; `guessed` is the decimal point that it has shown."""
     arrow, guesses, skipped = _arrow(path), list[Advice](), list[str]()
     with open(path, encoding="utf-8-sig", newline="") as file:
         told = re.fullmatch(r'"?sep=(.)"?\s*', file.readline())  # as Excel writes it
     skip, signs = int(bool(told)), told[1] if told else SEPARATORS
     signs = how.delimiter.replace("\\t", "\t") if how.delimiter else signs  # as a shell gives it
+    point = how.decimal or guessed or "."
 
     def rows(sign: str) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows that are not blank, with the numbers of the lines that end them."""
@@ -424,9 +492,10 @@ def _csv(path: str, how: Reading) -> _Source:
                 if len(row) > 1 or row == [""] or "".join(row).strip():
                     yield reader.line_num + skip, row
 
-    def fit(sign: str) -> tuple[bool, int]:
-        widths = [len(row) for _, row in itertools.islice(rows(sign), SAMPLE)]
-        return len({*widths}) == 1 < widths[0], widths[0] if widths else 0
+    def fit(sign: str) -> tuple[bool, int, int]:
+        widths = [len(row) for _, row in itertools.islice(rows(sign), SAMPLE)] or [0]
+        most = Counter(widths).most_common(1)[0][0]  # two may be one with a decimal comma
+        return len({*widths}) == 1 < widths[0], widths[0], most * (most > 2)
 
     def place(row: int) -> str:
         even = (line for line, cells in rows(sign) if len(cells) == width)
@@ -437,7 +506,8 @@ def _csv(path: str, how: Reading) -> _Source:
         return "skip"
 
     sign = max(signs, key=fit)
-    sample = [row for _, row in itertools.islice(rows(sign), SAMPLE)]
+    sample = [["" if cell.strip() in how.na else cell for cell in row]
+              for _, row in itertools.islice(rows(sign), SAMPLE)]  # fmt: skip
     named = is_named(sample) if how.header is None and sample else how.header
     if len(sample) <= bool(named):
         raise _fault(path, EMPTY_TABLE)
@@ -461,37 +531,40 @@ def _csv(path: str, how: Reading) -> _Source:
                               skip_rows=next(rows(sign))[0] if named else skip),
         arrow.csv.ParseOptions(delimiter=sign, newlines_in_values=True,
                                invalid_row_handler=left_out),
-        arrow.csv.ConvertOptions(column_types=apart, null_values=EMPTY,
-                                 decimal_point=how.decimal or "."),
+        arrow.csv.ConvertOptions(column_types=apart, null_values=[*EMPTY, *how.na],
+                                 decimal_point=point),
     ).columns  # fmt: skip
-    if skipped and how.missing != "drop":
+    few = fit(sign)[2] in (0, width)  # else lines stand above the names
+    if skipped and not (few and how.missing == "drop"):
         line, row = next((line, row) for line, row in rows(sign) if len(row) != width)
         says = f", line {line}: {counted(len(row), 'cell')}, and the first line has {width}"
-        drop = "leave it out", {"missing": "drop"}
-        raise _fault(path, says, ("give every line as many",), drop, row=line)
+        drop = [("leave it out", {"missing": "drop"})] * few
+        raise _fault(path, says, ("give every line as many",), *drop, row=line)
     if skipped:
         what = f"{counted(len(skipped), 'line')} with another number of cells left out"
         guesses.append(Advice(f"{path}: {what}"))
-    texts = [i for i, column in enumerate(columns) if arrow.types.is_string(column.type)]
-    cells = itertools.chain.from_iterable(columns[i].to_pylist() for i in texts if kept[i])
-    commas = (cell for cell in cells if "," in cell and number(cell) < np.inf)
-    if how.decimal is None and (some := next(commas, "")):
-        if THOUSANDS.fullmatch(some) and all(map(THOUSANDS.fullmatch, commas)):
-            says = f": the comma in '{some}' may be a decimal point or none"
-            raise _fault(path, says, ("it is one", {"decimal": ","}), ("none", {"decimal": "."}))
-        again = _csv(path, replace(how, decimal=","))
-        again.guesses.append(_guess(path, "commas are decimal points", decimal="."))
-        return again
-    for i in texts:
-        own = [_cell(c, how.decimal) if kept[i] else c.strip() for c in columns[i].to_pylist()]
-        columns[i] = np.array(own, object)
+    texts = {i: ["" if cell.strip() in how.na else cell for cell in column.to_pylist()]
+             for i, column in enumerate(columns) if arrow.types.is_string(column.type)}  # fmt: skip
+    other, ways, thousands = OTHER[point], [*",."], ""
+    for cell in itertools.chain.from_iterable(cells for i, cells in texts.items() if kept[i]):
+        fits = [sign for sign in ways if {*",."} & {*cell} and number(cell, sign) < np.inf]
+        if how.decimal is None and not guessed and fits == [","]:
+            again = _csv(path, how, ",")
+            again.guesses.append(_guess(path, "commas are decimal points", decimal="."))
+            return again
+        if point in fits and number(cell.replace(other, "x"), point) == np.inf:
+            thousands = thousands or cell
+            ways = fits if how.decimal is None else ways
+    if thousands and how.decimal is None:
+        means = {point: "it separates thousands", other: "it is a decimal point"}
+        offers = [(means[sign], {"decimal": sign}) for sign in guessed or ways]
+        raise _fault(path, f": '{other}' in '{thousands}' may separate thousands", *offers)
+    if thousands:
+        guesses.append(Advice(f"{path}: '{other}' separates thousands, as in '{thousands}'"))
+    for i, cells in texts.items():
+        read = [(number(c, point), c) if kept[i] else (np.inf, c.strip()) for c in cells]
+        columns[i] = np.array([c if value == np.inf else value for value, c in read], object)
     return _Source(path, labels, columns, guesses=guesses, place=place)
-
-
-def _cell(text: str, decimal: str | None) -> Any:
-    """Return a cell of a column that has some text: its number, NaN if it is missing, or itself."""
-    value = number(text) if decimal == "," or "," not in text else np.inf
-    return text if value == np.inf else value
 
 
 def _parquet(path: str, how: Reading) -> _Source:

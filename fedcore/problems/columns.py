@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple
@@ -14,9 +14,11 @@ import scipy.sparse
 from fedcore.errors import Advice, TableError
 from fedcore.words import counted, row
 
-SHOWN = 8  # columns that a sentence names
+SHOWN = 8  # columns of a kind that a sentence names
+MARKS = 3  # texts that may stand for missing values in one column
 UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+|_level_\d+)?")  # of pandas for a column without a name
 INDEX = re.compile(r"__index_level_\d+__")  # of pandas in Parquet and Arrow
+MARK = re.compile(r"\D{1,20}")  # <5 is a measurement
 # Names that such a column has if it counts the rows from 0 or 1.
 COUNTING = {
     "id", "index", "level_0", "no", "nr", "number", "obs", "row", "row_id", "row_index", "row_nr",
@@ -46,6 +48,8 @@ class Unfit(NamedTuple):
         How many cells.
     row : int
         The first of them, from 0.
+    marks : collection of str
+        All texts in these cells, if they are so few that they may stand for missing values.
     """
 
     file: Any
@@ -54,18 +58,30 @@ class Unfit(NamedTuple):
     what: str
     cells: int = 0
     row: int = 0
+    marks: Collection[str] = ()
 
 
 def refusal(unfit: Sequence[Unfit], who: str = "", **more: Any) -> TableError:
     """Return the error that names all columns that are no features; `more` is for `TableError`."""
-    columns: dict[Any, dict[Any, str]] = {}  # what is wrong: all that is missing, or one of a kind
+    columns: dict[Any, dict[str, list[Unfit]]] = {}
+    alike: dict[Any, list[Any]] = {}  # columns of which the same is wrong
     for one in unfit:
-        each = one.file if one.kind in ("missing", "absent") else ""
-        columns.setdefault(one.column, {}).setdefault((one.kind, each), one.what)
-    told = [f"{name!r} ({', '.join(what.values())})" for name, what in columns.items()]
-    rest = [f"and {len(told) - SHOWN} more"] * (len(told) > SHOWN)
+        kinds = columns.setdefault(one.column, {})
+        kinds.setdefault(one.kind if one.cells else one.what, []).append(one)
+    for name, kinds in columns.items():
+        alike.setdefault(frozenset(kinds), []).append(name)
+    told = []
+    for names in alike.values():
+        what = []
+        for kind in columns[names[0]]:
+            first, *others = (one for name in names for one in columns[name][kind])
+            cells = sorted({one.cells for one in others} - {0})
+            rest = f"; others {cells[0]}{f'–{cells[-1]}' * (len(cells) > 1)}" if cells else ""
+            what.append(first.what + rest)
+        rest = f" and {len(names) - SHOWN} more" * (len(names) > SHOWN)
+        told.append(f"{', '.join(map(repr, names[:SHOWN]))}{rest} ({', '.join(what)})")
     return TableError(
-        f"{who}{counted(len(told), 'column')} cannot be used: {', '.join(told[:SHOWN] + rest)}",
+        f"{who}{counted(len(columns), 'column')} cannot be used: {', '.join(told)}",
         row=unfit[0].row, column=unfit[0].column, parts=unfit, **more,
     )  # fmt: skip
 
@@ -97,9 +113,16 @@ def bad_cells(
     if not bad.any():
         return []
     at = int(bad.argmax())
-    cell = kind if kind == "missing" else f"no finite number, '{as_values(column)[at]!s:.20}'"
+    cell, marks = kind, {}
+    if kind != "missing":
+        values = as_values(column)
+        cell = f"no finite number, '{values[at]!s:.20}'"
+        if 2 * bad.sum() < len(bad):
+            marks = dict.fromkeys(values[bad].tolist())
+        if len(marks) > MARKS or not all(isinstance(m, str) and MARK.fullmatch(m) for m in marks):
+            marks = {}
     what = f"{bad.sum()} of {len(bad)} {cell}, the first in {where(at)}"
-    return [Unfit(file, name, kind, what, int(bad.sum()), at)]
+    return [Unfit(file, name, kind, what, int(bad.sum()), at, [*marks])]
 
 
 def as_values(column: Any) -> np.ndarray:

@@ -306,10 +306,13 @@ def _order(
             others = {str(label).lower(): label for label in own if label not in known}
             close = difflib.get_close_matches(str(name).lower(), others, n=1)
             hint = "".join(f"; is it {others[label]!r}?" for label in close)
-            raise InputError(f"{who} has no {noun} {name!r}, which {whose}{hint}")
+            raise InputError(
+                f"{who} has no {noun} {name!r}, which {whose}{hint}", column=name, client=who
+            )
     for name in own:
         if name not in known:
-            raise InputError(f"{who} has a {noun} {name!r}, which {whose} not")
+            says = f"{who} has a {noun} {name!r}, which {whose} not: leave it out"
+            raise InputError(says, column=name, client=who)
     return [at[name] for name in wanted]
 
 
