@@ -96,6 +96,38 @@ main(["reads"])
     assert "Bus error" in done.stderr and "in reads" in done.stderr
 
 
+ENDED = """
+import os, signal
+from fedcore.cli import main
+from fedcore.experiments import build
+from fedcore.files import atomic
+signal.signal(signal.{name}, signal.SIG_DFL)  # also under nohup
+
+def make(output, *args, **options):
+    with atomic.replace(output) as temporary:
+        temporary.write_text("half")
+        os.kill(os.getpid(), signal.{name})
+
+build.make = make
+main(["job", "problem", "p", "{{}}", "p.h5", "--seed", "0"])
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGXCPU", "SIGUSR1", "SIGUSR2"])
+def test_a_job_that_a_signal_ends_says_so_and_leaves_nothing(tmp_path, name):
+    done = subprocess.run(
+        [sys.executable, "-c", ENDED.format(name=name)],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1 and name in done.stderr and not list(tmp_path.iterdir())
+
+
+def test_a_job_too_large_for_the_machine_ends_in_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("fedcore.experiments.build.make", lambda *_, **__: np.zeros(2**50))
+    job = ("job", "problem", "p", "{}", tmp_path / "p.h5", "--seed", 0)
+    assert "too large for this machine" in refused_command(*job)
+
+
 def test_fetch(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(

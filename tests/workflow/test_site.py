@@ -315,3 +315,9 @@ def test_the_first_page_adds_up_all_papers(done, tmp_path):
     made = build.write(results, tmp_path / "site", root=done.root, command="c", surrogates=False)
     front = made.read_text(encoding="utf-8")
     assert [int(n) for n in re.findall(r"(\d+) printed items", front)] == [6, 3, 3]
+
+
+def test_an_executed_notebook_that_is_cut_off_is_refused(tmp_path):
+    (tmp_path / "n.ipynb").write_bytes(b'{"cells": [')
+    with pytest.raises(DataError, match=r"n\.ipynb"):
+        notebooks.parts(tmp_path / "n.ipynb")
