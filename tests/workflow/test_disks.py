@@ -51,8 +51,8 @@ def test_a_full_disk(first_run, fresh, place):
     with disk(fresh.root / name, size):
         full = fresh.snakemake(TABLES[0])
         assert full.status == 1
-        if name != ".snakemake":
-            assert "no space is left on the disk" in full.text
+        if name != ".snakemake":  # the shell says it if not even a log can be made
+            assert "no space" in full.text.lower(), full.text
         assert not list(fresh.root.glob("*/**/.*.tmp.*"))
         mount("-o", "remount,size=20m", fresh.root / name)
         if name == ".snakemake":  # it cannot unlock either
