@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -168,8 +168,9 @@ class Plan:
                         f"{self.files[paper].paper}: two cells are called {cell.path}"
                     )
                 cells[cell.path] = cell
+        recipe = cache(self.recipe)  # many cells share a problem
         return {
-            path: replace(cell, recipes=[self.recipe(f"{cell.paper}/{p}") for p in cell.problems])
+            path: replace(cell, recipes=[recipe(f"{cell.paper}/{p}") for p in cell.problems])
             for path, cell in cells.items()
             if not {f"{cell.paper}/{name}" for name in cell.problems} & self.unavailable.keys()
             and not {cell.experiment, cell.short} & {*self.config["leave_out"].get(cell.paper, ())}

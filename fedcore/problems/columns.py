@@ -41,7 +41,7 @@ class Unfit(NamedTuple):
     Attributes
     ----------
     file, column : object
-    kind : {'text', 'missing', 'void', 'absent', 'twice', 'unnamed', 'index'}
+    kind : {'text', 'missing', 'absent', 'twice', 'unnamed', 'index'}
     what : str
         The same in words.
     cells : int

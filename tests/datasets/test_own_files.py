@@ -16,13 +16,12 @@ from decimal import Decimal
 import numpy as np
 import pytest
 import scipy.sparse
-from click.testing import CliRunner
+from commands import call
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_peak import peak
 
 import fedcore
-from fedcore.cli import main
 from fedcore.datasets import own_files
 from fedcore.errors import FedcoreError, InputError, TableError
 from fedcore.experiments import from_files
@@ -204,12 +203,12 @@ def test_every_advice_leads_on(tmp_path, kind, fault):
     assert isinstance(error, TableError) and error.client == error.file in paths
     assert follow(paths, {}) > 0
     # The same by the command line, as printed.
-    told = CliRunner().invoke(main, ["run", "ssi", *paths, "-r", "1"])
+    told = call("run", "ssi", *paths, "-r", "1")
     assert told.exit_code == 1 and told.stderr.count("\n") == 1
     ways = re.findall(r"\((--[^()]*)\)", told.stderr)
     assert len(ways) == sum(bool(advice.options) for advice in error.advice)
     for way in ways:
-        again = CliRunner().invoke(main, ["run", "ssi", *paths, "-r", "1", *shlex.split(way)])
+        again = call("run", "ssi", *paths, "-r", "1", *shlex.split(way))
         assert again.exit_code == 0 or again.stderr != told.stderr, again.output
         assert again.exit_code in (0, 1)
 
@@ -306,7 +305,7 @@ def test_that_columns_are_matched_by_position_is_told_once(tmp_path, kind):
 def test_several_columns_stand_in_one_option(tmp_path, option):
     paths = written(tmp_path, frames(names=["a", "b, c", "d", "e"]), "csv")
     given = [option, 'a, "b, c"', option, "d"]
-    done = CliRunner().invoke(main, ["run", "ssi", *paths, "-r", "1", *given])
+    done = call("run", "ssi", *paths, "-r", "1", *given)
     kept = "3 columns: a, b, c, d" if option == "--columns" else "1 column: e"
     assert done.exit_code == 0 and kept in done.stdout
 
@@ -361,9 +360,9 @@ def test_advice_on_very_many_columns_can_be_typed(tmp_path, kind, lacks):
     parts = frames() if not lacks else holes(frames())
     many = pandas.DataFrame({f"a long name {i}": ["x"] * 30 for i in range(400)})
     paths = written(tmp_path, [p.join(many.iloc[: len(p)]) for p in parts], kind)
-    told = CliRunner().invoke(main, ["run", "ssi", *paths, "-r", "1"])
+    told = call("run", "ssi", *paths, "-r", "1")
     (way,) = re.findall(r"\((--[^()]*)\)", told.stderr)
-    again = CliRunner().invoke(main, ["run", "ssi", *paths, "-r", "1", *shlex.split(way)])
+    again = call("run", "ssi", *paths, "-r", "1", *shlex.split(way))
     assert again.exit_code == 0, again.output
 
 
@@ -516,9 +515,7 @@ def test_an_option_says_otherwise(tmp_path):
     np.testing.assert_array_equal(own_files.read(path, decimal=".").x, [[1500, 2], [3250, 4]])
     assert list(own_files.read(path, columns=["b"]).names) == ["b"]
     path.write_text('"x, y",z\n1,2\n3,4\n')
-    done = CliRunner().invoke(
-        main, ["run", "ssi", str(path), "-r", "1", "--columns", 'z,"x, y"'], catch_exceptions=False
-    )
+    done = call("run", "ssi", str(path), "-r", "1", "--columns", 'z,"x, y"')
     assert done.exit_code == 0 and "2 columns: z, x, y" in done.stdout
 
 
@@ -653,7 +650,7 @@ def test_of_a_folder_the_files_are_named_that_lie_in_it(tmp_path, kind):
     (folder := tmp_path / "tables").mkdir()
     (folder / f"a.{kind}").touch()
     (folder / "readme.md").touch()
-    said = CliRunner().invoke(main, ["run", "ssi", str(folder), "-r", "1"])
+    said = call("run", "ssi", str(folder), "-r", "1")
     assert said.exit_code == 1 and f"tables/*.{kind}" in said.stderr
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import call
 
-from fedcore.cli import main
 from fedcore.errors import ConfigError
 from fedcore.experiments import build
 from fedcore.experiments.cell import run_cell
@@ -79,10 +78,6 @@ def test_without_pytorch_the_paper_says_how_to_get_it(monkeypatch, there):
     assert bool(plan.cells_of("fedrep")) == there
     # Newcomers, too, on which no method trains.
     assert ("pip install torch" in plan.unavailable.get("fedrep/digits", "")) == (not there)
-
-
-def call(*arguments):
-    return CliRunner().invoke(main, list(arguments))
 
 
 RUN = ("run", "fedavg", "mnist", "--surrogate", "--set", "model=femnist_mlp", "--set", "rounds=1")

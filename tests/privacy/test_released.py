@@ -10,13 +10,12 @@ import cells
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import call
 from matplotlib.figure import Figure
 from refused import refused
 
 import fedcore
 from fedcore import algorithms
-from fedcore.cli import main
 from fedcore.errors import ConfigError, ConvergenceWarning, InputError
 from fedcore.experiments.cell import run_cell
 from fedcore.experiments.plan import Cell, _check_cell
@@ -157,7 +156,7 @@ def test_a_history_and_its_file_say_it_too(problem_file, tmp_path):
 def test_show_marks_every_column_that_was_not_released(rows, problem_file, tmp_path):
     def shown(name, **changes):
         run_cell(cell(**changes), problem_file, tmp_path / name)
-        return CliRunner().invoke(main, ["show", str(tmp_path / name)]).output
+        return call("show", tmp_path / name).output
 
     text = shown("a.h5")
     marked = {line.split()[0] for line in text.splitlines() if line.endswith("not released")}
@@ -175,7 +174,7 @@ def test_a_choice_by_exact_measures_is_told(problem_file, tmp_path, epsilon):
     tune = {"by": "objective", "every": 1, "repeats": 1, "over": {"ratio": [1.5, 2.0]}}
     params = {"n_components": 1, "rounds": 2, "epsilon": epsilon}
     history = run_cell(cell(tune=tune, params=params), problem_file, tmp_path / "a.h5")
-    text = CliRunner().invoke(main, ["show", str(tmp_path / "a.h5")]).output
+    text = call("show", tmp_path / "a.h5").output
     assert ("note" in history.about["tuning"]) == ("not paid for" in text) == bool(epsilon)
 
 
