@@ -43,7 +43,8 @@ RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients",
 # Of the others nothing can run: they have verdicts, and neither tables nor figures.
 DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
 WITH_NOTEBOOK = [paper for paper in DRAWN if PLAN.files[paper].notebook.is_file()]
-MEASURED = {} if PLAN.config["quick"] else job_times.kept(CHECKOUT / "docs/verdicts/run.json")
+QUICK = PLAN.config["quick"]
+MEASURED = {} if QUICK else job_times.kept(CHECKOUT / "docs/verdicts/run.json")
 
 
 wildcard_constraints:
@@ -63,8 +64,8 @@ def memory_of(wildcards, input, attempt):
 
 
 def minutes_of(wildcards, attempt):
-    """Four times what the cells of its experiment took in the papers' full runs, or else an hour."""
-    seconds, _ = MEASURED.get("{paper}/{experiment}".format(**wildcards), (900, 0))
+    """Four times what its experiment's cells took in full runs; else an hour, or 6 if quick."""
+    seconds, _ = MEASURED.get("{paper}/{experiment}".format(**wildcards), (60 if QUICK else 900, 0))
     return attempt * math.ceil(2 + 4 * seconds / 60)
 
 
