@@ -91,7 +91,6 @@ def test_a_share_takes_as_many_components_as_it_needs(files):
 
 @pytest.mark.parametrize("scale", [(), ("--scale",)])
 def test_with_epsilon_it_is_near_the_same_answer_and_says_how_near(files, scale):
-    pytest.importorskip("dp_accounting")
     S = np.clip(files, LOW, HIGH)
     got = found(*ALL, "--bounds", "ranges.csv", "--epsilon", 3, *scale)
     exact = pooled(S, np.array(got["scale"]))[:2]

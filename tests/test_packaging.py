@@ -154,7 +154,7 @@ def test_no_text_tells_people_to_install_somebody_elses_project():
     wrong = re.compile(r"install\s+(-\S+\s+)*['\"]?fedcore(?![\w.-])|['\"`]fedcore\[")
     endings = (".py", ".md", ".toml", ".ipynb", ".smk", ".yaml", "Makefile", ".def")
     pages = [name for name in tracked() if name.endswith(endings) and "test_packaging" not in name]
-    assert wrong.search("pip install 'fedcore[privacy]'")
+    assert wrong.search("pip install 'fedcore[files]'")
     assert [name for name in pages if wrong.search(text(name))] == []
 
 

@@ -24,7 +24,6 @@ DISTRIBUTION = "fedcore-repro"  # `fedcore` on the package index is another proj
 Line = tuple[str, str, str]  # "ok", "note" or "broken"; what; what is said of it
 # What to type is true in a checkout and where a wheel is installed; only a checkout has the papers.
 EXTRAS = {
-    "privacy": ("dp_accounting", "private methods with Laplace noise: pip install dp-accounting"),
     "deep": ("torch", "methods for networks: pip install torch"),
     "mpi": ("mpi4py", "runs over MPI: pip install mpi4py mpich"),
     "workflow": ("snakemake", "the papers: pip install '.[workflow]' in fedcore's checkout"),

@@ -8,9 +8,8 @@ Corollary 3.3), whose δ(ε) Balle & Wang state (ICML 2018). Every (ε, δ)-DP m
 a pair with three losses, ε, −ε and ∞ (Kairouz, Oh & Viswanath, *The composition theorem for
 differential privacy*, ICML 2015), so that several together have binomially many.
 
-Any other composition: Google's dp-accounting composes privacy loss distributions (PLD), and gives
-an upper bound. Each event but the Gaussian ones is rounded up by at most one grid step; see
-`_by_loss_distribution`.
+A Laplace mechanism's loss has a closed form, too. It is rounded up to a grid, so that its ε is an
+upper bound. The same holds for compositions with too many losses.
 
 The ε that a paper states itself stands beside its algorithm.
 """
@@ -18,16 +17,15 @@ The ε that a paper states itself stands beside its algorithm.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from types import ModuleType
+from collections.abc import Callable, Mapping
+from functools import lru_cache, reduce
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy import special
 
 from fedcore.errors import InputError
-from fedcore.privacy.events import Bounded, Event, Gaussian, Laplace
+from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.validation import one_of, real, require_at_least, require_positive
 
 # Below this range noise drowns everything; above it noise hides nothing.
@@ -36,8 +34,8 @@ EPSILON = real(least=LEAST, most=MOST)
 Epsilon = Annotated[float, EPSILON]
 # A method's noise is the least that the accountant allows, or what the method's paper states.
 Calibration = Annotated[str, one_of(("tight", "paper"))]
-LARGEST = 700.0  # loss whose exponential is a floating-point number
-TERMS = 100_000  # losses that are summed up in closed form
+MAX_LOSSES = 100_000  # that are summed up; more are rounded up to a grid of as many
+GRID = 10_000  # losses of all Laplace mechanisms of one scale
 
 Key = tuple[tuple[str, float, float, int], ...]
 
@@ -55,7 +53,7 @@ def epsilon(events: Mapping[Event, int], delta: float) -> float:
     Raises
     ------
     InputError
-        For a δ outside (0, 1), or where dp-accounting is needed and not installed.
+        For a δ outside (0, 1).
 
     Examples
     --------
@@ -130,8 +128,6 @@ def _key(events: Mapping[Event, int]) -> Key:
     for event, count in events.items():
         if isinstance(event, Bounded):
             part = ("bounded", float(event.epsilon), float(event.delta))
-        elif isinstance(event, Laplace) and event.noise_multiplier < 1.0 / LARGEST:
-            part = ("bounded", 1.0 / float(event.noise_multiplier), 0.0)  # a PLD cannot hold it
         else:
             part = (type(event).__name__.lower(), float(event.noise_multiplier), 0.0)
         counts[part] = counts.get(part, 0) + count
@@ -170,37 +166,22 @@ class Loss(NamedTuple):
 
 
 def _loss(key: Key) -> Loss:
-    precision = sum(count / first**2 for kind, first, _, count in key if kind == "gaussian")
-    bounded = [(first, second, count) for kind, first, second, count in key if kind == "bounded"]
-    known = len(bounded) == sum(kind != "gaussian" for kind, *_ in key)
-    if known and math.prod(count + 1 for *_, count in bounded) <= TERMS:
-        return _in_closed_form(precision, bounded)
-    try:
-        return _by_loss_distribution(key, precision)
-    except OverflowError:
-        raise InputError(
-            "the privacy loss of one of these events is above 700, too large to be composed: "
-            "choose a smaller epsilon"
-        ) from None
+    """Return the loss of all events together.
 
-
-def _in_closed_form(precision: float, bounded: Sequence[tuple[float, float, int]]) -> Loss:
-    """Loss of a Gaussian mechanism with 1/σ² = `precision`, and `bounded` events (ε, δ, count).
-
-    δ(ε) is that of the Gaussian mechanism at ε − l, averaged over the sums l of the others' finite
-    losses. Each finite loss is +ε with probability ``e^ε/(1 + e^ε)``, and otherwise −ε.
+    δ(ε) is that of one Gaussian mechanism at ε − l, averaged over the losses l of all other events.
     """
-    losses, logs, endless = np.zeros(1), np.zeros(1), 0.0
-    for epsilon, delta, count in bounded:
-        ups = np.arange(count + 1)
-        downs = count - ups
-        ways = special.gammaln([count + 1]) - special.gammaln(ups + 1) - special.gammaln(downs + 1)
-        chances = ups * special.log_expit(epsilon) + downs * special.log_expit(-epsilon)
-        losses = np.add.outer(losses, epsilon * (ups - downs)).ravel()
-        logs = np.add.outer(logs, ways + chances).ravel()
-        lost = delta if count == 1 else -math.expm1(count * math.log1p(-delta))
-        endless += lost - endless * lost
-    weights, mu = (1.0 - endless) * np.exp(logs), math.sqrt(precision)
+    mu, endless, parts = 0.0, 0.0, [(np.zeros(1), np.ones(1))]
+    for kind, first, delta, count in key:
+        if kind == "gaussian":
+            mu = math.hypot(mu, math.sqrt(count) / first)
+        elif kind == "laplace" and count <= GRID // 4:
+            parts.append(_of_laplace(1.0 / first, count))
+        else:
+            parts.append(_of_bounded(1.0 / first if kind == "laplace" else first, count))
+            lost = delta if count == 1 else -math.expm1(count * math.log1p(-delta))
+            endless += lost - endless * lost
+    losses, weights = reduce(_together, sorted(parts, key=lambda part: len(part[0])))
+    weights = (1.0 - endless) * weights
 
     def more(epsilon: float) -> float:
         rest = epsilon - losses
@@ -214,42 +195,35 @@ def _in_closed_form(precision: float, bounded: Sequence[tuple[float, float, int]
     return Loss(endless, more)
 
 
-def _by_loss_distribution(key: Key, precision: float) -> Loss:
-    losses = _library("pld.privacy_loss_distribution")
-    parameters = _library("pld.common").DifferentialPrivacyParameters
-    # Every event but the Gaussian is rounded up by at most one step of the grid. The widest part
-    # has some 20 000 steps: the Gaussian of standard deviation √precision, or the sum of the rest.
-    pure = sum(
-        count * (1.0 / first if kind == "laplace" else first)
-        for kind, first, _, count in key
-        if kind != "gaussian"
-    )
-    widest = max(min(pure, 1.0), 10.0 * math.sqrt(precision))
-    grid = {"value_discretization_interval": 1e-4 * (widest or 1.0)}
-    total = losses.identity(**grid)
-    if precision:
-        sigma = 1.0 / math.sqrt(precision)
-        total = total.compose(losses.from_gaussian_mechanism(sigma, **grid))
-    for kind, first, second, count in key:
-        if kind == "gaussian":
-            continue
-        if kind == "laplace":
-            one = losses.from_laplace_mechanism(first, **grid)
-        else:
-            one = losses.from_privacy_parameters(parameters(first, second), **grid)
-        total = total.compose(one.self_compose(count))
-    endless = float(total.get_delta_for_epsilon(math.inf))
-    return Loss(endless, lambda epsilon: float(total.get_delta_for_epsilon(epsilon)) - endless)
+Losses = tuple[np.ndarray, np.ndarray]  # finite losses and their probabilities
 
 
-def _library(module: str) -> ModuleType:
-    """Import a module of dp-accounting, which only private runs need."""
-    import importlib
+def _of_bounded(epsilon: float, count: int) -> Losses:
+    """Each loss is +ε with probability ``e^ε/(1 + e^ε)``, and otherwise −ε."""
+    ups = np.arange(count + 1)
+    downs = count - ups
+    ways = special.gammaln([count + 1]) - special.gammaln(ups + 1) - special.gammaln(downs + 1)
+    chances = ups * special.log_expit(epsilon) + downs * special.log_expit(-epsilon)
+    return epsilon * (ups - downs), np.exp(ways + chances)
 
-    try:
-        return importlib.import_module(f"dp_accounting.{module}")
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"privacy accounting needs the package dp-accounting ({error}): "
-            "pip install dp-accounting, or pip install '.[privacy]' in fedcore's checkout"
-        ) from error
+
+def _of_laplace(epsilon: float, count: int) -> Losses:
+    """One loss is at most l with probability ``exp((l − ε)/2)/2`` for l in [−ε, ε), else at most ε.
+
+    It is rounded up to the next of evenly spaced losses.
+    """
+    steps = GRID // count
+    below = 0.5 * np.exp(epsilon * (np.arange(steps) / steps - 1.0))
+    one = np.diff(below, prepend=0.0, append=1.0)
+    total = reduce(np.convolve, [one] * count)
+    return epsilon * (2.0 * np.arange(len(total)) / steps - count), total
+
+
+def _together(one: Losses, other: Losses) -> Losses:
+    losses = np.add.outer(one[0], other[0]).ravel()
+    weights = np.multiply.outer(one[1], other[1]).ravel()
+    if len(losses) <= MAX_LOSSES:
+        return losses, weights
+    grid, step = np.linspace(losses.min(), losses.max(), MAX_LOSSES, retstep=True)
+    up = np.ceil((losses - grid[0]) / step).astype(int)
+    return grid, np.bincount(np.minimum(up, MAX_LOSSES - 1), weights, MAX_LOSSES)

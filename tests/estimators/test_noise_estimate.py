@@ -12,7 +12,6 @@ import fedcore
 from fedcore.estimators import FederatedPCA
 from fedcore.federation.transcript import Transcript
 
-pytest.importorskip("dp_accounting")
 SHARE = 1 / 20  # of fits that may be further off than they say
 pytestmark = pytest.mark.filterwarnings("ignore::fedcore.ConvergenceWarning")
 

@@ -7,6 +7,8 @@ import warnings
 
 import numpy as np
 import pytest
+from dp_accounting import GaussianDpEvent, NeighboringRelation
+from dp_accounting.pld import PLDAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -22,10 +24,6 @@ from fedcore.privacy.events import Gaussian
 from fedcore.privacy.mechanisms import Mechanisms
 from fedcore.privacy.noise import Weakened
 from fedcore.problems.labelled import Features
-
-pytest.importorskip("dp_accounting")
-from dp_accounting import GaussianDpEvent, NeighboringRelation
-from dp_accounting.pld import PLDAccountant
 
 EPSILON, DELTA = 1.0, 1e-5
 SETTINGS = [
