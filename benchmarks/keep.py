@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from fedcore.experiments.provenance import commit
-from fedcore.reports.machine import machine
+from fedcore.repro.site.machine import machine
 
 FOLDER = Path(__file__).parent
 KEPT = FOLDER / "kept"

@@ -34,12 +34,12 @@ flowchart LR
 | arrow | rule | code |
 | --- | --- | --- |
 | to `data/raw` | `fetch` | `fedcore/datasets/fetching.py` |
-| to the plan | `plan` | `fedcore/experiments/plan.py` |
+| to the plan | `plan` | `fedcore/repro/plan/plan.py` |
 | to a problem | `problem` | `fedcore/experiments/build.py` |
-| to a history | `run_<algorithm>` | `fedcore/experiments/cell.py`, `fedcore/api.py` |
+| to a history | `run_<algorithm>` | `fedcore/experiments/repeats.py`, `fedcore/api.py` |
 | to tables | `tables_<paper>` | `fedcore/reports/papers/` |
 | to figures | `notebook_<paper>` | `notebooks/`, `fedcore/reports/plotting.py` |
-| to verdicts | `verdicts` | `fedcore/reports/claim_tests.py`, `measurements.py`, `verdicts.py` |
+| to verdicts | `verdicts` | `fedcore/repro/verdicts/claim_tests.py`, `measurements.py`, `verdicts.py` |
 | to the pages | `make verdicts` | `docs/kept_verdicts.py`, `verdicts.py`, `readme_verdicts.py` |
 
 ## The layers

@@ -12,12 +12,13 @@ import sys
 import textwrap
 from pathlib import Path
 
-from fedcore.config.strict_yaml import read_yaml
+from arena import tables as arena
 from fedcore.errors import DataError
 from fedcore.experiments.provenance import commit
-from fedcore.reports import commands, tables
-from fedcore.reports.machine import machine
-from fedcore.reports.papers import arena
+from fedcore.files.strict_yaml import read_yaml
+from fedcore.reports import tables
+from fedcore.repro.site import commands
+from fedcore.repro.site.machine import machine
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "arena"
@@ -88,8 +89,6 @@ def page(kept: Path) -> str:
         f"{WRITTEN} The pages of a run rank the methods within a budget that the reader sets.",
         "; ".join(f"{name}: {value}" for name, value in notes.items()) + ".",
         ABOUT,
-        "## What to take",
-        tables.markdown(arena.sentences(found["results"], found["leaks"])),
         "## Ranks",
         RANKS,
         tables.markdown(arena.mean_ranks(found["ranks"])),

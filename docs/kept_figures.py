@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fedcore.config.strict_yaml import read_yaml
 from fedcore.experiments.provenance import commit
+from fedcore.files.strict_yaml import read_yaml
 from fedcore.reports import origins
-from fedcore.reports.site import model
+from fedcore.repro.site import model
 
 Notes = dict[str, Any]
 ROOT = Path(__file__).parents[1]

@@ -16,11 +16,11 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import FedcoreError
-from fedcore.experiments import settings
-from fedcore.experiments.plan import Cell, load_plan
+from fedcore.experiments.cell import Cell, load_plan
+from fedcore.files.strict_yaml import read_yaml
 from fedcore.history import History
+from fedcore.repro.plan import settings
 from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]

@@ -19,12 +19,13 @@ from typing import Any
 import h5py
 
 from fedcore.errors import DataError
-from fedcore.experiments.job_times import measured
 from fedcore.experiments.provenance import commit
-from fedcore.reports import tables, verdict_pages
-from fedcore.reports.machine import machine
-from fedcore.reports.measurements import NO_RIVAL
-from fedcore.reports.verdicts import Verdict
+from fedcore.reports import tables
+from fedcore.repro.plan.job_times import measured
+from fedcore.repro.site.machine import machine
+from fedcore.repro.verdicts import verdict_pages
+from fedcore.repro.verdicts.measurements import NO_RIVAL
+from fedcore.repro.verdicts.verdicts import Verdict
 from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]

@@ -14,12 +14,13 @@ from typing import Any
 
 from kept_verdicts import read, run_that_judged
 
-from fedcore.config import claims
-from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import DataError
-from fedcore.reports import tables, verdict_pages
-from fedcore.reports.rows import Rows
-from fedcore.reports.verdicts import VERDICTS, Verdict
+from fedcore.files.strict_yaml import read_yaml
+from fedcore.reports import tables
+from fedcore.repro.config import claims
+from fedcore.repro.tables.rows import Rows
+from fedcore.repro.verdicts import verdict_pages
+from fedcore.repro.verdicts.verdicts import VERDICTS, Verdict
 from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]

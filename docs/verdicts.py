@@ -18,12 +18,13 @@ from typing import Any
 from kept_verdicts import Run, collect, data_of, read, read_notes
 from readme_verdicts import FINDINGS, NONE, every_paper, inserted, meanings, stale, with_labels
 
-from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import DataError
-from fedcore.experiments.plan import load_plan
-from fedcore.reports import tables, verdict_pages
-from fedcore.reports.left_out import by_reason
-from fedcore.reports.verdicts import Verdict
+from fedcore.files.strict_yaml import read_yaml
+from fedcore.reports import tables
+from fedcore.repro.plan.plan import load_plan
+from fedcore.repro.site.left_out import by_reason
+from fedcore.repro.verdicts import verdict_pages
+from fedcore.repro.verdicts.verdicts import Verdict
 from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from click.testing import CliRunner, Result
-from refused import is_a_line_with_a_way_on
 
 from fedcore.cli import main
+from refused import is_a_line_with_a_way_on
 
 
 def call(*words: Any) -> Result:

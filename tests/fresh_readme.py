@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+
 from printed import BLOCK, PARSERS, ROOT, typed
 
 PAGES = ("README.md", "docs/tutorial.md")

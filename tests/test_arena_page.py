@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from fedcore.cli import main, options
-from fedcore.config.strict_yaml import read_yaml
-from fedcore.reports import commands, tables
+from fedcore.files.strict_yaml import read_yaml
+from fedcore.reports import tables
+from fedcore.repro.site import commands
 
 ROOT = Path(__file__).parents[1]
 

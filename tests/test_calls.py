@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
-from refused import refused
 
 import fedcore
 from fedcore.errors import FedcoreError, InputError
+from refused import refused
 
 PRIVATE = {"epsilon": 1.0, "delta": 1e-5, "bounds": 3.0}
 

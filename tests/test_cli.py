@@ -10,9 +10,9 @@ import warnings
 
 import numpy as np
 import pytest
-from commands import call, refused_command
 
 import fedcore.algorithms
+from commands import call, refused_command
 from fedcore import datasets, generators
 from fedcore.cli.options import parsed, partition
 from fedcore.deep.models import MODELS

@@ -10,8 +10,8 @@ import shlex
 
 import numpy as np
 import pytest
-from commands import call, refused_command
 
+from commands import call, refused_command
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 

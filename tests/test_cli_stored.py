@@ -5,8 +5,8 @@ from __future__ import annotations
 import h5py
 import numpy as np
 import pytest
-from commands import call, refused_command
 
+from commands import call, refused_command
 from fedcore.cli import main
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem

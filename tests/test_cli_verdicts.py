@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from commands import call, refused_command
 
-from fedcore.reports import verdict_pages, verdicts
+from commands import call, refused_command
+from fedcore.repro.verdicts import verdict_pages, verdicts
 
 
 def made(paper="faps", verdict="reproduced", name="table1", **more):

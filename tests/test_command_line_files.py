@@ -8,14 +8,14 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse
-from commands import call, refused_command
-from refused import refused
 
+from commands import call, refused_command
 from fedcore.datasets import own_files
 from fedcore.errors import InputError, TableError
 from fedcore.experiments import from_files
 from fedcore.history import History
 from fedcore.sparse import SparseRows
+from refused import refused
 
 NAMES = ["age", "dose", "iron"]
 

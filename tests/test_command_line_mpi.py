@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 import time
 
-import commands
 import numpy as np
 import pytest
-from mpiexec import alive, below, finish, kill, needs_mpi, ranks_below, run, start, wait_for
 
+import commands
 from fedcore.cli import engines
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
+from mpiexec import alive, below, finish, kill, needs_mpi, ranks_below, run, start, wait_for
 
 FEDCORE = ("-m", "fedcore", "run")
 MPI = ("--engine", "mpi")

@@ -13,13 +13,13 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from printed import ROOT
-from site_pages import BROWSER, FLAGS, in_a_browser, visited
 
 import fedcore
 from fedcore.algorithms import names
 from fedcore.cli import main
 from fedcore.reports import tables
+from printed import ROOT
+from site_pages import BROWSER, FLAGS, in_a_browser, visited
 
 pytest.importorskip("sphinx", reason="needs the extra docs: make env")
 

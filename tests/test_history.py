@@ -9,7 +9,6 @@ import h5py
 import numpy as np
 import pytest
 import xarray
-from refused import refused
 
 from fedcore import algorithms, metrics
 from fedcore.api import execute
@@ -20,6 +19,7 @@ from fedcore.history_schema import VERSION as SCHEMA
 from fedcore.metrics import Metric
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.recorder import Recorder
+from refused import refused
 
 MEASURES = [metrics.get("objective"), metrics.get("kappa")]
 

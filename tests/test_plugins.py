@@ -6,12 +6,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from refused import refused
 
 import fedcore
 from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.plugins import Registry
+from refused import refused
 
 TALL = np.eye(3, 1)
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
-from printed import PARSERS, ROOT, Block, blocks, pages, parsed, require_output, session
 
 from fedcore.cli import main
+from printed import PARSERS, ROOT, Block, blocks, pages, parsed, require_output, session
 
 PAGES = [page for page in pages() if blocks(page)]
 # Blocks that a test of their own runs, with more to say of them than that they run.

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
-from contract.networks import PARAMS
 
 import fedcore
+from contract.networks import PARAMS
 from fedcore import algorithms, datasets
 from fedcore.datasets.formats import libsvm
 from fedcore.errors import ArbitraryWarning, ConvergenceWarning, FedcoreError, unwanted, warn

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from printed import blocks, session
 
 from fedcore.cli import main
 from fedcore.history import History
-from fedcore.reports import verdict_pages
+from fedcore.repro.verdicts import verdict_pages
+from printed import blocks, session
 
 README = Path(__file__).parents[1] / "README.md"
 LIMITS = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")

@@ -11,7 +11,6 @@ import scipy.sparse
 import scipy.sparse.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refused import refused
 
 import fedcore
 from fedcore import linalg
@@ -23,6 +22,7 @@ from fedcore.problems import problem as problems
 from fedcore.problems.clients import Clients, check_clients
 from fedcore.problems.problem import Problem
 from fedcore.sparse import SparseRows, checked
+from refused import refused
 
 csr = scipy.sparse.csr_array
 

@@ -7,11 +7,11 @@ import inspect
 import sys
 
 import pytest
-from refused import refused
 
 from fedcore.algorithms import ssi
 from fedcore.errors import InputError
 from fedcore.testing import CheckFailed, check_algorithm
+from refused import refused
 
 SUM = "U = federation.sum(gram_product)"
 END = 'return {"basis": Z[:, :p], **'

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib import image
+
 from printed import ROOT, blocks, require_output, session
 
 PAGE = ROOT / "docs" / "tutorial.md"

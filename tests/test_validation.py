@@ -6,10 +6,10 @@ from typing import Annotated
 
 import numpy as np
 import pytest
-from refused import refused
 
 from fedcore import validation
 from fedcore.errors import InputError
+from refused import refused
 
 NO_NUMBERS = [True, False, np.True_, math.nan, math.inf, -math.inf, "1", None, 1j, [1.0]]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcore.config.strict_yaml import read_yaml
 from fedcore.errors import DataError
-from fedcore.experiments.plan import load_plan
+from fedcore.files.strict_yaml import read_yaml
 from fedcore.history import History
-from fedcore.reports import verdict_pages, verdicts
+from fedcore.repro.plan.plan import load_plan
+from fedcore.repro.verdicts import verdict_pages, verdicts
 
 ROOT = Path(__file__).parents[1]
 

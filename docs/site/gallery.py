@@ -7,7 +7,7 @@ from pathlib import Path
 
 import kept_figures
 
-from fedcore.reports.site import model
+from fedcore.repro.site import model
 
 ROOT = Path(__file__).parents[2]
 RUNS = {  # folder of results: the command that makes them

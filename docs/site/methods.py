@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.config.strict_yaml import read_yaml
-from fedcore.reports import commands, tables
-from fedcore.reports.budgets import PLAIN
-from fedcore.reports.papers import arena
-from fedcore.reports.rows import Rows, chosen, groups
+from arena import tables as arena
+from fedcore.files.strict_yaml import read_yaml
+from fedcore.reports import tables
+from fedcore.repro.site import commands
+from fedcore.repro.tables.budgets import PLAIN
+from fedcore.repro.tables.rows import Rows, chosen, groups
 
 KEPT = Path(__file__).parents[1] / "arena"
 CONFIG = Path(__file__).parents[2] / "config" / "arena.yaml"

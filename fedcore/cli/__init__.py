@@ -21,19 +21,10 @@ from typing import Any
 import click
 
 from fedcore import __version__
-from fedcore.cli import (
-    checking,
-    data_kinds,
-    engines,
-    health,
-    jobs,
-    lookup,
-    pca,
-    results,
-    running,
-    showing,
-)
+from fedcore.cli import checking, data_kinds, engines, health, lookup, pca, running, showing
 from fedcore.errors import FedcoreError, told
+from fedcore.repro.commands import jobs
+from fedcore.repro.commands import verdicts as results
 from fedcore.words import visible
 
 _STANDARD_ERROR = 2  # the stream itself may be replaced, and have no number

@@ -254,8 +254,8 @@ class Asked(SimpleNamespace):
         """Run all repeats of one algorithm."""
         from fedcore import metrics
         from fedcore.calls import require_orthonormal
-        from fedcore.experiments.cell import run_repeats
-        from fedcore.experiments.plan import Cell
+        from fedcore.experiments.cell import Cell
+        from fedcore.experiments.repeats import run_repeats
         from fedcore.federation.ledger import Shape
         from fedcore.progress import Rounds, complete_rounds
         from fedcore.words import named

@@ -112,7 +112,7 @@ def require_raw(folder: str) -> None:
 
 def parsed(text: str) -> Any:
     """Read a value as YAML, and 1e-6, which YAML takes for a string, as a number."""
-    from fedcore.config.strict_yaml import parse_yaml
+    from fedcore.files.strict_yaml import parse_yaml
 
     try:
         value = parse_yaml(text, "a value")

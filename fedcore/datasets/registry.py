@@ -10,10 +10,10 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from fedcore.config import shipped
 from fedcore.datasets import loaders
 from fedcore.datasets.verification import expected
 from fedcore.errors import ConfigError, nearest, require_known
+from fedcore.files import shipped
 
 GROUP = "fedcore.datasets"
 
@@ -21,7 +21,7 @@ GROUP = "fedcore.datasets"
 @functools.lru_cache(maxsize=8)
 def _validated(path: Path, stamp: int) -> dict[str, dict[str, Any]]:
     """Parse and validate one version of a registry file."""
-    from fedcore.config import schemas, strict_yaml
+    from fedcore.files import schemas, strict_yaml
 
     what = f"the data set registry {path}"
     known = schemas.check(strict_yaml.read_yaml(path), "datasets", what)["datasets"]

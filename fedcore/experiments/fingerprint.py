@@ -78,10 +78,10 @@ def keep_in(path: str | os.PathLike[str], *, write: bool) -> None:
 _KEPT = KeptCode()
 
 
-def imported_by(path: str | os.PathLike[str]) -> list[str]:
-    """Return the modules of fedcore that the code cells of a notebook import."""
+def imported_by(path: str | os.PathLike[str], package: str) -> list[str]:
+    """Return the modules of fedcore and of `package` that the code cells of a notebook import."""
     tree = sources.notebook(path)
-    return sorted({imported.module for imported in _take_imports(tree, "", is_package=False)})
+    return sorted({imported.module for imported in _take_imports(tree, package, is_package=False)})
 
 
 def data_files(module: str) -> list[str]:

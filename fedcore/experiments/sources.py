@@ -14,17 +14,22 @@ from fedcore.errors import ConfigError
 
 @cache
 def find(module: str) -> Path | None:
-    """Return the file of a module, found without executing the module; None when there is none."""
+    """Return the file of a module, found without executing the module; None when there is none.
+
+    A package without ``__init__.py`` is its folder.
+    """
     if "." in module:
         parent = find(module.rpartition(".")[0])
-        if parent is None or parent.name != "__init__.py":
+        if parent is None or not (parent.is_dir() or parent.name == "__init__.py"):
             return None
-        leaf = parent.parent / module.rpartition(".")[2]
+        leaf = (parent if parent.is_dir() else parent.parent) / module.rpartition(".")[2]
         for candidate in (leaf / "__init__.py", leaf.with_suffix(".py")):
             if candidate.is_file():
                 return candidate
         return None
     spec = importlib.util.find_spec(module)
+    if spec and not spec.origin and spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations)))
     return Path(spec.origin) if spec and spec.origin else None
 
 

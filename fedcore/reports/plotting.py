@@ -39,8 +39,8 @@ from fedcore.reports.axes import (
 )  # fmt: skip
 from fedcore.reports.curve_styles import COLOURS, CYCLE, DASHES, LINES, look
 from fedcore.reports.figure_files import save, save_or_show
-from fedcore.reports.results import Run
 from fedcore.reports.style import algorithm_looks, looks, method_looks, style
+from fedcore.repro.tables.results import Run
 
 __all__ = [
     "COLOURS", "CYCLE", "algorithm_looks", "bytes_axis", "from_zero", "legend", "log10_axis",

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cells import cell
-from conftest import FEATURES, RANK, cut, spectrum_matrix
 
 import fedcore
+from cells import cell
+from conftest import FEATURES, RANK, cut, spectrum_matrix
 from fedcore import metrics
 from fedcore.api import execute
-from fedcore.experiments.cell import run_cell
+from fedcore.experiments.repeats import run_cell
 from fedcore.federation.ledger import Cost
 from fedcore.parts.eigensolvers import RULES, SOLVERS
 from fedcore.problems.problem import Problem

@@ -9,10 +9,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from contract.cases import Draws, private_power
-from refused import refused
 
 import fedcore
+from contract.cases import Draws, private_power
 from fedcore import algorithms, metrics
 from fedcore.algorithms.local_power import SCHEDULES
 from fedcore.api import execute
@@ -22,6 +21,7 @@ from fedcore.parts.gram_noise import sensitivity, standard_deviation, theorem_6
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Gaussian
 from fedcore.problems.problem import Problem
+from refused import refused
 
 M, D, R = 6, 12, 3
 

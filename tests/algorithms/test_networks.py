@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from contract.networks import BODY, PARAMS
 from contract.test_networks import needs_torch, run
-
 from fedcore import algorithms
 from fedcore.federation.federation import Federation
 from fedcore.problems.clients import Clients

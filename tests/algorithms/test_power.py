@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from contract.cases import Draws
-from refused import refused
 
 import fedcore
+from contract.cases import Draws
 from fedcore.errors import InputError, RoundingWarning
+from refused import refused
 
 RANK = 3
 POWER_METHODS = ["power_iteration", "power_exact", "power_gd", "power_prox"]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refused import refused
 from scipy import optimize, stats
 
 import fedcore
@@ -32,6 +31,7 @@ from fedcore.privacy import accounting
 from fedcore.privacy.events import Bounded, Gaussian
 from fedcore.privacy.mechanisms import Mechanisms
 from fedcore.problems.problem import Problem
+from refused import refused
 
 PRIVATE = [
     ("analyze_gauss", {}),

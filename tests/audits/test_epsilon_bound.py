@@ -9,17 +9,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cells import cell
-from refused import refused
 from scipy import stats
 
 import fedcore
+from cells import cell
 from fedcore import algorithms
 from fedcore.api import execute
 from fedcore.audits import epsilon_bound as audit
 from fedcore.errors import ConfigError, InputError
-from fedcore.experiments.cell import run_cell
-from fedcore.experiments.plan import load_plan, read_yaml
+from fedcore.experiments.repeats import run_cell
 from fedcore.federation.transcript import Exchange
 from fedcore.generators import canary
 from fedcore.privacy import noise
@@ -27,6 +25,8 @@ from fedcore.privacy.accounting import epsilon, gaussian_noise_multiplier
 from fedcore.privacy.events import Gaussian
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
+from fedcore.repro.plan.plan import load_plan, read_yaml
+from refused import refused
 
 SETTINGS = {"iterations": 3, "local_steps": 1, "epsilon": 0.5, "delta": 1e-4}
 

@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cells import cell
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refused import refused
 
 import fedcore
+from cells import cell
 from fedcore.audits.leakage import Reconstruction, equations, errors, pairs_of, reconstruct
 from fedcore.errors import InputError
-from fedcore.experiments.cell import run_repeats
+from fedcore.experiments.repeats import run_repeats
 from fedcore.federation.transcript import Exchange, Transcript
 from fedcore.problems.problem import Problem
+from refused import refused
 
 
 def gram_of(n: int, seed: int = 0, samples: int | None = None, decay: float = 0.9) -> np.ndarray:

@@ -6,11 +6,11 @@ import functools
 from pathlib import Path
 
 import pytest
-from refused import refused
 
-from fedcore.config import claims
-from fedcore.config.strict_yaml import parse_yaml
 from fedcore.errors import ConfigError
+from fedcore.files.strict_yaml import parse_yaml
+from fedcore.repro.config import claims
+from refused import refused
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "config/claims").glob("*.yaml"))

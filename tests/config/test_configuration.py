@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from refused import refused
 
 from fedcore import datasets
-from fedcore.config import claims
-from fedcore.config.strict_yaml import parse_yaml, read_yaml
 from fedcore.errors import ConfigError
-from fedcore.experiments.plan import load_plan
+from fedcore.files.strict_yaml import parse_yaml, read_yaml
+from fedcore.repro.config import claims
+from fedcore.repro.plan.plan import load_plan
+from refused import refused
 
 TINY = Path(__file__).parents[1] / "workflow/tiny/paper.yaml"
 NAN, BIG, DAY = float("nan"), 1e308, datetime.date(2024, 1, 1)

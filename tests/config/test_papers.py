@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from refused import refused
 
-from fedcore.config import papers
 from fedcore.errors import ConfigError
-from fedcore.experiments.plan import load_plan
+from fedcore.repro.config import papers
+from fedcore.repro.plan.plan import load_plan
+from refused import refused
 
 HOSPITAL = {
     "title": "A hospital",
@@ -72,7 +72,7 @@ def test_a_path_and_a_name_go_the_same_road(checkout):
     # Neither has a module for its tables, and so both have the usual one.
     for paper in plan.papers:
         described = plan.describe(paper)
-        assert described["files"]["tables"] == "fedcore.reports.default_tables"
+        assert described["files"]["tables"] == "fedcore.repro.tables.default_tables"
         assert list(described["tables"]) == ["ends"] and described["figures"] == {}
         assert not described["judged"]
     # The text of the entry is no seed: the same paper has the same cells from any place.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from refused import refused
 
-from fedcore.config.short_forms import merge, written_out
-from fedcore.config.strict_yaml import parse_yaml
 from fedcore.errors import ConfigError
+from fedcore.files.strict_yaml import parse_yaml
+from fedcore.repro.config.short_forms import merge, written_out
+from refused import refused
 
 
 def written(text="{}"):

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from contract import private_oracles as private
 
+from contract import private_oracles as private
 from fedcore import algorithms, testing
 from fedcore.testing import Case, Draws
 from fedcore.testing.cases import Found, positive_qr

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.cases import CASES, case_of
-from contract.checks import checks_of, require, settings_of
-from refused import refused
 
 import fedcore
+from contract.cases import CASES, case_of
+from contract.checks import checks_of, require, settings_of
 from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.problems.clients import Clients
@@ -21,6 +20,7 @@ from fedcore.testing.answers import compare_with_oracle
 from fedcore.testing.asserting import ROUNDING, projection, require_close
 from fedcore.testing.samples import RANK, labels_of, starting_basis
 from fedcore.testing.subject import Found, Subject
+from refused import refused
 
 NAMES = [n for n in algorithms.names() if algorithms.get(n).task is TASKS["subspace"]]
 LABELLED = [name for name in NAMES if algorithms.get(name).labelled]

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from contract.cases import case_of
 from contract.checks import settings_of
 from contract.test_algorithms import NAMES, run
-from federation.threads_link import engine_of, team_of
-
 from fedcore import algorithms
 from fedcore.api import execute
 from fedcore.federation.federation import Federation
@@ -26,6 +25,7 @@ from fedcore.tasks import TASKS
 from fedcore.testing.asserting import takes_a_start, with_start
 from fedcore.testing.samples import held_out, images, starting_basis
 from fedcore.testing.subject import NETWORK
+from federation.threads_link import engine_of, team_of
 
 NETWORKS = [n for n in algorithms.names() if algorithms.get(n).task is not TASKS["subspace"]]
 PLAIN = partial(InProcess, plain=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.cases import case_of
 
 import fedcore
+from contract.cases import case_of
 from fedcore import algorithms
 from fedcore.federation.federation import Federation
 from fedcore.testing.captures import captured_arrays, watched

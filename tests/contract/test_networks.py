@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.checks import checks_of, require, settings_of
-from contract.networks import CASES, PARAMS
-from refused import refused
 
 import fedcore
+from contract.checks import checks_of, require, settings_of
+from contract.networks import CASES, PARAMS
 from fedcore import algorithms, metrics, testing
 from fedcore.api import execute
 from fedcore.errors import FedcoreError, InputError
@@ -31,6 +30,7 @@ from fedcore.recorder import Recorder
 from fedcore.tasks import TASKS
 from fedcore.testing import Case, Draws
 from fedcore.testing.samples import FEATURES, held_out, images
+from refused import refused
 
 NAMES = [n for n in algorithms.names() if algorithms.get(n).task is TASKS["classifiers"]]
 WITHOUT_SEED = {"fedavg", "fedprox", "per_fedavg", "scaffold"}  # clients keep no network

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contract.cases import case_of
-from contract.checks import settings_of
-from refused import refused
 from scipy.linalg import orth, subspace_angles
 
+from contract.cases import case_of
+from contract.checks import settings_of
 from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.errors import InputError
@@ -20,6 +19,7 @@ from fedcore.reports.replay import replay
 from fedcore.tasks import TASKS
 from fedcore.testing.samples import RANK
 from fedcore.testing.subject import Subject
+from refused import refused
 
 NAMES = [n for n in algorithms.names() if algorithms.get(n).task is TASKS["subspace"]]
 DUE = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512}

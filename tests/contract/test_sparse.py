@@ -7,16 +7,16 @@ import types
 import numpy as np
 import pytest
 import scipy.sparse
-from contract.cases import case_of
 from numpy.testing import assert_allclose
-from refused import refused
 
 import fedcore
+from contract.cases import case_of
 from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.sparse import SparseRows
 from fedcore.testing import answers, samples
 from fedcore.testing.subject import Subject
+from refused import refused
 
 NAMES = [n for n in algorithms.names() if "n_components" in algorithms.get(n).task.fields]
 SPARSE = [name for name in NAMES if algorithms.get(name).sparse]

@@ -16,16 +16,16 @@ from decimal import Decimal
 import numpy as np
 import pytest
 import scipy.sparse
-from commands import call
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_peak import peak
 
 import fedcore
+from commands import call
 from fedcore.datasets import own_files
 from fedcore.errors import FedcoreError, InputError, TableError
 from fedcore.experiments import from_files
 from fedcore.problems.clients import check_clients, check_matrix
+from memory_peak import peak
 
 pandas = pytest.importorskip("pandas")
 pyarrow = pytest.importorskip("pyarrow")

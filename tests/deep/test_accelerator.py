@@ -7,15 +7,15 @@ import warnings
 
 import numpy as np
 import pytest
+
 from contract.networks import PARAMS
 from contract.test_networks import NAMES, ROUNDING, run
-from refused import refused
-
 from fedcore.cli import blas
 from fedcore.errors import FedcoreError, InputError
 from fedcore.federation.federation import Federation
 from fedcore.problems.clients import Clients, Labelled
 from fedcore.testing.samples import images
+from refused import refused
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 

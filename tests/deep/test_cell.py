@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from commands import call
 
+from commands import call
 from fedcore.errors import ConfigError
 from fedcore.experiments import build
-from fedcore.experiments.cell import run_cell
-from fedcore.experiments.plan import Cell, _check_cell, load_plan
+from fedcore.experiments.cell import Cell, _check_cell, load_plan
+from fedcore.experiments.repeats import run_cell
 from fedcore.history import History
 from fedcore.problems import storage
 
@@ -73,7 +73,7 @@ def test_the_plan_checks_a_network_without_pytorch(changes, names):
 
 @pytest.mark.parametrize("there", [True, False])
 def test_without_pytorch_the_paper_says_how_to_get_it(monkeypatch, there):
-    monkeypatch.setattr("fedcore.experiments.plan.find_spec", lambda name: name if there else None)
+    monkeypatch.setattr("fedcore.repro.plan.plan.find_spec", lambda name: name if there else None)
     plan = load_plan({"papers": ["fedrep"], "surrogates": True})
     assert bool(plan.cells_of("fedrep")) == there
     # Newcomers, too, on which no method trains.

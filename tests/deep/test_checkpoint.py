@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from contract.networks import CASES, PARAMS
 
-from fedcore.experiments.cell import run_cell
+from contract.networks import CASES, PARAMS
+from fedcore.experiments.cell import Cell
 from fedcore.experiments.checkpoint import Checkpoint
-from fedcore.experiments.plan import Cell
+from fedcore.experiments.repeats import run_cell
 from fedcore.history import read_seconds
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
@@ -30,7 +30,7 @@ class Killed(BaseException):
 def files(tmp_path, monkeypatch):
     """A problem on disk; checkpoints are written after every round."""
     often = partial(Checkpoint, every=0.0)
-    monkeypatch.setattr("fedcore.experiments.cell.Checkpoint", often)
+    monkeypatch.setattr("fedcore.experiments.repeats.Checkpoint", often)
     storage.save(Problem("p", images(), held_out=held_out()), tmp_path / "problem.h5")
     return tmp_path
 

@@ -8,11 +8,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from refused import refused
 
 from fedcore.deep import models
 from fedcore.deep.models import MODELS
 from fedcore.errors import InputError
+from refused import refused
 
 # Parameters of the authors' networks, counted by hand: of the network, and of its last layer.
 PRINTED = {

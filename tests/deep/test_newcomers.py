@@ -10,8 +10,8 @@ pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 from fedcore import algorithms
 from fedcore.deep.newcomers import KEY, Newcomers, network
 from fedcore.errors import ConfigError, InputError
-from fedcore.experiments.cell import run_cell, run_repeats
-from fedcore.experiments.plan import Cell, _check_cell, _check_newcomers, load_plan
+from fedcore.experiments.cell import Cell, _check_cell, _check_newcomers, load_plan
+from fedcore.experiments.repeats import run_cell, run_repeats
 from fedcore.federation.ledger import Cost
 from fedcore.history import History
 from fedcore.problems import storage

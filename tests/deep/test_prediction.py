@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contract.networks import BODY, PARAMS, SIZE
-from refused import refused
 
 import fedcore
+from contract.networks import BODY, PARAMS, SIZE
 from fedcore.errors import InputError
 from fedcore.testing.samples import CLASSES, FEATURES, images
+from refused import refused
 
 pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from contract.networks import BODY, SIZE, chosen, first_network
 from contract.test_networks import run
-
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.testing import Draws

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from contract.networks import PARAMS, SIZE
 from contract.test_networks import NAMES, ROUNDING, case_of, run
-from refused import refused
-
 from fedcore import algorithms
 from fedcore.errors import FedcoreError
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.testing import Draws
 from fedcore.testing.samples import held_out, images
+from refused import refused
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 

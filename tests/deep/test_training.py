@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contract.networks import BODY, CLASSES, FEATURES, PARAMS
 
+from contract.networks import BODY, CLASSES, FEATURES, PARAMS
 from fedcore.deep.settings import Params
 from fedcore.errors import InputError
 from fedcore.problems.clients import Clients

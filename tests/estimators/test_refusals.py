@@ -7,12 +7,12 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse
-from refused import refused
 
 import fedcore
 from fedcore.errors import InputError
 from fedcore.estimators import FederatedPCA, NotFittedError
 from fedcore.federation.transcript import Transcript
+from refused import refused
 
 GROUPS = np.arange(60) % 3
 NAMES = ("a.csv", "b.csv", "c.csv")

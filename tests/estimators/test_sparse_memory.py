@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
-from memory_peak import peak
 
 from fedcore.estimators import FederatedPCA
+from memory_peak import peak
 
 N, D, CLIENTS = 40_000, 600, 4
 DENSE = 8 * N * D  # bytes

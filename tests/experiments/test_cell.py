@@ -6,14 +6,14 @@ import h5py
 import numpy as np
 import pytest
 import yaml
-from refused import refused
 
 import fedcore
 from fedcore.errors import DataError, FedcoreError, HistoryError
 from fedcore.experiments import build
-from fedcore.experiments.cell import repeat_seed, run_cell
+from fedcore.experiments.repeats import repeat_seed, run_cell
 from fedcore.history import History, read_seconds
 from fedcore.problems import storage
+from refused import refused
 
 SPEC = {
     "generator": "low_rank",

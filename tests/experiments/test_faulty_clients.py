@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from refused import refused
 
 from fedcore import algorithms
 from fedcore.errors import InputError
-from fedcore.experiments.cell import run_cell
-from fedcore.experiments.plan import Cell
+from fedcore.experiments.cell import Cell
+from fedcore.experiments.repeats import run_cell
 from fedcore.history import History
 from fedcore.problems import storage
+from refused import refused
 
 SPEC = Cell(
     "paper", "experiment", "one_shot", "x", "p", {"n_components": 3}, 2, ["objective"],

@@ -10,15 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from refused import refused
 
 import fedcore
 from fedcore import metrics
 from fedcore.errors import ConfigError
 from fedcore.experiments import build, sources
 from fedcore.experiments import fingerprint as module
+from fedcore.experiments.cell import Cell, Plan
 from fedcore.experiments.fingerprint import closure, fingerprint
-from fedcore.experiments.plan import Cell, Plan
+from refused import refused
 
 METHOD = '''
 """A method."""
@@ -305,7 +305,7 @@ def test_a_notebook_depends_on_what_its_code_cells_import(toy):
     content = {"cells": [{"cell_type": kind, "source": [text]} for kind, text in cells]}
     (toy / "a.ipynb").write_text(json.dumps(content))
     assert module.imported_by(toy / "a.ipynb") == [
-        "fedcore.reports.papers.faps",
+        "faps.tables",
         "fedcore.reports.tables",
     ]
 
@@ -347,7 +347,7 @@ def test_a_cell_depends_on_which_function_a_metric_is_and_on_what_ends_its_runs(
 
 def test_a_problem_depends_on_its_own_kind_of_source_and_a_cell_on_none():
     drawn, real = (closure(build.modules(problem)) for problem in PROBLEMS.values())
-    cell = closure(["fedcore.experiments.cell"])
+    cell = closure(["fedcore.experiments.repeats"])
     common = {"fedcore.experiments.build:build_draws", "fedcore.problems.storage:save"}
     common |= {"fedcore.problems.problem", "fedcore.problems.clients", "fedcore.files.hdf5"}
     assert common <= drawn & real
@@ -371,7 +371,7 @@ def test_a_problem_depends_on_its_own_kind_of_source_and_a_cell_on_none():
 CELL = """
 import sys; sys.path.insert(0, {root!r})
 from fedcore.experiments import fingerprint
-from fedcore.experiments.plan import Cell, Plan
+from fedcore.experiments.cell import Cell, Plan
 assert fingerprint.__file__.startswith({root!r})
 for algorithm in ("power_gd", "wk2023"):
     cell = Cell("p", "e", algorithm, "n", "q", {{}}, 1, ["objective"], "last", 0)

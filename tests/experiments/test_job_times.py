@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from fedcore.experiments.job_times import kept, measured
+from fedcore.repro.plan.job_times import kept, measured
 
 HEAD = "s\tcpu_time\tmax_rss\n"
 

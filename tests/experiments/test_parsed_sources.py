@@ -19,7 +19,7 @@ from fedcore.experiments import fingerprint
 assert fingerprint.__file__.startswith(sys.argv[1])
 if len(sys.argv) > 2:
     fingerprint.keep_in(sys.argv[2], write=True)
-code = ["fedcore.experiments.cell", "fedcore.algorithms.ssi"]
+code = ["fedcore.experiments.repeats", "fedcore.algorithms.ssi"]
 print(json.dumps([fingerprint.fingerprint(*code), fingerprint.parts(*code)]))
 """
 

@@ -7,11 +7,11 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from fedcore.experiments.cell import run_repeats
-from fedcore.experiments.plan import Cell
-from fedcore.experiments.settings import changed, outdated
+from fedcore.experiments.cell import Cell
+from fedcore.experiments.repeats import run_repeats
 from fedcore.history import History
 from fedcore.problems.problem import Problem
+from fedcore.repro.plan.settings import changed, outdated
 
 TUNE = {"by": "objective", "every": 1, "repeats": 1, "over": {"rounds": [1, 4]}}
 CELL = Cell(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from refused import refused
 
 import fedcore
 from fedcore.errors import ConfigError, InputError
 from fedcore.experiments.stopping import Stop
+from refused import refused
 
 
 def steps(stop, column, values):

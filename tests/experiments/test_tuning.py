@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from refused import refused
 
 from fedcore.errors import ConfigError
 from fedcore.experiments import build
-from fedcore.experiments.cell import run_cell
+from fedcore.experiments.repeats import run_cell
 from fedcore.history import History
 from fedcore.problems import storage
+from refused import refused
 
 SPEC = {
     "generator": "shared_heads",

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from refused import refused
 
 from fedcore.errors import ConfigError
 from fedcore.experiments import build, twins
-from fedcore.experiments.cell import repeat_seed, run_cell
-from fedcore.experiments.plan import load_plan, read_yaml
+from fedcore.experiments.repeats import repeat_seed, run_cell
 from fedcore.history import History
 from fedcore.linalg import sin_theta
 from fedcore.problems import storage
+from fedcore.repro.plan.plan import load_plan, read_yaml
+from refused import refused
 
 ROOT = Path(__file__).parents[2]
 EPS = np.finfo(float).eps

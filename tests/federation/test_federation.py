@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 from hypothesis import example, given, settings
-from refused import refused
 
 from fedcore.errors import InputError
 from fedcore.federation.execution import summed
@@ -16,6 +15,7 @@ from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost
 from fedcore.federation.transcript import Transcript
 from fedcore.problems.clients import Clients, Labelled, check_clients
+from refused import refused
 
 
 def blocks(*sizes: int, d: int = 3) -> list[np.ndarray]:

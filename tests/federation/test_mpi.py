@@ -10,8 +10,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse
-from federation.threads_link import engine_of, team_of
-from refused import refused
 
 from fedcore import algorithms
 from fedcore.api import execute
@@ -29,6 +27,8 @@ from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.shares import share
 from fedcore.testing.samples import labels_of, sparse_clients
+from federation.threads_link import engine_of, team_of
+from refused import refused
 
 SIZES = (3, 17, 8, 12, 5)
 METHODS = [

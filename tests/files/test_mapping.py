@@ -9,17 +9,17 @@ import sys
 import h5py
 import numpy as np
 import pytest
-from cells import cell
-from refused import refused
 
+from cells import cell
 from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.errors import DataError
-from fedcore.experiments.cell import run_repeats
+from fedcore.experiments.repeats import run_repeats
 from fedcore.files import hdf5
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from refused import refused
 
 METHODS = [
     ("fedrep_linear", {"rounds": 5, "init": "moments"}),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import FEATURES, RANK
 
+from conftest import FEATURES, RANK
 from fedcore import metrics
 from fedcore.iterates import Iterate
 from fedcore.metrics import eigenspace

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from refused import refused
 
 import fedcore
 from fedcore import metrics
@@ -15,6 +14,7 @@ from fedcore.iterates import Iterate
 from fedcore.metrics.moments import ruled_out
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from refused import refused
 
 
 def draw(samples, n_features=6, n_clients=8):

@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from refused import refused
 from scipy import stats
 
 from fedcore.errors import InputError
@@ -16,6 +15,7 @@ from fedcore.privacy.accounting import epsilon
 from fedcore.privacy.bounded_rows import clip_rows
 from fedcore.privacy.events import Bounded, Gaussian, Laplace
 from fedcore.privacy.mechanisms import derived, post_processing
+from refused import refused
 
 
 def private(n_clients: int = 3, **options) -> Federation:

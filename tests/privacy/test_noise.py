@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from dataclasses import fields
 
-import cells
 import numpy as np
 import pytest
 
+import cells
 import fedcore
 from fedcore import algorithms
-from fedcore.experiments.cell import run_cell, trial
+from fedcore.experiments.repeats import run_cell, trial
 from fedcore.federation import lockstep
 from fedcore.federation.federation import Federation
 from fedcore.federation.transcript import Transcript

@@ -6,19 +6,18 @@ import warnings
 from dataclasses import replace
 from functools import partial
 
-import cells
 import h5py
 import numpy as np
 import pytest
-from commands import call
 from matplotlib.figure import Figure
-from refused import refused
 
+import cells
 import fedcore
+from commands import call
 from fedcore import algorithms
 from fedcore.errors import ConfigError, ConvergenceWarning, InputError
-from fedcore.experiments.cell import run_cell
-from fedcore.experiments.plan import Cell, _check_cell
+from fedcore.experiments.cell import Cell, _check_cell
+from fedcore.experiments.repeats import run_cell
 from fedcore.experiments.stopping import Stop
 from fedcore.history import History
 from fedcore.iterates import ExplicitFactors
@@ -26,6 +25,7 @@ from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.recorder import COLUMNS
 from fedcore.reports import plotting
+from refused import refused
 
 COUNTS = {"iteration", "round", "scalars_up", "scalars_down", "bytes_up", "bytes_down", "diverged"}
 

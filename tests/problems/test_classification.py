@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from refused import refused
 
 from fedcore import metrics
 from fedcore.errors import ConfigError, InputError
@@ -14,6 +13,7 @@ from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.testing.samples import held_out, images
+from refused import refused
 
 SHARDS = {
     "dataset": "cifar10",

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refused import refused
 
 from fedcore import algorithms, metrics
 from fedcore.api import execute
@@ -14,6 +13,7 @@ from fedcore.experiments import build, from_dataset
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients, check_clients
 from fedcore.problems.problem import Problem
+from refused import refused
 
 SPEC = {
     "generator": "low_rank",

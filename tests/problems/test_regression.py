@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from refused import refused
 
 import fedcore
 from fedcore import algorithms, metrics
@@ -19,6 +18,7 @@ from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.regression import least_squares
+from refused import refused
 
 DISTANCE = "representation_distance"
 

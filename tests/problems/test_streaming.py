@@ -10,12 +10,12 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse
-from refused import refused
 
 from fedcore import generators
 from fedcore.errors import InputError
 from fedcore.experiments import build
 from fedcore.problems import storage
+from refused import refused
 
 IMAGES = {"dataset": "mnist", "partition": {"by": "label"}, "scale": "unit"}
 WHITE = {"generator": "white", "params": {"n_features": 4, "n_samples": 50, "n_clients": 3}}

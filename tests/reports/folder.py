@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from fedcore.config.papers import own_files
-from fedcore.experiments.cell import run_cell
+from fedcore.experiments.repeats import run_cell
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.reports.results import Results
+from fedcore.repro.config.papers import own_files
+from fedcore.repro.tables.results import Results
 
 
 def without(results, *names):

@@ -11,8 +11,8 @@ import math
 import numpy as np
 import pytest
 
-from fedcore.reports import claim_tests
-from fedcore.reports.claim_tests import FAILS, HOLDS, LEVEL, UNDECIDED, joined, outcome_of
+from fedcore.repro.verdicts import claim_tests
+from fedcore.repro.verdicts.claim_tests import FAILS, HOLDS, LEVEL, UNDECIDED, joined, outcome_of
 
 TIMES = 400
 MOST = LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / TIMES)  # as many as chance allows at the level

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedcore.reports.claim_tests import FAILS, HOLDS, LEVEL, OUTLIER, UNDECIDED, outcome_of
+from fedcore.repro.verdicts.claim_tests import FAILS, HOLDS, LEVEL, OUTLIER, UNDECIDED, outcome_of
 
 NAN = math.nan
 

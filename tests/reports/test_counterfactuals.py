@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from fedcore.reports.claim_tests import FAILS, HOLDS, UNDECIDED, outcome_of
-from fedcore.reports.counterfactuals import shifted, turned, with_power
+from fedcore.repro.verdicts.claim_tests import FAILS, HOLDS, UNDECIDED, outcome_of
+from fedcore.repro.verdicts.counterfactuals import shifted, turned, with_power
 
 
 def state(test, values):

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from fedcore.config import claims
-from fedcore.reports import claim_tests, tables, verdicts
-from fedcore.reports.counterfactuals import shifted
+from fedcore.reports import tables
+from fedcore.repro.config import claims
+from fedcore.repro.verdicts import claim_tests, verdicts
+from fedcore.repro.verdicts.counterfactuals import shifted
 
 FILES = sorted((Path(__file__).parents[2] / "config" / "claims").glob("*.yaml"))
 AGREES = ("reproduced", "holds with a departure", "passes")

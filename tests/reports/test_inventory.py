@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcore.config import claims
+from fedcore.repro.config import claims
 
 CLAIMS = Path(__file__).parents[2] / "config" / "claims"
 

@@ -19,9 +19,11 @@ import pytest
 from matplotlib.image import imread
 
 from fedcore.cli import main
-from fedcore.config.papers import own
-from fedcore.experiments.plan import Plan, load_plan
-from fedcore.reports import figure_files, left_out, tables, verdict_pages, verdicts
+from fedcore.reports import figure_files, tables
+from fedcore.repro.config.papers import own
+from fedcore.repro.plan.plan import Plan, load_plan
+from fedcore.repro.site import left_out
+from fedcore.repro.verdicts import verdict_pages, verdicts
 
 PAPERS = list(own())
 QUICK = Path("results/quick").resolve()

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import fedcore
+from factorization import operations as table_s1
+from factorization.operations import Size
 from fedcore.algorithms import power_gd
 from fedcore.federation.federation import Federation
 from fedcore.problems.regression import least_squares
-from fedcore.reports.operations import (
+from fedcore.repro.tables.operations import (
     CLIENTS,
     ENTRIES,
     FACTORISATIONS,
@@ -21,10 +23,8 @@ from fedcore.reports.operations import (
     qr_operations,
     solve_operations,
 )
-from fedcore.reports.papers import factorization_operations as table_s1
-from fedcore.reports.papers.factorization_operations import Size
-from fedcore.reports.papers.fedrep_linear_theory import HEADS, head_operations
-from fedcore.reports.rows import chosen
+from fedcore.repro.tables.rows import chosen
+from fedrep_linear.theory import HEADS, head_operations
 
 
 class Number:

@@ -5,13 +5,13 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from refused import refused
 from scipy import stats
 
 from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.history import History
 from fedcore.reports import curve_styles, plotting
+from refused import refused
 
 
 @pytest.fixture

@@ -5,15 +5,16 @@ import math
 
 import numpy as np
 import pytest
-from refused import refused
-from reports.folder import Folder
 
 from fedcore.errors import ConfigError, DataError, HistoryError, InputError
-from fedcore.experiments.plan import NAMED
 from fedcore.history import History
-from fedcore.reports import report, rows, tables
-from fedcore.reports.papers import fedpower
-from fedcore.reports.results import Results, last
+from fedcore.reports import tables
+from fedcore.repro.plan.plan import NAMED
+from fedcore.repro.tables import report, rows
+from fedcore.repro.tables.results import Results, last
+from fedpower import tables as fedpower
+from refused import refused
+from reports.folder import Folder
 
 
 def made_up(distance):

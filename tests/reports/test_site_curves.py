@@ -10,9 +10,9 @@ import pytest
 from fedcore.history import History, save_seconds
 from fedcore.reports import tables
 from fedcore.reports.curve_styles import told_apart
-from fedcore.reports.results import Run
-from fedcore.reports.site.cells import Tables
-from fedcore.reports.site.curves import _axes
+from fedcore.repro.site.cells import Tables
+from fedcore.repro.site.curves import _axes
+from fedcore.repro.tables.results import Run
 
 
 @pytest.mark.parametrize("algorithms", [["faps"] * 12, ["faps", "faps", "ssi", "wk2023"], ["ssi"]])

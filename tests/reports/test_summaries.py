@@ -5,7 +5,7 @@ import math
 import pytest
 
 from fedcore.errors import InputError
-from fedcore.reports import summaries
+from fedcore.repro.tables import summaries
 
 
 def test_summarise_groups_in_order_of_appearance():

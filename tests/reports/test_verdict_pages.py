@@ -7,7 +7,8 @@ from itertools import product
 import pytest
 
 from fedcore.errors import DataError
-from fedcore.reports import tables, verdict_pages, verdicts
+from fedcore.reports import tables
+from fedcore.repro.verdicts import verdict_pages, verdicts
 
 
 def made(paper="mf", verdict="reproduced", name="a", **more):

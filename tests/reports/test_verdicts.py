@@ -6,12 +6,13 @@ import math
 from pathlib import Path
 
 import pytest
-from refused import refused
 
-from fedcore.config.claims import written_out
 from fedcore.errors import ConfigError, DataError
-from fedcore.reports import tables, verdict_pages, verdicts
-from fedcore.reports.counterfactuals import shifted
+from fedcore.reports import tables
+from fedcore.repro.config.claims import written_out
+from fedcore.repro.verdicts import verdict_pages, verdicts
+from fedcore.repro.verdicts.counterfactuals import shifted
+from refused import refused
 
 ITEM = {
     "id": "table2-wk2023-w8a",

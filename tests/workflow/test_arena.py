@@ -8,11 +8,11 @@ import re
 import numpy as np
 import pytest
 import yaml
-from site_pages import dead_links, in_a_browser, visited
 
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.reports import tables
+from site_pages import dead_links, in_a_browser, visited
 
 ARENA = """
 title: A small arena

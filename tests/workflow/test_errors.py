@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+
 from refused import is_a_line_with_a_way_on
 
 PAPER = "config/papers/tiny.yaml"

@@ -7,11 +7,11 @@ import re
 import shutil
 
 import pytest
-from refused import refused
 
 from fedcore.errors import ConfigError
-from fedcore.experiments.plan import load_plan
-from fedcore.reports import verdict_pages
+from fedcore.repro.plan.plan import load_plan
+from fedcore.repro.verdicts import verdict_pages
+from refused import refused
 
 # For each rule, a source file that its job runs and the code that the test appends to the file.
 BUGS = {
@@ -23,9 +23,9 @@ BUGS = {
     "run_power_gd": ("fedcore/algorithms/power_gd.py", "def run(*args):"),
     "tables_tiny": ("fedcore/reports/papers/tiny.py", ""),
     "notebook_tiny": ("notebooks/tiny.ipynb", ""),
-    "verdicts": ("fedcore/reports/verdicts.py", "def judge(*args, **options):"),
-    "summary": ("fedcore/reports/verdict_pages.py", "def combine(*args, **options):"),
-    "report": ("fedcore/reports/site/build.py", "def write(*args, **options):"),
+    "verdicts": ("fedcore/repro/verdicts/verdicts.py", "def judge(*args, **options):"),
+    "summary": ("fedcore/repro/verdicts/verdict_pages.py", "def combine(*args, **options):"),
+    "report": ("fedcore/repro/site/build.py", "def write(*args, **options):"),
 }
 
 

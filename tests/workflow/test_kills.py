@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
-from refused import is_a_line_with_a_way_on
 
 from fedcore.errors import HistoryError
 from fedcore.files import atomic
 from fedcore.history import History
 from fedcore.problems import storage
+from refused import is_a_line_with_a_way_on
 
 # Every Python process of the run imports this code first. At one file operation the code makes a
 # mark and waits, until a second mark appears. If the operation opens a temporary file to read it

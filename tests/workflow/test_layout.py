@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from fedcore import algorithms
-from fedcore.config.short_forms import merge
-from fedcore.config.strict_yaml import read_yaml
-from fedcore.experiments.plan import load_plan
-from fedcore.reports.site.links import places
+from fedcore.files.strict_yaml import read_yaml
+from fedcore.repro.config.short_forms import merge
+from fedcore.repro.plan.plan import load_plan
+from fedcore.repro.site.links import places
 
 ROOT = Path(__file__).parents[2]
 PAPERS = sorted(file.stem for file in (ROOT / "config/papers").glob("*.yaml"))
@@ -104,7 +104,7 @@ def test_cells_of_networks_import_what_their_environment_has():
     code = (
         f"import sys\nsys.modules.update(dict.fromkeys({blocked}))\n"
         "from fedcore import algorithms\n"
-        "import fedcore.cli.jobs, fedcore.deep.newcomers, fedcore.experiments.cell\n"
+        "import fedcore.repro.commands.jobs, fedcore.deep.newcomers, fedcore.experiments.repeats\n"
         "print(sum(bool(algorithms.get(name).task.packages) for name in algorithms.names()))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)

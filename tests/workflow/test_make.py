@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from workflow.test_disks import ROOT_ONLY, mount
 
 ENVIRONMENT = Path(sys.prefix)

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from site_pages import dead_links
 
 from fedcore.history import History
-from fedcore.reports import tables, verdict_pages
+from fedcore.reports import tables
+from fedcore.repro.verdicts import verdict_pages
+from site_pages import dead_links
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
 TINY = Path(__file__).parent / "tiny"
@@ -154,8 +155,8 @@ claims:
     because: rounding
 """
 REPORT = """
-from fedcore.reports.report import Table
-from fedcore.reports.results import last
+from fedcore.repro.tables.report import Table
+from fedcore.repro.tables.results import last
 
 
 def mine(results):

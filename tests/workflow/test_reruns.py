@@ -9,9 +9,9 @@ import shutil
 
 import numpy as np
 import pytest
-from workflow.conftest import idx_gz
 
 from fedcore.history import History
+from workflow.conftest import idx_gz
 
 ITERATION = {"first/power_iteration/easy-default", "first/power_iteration/little-default"}
 WK2023 = {"first/wk2023/easy-default", "first/wk2023/little-default"}
@@ -192,7 +192,7 @@ def test_a_notebook_opened_by_hand_finds_the_results(done, folder, start):
     shutil.rmtree(made)
     code = (
         f"import os; os.chdir({start!r})\n"
-        "from fedcore.reports.results import Results\n"
+        "from fedcore.repro.tables.results import Results\n"
         "results = Results('results/plans/tiny.json')\n"
         "name = next(iter(results.plan['tables']))\n"
         "print(len(list(results.runs())), results.tables, len(results.rows(name)))"

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from site_pages import Page, dead_links, in_a_browser, opened, visited
 
 from fedcore.errors import DataError
 from fedcore.files import checksums
 from fedcore.history import History
-from fedcore.reports import tables, verdict_pages
-from fedcore.reports.machine import machine
-from fedcore.reports.site import build, curves, notebooks
+from fedcore.reports import tables
+from fedcore.repro.site import build, curves, notebooks
+from fedcore.repro.site.machine import machine
+from fedcore.repro.verdicts import verdict_pages
+from site_pages import Page, dead_links, in_a_browser, opened, visited
 
 ROOT = Path(__file__).parents[2]
 CLAIM = 'say "<b>x</b>" & more'

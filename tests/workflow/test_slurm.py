@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from cluster.onenode import OneNode
 
+from cluster.onenode import OneNode
 from fedcore.history import History
 
 pytestmark = [

@@ -8,13 +8,15 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from fedcore import algorithms
-from fedcore.config.strict_yaml import read_yaml
+from fedcore.files.strict_yaml import read_yaml
 from fedcore.datasets import download, registry
 from fedcore.errors import FedcoreError
-from fedcore.experiments import job_times
+from fedcore.repro.plan import job_times
 from fedcore.experiments.fingerprint import data_files, fingerprint, imported_by, keep_in
-from fedcore.experiments.plan import load_plan
-from fedcore.reports import left_out, curve_styles, verdict_pages
+from fedcore.repro.plan.plan import load_plan
+from fedcore.reports import curve_styles
+from fedcore.repro.site import left_out
+from fedcore.repro.verdicts import verdict_pages
 
 # Wherever the workflow runs and whatever includes it; "." in the checkout itself.
 CHECKOUT = Path(os.path.relpath(Path(workflow.current_basedir.get_path_or_uri(True)).parents[1]))
@@ -30,7 +32,7 @@ configfile: str(CHECKOUT / "config/config.yaml")
 
 
 try:
-    PLAN = load_plan(config, CHECKOUT / "config" / "papers", answers=download.asks_once())
+    PLAN = load_plan(config, CHECKOUT, answers=download.asks_once())
     DIGESTS = PLAN.write(Path(".snakemake/fedcore-plans"))
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None

@@ -14,7 +14,7 @@ for paper in DRAWN:
         conda:
             "../envs/fedcore.yaml"
         params:
-            code=fingerprint("fedcore.reports.report", PLAN.files[paper].tables),
+            code=fingerprint("fedcore.repro.tables.report", PLAN.files[paper].tables),
         shell:
             "python -m fedcore job tables {input.plan:q} 2> {log:q}"
 
@@ -44,7 +44,7 @@ for paper in WITH_NOTEBOOK:
             "../envs/fedcore.yaml"
         params:
             beside=PLAN.files[paper].beside,
-            code=fingerprint(*imported_by(PLAN.files[paper].notebook), words=styles_in(paper)),
+            code=fingerprint(*imported_by(PLAN.files[paper].notebook, paper), words=styles_in(paper)),
         shell:
             "{params.beside}JUPYTER_PREFER_ENV_PATH=1 IPYTHONDIR=.snakemake/ipython papermill"
             " {input.notebook:q} {output.notebook:q} -p plan {input.plan:q} --no-progress-bar 2> {log:q}"
@@ -63,7 +63,7 @@ rule verdicts:
     conda:
         "../envs/fedcore.yaml"
     params:
-        code=fingerprint("fedcore.reports.verdicts:judge", "fedcore.reports.verdict_pages:write"),
+        code=fingerprint("fedcore.repro.verdicts.verdicts:judge", "fedcore.repro.verdicts.verdict_pages:write"),
     shell:
         "python -m fedcore job verdicts {input.plan:q} {input.claims:q} {output.tsv:q} 2> {log:q}"
 
@@ -81,7 +81,7 @@ rule summary:
         "../envs/fedcore.yaml"
     params:
         papers=PLAN.judged,
-        code=fingerprint("fedcore.reports.verdict_pages:combine"),
+        code=fingerprint("fedcore.repro.verdicts.verdict_pages:combine"),
     shell:
         "python -m fedcore job summary {output.tsv:q} {params.papers} 2> {log:q}"
 
@@ -102,7 +102,7 @@ rule report:
         command="snakemake --cores 1" + " --configfile config/quick.yaml" * PLAN.config["quick"],
         surrogates="--surrogates" * PLAN.config["surrogates"],
         looks=[styles_in(paper) for paper in PLAN.papers],
-        code=[fingerprint("fedcore.reports.site.build"), *data_files("fedcore.reports.site.build")],
+        code=[fingerprint("fedcore.repro.site.build"), *data_files("fedcore.repro.site.build")],
     shell:
         "python -m fedcore job report {params.results:q} --command {params.command:q}"
         " {params.surrogates} --processes {threads} 2> {log:q}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fedcore.reports.report import Table
-from fedcore.reports.results import last
+from fedcore.repro.tables.report import Table
+from fedcore.repro.tables.results import last
 
 
 def ends(results):

@@ -1,1 +1,0 @@
-"""Configuration files: strict YAML, JSON schemas, short forms and claims of papers."""

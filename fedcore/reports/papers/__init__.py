@@ -1,1 +1,0 @@
-"""Computations from histories for tables and notebooks, one module per paper; no drawing."""

@@ -1,0 +1,229 @@
+"""The jobs of the workflow, each a command; `snakemake -p` prints it as a person can run it."""
+
+# ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+import fedcore
+from fedcore.cli import blas, options
+from fedcore.cli.output import say
+from fedcore.errors import DataError, FedcoreError, too_large
+
+# Signals that by default end a process silently. Here they raise an exception, so that temporary
+# files are removed.
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU, signal.SIGUSR1, signal.SIGUSR2)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+PATH: Any = click.Path(path_type=Path)
+
+
+class JobError(FedcoreError):
+    """What ends a job and is nobody's mistake, such as a full disk."""
+
+
+class Jobs(click.Group):
+    """Commands that end in one sentence also on a full disk, without memory, and by a signal."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a job."""
+        with _ended_by_signals():
+            try:
+                return super().invoke(ctx)
+            except (MemoryError, ValueError, OverflowError) as error:
+                if (words := too_large(error)) is None:
+                    raise
+                raise JobError(
+                    f"the job is too large for this machine ({words}): make its problem smaller"
+                ) from error
+            except OSError as error:
+                if error.errno not in FULL:
+                    raise
+                name = error.filename2 or error.filename  # of a copy, what is written
+                where = f", {name}" if name else ""
+                what = (
+                    "a file may not become larger here: raise `ulimit -f`, run again"
+                    if error.errno == errno.EFBIG
+                    else "no space is left on the disk: make room, and run again"
+                )
+                said = f"{what} ({error.strerror}{where})"
+                say(f"Error: {said}")  # the log of standard error may be on that disk
+                raise JobError(said) from error
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let signals end the block by an exception; this process has nothing but its job."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise JobError(f"the job was ended before it was done, by {signal.Signals(number).name}")
+
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` ignores SIGHUP
+            signal.signal(number, end)
+    yield
+
+
+def _read(context: click.Context, parameter: click.Parameter, text: str) -> Any:
+    """Return a specification, which is JSON."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"it is no JSON ({error})") from error
+
+
+@click.group(cls=Jobs)
+def job() -> None:
+    """Do one job of the workflow by hand, as `snakemake -p` prints it.
+
+    \b
+    Example:
+      fedcore job tables results/quick/plans/faps.json
+    """
+
+
+@job.command()
+@click.argument("names", nargs=-1)
+def papers(names: tuple[str, ...]) -> None:
+    """Refuse NAMES that no paper has, of config/config.yaml if it names some."""
+    from fedcore.errors import require_known
+    from fedcore.files.strict_yaml import read_yaml
+    from fedcore.repro.config import papers as paper_files
+
+    own = paper_files.own()
+    entries = read_yaml(Path("config/config.yaml")).get("papers", own)
+    for name in names:
+        require_known(name, paper_files.chosen(entries, own), "PAPERS: unknown paper")
+
+
+@job.command()
+@click.argument("made", type=PATH)
+@click.argument("sha256")
+@click.argument("output", type=PATH)
+def plan(made: Path, sha256: str, output: Path) -> None:
+    """Publish the plan of a paper, which Snakemake has MADE of the configuration."""
+    from fedcore.files import atomic
+
+    content = made.read_bytes()
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise DataError(
+            f"{made} is of another configuration, which a second snakemake here has read: run again"
+        )
+    atomic.remove_left_overs_of(output)
+    with atomic.replace(output, summed=True) as temporary:
+        temporary.write_bytes(content)
+
+
+@job.command()
+@click.argument("name")
+@click.argument("spec", callback=_read)
+@click.argument("output", type=PATH)
+@click.option("--raw", default="data/raw", help="Folder of downloads.")
+@click.option("--seed", type=int, required=True, help="Master seed of all randomness.")
+@click.option("--surrogate", is_flag=True, help="A stand-in in the place of a data set.")
+@click.option("--code", default="", help="Fingerprint of its code, for the file.")
+def problem(name: str, spec: dict[str, Any], output: Path, **how: Any) -> None:
+    """Make the data of the problem NAME, dealt to its clients."""
+    from fedcore.experiments import build
+    from fedcore.files import atomic
+
+    atomic.remove_left_overs_of(output)
+    build.make(os.fspath(output), name, spec, **how)
+
+
+@job.command()
+@click.argument("spec", callback=_read)
+@click.argument("problems", nargs=-1, required=True, type=PATH)
+@click.argument("history", type=PATH)
+@click.option("--seconds", type=PATH, help="File for the CPU seconds of its records.")
+@click.option("--code", default="", help="Fingerprint of its code, for the history.")
+@click.option("--checkpoints", type=PATH, help="Start of the names of files to resume from.")
+def cell(
+    spec: dict[str, Any],
+    problems: tuple[Path, ...],
+    history: Path,
+    seconds: Path | None,
+    code: str,
+    checkpoints: Path | None,
+) -> None:
+    """Run a cell and write its history."""
+    from tqdm import tqdm
+
+    from fedcore.experiments.repeats import run_cell
+    from fedcore.files import atomic
+
+    blas.settle_device()
+    for output in filter(None, (history, seconds)):
+        atomic.remove_left_overs_of(output)
+    run_cell(
+        spec, problems[0], history, seconds,
+        checkpoints=checkpoints, newcomers_file=problems[1] if problems[1:] else None, code=code,
+        progress=tqdm,
+    )  # fmt: skip
+
+
+@job.command()
+@click.argument("planned", metavar="PLAN", type=PATH)
+def tables(planned: Path) -> None:
+    """Write the tables of a paper."""
+    from fedcore.repro.tables.report import write_tables
+
+    write_tables(planned)
+
+
+@job.command()
+@click.argument("planned", metavar="PLAN", type=PATH)
+@click.argument("claims", type=PATH)
+@click.argument("output", type=PATH)
+def verdicts(planned: Path, claims: Path, output: Path) -> None:
+    """Hold what a paper prints against its tables."""
+    from fedcore.repro.config import claims as claims_files
+    from fedcore.repro.tables.results import Results
+    from fedcore.repro.verdicts import verdict_pages
+    from fedcore.repro.verdicts.verdicts import judge
+
+    plan = Results(planned).plan
+    paper, run = plan["paper"], plan["run"]
+    found = judge(
+        paper, claims_files.read(claims), Path(run["paths"]["results"], "tables"),
+        not_run={f"{paper}/{name}": why for name, why in plan["missing"].items()},
+        surrogate=run["surrogates"],
+    )  # fmt: skip
+    verdict_pages.write(found, output)
+
+
+@job.command()
+@click.argument("output", type=PATH)
+@click.argument("papers", nargs=-1)
+def summary(output: Path, papers: tuple[str, ...]) -> None:
+    """Combine the verdicts of papers, which lie in a folder beside OUTPUT."""
+    from fedcore.repro.verdicts import verdict_pages
+
+    verdict_pages.combine(output.with_suffix(""), output, papers)
+
+
+@job.command()
+@click.argument("results", type=PATH)
+@click.option("--command", default="snakemake --cores 1", help="What the pages say makes a file.")
+@click.option("--surrogates", is_flag=True, help="The run has used stand-ins for data.")
+@click.option("--processes", type=options.COUNT, default=1, help="That write pages side by side.")
+def report(results: Path, **how: Any) -> None:
+    """Write the pages of a run, RESULTS/report, and remove what killed jobs have left there."""
+    from fedcore.files import atomic
+    from fedcore.repro.site import build
+
+    atomic.remove_left_overs(results)
+
+    checkout = Path(fedcore.__file__).parents[1]
+    build.write(results, results / "report", root=checkout, **how)

@@ -1,0 +1,188 @@
+"""Where the files of a paper lie: in one folder, named after the paper.
+
+``experiments.yaml`` has its problems and experiments, ``claims.yaml`` what is printed, and
+``tables.py`` makes its tables, with modules beside it. The configuration names a paper of the
+checkout's folder ``papers`` by its name, and any other by the path of its folder. A notebook draws
+the figures: ``notebooks/<paper>.ipynb`` of the checkout, or ``figures.ipynb`` in a folder elsewhere.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import keyword
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedcore.errors import ConfigError, require_known
+
+CHECKOUT = Path(__file__).parents[3]
+FOLDER = "papers"  # of a checkout
+DEFAULT_TABLES = "fedcore.repro.tables.default_tables"  # of a paper without a module of its own
+ENDS = {"ends": "What every run ended with, a row per repeat"}
+# Names of rules: a paper of this name could not be a target of Snakemake.
+TARGETS = ("all", "everything", "fetch", "problem", "plan", "verdicts", "summary", "report")
+
+
+@dataclass(frozen=True)
+class PaperFiles:
+    """Files of one paper; all but the first may be missing.
+
+    Attributes
+    ----------
+    folder : path
+        Its name is the paper's: it names results and rules, and seeds the random streams.
+    entry : str
+        What the configuration calls the paper: its name, or the path of its folder.
+    notebook : path
+        It draws the figures; without it there are none.
+    """
+
+    folder: Path
+    entry: str
+    notebook: Path
+
+    @property
+    def name(self) -> str:
+        """Name of the paper."""
+        return self.folder.name
+
+    @property
+    def paper(self) -> Path:
+        """Problems and experiments."""
+        return self.folder / "experiments.yaml"
+
+    @property
+    def claims(self) -> Path:
+        """What is printed; without the file there are no verdicts."""
+        return self.folder / "claims.yaml"
+
+    @property
+    def report(self) -> Path:
+        """Module that makes the tables; without it there is the one of `DEFAULT_TABLES`."""
+        return self.folder / "tables.py"
+
+    @property
+    def tables(self) -> str:
+        """Import path of the module that makes the tables."""
+        return f"{self.name}.tables" if self.report.is_file() else DEFAULT_TABLES
+
+    @property
+    def beside(self) -> str:
+        """What a command begins with that imports modules of the paper."""
+        folder = shlex.quote(str(self.folder.parent.absolute()))
+        return f'PYTHONPATH="$PYTHONPATH":{folder} '
+
+    def make_importable(self) -> None:
+        """Let Python find the modules of the paper's folder."""
+        if not self.report.is_file():
+            return
+        folder = str(self.folder.parent.absolute())
+        if folder not in sys.path:
+            sys.path.append(folder)  # last, so that it hides nothing
+            importlib.invalidate_caches()
+        try:
+            found = importlib.util.find_spec(self.tables)
+        except ModuleNotFoundError:  # another module has its name, and is no package
+            found = None
+        origin = found.origin if found else None
+        if origin is None or Path(origin).resolve() != self.report.resolve():
+            raise ConfigError(
+                f"papers: {self.report} cannot be imported, as another module is called "
+                f"'{self.name}': rename the paper"
+            )
+
+
+def at(entry: str, checkout: Path = CHECKOUT) -> PaperFiles:
+    """Return where the files of a paper lie that the configuration calls `entry`; none is opened."""
+    if "/" not in entry:
+        return PaperFiles(
+            checkout / FOLDER / entry, entry, checkout / "notebooks" / f"{entry}.ipynb"
+        )
+    folder = Path(os.path.expanduser(entry))
+    return PaperFiles(folder, folder.as_posix(), folder / "figures.ipynb")
+
+
+def own(checkout: Path = CHECKOUT) -> dict[str, PaperFiles]:
+    """Return the files of the checkout's papers by name; those without printed items come last."""
+    names = sorted(file.parent.name for file in (checkout / FOLDER).glob("*/experiments.yaml"))
+    found = {name: at(name, checkout) for name in names}
+    return dict(sorted(found.items(), key=lambda item: not item[1].claims.is_file()))
+
+
+def find(entry: str, known: Mapping[str, PaperFiles]) -> PaperFiles:
+    """Return the files of a paper as the configuration names it.
+
+    Parameters
+    ----------
+    entry : str
+        Name of a paper of the checkout, or path of a folder elsewhere, which has a slash; a
+        relative one starts at the working directory.
+    known : mapping
+        The checkout's papers, see `own`.
+    """
+    if "/" not in entry:
+        _require_name(entry, f"papers: '{entry}'")
+        require_known(entry, known, "papers: unknown paper")
+        return known[entry]
+    if set(entry) & set("{}"):
+        raise ConfigError(f"papers: {entry}: braces are Snakemake's; rename the folder")
+    found = at(entry)
+    if not found.paper.is_file():
+        raise ConfigError(
+            f"papers: there is no file {found.paper}; name the paper's folder, and begin a relative "
+            f"path at {Path.cwd()}"
+        )
+    _require_name(found.name, f"papers: {entry}: '{found.name}'")
+    if (same := known.get(found.name)) is not None:
+        if same.folder.resolve() == found.folder.resolve():
+            return same
+        raise ConfigError(
+            f"papers: {entry} has the name of {same.folder}, and so would their results: rename it"
+        )
+    return found
+
+
+def chosen(entries: Iterable[str], known: Mapping[str, PaperFiles]) -> dict[str, PaperFiles]:
+    """Return the files of several papers by name; raises as `find`, and if two share a name."""
+    found: dict[str, PaperFiles] = {}
+    for entry in entries:
+        files = find(entry, known)
+        if files.name in found:
+            raise ConfigError(
+                f"papers: {found[files.name].folder} and {entry} have one name, and so would their "
+                "results: rename one"
+            )
+        found[files.name] = files
+    return found
+
+
+def require_drawable(files: PaperFiles, settings: Mapping[str, Any]) -> None:
+    """Refuse tables and figures that a paper's file names and that nothing makes."""
+    if settings["figures"] and not files.notebook.is_file():
+        raise ConfigError(
+            f"{files.paper}, figures: '{next(iter(settings['figures']))}' needs a notebook that "
+            f"draws it: write {files.notebook}, or take the name out"
+        )
+    others = [name for name in settings["tables"] if name not in ENDS]
+    if others and files.tables == DEFAULT_TABLES:
+        raise ConfigError(
+            f"{files.paper}, tables: '{others[0]}' needs a module whose TABLES has it: write "
+            f"{files.report}, or take the name out; without it there is '{next(iter(ENDS))}' alone"
+        )
+
+
+def _require_name(name: str, what: str) -> None:
+    """Refuse a name that cannot be a Python module or a target."""
+    if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) or keyword.iskeyword(name):
+        raise ConfigError(
+            f"{what} cannot be the name of a paper, as Python imports its folder: "
+            "take letters, digits and underscores, a letter first"
+        )
+    if name in TARGETS or name.startswith(("run_", "tables_", "notebook_")):
+        raise ConfigError(f"{what} is a rule of the workflow: take another name")

@@ -1,0 +1,563 @@
+"""From configuration files to a plan: which problems to make and which cells to run.
+
+``config.yaml`` names the papers to run; ``papers/<paper>.yaml`` describes the experiments of one.
+Both are checked against their schemas, which refuse unknown keys, before any job runs.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
+from functools import cache, cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from fedcore import algorithms, metrics
+from fedcore.datasets import fetching, registry
+from fedcore.errors import ConfigError, nearest, require_known
+from fedcore.experiments import build
+from fedcore.experiments.cell import Cell
+from fedcore.experiments.combinations import combinations
+from fedcore.experiments.fingerprint import fingerprint, imported_by
+from fedcore.experiments.references import REFERENCES
+from fedcore.experiments.stopping import Stop
+from fedcore.files import atomic
+from fedcore.files.schemas import check
+from fedcore.files.strict_yaml import read_yaml
+from fedcore.privacy.noise import WEAKENED
+from fedcore.recorder import COLUMNS, released_columns, require_released
+from fedcore.repro.config import claims
+from fedcore.repro.config import papers as paper_files
+from fedcore.repro.config.papers import PaperFiles
+from fedcore.repro.config.short_forms import merge, require_written_out, written_out
+
+CELLS = "cells"  # the key of a paper's overrides that says which cells are made
+# Columns that name the runs in tables; `reports.results.Run.rows` gives them beside the tags.
+NAMED = {"experiment", "problem", "status", "algorithm", "variant", "repeat"}
+
+
+@dataclass
+class Plan:
+    """All that a configuration asks for.
+
+    Attributes
+    ----------
+    config : dict
+        The checked ``config.yaml``, defaults filled in.
+    papers : dict of str to dict
+        The checked paper files, after ``overrides``.
+    unavailable : dict of str to str
+        Why problems are not run, by ``<paper>/<problem>``: the configuration leaves them out, their
+        data cannot be obtained, or a package of a method on them is not installed.
+    without_data : dict of str to str
+        Problems whose data cannot be obtained, but that have results from an earlier run, with the
+        reason.
+    files : dict of str to PaperFiles
+        Where the files of each paper lie.
+    """
+
+    config: dict[str, Any]
+    papers: dict[str, dict[str, Any]]
+    unavailable: dict[str, str] = field(default_factory=dict)
+    without_data: dict[str, str] = field(default_factory=dict)
+    files: dict[str, PaperFiles] = field(default_factory=dict)
+    _claims: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def problems(self) -> dict[str, dict[str, Any]]:
+        """Specification of every problem, by ``<paper>/<problem>``."""
+        return {
+            f"{paper}/{name}": spec
+            for paper, settings in self.papers.items()
+            for name, spec in settings["problems"].items()
+        }
+
+    @cached_property
+    def cells(self) -> dict[str, Cell]:
+        """Every cell that can run, by its path."""
+        cells: dict[str, Cell] = {}
+        for paper in self.papers:
+            for cell in self.all_cells_of(paper):
+                if cell.path in cells:
+                    raise ConfigError(
+                        f"{self.files[paper].paper}: two cells are called {cell.path}"
+                    )
+                cells[cell.path] = cell
+        recipe = cache(self.recipe)  # many cells share a problem
+        return {
+            path: replace(cell, recipes=[recipe(f"{cell.paper}/{p}") for p in cell.problems])
+            for path, cell in cells.items()
+            if not {f"{cell.paper}/{name}" for name in cell.problems} & self.unavailable.keys()
+            and not {cell.experiment, cell.short} & {*self.config["leave_out"].get(cell.paper, ())}
+        }
+
+    def cell(self, path: str) -> Cell:
+        """Return a cell that can run."""
+        if path in self.cells:
+            return self.cells[path]
+        cells = {cell.path: cell for paper in self.papers for cell in self.all_cells_of(paper)}
+        if path not in cells:
+            raise ConfigError(f"there is no cell '{path}': {nearest(path, self.cells)}")
+        cell, missing = cells[path], self.not_run
+        names = [cell.experiment, cell.short, *cell.problems]
+        reasons = [missing.get(f"{cell.paper}/{name}", "") for name in names]
+        raise ConfigError(f"{path} is not run: {next(filter(None, reasons))}")
+
+    def problem(self, name: str) -> str:
+        """Return the name of a problem that can be made; errors as of `cell`."""
+        if name not in self.problems:
+            raise ConfigError(f"there is no problem '{name}': {nearest(name, self.problems)}")
+        if name in self.unavailable:
+            raise ConfigError(f"{name} is not made: {self.unavailable[name]}")
+        return name
+
+    @property
+    def judged(self) -> list[str]:
+        """Papers whose printed items get verdicts; the others are studies of one's own."""
+        return [paper for paper, settings in self.papers.items() if settings["judged"]]
+
+    def cells_of(self, paper: str) -> list[Cell]:
+        """Return the cells of one paper."""
+        return [cell for cell in self.cells.values() if cell.paper == paper]
+
+    def left_out_of(self, paper: str) -> dict[str, str]:
+        """Return why what the configuration leaves out is not run: problems, experiments, cells."""
+        made = {cell.experiment for cell in self.all_cells_of(paper)}
+        others = [name for name in self.papers[paper]["experiments"] if name not in made]
+        why = "it is left out by the configuration, under "
+        return dict.fromkeys(others, f"{why}overrides.{paper}.cells.") | dict.fromkeys(
+            self.config["leave_out"].get(paper, []), f"{why}leave_out.{paper}."
+        )
+
+    def unavailable_of(self, paper: str) -> dict[str, str]:
+        """Return the part of `unavailable` that is of one paper, by the names of its problems."""
+        names = self.papers[paper]["problems"]
+        return {
+            n: self.unavailable[f"{paper}/{n}"] for n in names if f"{paper}/{n}" in self.unavailable
+        }
+
+    @property
+    def not_run(self) -> dict[str, str]:
+        """Why problems, whole experiments and cells are not run, by ``<paper>/<name>``."""
+        left_out = {
+            f"{paper}/{name}": reason
+            for paper in self.papers
+            for name, reason in self.left_out_of(paper).items()
+        }
+        return left_out | self.unavailable
+
+    def problem_data(self, problem: str) -> dict[str, Any]:
+        """Return the part of a problem's specification on which its file depends."""
+        return build.data_of(self.problems[problem])
+
+    def raw_files(self, problem: str) -> list[str]:
+        """Return the files of a problem's data set that are to be there before it is made.
+
+        They are the record of what was fetched; of another package's data set, all its files, too.
+        """
+        dataset = self.problems[problem].get("dataset")
+        if not dataset or self.config["surrogates"]:
+            return []
+        folder = Path(self.config["paths"]["raw"], dataset)
+        own = registry.find(dataset)[0] is not None
+        others = [] if own else [file for file in sorted(folder.rglob("[!.]*")) if file.is_file()]
+        record = folder / fetching.RECORD
+        return [str(record), *(str(file) for file in others if file != record)]
+
+    def problem_code(self, problem: str) -> str:
+        """Return the fingerprint of a problem's code and of its entry in the registry."""
+        spec, surrogate = self.problems[problem], self.config["surrogates"]
+        described = json.dumps(build.described(spec, surrogate=surrogate), sort_keys=True)
+        return fingerprint(*build.modules(spec, surrogate=surrogate), words=[described])
+
+    def recipe(self, problem: str) -> str:
+        """Return by what a problem's file says that it was made from this plan."""
+        name, code = problem.partition("/")[2], self.problem_code(problem)
+        how = {"seed": self.config["seed"], "surrogate": self.config["surrogates"]}
+        return build.recipe(name, self.problems[problem], code=code, **how)
+
+    def describe(self, paper: str) -> dict[str, Any]:
+        """Return all that the jobs of a paper need: settings, files, cells, missing problems.
+
+        Each cell has its ``code``, by which who reads its history knows whether it is the plan's.
+        """
+        cells = self.cells_of(paper)
+        return {
+            "paper": paper,
+            "entry": self.files[paper].entry,
+            **self.papers[paper],
+            "run": {key: self.config[key] for key in ("quick", "surrogates", "seed", "paths")},
+            "cells": {cell.path: {**asdict(cell), "code": cell.code} for cell in cells},
+            "missing": self.left_out_of(paper) | self.unavailable_of(paper),
+        }
+
+    def write(self, folder: Path) -> dict[str, str]:
+        """Write what each paper's jobs read, ``<folder>/<paper>.json``, and return its sha256."""
+        digests = {}
+        for paper in self.papers:
+            files = self.files[paper]
+            files.make_importable()
+            paper_files.require_drawable(files, self.papers[paper])
+            fingerprint(files.tables)  # they can be read
+            if files.notebook.is_file():
+                imported_by(files.notebook, paper)
+            text = json.dumps(self.describe(paper), indent=1).encode()
+            digests[paper] = hashlib.sha256(text).hexdigest()
+            try:
+                with atomic.replace(folder / f"{paper}.json") as made:
+                    made.write_bytes(text)
+            except OSError as error:
+                raise ConfigError(
+                    f"{folder.absolute()} cannot be written ({error.strerror}): make room, or "
+                    "start where you may write, with a copy of the checkout or --directory"
+                ) from error
+        return digests
+
+    def claims_of(self, paper: str) -> dict[str, Any]:
+        """Return what a paper prints, read at the first call."""
+        if paper not in self._claims:
+            self._claims[paper] = self._read_claims(paper)
+        return self._claims[paper]
+
+    def _read_claims(self, paper: str) -> dict[str, Any]:
+        path, settings = self.files[paper].claims, self.papers[paper]
+        read = claims.read(path)
+        for item in (*read["claims"], *read["software"]):
+            where = f"{path}, {item['id']}"
+            for group in item["needs"]:
+                known = [*settings["problems"], *settings["experiments"]]
+                _check_names(group, known, f"{where}: needs the unknown problem or experiment")
+            parts = (item, *item["readings"], item.get("counterfactual", {}))
+            selected = [
+                part["select"]["table"] for part in parts if "table" in part.get("select", {})
+            ]
+            _check_names(selected, settings["tables"], f"{where}: selects from the unknown table")
+        return read
+
+    def all_cells_of(self, paper: str) -> Iterator[Cell]:
+        """Yield the cells of one paper, those that cannot run included."""
+        return _cells(self.papers[paper], self.files[paper], self.config)
+
+
+def load_plan(
+    config: Mapping[str, Any],
+    checkout: Path = paper_files.CHECKOUT,
+    *,
+    answers: Callable[[str], bool] | None = None,
+    check_claims: bool = True,
+) -> Plan:
+    """Check a configuration, read its papers, and find the problems whose data cannot be obtained.
+
+    Parameters
+    ----------
+    config : mapping
+        Contents of ``config.yaml``.
+    checkout : path
+        Its folder ``papers`` has the papers that the configuration may call by their names.
+    answers : callable, optional
+        Says whether the server of an address can be reached; see `datasets.missing`.
+    check_claims : bool
+        Whether to read what the papers print, so that mistakes there are found before anything
+        runs. Jobs other than that of verdicts need not do it again.
+    """
+    if {*"{}"} & {*str(checkout.absolute())}:
+        raise ConfigError(f"{checkout}: move it, as Snakemake takes no braces in a path")
+    checked = check(config, "config", "the configuration")
+    own = paper_files.own(checkout)
+    plan = Plan(checked, {}, files=paper_files.chosen(checked.get("papers", own), own))
+    known = list(own | plan.files)
+    _check_names(checked["overrides"], known, "overrides of an unknown paper")
+    for paper, files in plan.files.items():
+        changes = checked["overrides"].get(paper, {})
+        plan.papers[paper] = _read_paper(files, changes)
+        _check_patterns(plan, paper)
+        if check_claims and plan.papers[paper]["judged"]:
+            plan.claims_of(paper)
+    plan.unavailable.update(_left_out(plan, known))
+    plan.unavailable.update(_without_package(plan))
+    for name, reason in _unavailable(plan, answers).items():
+        kept = _has_results(checked["paths"], name)
+        (plan.without_data if kept else plan.unavailable)[name] = reason
+    return plan
+
+
+def _read_paper(files: PaperFiles, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Read and check a paper file, and merge the configuration's overrides into it."""
+    path, changes = files.paper, {key: value for key, value in changes.items() if key != CELLS}
+    settings = written_out(check(read_yaml(path), "paper", str(path)), str(path))
+    for group in ("problems", "experiments"):
+        if isinstance(changes.get(group), Mapping):
+            where = f"the configuration, overrides.{files.name}.{group}"
+            _check_names(changes[group], settings[group], f"{where}: {path} has no")
+    checked = _check_paper(
+        merge(settings, changes), f"{path} with the overrides" if changes else str(path)
+    )
+    if files.tables == paper_files.DEFAULT_TABLES:
+        checked["tables"] = checked["tables"] or dict(paper_files.ENDS)
+    return checked | {"judged": checked["judged"] and files.claims.is_file()}
+
+
+def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
+    checked = check(settings, "paper", path)
+    for group in ("problems", "experiments"):
+        require_written_out(checked[group], f"{path}, {group}")
+    for name, spec in checked["problems"].items():
+        _check_problem(spec, f"{path}, problem {name}")
+        if "label" in spec:
+            spec["label"] = _label(spec, f"{path}, problem {name}")
+        if "over" in spec and "draws" not in spec:
+            raise ConfigError(f"{path}, problem {name}: 'over' needs 'draws', for each value")
+    for name, spec in checked["experiments"].items():
+        for part in (spec, *spec["runs"]):
+            if isinstance(part.get("twin"), list):
+                where = f"{path}, experiment {name}: twin names the unknown problem"
+                _check_names(part["twin"], checked["problems"], where)
+    return checked
+
+
+def _has_results(paths: Mapping[str, str], problem: str) -> bool:
+    """Whether the file of a problem, or a history on it, exists from an earlier run."""
+    paper, name = problem.split("/")
+    histories = Path(paths["results"], "histories", paper).glob(f"*/*/{name}-*.h5")
+    return Path(paths["clients"], f"{problem}.h5").is_file() or any(histories)
+
+
+def _twin(setting: str | list[str], problem: str) -> str:
+    """Return the kind of twin of the cells on a problem; a list names the problems with twins."""
+    return setting if isinstance(setting, str) else "rounding" if problem in setting else "none"
+
+
+def _check_names(names: Iterable[str], known: Collection[str], what: str) -> None:
+    for name in names:
+        require_known(name, known, what)
+
+
+def _check_problem(spec: Mapping[str, Any], where: str) -> None:
+    """Refuse an unknown generator or data set, and parameters that `build` would refuse."""
+    try:
+        build.modules(spec)
+        build.check(spec)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def _check_newcomers(name: str, problems: Mapping[str, Any], where: str) -> None:
+    """Refuse newcomers of an unknown problem, or of one without held-out samples."""
+    require_known(name, problems, f"{where}: newcomers of the unknown problem")
+    if "held_out" not in problems[name]:
+        raise ConfigError(f"{where}: newcomers are measured on held-out samples: give {name} some")
+
+
+def _label(spec: Mapping[str, Any], where: str) -> str:
+    """Fill the problem's parameters into its label, so that the label fits every size."""
+    values = {**spec.get("options", {}), **spec.get("params", {})}
+    try:
+        return spec["label"].format(**values)
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"{where}: the label '{spec['label']}' cannot be filled in ({error!r}); "
+            f"there are {', '.join(values) or 'no parameters'}"
+        ) from None
+
+
+def _cells(
+    settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, Any]
+) -> Iterator[Cell]:
+    """Yield the cells of a paper that the configuration wants, changed as it says.
+
+    Errors are those of `Plan.all_cells_of`.
+    """
+    wanted = config["overrides"].get(files.name, {}).get(CELLS, {"*": {}})
+    for cell in _described(settings, files, config):
+        fitting = [
+            changes for name, changes in wanted.items() if fnmatch.fnmatchcase(cell.short, name)
+        ]
+        if fitting and fitting[-1] is not False:
+            where = f"{files.paper}, experiment {cell.experiment}"
+            for changes in fitting:
+                cell = _changed(cell, changes or {}, where)
+            _check_cell(cell, where)
+            yield cell
+
+
+def _changed(cell: Cell, changes: Mapping[str, Any], where: str) -> Cell:
+    """Return a cell with other values; mappings are merged."""
+    if "tune" in changes and cell.tune is None:
+        raise ConfigError(f"{where}: {cell.short} has no `tune` that overrides could change")
+    before = {key: getattr(cell, key) for key in changes}
+    return replace(cell, **merge(before, changes))
+
+
+def _described(
+    settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, Any]
+) -> Iterator[Cell]:
+    """Yield the cells that a paper's file describes."""
+    for experiment, spec in settings["experiments"].items():
+        where = f"{files.paper}, experiment {experiment}"
+        if guests := spec.get("newcomers"):
+            _check_newcomers(guests["problem"], settings["problems"], where)
+        for i, run in enumerate(spec["runs"]):
+            _check_run(run, i, spec, settings["problems"], where)
+            for cell in _cells_of_run(
+                run, spec, settings["problems"], where,
+                paper=files.name, experiment=experiment, seed=config["seed"],
+                iterates=spec.get("iterates", config["iterates"]),
+            ):  # fmt: skip
+                yield cell
+                if "weaken" in run:
+                    yield replace(cell, name=f"{cell.name}-{WEAKENED}", weaken=run["weaken"])
+
+
+def _check_run(
+    run: Mapping[str, Any], i: int, spec: Mapping[str, Any], problems: Mapping[str, Any], where: str
+) -> None:
+    """Refuse run `i` of an experiment if it has no problems, or is an audit that proves nothing."""
+    if not run.get("problems", spec.get("problems")):
+        raise ConfigError(f"{where}: runs.{i} has no problems")
+    _check_names(run.get("params_of", {}), problems, f"{where}: params_of the unknown problem")
+    if ("weaken" in run) != (spec.get("audit") == "canary"):
+        raise ConfigError(
+            f"{where}, {run['algorithm']}: 'audit: canary' and 'weaken' go together: an audit "
+            "proves nothing unless it detects a cell with less noise"
+        )
+
+
+def _cells_of_run(
+    run: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    problems: Mapping[str, Any],
+    where: str,
+    **named: Any,
+) -> Iterator[Cell]:
+    """Yield a cell for every problem and variant of a run; what is `named` all cells share.
+
+    What the run says has precedence over what its experiment's `spec` says.
+    """
+    for problem in run.get("problems", spec.get("problems", [])):
+        require_known(problem, problems, f"{where}: unknown problem")
+        for variant, changes in run.get("variants", {"default": {}}).items():
+            own = dict(changes or {})
+            tags = problems[problem]["tags"] | own.pop("tags", {})
+            if taken := sorted(NAMED & tags.keys()):
+                raise ConfigError(
+                    f"{where}, {problem}-{variant}: the tag '{taken[0]}' is a column of every "
+                    "table of runs already; take another name"
+                )
+            params = (
+                spec.get("params", {})
+                | problems[problem].get("defaults", {})
+                | run.get("params", {})
+                | run.get("params_of", {}).get(problem, {})
+                | own
+            )
+            yield Cell(
+                **named,
+                algorithm=run["algorithm"],
+                name=f"{problem}-{variant}",
+                problem=problem,
+                params=params,
+                repeats=run.get("repeats", spec["repeats"]),
+                metrics=spec["metrics"],
+                stop=run.get("stop", spec.get("stop", {})),
+                audit=spec.get("audit"),
+                tune=run.get("tune"),
+                together=spec["together"],
+                twin=_twin(run.get("twin", spec["twin"]), problem),
+                measured=spec.get("measured", {}),
+                tags=tags,
+                mem_mb=run.get("mem_mb"),
+                newcomers=spec.get("newcomers"),
+                client_iterates=spec.get("client_iterates", False),
+            )
+
+
+def _check_cell(cell: Cell, where: str) -> None:
+    """Refuse parameters, metrics and stopping rules with which the job would fail."""
+    try:
+        values = {
+            k: 1.0 if v == "reference" and k in REFERENCES else v for k, v in cell.params.items()
+        }
+        algorithm = algorithms.get(cell.algorithm)
+        for changes in combinations(cell.tune["over"]) if cell.tune else [{}]:
+            if algorithm.private(algorithm.params({**values, **changes}, form="NAME: VALUE")):
+                require_released(cell.stop, released_columns(algorithm.released))
+        if cell.newcomers and "model" not in algorithm.task.fields:
+            raise ConfigError(f"{cell.algorithm} learns no network: it has nothing for newcomers")
+        if cell.twin != "none" and not algorithm.task.twins:
+            raise ConfigError(f"{cell.algorithm} learns no subspace: it has no twin")
+        for name in [*cell.metrics, *([cell.tune["by"]] if cell.tune else [])]:
+            metrics.get(name)
+        recorded = {*COLUMNS, *algorithm.columns, *cell.metrics}
+        _check_names(cell.stop, recorded, "stop: there is no column")
+        Stop(cell.stop)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def _left_out(plan: Plan, papers: Sequence[str]) -> dict[str, str]:
+    """Return the problems that the configuration leaves out, each with the reason."""
+    left_out = plan.config["leave_out"]
+    found: dict[str, str] = {}
+    _check_names(left_out, papers, "leave_out: unknown paper")
+    for paper in left_out.keys() & plan.papers:
+        problems, experiments = (plan.papers[paper][k] for k in ("problems", "experiments"))
+        known, where = [*problems, *experiments], f"leave_out.{paper}: unknown"
+        names = [name for name in left_out[paper] if "/" not in name]
+        _check_names(names, known, f"{where} problem or experiment")
+        if cells := [name for name in left_out[paper] if "/" in name]:
+            every = [cell.short for cell in plan.all_cells_of(paper)]
+            _check_cells(cells, every, f"{where} cell")
+        reasons = plan.left_out_of(paper)
+        found |= {f"{paper}/{name}": reasons[name] for name in left_out[paper] if name in problems}
+    return found
+
+
+def _check_patterns(plan: Plan, paper: str) -> None:
+    """Refuse patterns in a paper's overrides that name no cell."""
+    every = [cell.short for cell in _described(plan.papers[paper], plan.files[paper], plan.config)]
+    wanted = plan.config["overrides"].get(paper, {}).get(CELLS, {})
+    unknown = [name for name in wanted if not fnmatch.filter(every, name)]
+    _check_cells(unknown, every, f"the configuration, overrides.{paper}.{CELLS}: unknown cell")
+
+
+def _check_cells(names: Iterable[str], known: Collection[str], what: str) -> None:
+    """Refuse unknown cells; of the known ones, which can be hundreds, say those that are alike."""
+    for name in [name for name in names if name not in known]:
+        alike = ", ".join(get_close_matches(name, known)) or "none is alike"
+        raise ConfigError(f"{what} '{name}', of <experiment>/<algorithm>/<cell>: {alike}")
+
+
+def _without_package(plan: Plan) -> dict[str, str]:
+    """Return the problems of methods that need a package that is not installed, with the reason."""
+    found: dict[str, str] = {}
+    for paper in plan.papers:
+        for cell in plan.all_cells_of(paper):
+            task = algorithms.get(cell.algorithm).task
+            missing = [package for package in task.packages if find_spec(package) is None]
+            names = {f"{paper}/{name}" for name in cell.problems} - (
+                plan.unavailable | found
+            ).keys()
+            if missing and names:
+                own = ", or make deep in fedcore's checkout" if missing[0] == "torch" else ""
+                get = f"pip install {missing[0]}{own}"
+                reason = f"{cell.algorithm} needs the package {missing[0]}: {get}"
+                found |= dict.fromkeys(sorted(names), reason)
+    return found
+
+
+def _unavailable(plan: Plan, answers: Callable[[str], bool] | None) -> dict[str, str]:
+    """Return the other problems whose data cannot be obtained, with the reason and the remedy."""
+    from fedcore import datasets
+
+    raw, surrogate = plan.config["paths"]["raw"], plan.config["surrogates"]
+    reasons = {
+        name: datasets.missing(spec["dataset"], raw, answers=answers, surrogate=surrogate)
+        for name, spec in plan.problems.items()
+        if "dataset" in spec and name not in plan.unavailable
+    }
+    return {name: reason for name, reason in reasons.items() if reason}

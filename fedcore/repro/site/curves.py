@@ -1,0 +1,197 @@
+"""Data of the interactive curves: what every run recorded, thinned to what a screen shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcore import algorithms
+from fedcore.errors import HistoryError, InputError
+from fedcore.reports import curve_styles
+from fedcore.reports.replay import replay
+from fedcore.repro.site.commands import command
+from fedcore.repro.site.model import slug
+from fedcore.repro.tables.budgets import privacy, products, sum_of_squares
+from fedcore.repro.tables.results import Results, Run
+
+POINTS = 90  # of a curve, at most; denser at its start
+AXES = {
+    "rounds": "communication rounds",
+    "up": "bytes sent up, all clients",
+    "bytes": "bytes sent up and down, all clients",
+    "steps": "products of a client with its data",
+    "seconds": "CPU seconds of the simulation, all clients and the server",
+    "epsilon": "ε spent",
+}
+
+
+def groups(plan: Path) -> list[dict[str, Any]]:
+    """Return the runs of a paper by experiment and problem.
+
+    Each has its measures, the parameters that vary, and its runs: name, cell, looks, the values on
+    every axis, and for every measure the median, the smallest and the largest of the repeats.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    results = Results(plan)
+    for run in results.runs():
+        entry = found.setdefault(
+            (run.experiment, run.problem),
+            {
+                "experiment": run.experiment,
+                "problem": run.problem,
+                "label": run.label,
+                "status": run.status,
+                "runs": [],
+            },
+        )
+        entry["runs"].append(_curves(results.plan["paper"], run))
+    methods = curve_styles.of_methods(results.plan)
+    for entry in found.values():
+        _tell_apart(entry["runs"], methods)
+        entry["varied"] = _varied(entry["runs"])
+    experiments = results.plan["experiments"]
+    return [
+        {**entry, "measures": _measures(entry["runs"], experiments[entry["experiment"]]["metrics"])}
+        for entry in found.values()
+    ]
+
+
+def script(groups: list[dict[str, Any]]) -> str:
+    """Return a script that gives a page the data, as pages from a file system cannot read files."""
+    return f"window.CURVES = {json.dumps(groups, separators=(',', ':'), allow_nan=False)};\n"
+
+
+def _curves(paper: str, run: Run) -> dict[str, Any]:
+    cell = f"{run.experiment}/{run.algorithm}/{run.problem}-{run.variant}"
+    kept = _kept(run["iteration"].shape[1])
+    metrics = [name for name in run.history.units if name in run.history.columns]
+    measures = [n for n in metrics if run[n].dtype.kind == "f" and n not in ("epsilon", "diverged")]
+    values = {measure: run[measure] for measure in measures}
+    units = {measure: list(run.history.units[measure]) for measure in measures}
+    if "captured" in values and (squares := sum_of_squares(run)) is not None:
+        values["unexplained"] = 1.0 - run["captured"] / squares
+        units["unexplained"] = ["1", "share of the sum of squares outside of the subspace"]
+    name = run.algorithm + ("" if run.variant == "default" else f", {run.variant}")
+    return {
+        "algorithm": run.algorithm,
+        "name": run.tags.get("method") or name,
+        "privacy": privacy(run),
+        "command": command(run.algorithm, run.history.about.get("params", {})),
+        "params": {k: v for k, v in vars(run.params).items() if isinstance(v, int | float)},
+        "cell": cell,
+        "row": slug(f"{paper}/{cell}"),
+        "x": {axis: _numbers(x[kept]) for axis, x in _axes(run).items()},
+        "y": {measure: _spread(found[:, kept]) for measure, found in values.items()},
+        "units": units,
+        **_replayed(run),
+    }
+
+
+def _replayed(run: Run) -> dict[str, Any]:
+    """Return the replay of the first repeat, if the history has what it takes."""
+    try:
+        found = replay(run.history, 1)
+    except InputError:
+        return {}
+    there = found.iteration[0] >= 0
+    whole = run["iteration"][0] >= 0
+    kept = _kept(int(whole.sum()))
+    curve = run[found.measure][0][kept] if found.measure in run.history.columns else kept * np.nan
+    apart = found.difference
+    return {
+        "replay": {
+            "measure": found.measure,
+            "iterations": found.iteration[0][there].tolist(),
+            "recomputed": _numbers(found.recomputed[0][there]),
+            "recorded": _numbers(found.recorded[0][there]),
+            "difference": apart if np.isfinite(apart) else None,
+            "curve": [run["iteration"][0][kept].tolist(), _numbers(curve)],
+        }
+    }
+
+
+def _tell_apart(runs: list[dict[str, Any]], methods: Mapping[str, Mapping[str, str]]) -> None:
+    """Give runs a colour and a dash: those of the plan's methods, or else apart in this plot."""
+    here = curve_styles.told_apart([run["algorithm"] for run in runs])
+    for run, own in zip(runs, here, strict=True):
+        run.update(methods.get(run["name"], own))
+
+
+def _varied(runs: list[dict[str, Any]]) -> dict[str, list[float]]:
+    """Return numeric parameters with several values among the runs of one method, with these.
+
+    Of the runs' parameters only these are kept.
+    """
+    values: dict[str, set[float]] = {}
+    for first in runs:
+        alike = [run for run in runs if run["algorithm"] == first["algorithm"]]
+        for name in first["params"]:
+            of_method = {run["params"].get(name) for run in alike} - {None}
+            if len(of_method) > 1:
+                values.setdefault(name, set()).update(of_method)
+    for run in runs:
+        run["params"] = {name: value for name, value in run["params"].items() if name in values}
+    return {name: sorted(found) for name, found in values.items()}
+
+
+def _axes(run: Run) -> dict[str, np.ndarray]:
+    """Return the axes that a run has, as medians of its repeats."""
+    there = np.where(run["iteration"] >= 0, 1.0, np.nan)
+    columns: Mapping[str, np.ndarray] = {
+        "rounds": run["round"],
+        "up": run["bytes_up"],
+        "bytes": run["bytes_up"] + run["bytes_down"],
+    }
+    if not algorithms.get(run.algorithm).task.labelled:  # a step of a network is no product
+        columns = {**columns, "steps": products(run, run.history)}
+    found = {axis: _median(there * column) for axis, column in columns.items()}
+    try:
+        if run.on_a_core:  # on an accelerator they are no sum over clients
+            found["seconds"] = _median(run.seconds)
+    except HistoryError:  # a history from elsewhere
+        pass
+    if "epsilon" in run.history.columns:
+        found["epsilon"] = _median(there * run["epsilon"])
+    return found
+
+
+def _kept(records: int) -> np.ndarray:
+    """Return the records that are shown: the first ones, and fewer and fewer of the later."""
+    return np.unique(np.geomspace(1, records, POINTS).astype(int) - 1)
+
+
+def _spread(values: np.ndarray) -> dict[str, list[float | None]]:
+    found = {"median": _numbers(_median(values))}
+    if len(values) > 1:
+        with np.errstate(invalid="ignore"):
+            found["low"] = _numbers(np.fmin.reduce(values))
+            found["high"] = _numbers(np.fmax.reduce(values))
+    return found
+
+
+def _median(values: np.ndarray) -> np.ndarray:
+    """Return the median over the repeats that have a value; NaN where none has."""
+    some = ~np.isnan(values).all(axis=0)
+    found = np.full(values.shape[1], np.nan)
+    found[some] = np.nanmedian(values[:, some], axis=0)
+    return found
+
+
+def _numbers(values: np.ndarray) -> list[float | None]:
+    """Return five digits of every number; None for what is not finite."""
+    return [float(f"{x:.5g}") if np.isfinite(x) else None for x in values.tolist()]
+
+
+def _measures(runs: list[dict[str, Any]], first: Sequence[str]) -> dict[str, str]:
+    """Return the measures of which some run has a value, with their units, these first."""
+    found: dict[str, str] = {}
+    for run in runs:
+        for name, (units, text) in run.pop("units").items():
+            if any(value is not None for value in run["y"][name]["median"]):
+                found[name] = f"{name}: {text} ({units})"
+    order = [name for name in first if name in found]
+    return {name: found[name] for name in [*order, *sorted(found.keys() - set(order))]}

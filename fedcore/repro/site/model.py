@@ -1,0 +1,287 @@
+"""What the pages of the site show, gathered from results and claims files."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from fedcore.files import checksums
+from fedcore.reports import origins
+from fedcore.reports.terminal import sizes
+from fedcore.repro.config import claims as claims_files
+from fedcore.repro.config import papers as paper_files
+from fedcore.repro.plan.job_times import measured
+from fedcore.repro.site import links
+from fedcore.repro.site.cells import Judged, Tables
+from fedcore.repro.site.contents import Cell, Job, PrintedTable, Shown
+from fedcore.repro.site.left_out import by_reason
+from fedcore.repro.verdicts import verdict_pages
+from fedcore.repro.verdicts.verdicts import Verdict
+
+
+class Paper:
+    """One paper's part of the site.
+
+    Attributes
+    ----------
+    judged : bool
+        False for a study of one's own, of which nothing is printed.
+    verdicts : list of Verdict
+    plan : dict or None
+        None for a paper of which nothing was run.
+    plan_file : path
+    """
+
+    def __init__(self, results: Path, name: str, root: Path) -> None:
+        self.name, self._results = name, results
+        self.plan_file = results / "plans" / f"{name}.json"
+        checksums.require(self.plan_file, "plan")
+        there = self.plan_file.is_file()
+        text = self.plan_file.read_text(encoding="utf-8") if there else None
+        self.plan: dict[str, Any] | None = None if text is None else json.loads(text)
+        judged = results / "verdicts" / f"{name}.tsv"
+        self.judged = judged.is_file()
+        self.verdicts = verdict_pages.read(judged) if self.judged else []
+        self.claims_file = paper_files.at(self._entry, root).claims
+        self.claimed: dict[str, Any] = (
+            claims_files.read(self.claims_file) if self.judged else {"tables": {}}
+        )
+        self._by_id = {verdict.id: verdict for verdict in self.verdicts}
+
+    @property
+    def title(self) -> str:
+        """Title of the paper; its name where nothing was run."""
+        return self.name if self.plan is None else str(self.plan["title"])
+
+    @property
+    def citation(self) -> str:
+        """Authors, venue and year."""
+        return "" if self.plan is None else str(self.plan["citation"])
+
+    @property
+    def asked(self) -> str:
+        """What a command adds to know the paper: nothing for one of the checkout."""
+        entry = self._entry
+        return "" if entry == self.name else f" --config papers={shlex.quote(f'[{entry}]')}"
+
+    @property
+    def _entry(self) -> str:
+        """What the configuration calls the paper: its name, or the path of its folder."""
+        return str((self.plan or {}).get("entry", self.name))
+
+    @property
+    def printed_items(self) -> list[Verdict]:
+        """Verdicts on what is printed."""
+        return verdict_pages.printed_items(self.verdicts)
+
+    @property
+    def checks(self) -> list[Verdict]:
+        """Checks of this software."""
+        return verdict_pages.checks(self.verdicts)
+
+    @property
+    def counts(self) -> list[tuple[str, int]]:
+        """Verdicts that occur, in their usual order, with their numbers."""
+        return verdict_pages.tally(self.printed_items)
+
+    @property
+    def groups(self) -> list[tuple[str, list[Verdict]]]:
+        """Verdicts by the place in the paper, in the order of the claims file."""
+        found: dict[str, list[Verdict]] = {}
+        for verdict in self.printed_items:
+            found.setdefault(verdict.source, []).append(verdict)
+        return list(found.items())
+
+    @property
+    def tables(self) -> Iterator[PrintedTable]:
+        """Printed tables, each cell with its verdict."""
+        for name, table in self.claimed["tables"].items():
+            labels, columns = table["labels"], table["columns"]
+            rows = [
+                (
+                    labels.get(row, row),
+                    [
+                        Cell(printed or "", self._by_id.get(f"{name}-{row}-{column}"))
+                        for column, printed in zip(columns, values, strict=True)
+                    ],
+                )
+                for row, values in table["rows"].items()
+            ]
+            heads = [labels.get(column, column) for column in columns]
+            yield PrintedTable(table["source"], table.get("caption", ""), heads, rows)
+
+    @cached_property
+    def figures(self) -> list[Shown]:
+        """Figures of ours that have been drawn."""
+        drawn = self._shown("figures", ".png")
+        return [replace(one, experiments=origins.experiments(one.file)) for one in drawn]
+
+    @property
+    def own_tables(self) -> list[Shown]:
+        """Tables of ours, for people to read."""
+        return self._shown("tables", ".md")
+
+    @property
+    def notebook(self) -> Path | None:
+        """The executed notebook, if there is one."""
+        path = self._results / "notebooks" / f"{self.name}.ipynb"
+        return path if path.is_file() else None
+
+    @property
+    def missing(self) -> dict[str, list[str]]:
+        """What was not run, by the reason."""
+        return {} if self.plan is None else by_reason(self.plan["missing"])
+
+    @cached_property
+    def jobs(self) -> list[Job]:
+        """Cells that were run."""
+        found = []
+        for path, cell in ({} if self.plan is None else self.plan["cells"]).items():
+            file = self._results / "histories" / f"{path}.h5"
+            if not file.is_file():
+                continue
+            with h5py.File(file) as history:
+                about = json.loads(history.attrs["about"])
+            took = measured(self._results / "benchmarks" / f"{path}.tsv") or (None, None)
+            assert self.plan is not None
+            label = self.plan["problems"][cell["problem"]].get("label") or cell["problem"]
+            job = Job(
+                path, cell["experiment"], cell["algorithm"], cell["name"], cell["problem"],
+                str(label), about["problem"]["status"], cell["repeats"], about["params"], about,
+                *took,
+            )  # fmt: skip
+            found.append(job)
+        return found
+
+    @property
+    def records(self) -> list[tuple[str, list[str], int]]:
+        """What restored histories say of their data, with their commits and their number."""
+        found: dict[str, list[str]] = {}
+        for job in self.jobs:
+            if "restored" in job.about:
+                note = job.about["problem"]["note"] or "drawn under that commit."
+                found.setdefault(note, []).append(job.about.get("commit", "unknown"))
+        return [(note, sorted(set(every)), len(every)) for note, every in found.items()]
+
+    @property
+    def data(self) -> list[dict[str, Any]]:
+        """Facts on the data of the problems that were run."""
+        known = {job.about["problem"]["name"]: job.about["problem"] for job in self.jobs}
+        return [known[name] for name in sorted(known)]
+
+    def item(self, verdict: Verdict) -> Mapping[str, Any]:
+        """Return what the claims file says of an item."""
+        items = (*self.claimed["claims"], *self.claimed["software"])
+        return next(item for item in items if item["id"] == verdict.id)
+
+    @cached_property
+    def curves(self) -> list[tuple[str, str]]:
+        """Experiments and problems that the page of curves shows, in the order of the plan."""
+        return list(dict.fromkeys((job.experiment, job.problem) for job in self.jobs))
+
+    @cached_property
+    def shows(self) -> dict[str, links.Found]:
+        """What shows each item, by the item's id."""
+        return {verdict.id: self._found(verdict) for verdict in self.verdicts}
+
+    def items_of(self, figure: Shown) -> list[Verdict]:
+        """Return the printed items of which a figure is the first that shows them.
+
+        A cell of a printed table is among them only where the figure draws this table.
+        """
+        first = [one for one in self.printed_items if figure in self.shows[one.id].figures[:1]]
+        return [one for one in first if one.kind != "cell" or links.drawn_by(figure, one)]
+
+    def _found(self, verdict: Verdict) -> links.Found:
+        item, judged = self.item(verdict), self.judged_by(verdict)
+        rows, problems = (judged.experiments, judged.problems) if judged else ((), item["needs"])
+        asked = item.get("select", {}).get("where", {}).get("experiment")
+        plan = (self.plan or {}).get("experiments", {})
+        judging = links.experiments(verdict, rows, asked, plan)
+        return links.Found(
+            links.figures(verdict, judging, self.figures),
+            links.curves(judging, problems, self.curves),
+        )
+
+    def judged_by(self, verdict: Verdict) -> Judged | None:
+        """Return the cells that a verdict rests on; None if there are none."""
+        return self._judged[verdict.id]
+
+    @cached_property
+    def _judged(self) -> dict[str, Judged | None]:
+        found = Tables(self._results / "tables" / self.name)
+        return {one.id: found.judging(one, self.item(one)) for one in self.verdicts}
+
+    def ran_on(self, verdict: Verdict) -> list[str]:
+        """Return the problems of the rows that a verdict rests on, with their sizes.
+
+        A run at small size judges an item of the paper's n on fewer clients; the item's words name
+        the paper's.
+        """
+        judged = self.judged_by(verdict)
+        if judged is None or not (judged.experiments or judged.problems):
+            return []
+        found = [
+            f"{job.label}: {_sizes(job.about['problem'])}"
+            for job in self.jobs
+            if (not judged.experiments or job.experiment in judged.experiments)
+            and (not judged.problems or job.problem in judged.problems)
+        ]
+        return list(dict.fromkeys(found))
+
+    def departures(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return the departures of all readings of an item, with their grounds and passages."""
+        names = [n for reading in (item, *item["readings"]) for n in reading["departures"]]
+        return [self.claimed["departures"][name] for name in dict.fromkeys(names)]
+
+    def _shown(self, kind: str, ending: str) -> list[Shown]:
+        named = {} if self.plan is None else self.plan[kind]
+        found = [
+            Shown(name, caption, self._results / kind / self.name / f"{name}{ending}")
+            for name, caption in named.items()
+        ]
+        there = [one for one in found if one.file.is_file()]
+        for one in there:
+            checksums.require(one.file, kind.removesuffix("s"))
+        return there
+
+
+def _sizes(problem: Mapping[str, Any]) -> str:
+    """Return the sizes of a history's problem; of draws that differ, the values of what differs."""
+    settings = problem.get("settings") or [{}]  # of draws that are alike, nothing each
+    values = {name: dict.fromkeys(setting[name] for setting in settings) for name in settings[0]}
+    different = [f"{name} {', '.join(map(str, found))}" for name, found in values.items()]
+    return "; ".join(different) or sizes(problem)
+
+
+def slug(text: str) -> str:
+    """Return a text as part of a name in HTML."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def readings(reason: str) -> list[str]:
+    """Return the parts of a verdict's reason: each reading that was tried, with its outcome."""
+    ends = r"(?:, (?:fails|holds|undecided(?: \([^()]*\))?)|[:;] no (?:such )?row in [^;]*)"
+    parts = re.findall(rf".*?{ends}(?=; |$)|.+$", reason)
+    return [part.removeprefix("; ") for part in parts]
+
+
+def papers(results: Path, root: Path) -> list[Paper]:
+    """Return all papers that have verdicts in a folder of results, then studies that have none."""
+    names = [file.stem for file in verdict_pages.files_in(results / "verdicts")]
+    plans = [file.stem for file in sorted((results / "plans").glob("*.json"))]
+    found = [Paper(results, name, root) for name in dict.fromkeys([*names, *plans])]
+    for paper in found:
+        if paper.verdicts and not paper.claims_file.is_file():
+            print(f"{paper.name} has no pages: {paper.claims_file} is gone", file=sys.stderr)
+    found = [paper for paper in found if not paper.verdicts or paper.claims_file.is_file()]
+    return [paper for paper in found if paper.judged or not (paper.plan or {}).get("judged", True)]

@@ -1,0 +1,66 @@
+"""Audits of claimed ε, each with its weakened twin."""
+
+from __future__ import annotations
+
+from fedcore.audits import epsilon_bound as audit
+from fedcore.errors import DataError
+from fedcore.generators import canary
+from fedcore.privacy.noise import WEAKENED
+from fedcore.repro.tables.results import Results, Run
+from fedcore.repro.tables.rows import Rows
+
+
+def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[Run, Run]]:
+    """Return the runs with the canary and without, by algorithm and variant.
+
+    Without the one or the other, whose problem was left out, there is no audit.
+    """
+    found: dict[tuple[str, str], dict[bool, Run]] = {}
+    for run in results.runs(experiment):
+        params = results.plan["problems"][run.problem]["params"]
+        relation = run.history.about["privacy"]["neighbours"]
+        changes = [name for name in set(canary.NEIGHBOUR.values()) if params.get(name)]
+        if changes not in ([], [canary.NEIGHBOUR[relation]]):
+            raise DataError(
+                f"{experiment}, {run.algorithm}: the ledger's neighbours are '{relation}', and "
+                f"problem {run.problem} has {changes[0]} = true: give it "
+                f"{canary.NEIGHBOUR[relation]} = true"
+            )
+        found.setdefault((run.algorithm, run.variant), {})[not changes] = run
+    both = {key: worlds for key, worlds in found.items() if len(worlds) == 2}
+    return {key: (worlds[True], worlds[False]) for key, worlds in both.items()}
+
+
+def bounds(results: Results, *experiments: str) -> Rows:
+    """Return a row per audit: 95 % lower bounds on ε for the method and for its weakened twin.
+
+    ``claimed`` is the ε that was asked for, ``accounted`` that of the ledger, and ``noise_left``
+    the factor of the twin's noise. The audit can find too little noise if ``weakened_bound`` is
+    above ``claimed``.
+    """
+    rows = []
+    for experiment in experiments:
+        found = pairs(results, experiment)
+        for (algorithm, variant), (present, absent) in found.items():
+            if "weakened" in present.history.about["privacy"]:
+                continue
+            twin = [run.history for run in found[algorithm, f"{variant}-{WEAKENED}"]]
+            bound = audit.from_histories(present.history, absent.history)
+            privacy = twin[0].about["privacy"]
+            rows.append(
+                {
+                    "method": algorithm,
+                    "variant": variant,
+                    "neighbours": privacy["neighbours"],
+                    "status": present.status,
+                    "claimed": float(present.history.about["params"]["epsilon"]),
+                    "accounted": float(present.last("epsilon").max()),
+                    "lower_bound": bound.epsilon,
+                    "hits": bound.hits,
+                    "false_alarms": bound.false_alarms,
+                    "runs": bound.runs,
+                    "noise_left": privacy["weakened"],
+                    "weakened_bound": audit.from_histories(*twin).epsilon,
+                }
+            )
+    return rows

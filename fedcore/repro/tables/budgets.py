@@ -1,0 +1,55 @@
+"""What a run costs its clients, what it protects, and how much there is to find."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedcore.algorithms import local_power
+from fedcore.history import History
+from fedcore.repro.tables.results import Run
+
+PLAIN = "none"
+CHANGES = {
+    "add_or_remove_one": "a row added or removed",
+    "replace_one": "a row replaced",
+    "change_entry": "an entry changed",
+    "zero_out_one": "a row set to zero",
+}
+
+
+def products(run: Run, history: History) -> np.ndarray:
+    """Return the number of products of AᵢAᵢᵀ with a block per client so far.
+
+    A direct method, which sends its own answer, counts as one product. The other methods make one
+    in each of their iterations and at least one in a round.
+
+    Returns
+    -------
+    ndarray of shape (repeats, records)
+    """
+    rounds = history["round"]
+    if "inner_products" in history.columns:  # FAPS counts them itself, over all clients
+        return np.asarray(history["inner_products"] / run.data["n_clients"])
+    if run.algorithm == "local_power":  # its iterations are rounds
+        steps = [local_power.steps_of(run.params, k) for k in range(1, int(np.nanmax(rounds)) + 1)]
+        made = np.cumsum([0.0, *steps])
+        return np.asarray(np.interp(rounds, np.arange(len(made)), made))
+    return np.maximum(rounds, history["iteration"])
+
+
+def privacy(run: Run) -> str:
+    """Return what a run protects: "none", or ε and δ and the change of the data that they hide."""
+    claim = run.history.about.get("privacy")
+    if claim is None:
+        return PLAIN
+    change = CHANGES.get(claim["neighbours"], claim["neighbours"])
+    return f"ε = {run.params.epsilon:g}, δ = {claim['delta']:g}, {change}"
+
+
+def sum_of_squares(run: Run) -> float | None:
+    """Return ``‖S‖_F²`` of all clients' samples, of which ``captured`` is a part.
+
+    None for a run without an exact answer.
+    """
+    known = run.history.reference.get("singular_values")
+    return None if known is None else float(np.sum(known**2))

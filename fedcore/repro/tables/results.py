@@ -1,0 +1,304 @@
+"""Reading the results of a workflow run: plan, histories and tables of a paper."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcore import algorithms
+from fedcore.errors import DataError, InputError, require_known
+from fedcore.files import checksums
+from fedcore.history import History, read_seconds
+from fedcore.reports import tables
+from fedcore.repro.plan import settings
+from fedcore.repro.tables.rows import Rows
+
+# A column of a table: a value, or a function of a run that returns one value or one per repeat.
+Column = Any | Callable[["Run"], Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A cell that has been run.
+
+    Attributes
+    ----------
+    experiment, problem, algorithm, variant : str
+        Names as in the paper's configuration.
+    label : str
+        Name of the problem in figures and tables.
+    tags : mapping
+        ``tags`` of the problem and the variant in the configuration.
+    history : History
+    seconds_file : Path
+        Where its CPU seconds are.
+    """
+
+    experiment: str
+    problem: str
+    algorithm: str
+    variant: str
+    label: str
+    tags: Mapping[str, Any]
+    history: History
+    seconds_file: Path
+
+    @cached_property
+    def seconds(self) -> np.ndarray:
+        """CPU seconds until each record, without those of recording, (repeats, records).
+
+        Raises
+        ------
+        HistoryError
+            When they are missing or damaged.
+        """
+        return read_seconds(self.seconds_file)
+
+    @property
+    def on_a_core(self) -> bool:
+        """Whether it computed on a core, so that its CPU seconds are those of all clients.
+
+        On an accelerator they are those of the process that waits for it.
+        """
+        return "device" not in self.history.about
+
+    @property
+    def status(self) -> str:
+        """Where the data come from, one of `fedcore.problems.STATUSES`."""
+        return str(self.history.about["problem"]["status"])
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Facts about the data, such as ``n_clients``, ``n_samples`` and ``n_features``."""
+        return dict(self.history.about["problem"])
+
+    @cached_property
+    def params(self) -> Any:
+        """Hyper-parameters with defaults filled in; the value "reference" is replaced by 1."""
+        given = self.history.about["params"]
+        return algorithms.get(self.algorithm).params(
+            {name: 1.0 if value == "reference" else value for name, value in given.items()}
+        )
+
+    @property
+    def diverged(self) -> np.ndarray:
+        """Whether each repeat ended with something that is not finite, shape (repeats,)."""
+        if "diverged" not in self.history.columns:
+            return np.zeros(self.history.repeats, bool)
+        return self.last("diverged") > 0
+
+    def __getitem__(self, column: str) -> np.ndarray:
+        """Return a column of the history, shape (repeats, records)."""
+        return self.history[column]
+
+    def last(self, column: str) -> np.ndarray:
+        """Return the last recorded value of a column in each repeat, shape (repeats,)."""
+        return self.history.last(column)
+
+    def row(self, **columns: Column) -> dict[str, Any]:
+        """Return one row for the run: its names, its tags, and `columns`.
+
+        Parameters
+        ----------
+        **columns : value, or callable that takes the run and returns one
+        """
+        named = {
+            "experiment": self.experiment,
+            "problem": self.problem,
+            "status": self.status,
+            "algorithm": self.algorithm,
+            "variant": self.variant,
+            **self.tags,
+        }
+        return named | {name: self._value(name, column) for name, column in columns.items()}
+
+    def rows(self, **columns: Column) -> Rows:
+        """Return a row per repeat: that of `row`, the number of the repeat, and `columns`.
+
+        Parameters
+        ----------
+        **columns : value, or callable that takes the run and returns one
+            A value per repeat, shape (repeats,), or one for all of them.
+
+        Raises
+        ------
+        InputError
+            When a column has another shape.
+        """
+        repeats, values = self.history.repeats, {}
+        for name, column in columns.items():
+            value = np.asarray(column(self) if callable(column) else column)
+            if value.shape not in ((), (repeats,)):
+                raise InputError(
+                    f"column '{name}' of {self.experiment}/{self.algorithm}: shape {value.shape}, "
+                    f"give one value, or one for each repeat (this run has {repeats})"
+                )
+            values[name] = np.broadcast_to(value, (repeats,)).tolist()
+        return [
+            self.row(repeat=repeat, **{name: value[repeat] for name, value in values.items()})
+            for repeat in range(repeats)
+        ]
+
+    def _value(self, name: str, column: Column) -> Any:
+        value = column(self) if callable(column) else column
+        if np.ndim(value):
+            raise InputError(
+                f"column '{name}' of {self.experiment}/{self.algorithm}: shape {np.shape(value)}, "
+                "give one value for the run"
+            )
+        return value.item() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def last(column: str) -> Callable[[Run], np.ndarray]:
+    """Return a function for `Results.table`: the last recorded value of a column."""
+    return lambda run: run.last(column)
+
+
+def _found(plan: Path) -> Path:
+    """Return where a plan is: as given, or from the folder above, or that of the quick run."""
+    quick = Path(*("results/quick" if part == "results" else part for part in plan.parts))
+    for path in (plan, quick):
+        for found in (path, Path("..") / path):
+            if found.is_file():
+                return found
+    return plan
+
+
+class Results:
+    """Histories of one paper; each is read when it is first used.
+
+    Parameters
+    ----------
+    plan : path-like
+        File ``<results>/plans/<paper>.json``; the histories lie in ``<results>/histories``. For a
+        notebook that is opened by hand, a relative path is also looked for in the folder above, and
+        in ``results/quick`` where ``results`` has none.
+
+    Attributes
+    ----------
+    plan : dict
+        Title, problems, experiments, tables, figures, cells, and the problems without data.
+    """
+
+    def __init__(self, plan: str | os.PathLike[str]) -> None:
+        plan = _found(Path(plan))
+        checksums.require(plan, "plan")
+        try:
+            self.plan: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{plan} is not a plan ({error}); run snakemake to make it") from error
+        if any("code" not in cell for cell in self.plan["cells"].values()):
+            raise DataError(f"{plan} is of an older version; run snakemake to make it again")
+        self._folder = Path(plan).parents[1]
+        self._read: dict[str, History] = {}
+
+    def __getitem__(self, cell: str) -> History:
+        """Return the history of the cell ``<experiment>/<algorithm>/<problem>-<variant>``.
+
+        Raises
+        ------
+        DataError
+            When it is not what the plan asks for, as of a job that a killed run has left behind.
+        HistoryError
+            When it is missing or damaged.
+        """
+        if cell not in self._read:
+            path = self._folder / "histories" / self.plan["paper"] / f"{cell}.h5"
+            history = History.load(path)
+            planned = self.plan["cells"].get(f"{self.plan['paper']}/{cell}")
+            if planned and (why := settings.outdated(planned, history)):
+                raise DataError(f"{path} is not what is planned ({why}): delete it, and run again")
+            self._read[cell] = history
+        return self._read[cell]
+
+    @property
+    def private(self) -> bool:
+        """Whether one of the histories read so far is that of a private run."""
+        return any(history.released is not None for history in self._read.values())
+
+    def runs(self, *experiments: str, algorithm: str | None = None, **tags: Any) -> Iterator[Run]:
+        """Yield the runs of experiments, each experiment in the order of the plan.
+
+        If only some of the runs have a tag, it is None in the others, so that their table has equal
+        columns.
+
+        Parameters
+        ----------
+        *experiments : str
+            By default all.
+        algorithm : str, optional
+            Only runs of this algorithm.
+        **tags
+            Only runs with these values; ``problem`` and ``variant`` count as tags here.
+
+        Raises
+        ------
+        InputError
+            For an unknown experiment.
+        """
+        for name in experiments:
+            require_known(name, self.plan["experiments"], "unknown experiment", InputError)
+        cells = [
+            cell
+            for experiment in experiments or self.plan["experiments"]
+            for cell in self.plan["cells"].values()
+            if cell["experiment"] == experiment and algorithm in (None, cell["algorithm"])
+        ]
+        untagged = {name: None for cell in cells for name in cell["tags"]}
+        for cell in cells:
+            variant = cell["name"].removeprefix(f"{cell['problem']}-")
+            tagged = untagged | cell["tags"]
+            about = {"problem": cell["problem"], "variant": variant, **tagged}
+            if all(about.get(name) == value for name, value in tags.items()):
+                path = f"{cell['experiment']}/{cell['algorithm']}/{cell['name']}"
+                yield Run(
+                    cell["experiment"], cell["problem"], cell["algorithm"], variant,
+                    self.label(cell["problem"]), tagged, self[path],
+                    self._folder / "seconds" / self.plan["paper"] / f"{path}.tsv",
+                )  # fmt: skip
+
+    def table(self, *experiments: str, algorithm: str | None = None, **columns: Column) -> Rows:
+        """Return a row per repeat of every run of experiments, see `Run.rows`."""
+        runs = self.runs(*experiments, algorithm=algorithm)
+        return [row for run in runs for row in run.rows(**columns)]
+
+    def rows(self, table: str) -> Rows:
+        """Return a table of the paper that rule ``tables`` has written.
+
+        Raises
+        ------
+        DataError
+            When it is missing or damaged.
+        """
+        return [dict(row) for row in tables.read(self.tables / f"{table}.tsv")]
+
+    def markdown(self, *names: str) -> str:
+        """Return the Markdown of tables of the paper, one below the other; raises as `rows`."""
+        return "\n".join(tables.read_text(self.tables / f"{name}.md") for name in names)
+
+    def problems(self, experiment: str) -> list[str]:
+        """Return the problems of an experiment that have been run, in the order of the plan."""
+        cells = self.plan["cells"].values()
+        run = {cell["problem"] for cell in cells if cell["experiment"] == experiment}
+        return [name for name in self.plan["problems"] if name in run]
+
+    def label(self, problem: str) -> str:
+        """Return the name of a problem in figures and tables."""
+        return str(self.plan["problems"][problem].get("label", problem))
+
+    @cached_property
+    def figures(self) -> Path:
+        """Folder of this paper's figures."""
+        return self._folder / "figures" / self.plan["paper"]
+
+    @cached_property
+    def tables(self) -> Path:
+        """Folder of this paper's tables."""
+        return self._folder / "tables" / self.plan["paper"]

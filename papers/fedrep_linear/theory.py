@@ -1,0 +1,209 @@
+"""Statements of Sections 2.1 and 4 of `fedrep_linear` on heads, ranks and new clients.
+
+See `fedrep_linear.tables`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from fedcore.metrics.regression import NEW_SAMPLES
+from fedcore.problems.regression import least_squares
+from fedcore.repro.tables.operations import SERVER, Count
+from fedcore.repro.tables.results import Results, Run
+from fedcore.repro.tables.rows import Rows, first
+from fedrep_linear.speeds import DISTANCE
+
+RECOVERED = 1e-4  # distance at which the representation counts as recovered
+SMALL = 0.05  # share of the zero model's error
+SOLVED = 1e-10  # share of the first excess of the loss at which a head counts as found
+# Sizes m, k and d for which operations of a head are counted; the first is the smallest.
+HEADS = [(4, 2, 4), *((8 * k, k, 8 * k) for k in (2, 4, 8, 16, 32)), (32, 32, 32), (512, 2, 8),
+         (512, 16, 32), (64, 4, 256), (64, 4, 1024)]  # fmt: skip
+
+
+def smallest(tried: list[tuple[int, bool]]) -> float:
+    """Return the smallest size from which on every one that was tried is enough; NaN without."""
+    enough = [m for m, _ in tried if all(done for other, done in tried if other >= m)]
+    return float(min(enough, default=math.nan))
+
+
+def share(m: float, by: float, largest: float) -> float | None:
+    """Return a smallest size over `by`.
+
+    A missing one is beyond the largest size that was tried: infinite if that is above `by`. Else it
+    may lie on either side of `by`, and it is None.
+    """
+    if not math.isnan(m):
+        return m / by
+    return math.inf if largest >= by else None
+
+
+def need_rank(results: Results) -> Rows:
+    """Return `growths` with k, over those of ``k² (d/n + k log n)``, the bracket of (11), κ = 1.
+
+    Trials of different k are paired by their number alone.
+    """
+
+    def asked(run: Run) -> tuple[int, float]:
+        k, n, d = run.params.n_components, run.data["n_clients"], run.data["n_features"]
+        return k, k**2 * (d / n + k * math.log(n))
+
+    return growths(results, "need_rank", "k", asked)
+
+
+def need_kappa(results: Results) -> Rows:
+    """Return `growths` with κ, over those of κ⁴, to which the bracket of (11) is proportional."""
+    return growths(
+        results, "need_kappa", "kappa", lambda run: (run.tags["kappa"], run.tags["kappa"] ** 4)
+    )
+
+
+def growths(
+    results: Results, experiment: str, name: str, asked: Callable[[Run], tuple[float, float]]
+) -> Rows:
+    """Smallest m from which on a trial recovers, for several sizes; a row per trial.
+
+    ``growth`` is the factor on m from the smallest size to this one, infinite for a trial that no m
+    recovers. ``share`` divides it by the factor on what is asked for, see `share`.
+
+    Parameters
+    ----------
+    results : Results
+    experiment, name : str
+        The experiment, and the column of the size.
+    asked : callable
+        Returns the size of a run, and the samples that are asked for, up to a constant.
+    """
+    found: list[tuple[Run, float, float, list[float], int]] = []
+    for run in results.runs(experiment):
+        tried: dict[int, list[bool]] = {}
+        for setting, end in zip(run.data["settings"], run.last(DISTANCE), strict=False):
+            tried.setdefault(setting["samples"], []).append(bool(end <= RECOVERED))
+        trials = zip(*tried.values(), strict=True)
+        needs = [smallest(list(zip(tried, trial, strict=True))) for trial in trials]
+        found.append((run, *asked(run), needs, max(tried)))
+    rows: Rows = []
+    if not found:
+        return rows
+    _, least, base, firsts, _ = min(found, key=lambda item: item[1])
+    for run, size, bracket, needs, largest in found:
+        for repeat, (m, one) in enumerate(zip(needs, firsts, strict=True)):
+            rows.append(
+                run.row(**{name: size}, repeat=repeat, m=m, asked=bracket,
+                        growth=math.inf if math.isnan(m) else m / one,
+                        share=share(m / one, bracket / base, largest / one), larger=size > least)
+            )  # fmt: skip
+    return rows
+
+
+def moments(results: Results) -> Rows:
+    """What the clients' messages for the start tell of their samples, a row per draw.
+
+    See `fedcore.metrics.moments`. ``told`` is the membership advantage.
+    """
+    rows: Rows = []
+    for run in results.runs("moments"):
+        rows += run.rows(
+            d=run.data["n_features"],
+            told=run.last("membership_advantage"),
+            rebuilt=run.last("rebuilt_sample"),
+            distance=run.last(DISTANCE),
+        )
+    return rows
+
+
+def newcomers(results: Results) -> Rows:
+    """Smallest number of a new client's samples from which on its error is small, by k and trial.
+
+    Small is a share of `SMALL` of the error of the model that says zero. ``over_k`` divides the
+    number by k; both are infinite if none of the numbers that were tried is enough.
+    """
+    rows: Rows = []
+    for run in results.runs("newcomers"):
+        k = run.params.n_components
+        sizes = [s for s in NEW_SAMPLES if f"new_client_error_{s}" in run.history.columns]
+        errors = np.array([run.last(f"new_client_error_{s}") for s in sizes])
+        small = errors <= SMALL * 0.5 * run.tags["k"]  # heads from N(0, I_k)
+        needs = np.array([smallest(list(zip(sizes, trial, strict=True))) for trial in small.T])
+        needs = np.where(np.isnan(needs), np.inf, needs)
+        rows += run.rows(samples=needs, over_k=needs / k, distance=run.last(DISTANCE))
+    return rows
+
+
+def head_steps(results: Results) -> Rows:
+    """Decrease of the mean loss (7) of two heads with gradient steps on them; a row per trial.
+
+    The excess of a loss over its minimum is quadratic in the distance to the minimiser.
+    ``steady`` is the decrease of its logarithm in the second half of the steps to a share of
+    `SOLVED` over that in the first: 1 if steps grow as log(1/ε).
+    """
+    rows: Rows = []
+    for run in results.runs("head_steps"):
+        excess = run["training_loss"] - run["fitted_loss"]
+        for repeat, values in enumerate(excess):
+            solved = first(values <= SOLVED * values[0])
+            end = len(values) - 1 if solved is None else solved
+            middle = end // 2
+            with np.errstate(invalid="ignore", divide="ignore"):
+                parts = np.log(values[[0, middle]] / np.abs(values[[middle, end]]))
+            rows.append(
+                run.row(
+                    repeat=repeat,
+                    steps=math.nan if solved is None else float(end),
+                    left=values[end] / values[0],
+                    steady=float(parts[1] / parts[0]),
+                )
+            )
+    return rows
+
+
+def head_operations(results: Results) -> Rows:
+    """Operations of an exact head by `fedcore.repro.tables.operations`, a row per size.
+
+    ``part`` is "whole" for all that a client does with its samples and the B that it gets, and
+    "given features" for what it does after the product X B. ``growth`` is the number of operations
+    over ``m k² + k³``, over the same at the smallest size.
+    """
+    rows: Rows = []
+    rng = np.random.default_rng(0)
+    for part, of_product in (("whole", 1.0), ("given features", 0.0)):
+        shares: list[float] = []
+        for m, k, d in HEADS:
+            product, solution = Count(), Count()
+            A = product.array(rng.standard_normal((m, d))) @ rng.standard_normal((d, k))
+            least_squares(solution.array(A), rng.standard_normal(m))
+            found = solution.of(SERVER) + of_product * product.of(SERVER)
+            shares.append(found / (m * k**2 + k**3))
+            rows.append(
+                {"part": part, "status": "synthetic", "repeat": len(shares) - 1}
+                | {"m": m, "k": k, "d": d, "counted": found, "share": shares[-1]}
+                | {"growth": shares[-1] / shares[0]}
+            )
+    return rows
+
+
+def heterogeneity(results: Results) -> Rows:
+    """Whether the more different heads of two draws have the larger error; a row per pair.
+
+    Draws are ranked by the mean distance of two heads. One of the lower half is paired with the
+    one at the same place in the upper half.
+    """
+    rows: Rows = []
+    for run in results.runs("heterogeneity"):
+        apart, error = run.last("head_distance"), run.last("population_error")
+        order = np.argsort(apart, kind="stable")
+        half = len(order) // 2
+        for pair, (low, high) in enumerate(zip(order[:half], order[-half:], strict=True)):
+            rows.append(
+                run.row(
+                    repeat=pair,
+                    heads=apart[high] / apart[low],
+                    errors=error[high] / error[low],
+                    grows=bool(error[high] > error[low]),
+                )
+            )
+    return rows
