@@ -108,19 +108,19 @@ bench-kept: $(READY) ## the same, and what they print is kept for benchmarks/REA
 arena: $(READY) ## every method on the same data, half an hour on two cores, and docs/arena.md
 	$(CHECKED)
 	$(SNAKEMAKE) --config papers='[arena]' --cores $(CORES) $(SNAKEMAKE_ARGS)
-	$(IN_ENV) python docs/arena.py
+	$(IN_ENV) python tools/arena_page.py
 
 report: $(READY) ## results/report/index.html: all verdicts, tables and figures as pages to look at
 	$(SNAKEMAKE) --cores $(CORES) $(SNAKEMAKE_ARGS) -- results/report/index.html
 
 estimate: $(READY) ## docs/error_estimate.md, error estimates against exact arithmetic, some minutes
-	$(IN_ENV) $(ONE_THREAD) python docs/error_estimate.py
+	$(IN_ENV) $(ONE_THREAD) python tools/error_estimate.py
 
 verdicts: $(READY) ## docs/verdicts/ and README's table from the results of `make reproduce`
-	$(IN_ENV) python docs/verdicts.py
+	$(IN_ENV) python tools/verdicts.py
 
 gallery: $(READY) ## docs/gallery/ for clones, small pictures of the last run's figures
-	$(IN_ENV) python docs/kept_figures.py
+	$(IN_ENV) python tools/kept_figures.py
 
 docs: $(READY) ## this documentation as pages in build/docs, without a network; warnings are errors
 	@rm -rf build/docs # pages of modules that are gone
@@ -128,11 +128,11 @@ docs: $(READY) ## this documentation as pages in build/docs, without a network; 
 	@echo "Open build/docs/index.html in a browser."
 
 restore: $(READY) ## put kept histories of long runs into results/, not to run them again
-	$(IN_ENV) python docs/kept_histories.py restore --cores $(CORES)
+	$(IN_ENV) python tools/kept_histories.py restore --cores $(CORES)
 
 architecture: $(READY) ## docs/architecture.md and README's table of algorithms, from the code
-	$(IN_ENV) python docs/architecture.py
-	$(IN_ENV) python docs/algorithm_table.py
+	$(IN_ENV) python tools/architecture.py
+	$(IN_ENV) python tools/algorithm_table.py
 
 deep: $(READY) ## add PyTorch to the environment, for networks (paper fedrep)
 	@set -e; \

@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def script(docs_script):
-    return docs_script("arena")
+def script(tool):
+    return tool("arena_page")
 
 
 def test_each_method_that_a_page_names_has_a_command_that_runs(script, tmp_path, monkeypatch):
@@ -32,7 +32,8 @@ def test_each_method_that_a_page_names_has_a_command_that_runs(script, tmp_path,
     told = dict(re.findall(r"^\| (\S+) \| `(fedcore run [^`]+)` \|$", page, re.M))
     kept = {row["method"] for name in ("results", "ranks", "leaks")
             for row in tables.read(script.KEPT / f"{name}.tsv")}  # fmt: skip
-    assert kept <= told.keys() == read_yaml(ROOT / "config/arena.yaml")["methods"].keys()
+    contest = read_yaml(ROOT / "papers/arena/experiments.yaml")["experiments"]["contest"]
+    assert kept <= told.keys() == {name for run in contest["runs"] for name in run["variants"]}
     for name, command in told.items():
         words = shlex.split(command)
         assert words[3] == commands.DATA

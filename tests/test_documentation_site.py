@@ -113,8 +113,8 @@ def test_every_page_of_the_repository_and_every_public_name_is_there(site):
 # Which method when
 
 
-def test_the_choices_are_those_of_the_kept_tables(docs_script):
-    methods = docs_script("site/methods")
+def test_the_choices_are_those_of_the_kept_tables(tool):
+    methods = tool("../docs/site/methods")
     results, ranks = (tables.read(methods.KEPT / f"{name}.tsv") for name in ("results", "ranks"))
     rows = methods.first_choices(results, ranks)
     assert len(rows) > 6

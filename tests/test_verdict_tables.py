@@ -20,14 +20,14 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def certificate(docs_script):
-    return docs_script("verdicts")
+def certificate(tool):
+    return tool("verdicts")
 
 
 @pytest.fixture(scope="module")
-def told(docs_script):
+def told(tool):
     """What README says of the verdicts."""
-    return docs_script("readme_verdicts")
+    return tool("readme_verdicts")
 
 
 def test_pages_and_findings_are_those_of_the_kept_verdicts(certificate, told):

@@ -16,6 +16,8 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -23,8 +25,6 @@ import click
 from fedcore import __version__
 from fedcore.cli import checking, data_kinds, engines, health, lookup, pca, running, showing
 from fedcore.errors import FedcoreError, told
-from fedcore.repro.commands import jobs
-from fedcore.repro.commands import verdicts as results
 from fedcore.words import visible
 
 _STANDARD_ERROR = 2  # the stream itself may be replaced, and have no number
@@ -121,6 +121,9 @@ for command in (
     lookup.algorithms, lookup.metrics, lookup.datasets, lookup.fetch,
     data_kinds.generators, data_kinds.partitions,
     running.run, running.compare, pca.pca, showing.show, showing.plot,
-    results.verdicts, checking.check, health.doctor, jobs.job,
+    checking.check, health.doctor,
 ):  # fmt: skip
     main.add_command(command)
+if find_spec("fedcore.repro"):  # the library works without what only the workflow needs
+    for command in import_module("fedcore.repro.commands").COMMANDS:
+        main.add_command(command)

@@ -24,7 +24,6 @@ from matplotlib.lines import Line2D
 from scipy import stats
 
 from fedcore.errors import InputError, nearest, require_known
-from fedcore.history import History
 from fedcore.problems import STATUSES
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import origins
@@ -40,7 +39,6 @@ from fedcore.reports.axes import (
 from fedcore.reports.curve_styles import COLOURS, CYCLE, DASHES, LINES, look
 from fedcore.reports.figure_files import save, save_or_show
 from fedcore.reports.style import algorithm_looks, looks, method_looks, style
-from fedcore.repro.tables.results import Run
 
 __all__ = [
     "COLOURS", "CYCLE", "algorithm_looks", "bytes_axis", "from_zero", "legend", "log10_axis",
@@ -241,7 +239,7 @@ def scatter(
     )  # fmt: skip
 
 
-def title(ax: Axes, text: str, *shown: History | Run) -> None:
+def title(ax: Axes, text: str, *shown: Any) -> None:
     """Set the title, wrapped to the axes, with marks for data other than the papers'.
 
     The marks are ``[surrogate data]`` and ``[rebuilt data]`` for histories made with such data, and
@@ -250,7 +248,7 @@ def title(ax: Axes, text: str, *shown: History | Run) -> None:
     it: the values there are exact, and the run did not release them. The PNG file of the figure
     names the experiments of all histories, see `fedcore.reports.origins`.
     """
-    histories = [one.history if isinstance(one, Run) else one for one in shown]
+    histories = [getattr(one, "history", one) for one in shown]
     origins.note(ax.figure, histories)
     if any(history.released is not None for history in histories):
         ax.set_gid(NOT_RELEASED)

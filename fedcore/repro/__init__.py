@@ -1,1 +1,1 @@
-"""."""
+"""The reproduction: what the workflow needs and the library does not."""

@@ -5,12 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
-from arena import findings as arena_findings
 from arena import tables as arena
 from fedcore.history import History
-from fedcore.repro.tables.rows import chosen
 
 
 class MadeUp:
@@ -118,48 +115,3 @@ def test_no_attack_fails_that_was_not_made():
     assert arena.leaks(Tables(leakage=rows)) == []
     (row,) = arena.leaks(Tables(leakage=rows, leaks=[("local_power", [0.25])]))
     assert (row["method"], row["leakage"]) == ("local_power", 0.25)
-
-
-LABEL = [{**row, "partition": "label"} for row in rows({"a": [0.4], "b": [0.02], "lost": [0.99]})]
-EVEN = rows({"a": [0.01], "b": [0.01], "lost": [0.99]})
-PRIVATE = [{**row, "privacy": "ε = 1"} for row in rows({"a": [0.4, 0.9], "b": [0.5, 0.95]})]
-GOOD = [{**row, "repeat": i} for i in range(3) for row in rows({"good": [0.02, 0.02]})]
-BAD = [{**row, "repeat": i, "error_1": error} for i, error in enumerate([np.nan, np.nan, 0.01])
-       for row in rows({"bad": [0.0]})]  # fmt: skip
-LEAKED = [
-    {"method": method, "algorithm": method, "repeat": i, "leakage": error}
-    for method, errors in {"a": [1.0, 1.0], "b": [1e-15, 3e-15], "c": [0.5, 0.6]}.items()
-    for i, error in enumerate(errors)
-]
-FINDINGS = {
-    # First are those with most problems; of equal ones that with the least median.
-    "wins": (rows({"a": [0.1, 0.5, 0.3], "b": [0.2, 0.4, 0.1], "c": [np.nan] * 3}), [],
-             "One shot", "contest/b/*-b, contest/a/*-a", ["b on 2", "0.2", "a on 1", "0.3"]),
-    "equal": (rows({"a": [0.1, 3e-15], "b": [0.1 + 1e-9, 1e-16], "c": [0.2, 1e-9]}), [],
-              "One shot", None, ["a on 2", "b on 2"]),
-    "repeats that fail are the worst": (GOOD + BAD, [],
-                                        "One shot", "contest/good/*-good, contest/bad/*-bad", []),
-    "divided": (EVEN + LABEL, [], "Unlike clients", "contest/a/*-a, contest/b/*-b",
-                ["0.01 to 0.4 for a", "0.01 to 0.02 for b"]),  # nobody found `lost`
-    "not divided": (EVEN, [], "Unlike clients", None, None),
-    "fewer clients": (EVEN + [{**row, "clients": 2} for row in LABEL], [],
-                      "Unlike clients", None, None),
-    "private": (PRIVATE, [], "Privacy", "contest/a/*-a", ["ε = 1,", "1 of 2", "2, 0.4", "0.65"]),
-    "hopeless": ([{**row, "error": 0.99} for row in PRIVATE], [], "Privacy", "", ["0 of 2"]),
-    "alone": (chosen(PRIVATE, method="a"), [], "Privacy", None, None),
-    "cheap": (rows({"a": [3.0, np.nan], "b": [4.0, np.nan]}), [], "Cheap clients",
-              "contest/a/*-a", ["1 of 2"]),
-    "not reached": (rows({"a": [np.nan]}), [], "Cheap clients", None, None),
-    "leaks": (EVEN, LEAKED, "What the server learns", "leakage/b/*-b, leakage/a/*-a", ["2e-15"]),
-    "no leaks": (EVEN, [], "What the server learns", None, None),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", FINDINGS)
-def test_a_finding_has_its_cells_and_its_numbers(case):
-    table, leaked, topic, cells, numbers = FINDINGS[case]
-    found = [row for row in arena_findings.sentences(table, leaked) if row["for"] == topic]
-    assert len(found) == (numbers is not None)
-    for row in found:
-        assert cells is None or row["cells"] == cells
-        assert [number for number in numbers if number not in row["finding"]] == []

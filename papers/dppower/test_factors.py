@@ -12,7 +12,7 @@ from dppower import factors as report
 from fedcore.history import History
 from fedcore.repro.config import claims
 from fedcore.repro.plan.plan import load_plan
-from reports.folder import Folder, without
+from folder import Folder, without
 
 ROOT = Path(__file__).parents[2]
 # Powers in the rows as printed, of n‖U‖²_∞, d, ε, σ₁, σ₁ − σ₂, κ̄ and n.
@@ -122,7 +122,7 @@ def test_the_rivals_of_a_bound_that_is_tight_are_beyond_it(folder):
 
 
 def test_the_columns_of_a_bound_are_those_of_its_items():
-    found = {c["id"]: c for c in claims.read(ROOT / "config/claims/dppower.yaml")["claims"]}
+    found = {c["id"]: c for c in claims.read(ROOT / "papers/dppower/claims.yaml")["claims"]}
     for row, (algorithm, factors) in report.FACTORS.items():
         where = found[f"table1-{row}-error"]["select"]["where"]
         assert (where["row"], where["factor"]) == (row, list(factors))

@@ -9,7 +9,7 @@ import pytest
 
 from dppower import laws as report
 from fedcore.history import History
-from reports.folder import Folder
+from folder import Folder
 
 X = np.array([1.0, 2.0, 4.0])
 

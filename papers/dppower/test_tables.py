@@ -14,7 +14,7 @@ from dppower import theory
 from fedcore.algorithms import adaptive_power
 from fedcore.history import History
 from fedcore.repro.plan.plan import load_plan, read_yaml
-from reports.folder import Folder
+from folder import Folder
 
 ROOT = Path(__file__).parents[2]
 GAUSS = {"gauss20_n4": (10_000, 20), "gauss20_n5": (100_000, 20), "gauss20_n6": (1_000_000, 20)}
@@ -253,7 +253,7 @@ def test_methods_are_told_apart_by_their_parameters():
 
 def test_every_method_with_a_theory_runs():
     config = read_yaml(ROOT / "config/config.yaml") | {"surrogates": True}
-    cells = load_plan(config, ROOT / "config/papers").cells_of("dppower")
+    cells = load_plan(config, ROOT).cells_of("dppower")
     for axis, exponents in report.THEORY.items():
         experiments = report.SWEEPS[axis][0]
         run = {

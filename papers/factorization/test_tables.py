@@ -12,7 +12,7 @@ from factorization import theory
 from fedcore.history import History
 from fedcore.repro.plan.plan import load_plan
 from fedcore.repro.tables.rows import chosen, first
-from reports.folder import Folder
+from folder import Folder
 
 RANK = 3
 METRICS = ["objective", "exact_objective", "exact_excess", "kappa"]

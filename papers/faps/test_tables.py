@@ -15,10 +15,10 @@ from fedcore.reports import tables
 from fedcore.repro.config import claims
 from fedcore.repro.tables.rows import chosen
 from fedcore.repro.verdicts import verdicts
-from reports.folder import Folder
+from folder import Folder
 
 MEASURES = ["kkt", "kkt_residual", "captured", "singular_value_error"]
-CLAIMS = claims.read(Path(__file__).parents[2] / "config" / "claims" / "faps.yaml")
+CLAIMS = claims.read(Path(__file__).with_name("claims.yaml"))
 SIGMA = np.sqrt([1.0, 0.5, 0.4, 0.1])  # λ₂ = 0.5, λ₃ = 0.4: g = 0.1 at p = 2
 
 

@@ -15,9 +15,9 @@ from fedcore.files.strict_yaml import read_yaml
 from fedcore.generators import spiked_rows
 from fedcore.problems.problem import Problem
 from fedcore.repro.plan.plan import load_plan
-from reports.folder import Folder
+from folder import Folder
 
-PAPER = read_yaml(Path(__file__).parents[2] / "config/papers/faps.yaml")
+PAPER = read_yaml(Path(__file__).with_name("experiments.yaml"))
 DATA = PAPER["problems"]["small"]["params"]
 (RUN,) = PAPER["experiments"]["theorem8"]["runs"]
 RULE = PAPER["experiments"]["theorem8"]["params"]

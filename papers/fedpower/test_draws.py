@@ -13,7 +13,7 @@ from fedcore.generators import own_features
 from fedpower import draws
 from fedpower import tables as report
 from fedpower.tables import FIGURES
-from reports.folder import Folder
+from folder import Folder
 
 MACHINES, DRAWN, REPEATS = 4, 3, 60
 

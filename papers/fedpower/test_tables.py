@@ -11,7 +11,7 @@ from scipy import stats
 from fedcore.history import History
 from fedpower import examples, theory
 from fedpower import tables as report
-from reports.folder import Folder, without
+from folder import Folder, without
 
 PARAMS = {"n_components": 3, "target": 2, "iterations": 6, "delta": 1e-4}
 

@@ -40,7 +40,7 @@ TUNED = "+FT"
 TABLE1 = {*METHODS.values(), *(METHODS[name] + TUNED for name in ("fedavg", "fedprox", "scaffold"))}
 # Rows of Table 1 that Section 5.2 calls personalized, FedRep's own left out.
 PERSONALIZED = ("FedPer", "Fed-MTL", "PerFedAvg", "LG-Fed", "APFL", "L2GD", "Ditto")
-CLAIMS = Path("config/claims/fedrep.yaml")
+CLAIMS = Path(__file__).with_name("claims.yaml")
 FIGURE6 = ("fedrep", "fedavg", "per_fedavg", "lg_fedavg", "apfl", "l2gd", "fedprox")
 NEWCOMERS = "newcomer_accuracy"  # in histories, see `fedcore.deep.newcomers`
 

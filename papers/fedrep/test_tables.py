@@ -11,7 +11,7 @@ from fedcore.repro.config import claims as claims_files
 from fedcore.repro.tables.rows import chosen
 from fedcore.repro.verdicts.verdicts import judge
 from fedrep import tables as report
-from reports.folder import Folder
+from folder import Folder
 
 ROUNDS, CLIENTS = 12, 2
 PARAMS = {"model": "tiny_mlp", "rounds": ROUNDS, "participation": 0.5}

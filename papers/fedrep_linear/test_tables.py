@@ -11,7 +11,7 @@ from fedcore.problems import storage
 from fedcore.repro.tables.rows import chosen, columns
 from fedrep_linear import speeds, theory
 from fedrep_linear import tables as report
-from reports.folder import Folder, without
+from folder import Folder, without
 
 SETTING = {"n_features": 10, "samples": 5, "rank": 2}
 

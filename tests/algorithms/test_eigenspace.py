@@ -9,7 +9,6 @@ import pytest
 
 import fedcore
 from cells import cell
-from conftest import FEATURES, RANK, cut, spectrum_matrix
 from fedcore import metrics
 from fedcore.api import execute
 from fedcore.experiments.repeats import run_cell
@@ -18,6 +17,7 @@ from fedcore.parts.eigensolvers import RULES, SOLVERS
 from fedcore.problems.problem import Problem
 from fedcore.problems.storage import save
 from fedcore.tasks import shared_basis
+from fedcore.testing.samples import FEATURES, RANK, cut, spectrum_matrix
 
 ROUND = 4 * FEATURES * RANK  # scalars of one block of every client of the `clients` fixture
 EXACT_INNER = {"inner": "residual", "delta": 0.1}

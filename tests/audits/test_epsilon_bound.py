@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import yaml
 from scipy import stats
 
 import fedcore
@@ -267,7 +267,7 @@ def test_rounds_weigh_by_their_noise():
 def test_every_audit_of_a_paper_has_its_weakened_twin(paper):
     """A cell each, and a verdict that counts only if the twin is found out."""
     root = Path(__file__).parents[2]
-    plan = load_plan({"papers": [paper]}, root / "config/papers", answers=lambda _: True)
+    plan = load_plan({"papers": [paper]}, root, answers=lambda _: True)
     audited = {path: cell for path, cell in plan.cells.items() if cell.audit == "canary"}
     honest = {path for path, cell in audited.items() if cell.weaken is None}
     assert honest and {f"{path}-weakened" for path in honest} == audited.keys() - honest
@@ -295,9 +295,10 @@ def test_a_history_names_the_mechanisms_of_all_repeats(tmp_path):
 
 def test_an_audit_without_a_twin_is_refused(tmp_path):
     root = Path(__file__).parents[2]
-    paper = read_yaml(root / "config/papers/fedpower.yaml")
+    paper = read_yaml(root / "papers/fedpower/experiments.yaml")
     del paper["experiments"]["audit"]["runs"][0]["weaken"]
-    (tmp_path / "fedpower.yaml").write_text(json.dumps(paper))
+    (tmp_path / "papers/fedpower").mkdir(parents=True)
+    (tmp_path / "papers/fedpower/experiments.yaml").write_text(yaml.safe_dump(paper))
     with pytest.raises(ConfigError, match="weaken"):
         _ = load_plan({"papers": ["fedpower"]}, tmp_path, answers=lambda _: True).cells
 

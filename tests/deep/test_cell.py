@@ -8,10 +8,11 @@ import pytest
 from commands import call
 from fedcore.errors import ConfigError
 from fedcore.experiments import build
-from fedcore.experiments.cell import Cell, _check_cell, load_plan
+from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell
 from fedcore.history import History
 from fedcore.problems import storage
+from fedcore.repro.plan.plan import _check_cell, load_plan
 
 SPEC = {
     "dataset": "cifar10",

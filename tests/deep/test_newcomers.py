@@ -10,13 +10,14 @@ pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 from fedcore import algorithms
 from fedcore.deep.newcomers import KEY, Newcomers, network
 from fedcore.errors import ConfigError, InputError
-from fedcore.experiments.cell import Cell, _check_cell, _check_newcomers, load_plan
+from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell, run_repeats
 from fedcore.federation.ledger import Cost
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.repro.plan.plan import _check_cell, _check_newcomers, load_plan
 from fedcore.seeds import CLIENT, child
 
 FEATURES, HIDDEN, CLASSES, EPOCHS = 6, 4, 3, 3

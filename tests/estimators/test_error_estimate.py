@@ -16,8 +16,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "error_estimate.md"
 
 
 @pytest.fixture(scope="module")
-def script(docs_script):
-    return docs_script("error_estimate")
+def script(tool):
+    return tool("error_estimate")
 
 
 @settings(max_examples=200, deadline=None)

@@ -16,8 +16,9 @@ from fedcore import metrics
 from fedcore.errors import ConfigError
 from fedcore.experiments import build, sources
 from fedcore.experiments import fingerprint as module
-from fedcore.experiments.cell import Cell, Plan
+from fedcore.experiments.cell import Cell
 from fedcore.experiments.fingerprint import closure, fingerprint
+from fedcore.repro.plan.plan import Plan
 from refused import refused
 
 METHOD = '''
@@ -300,13 +301,13 @@ def test_a_notebook_depends_on_what_its_code_cells_import(toy):
     cells = [
         ("markdown", "import fedcore.cli"),
         ("code", "%matplotlib inline\nfrom fedcore.reports import tables\nimport numpy as np\n"),
-        ("code", "from fedcore.reports.papers import faps as report\n!ls"),
+        ("code", "from toy import tools as report\n!ls"),
     ]
     content = {"cells": [{"cell_type": kind, "source": [text]} for kind, text in cells]}
     (toy / "a.ipynb").write_text(json.dumps(content))
-    assert module.imported_by(toy / "a.ipynb") == [
-        "faps.tables",
+    assert module.imported_by(toy / "a.ipynb", "toy") == [
         "fedcore.reports.tables",
+        "toy.tools",
     ]
 
 
@@ -371,7 +372,8 @@ def test_a_problem_depends_on_its_own_kind_of_source_and_a_cell_on_none():
 CELL = """
 import sys; sys.path.insert(0, {root!r})
 from fedcore.experiments import fingerprint
-from fedcore.experiments.cell import Cell, Plan
+from fedcore.experiments.cell import Cell
+from fedcore.repro.plan.plan import Plan
 assert fingerprint.__file__.startswith({root!r})
 for algorithm in ("power_gd", "wk2023"):
     cell = Cell("p", "e", algorithm, "n", "q", {{}}, 1, ["objective"], "last", 0)
@@ -431,4 +433,4 @@ def test_what_is_not_there_and_what_is_no_python_is_named(toy, content):
     cell = {"cell_type": "code", "source": ["%matplotlib inline\n", "def f(:"]}
     for wrong in (b"no JSON", b"\xff", b"[]", b"{}", json.dumps({"cells": [cell]}).encode()):
         path.write_bytes(wrong)
-        refused(lambda: module.imported_by(path), ConfigError, "paper.ipynb")
+        refused(lambda: module.imported_by(path, "paper"), ConfigError, "paper.ipynb")

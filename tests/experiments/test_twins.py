@@ -165,14 +165,20 @@ def test_a_method_without_a_start_of_the_servers_has_no_twin(problem_file, tmp_p
     assert not (tmp_path / "cell.h5").exists()
 
 
+def write(checkout, paper):
+    file = checkout / "papers/faps/experiments.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(yaml.safe_dump(paper))
+
+
 def test_a_run_may_say_otherwise_than_its_experiment(tmp_path):
-    paper = read_yaml(ROOT / "config/papers/faps.yaml")
+    paper = read_yaml(ROOT / "papers/faps/experiments.yaml")
     runs = [{"algorithm": "ssi"}, {"algorithm": "one_shot", "twin": "none"}]
     paper["experiments"] = {
         "on": paper["experiments"]["table4"] | {"twin": "rounding", "runs": runs},
         "off": paper["experiments"]["fig1b"] | {"runs": [{"algorithm": "ssi"}]},
     }
-    (tmp_path / "faps.yaml").write_text(yaml.safe_dump(paper))
+    write(tmp_path, paper)
     plan = load_plan({"papers": ["faps"]}, tmp_path, answers=lambda address: True)
     found = {(c.experiment, c.algorithm): c.spec()["twin"] for c in plan.cells.values()}
     assert found == {
@@ -180,20 +186,20 @@ def test_a_run_may_say_otherwise_than_its_experiment(tmp_path):
     }  # fmt: skip
     # Or it names the problems whose cells have twins.
     paper["experiments"]["on"] |= {"problems": ["uneven", "n2000"], "twin": ["n2000"]}
-    (tmp_path / "faps.yaml").write_text(yaml.safe_dump(paper))
+    write(tmp_path, paper)
     plan = load_plan({"papers": ["faps"]}, tmp_path, answers=lambda address: True)
     found = {c.problem: c.twin for c in plan.cells.values() if c.algorithm == "ssi"}
     assert (found["uneven"], found["n2000"]) == ("none", "rounding")
     for wrong in (["n200"], "data"):
         paper["experiments"]["on"]["twin"] = wrong
-        (tmp_path / "faps.yaml").write_text(yaml.safe_dump(paper))
+        write(tmp_path, paper)
         call = functools.partial(load_plan, {"papers": ["faps"]}, tmp_path, answers=bool)
         refused(call, ConfigError, "twin")
 
 
 def test_every_reading_of_faps_that_judges_a_count_has_twins():
     """The printed rule (26) amplifies rounding. Twins on a cheap problem show it of a variant."""
-    plan = load_plan({"papers": ["faps"]}, ROOT / "config/papers", answers=bool)
+    plan = load_plan({"papers": ["faps"]}, ROOT, answers=bool)
     faps = [cell for cell in plan.cells.values() if cell.algorithm == "faps"]
     twinned = {c.name.removeprefix(f"{c.problem}-") for c in faps if c.twin == "rounding"}
     judged = {c.name.removeprefix(f"{c.problem}-") for c in faps} - {"server"}  # 30 steps a round

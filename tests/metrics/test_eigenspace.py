@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conftest import FEATURES, RANK
 from fedcore import metrics
 from fedcore.iterates import Iterate
 from fedcore.metrics import eigenspace
 from fedcore.problems.problem import Problem
+from fedcore.testing.samples import FEATURES, RANK
 
 NAMES = [metric.name for metric in eigenspace.METRICS]
 

@@ -16,7 +16,7 @@ import fedcore
 from commands import call
 from fedcore import algorithms
 from fedcore.errors import ConfigError, ConvergenceWarning, InputError
-from fedcore.experiments.cell import Cell, _check_cell
+from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell
 from fedcore.experiments.stopping import Stop
 from fedcore.history import History
@@ -25,6 +25,7 @@ from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.recorder import COLUMNS
 from fedcore.reports import plotting
+from fedcore.repro.plan.plan import _check_cell
 from refused import refused
 
 COUNTS = {"iteration", "round", "scalars_up", "scalars_down", "bytes_up", "bytes_down", "diverged"}

@@ -170,10 +170,10 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, target)
     shutil.copy2(TINY / "config.yaml", checkout.root / CONFIG)
-    shutil.copy2(TINY / "paper.yaml", checkout.root / "config/papers/tiny.yaml")
-    shutil.copy2(TINY / "claims.yaml", checkout.root / "config/claims/tiny.yaml")
-    shutil.copy2(TINY / "report.py", checkout.root / "fedcore/reports/papers/tiny.py")
-    shutil.copy2(TINY / "notebook.ipynb", checkout.root / "notebooks/tiny.ipynb")
+    for name in ("experiments.yaml", "claims.yaml", "tables.py"):
+        (checkout.root / "papers/tiny").mkdir(exist_ok=True)
+        shutil.copy2(TINY / name, checkout.root / "papers/tiny" / name)
+    shutil.copy2(TINY / "figures.ipynb", checkout.root / "notebooks/tiny.ipynb")
     pixels = np.random.default_rng(0).integers(0, 256, (12, 2, 3))
     files = {"images.gz": idx_gz(pixels), "labels.gz": idx_gz(np.arange(12) % 2)}
     register(checkout, "little", files)

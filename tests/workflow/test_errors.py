@@ -10,8 +10,8 @@ import pytest
 
 from refused import is_a_line_with_a_way_on
 
-PAPER = "config/papers/tiny.yaml"
-CLAIMS = "config/claims/tiny.yaml"
+PAPER = "papers/tiny/experiments.yaml"
+CLAIMS = "papers/tiny/claims.yaml"
 
 
 def sentence(text):
@@ -50,7 +50,7 @@ CONFIGURATION = {
 
 
 BROKEN = {
-    "report": ("fedcore/reports/papers/tiny.py", b"TABLES = {\n", "line 1: '{' was never closed"),
+    "report": ("papers/tiny/tables.py", b"TABLES = {\n", "line 1: '{' was never closed"),
     "notebook": ("notebooks/tiny.ipynb", b"[]", " is not a notebook (TypeError: "),
     "configuration": ("config/config.yaml", b"# caf\xe9\n", " is not valid YAML: 'utf-8' codec "),
 }

@@ -21,7 +21,7 @@ BUGS = {
         "def generate(rng, n_clients, samples, n_features, rank, noise=0): rng.random();",
     ),
     "run_power_gd": ("fedcore/algorithms/power_gd.py", "def run(*args):"),
-    "tables_tiny": ("fedcore/reports/papers/tiny.py", ""),
+    "tables_tiny": ("papers/tiny/tables.py", ""),
     "notebook_tiny": ("notebooks/tiny.ipynb", ""),
     "verdicts": ("fedcore/repro/verdicts/verdicts.py", "def judge(*args, **options):"),
     "summary": ("fedcore/repro/verdicts/verdict_pages.py", "def combine(*args, **options):"),
@@ -138,7 +138,7 @@ def test_data_that_are_gone_take_no_results_with_them(first_run, done):
     run = done.snakemake()
     assert run.status == 0, run.text
     assert "Nothing to be done" in run.text
-    done.edit("config/papers/tiny.yaml", "scale: unit", "scale: signed_unit")
+    done.edit("papers/tiny/experiments.yaml", "scale: unit", "scale: signed_unit")
     for _ in range(2):
         run = done.snakemake("results/tiny/verdicts/tiny.tsv")
         assert run.status == 1
@@ -153,9 +153,9 @@ def test_data_that_are_gone_take_no_results_with_them(first_run, done):
 def add_paper(checkout, name):
     """Add a second paper, a copy of the first, and ask for both."""
     for path in (
-        "config/papers/{}.yaml",
-        "config/claims/{}.yaml",
-        "fedcore/reports/papers/{}.py",
+        "papers/{}/experiments.yaml",
+        "papers/{}/claims.yaml",
+        "papers/{}/tables.py",
         "notebooks/{}.ipynb",
     ):
         shutil.copy2(checkout.root / path.format("tiny"), checkout.root / path.format(name))
@@ -186,7 +186,7 @@ def test_two_papers_of_which_one_fails(done):
     assert run.status == 0, run.text
     assert combined(done) == ["Smith2024", "tiny"]
     mend = insert_bug(done, "tables_tiny")
-    done.append("fedcore/reports/papers/Smith2024.py", "\nEDITED = True\n")
+    done.append("papers/Smith2024/tables.py", "\nEDITED = True\n")
     run = done.snakemake("--keep-going")
     assert run.status == 1 and "Error in rule tables_tiny:" in run.text
     assert (done.root / "results/tiny/verdicts/Smith2024.tsv").is_file()

@@ -9,7 +9,7 @@ import pytest
 
 from fedcore.history import History
 
-SCRIPT = "docs/kept_histories.py"
+SCRIPT = "tools/kept_histories.py"
 WORDS = ["--kept", "kept", "--configfile", "tiny.yaml"]
 CELL = "tiny/first/wk2023/easy-default"
 

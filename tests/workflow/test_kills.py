@@ -195,7 +195,7 @@ def test_what_an_older_job_makes_is_never_taken_for_a_new_one(done, kind):
     with hung(done, at) as run:
         run.kill()
         run.wait()
-        done.edit("config/papers/tiny.yaml", old, new)
+        done.edit("papers/tiny/experiments.yaml", old, new)
         newer = resume(done)
         assert newer.status == 0, newer.text
         made, job = done.payload(), hung_process(done)
@@ -234,7 +234,7 @@ def test_a_file_of_a_killed_run_is_made_again_as_nobody_knows_what_it_was_made_f
     with hung(done, POINTS["history there, Snakemake not told"][0]):
         pass
     assert local_steps(done) == 4
-    done.edit("config/papers/tiny.yaml", "{local_steps: 4}", "{local_steps: 5}")
+    done.edit("papers/tiny/experiments.yaml", "{local_steps: 4}", "{local_steps: 5}")
     resumed = resume(done)
     assert resumed.status == 0, resumed.text
     assert local_steps(done) == 5

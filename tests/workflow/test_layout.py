@@ -20,7 +20,7 @@ from fedcore.repro.plan.plan import load_plan
 from fedcore.repro.site.links import places
 
 ROOT = Path(__file__).parents[2]
-PAPERS = sorted(file.stem for file in (ROOT / "config/papers").glob("*.yaml"))
+PAPERS = sorted(file.stem for file in (ROOT).glob("*.yaml"))
 
 
 def test_snakemake_lint(fresh):
@@ -34,13 +34,13 @@ def plans():
     """The full and the quick plan, both on stand-ins, so that no data set is missing."""
     full = merge(read_yaml(ROOT / "config/config.yaml"), {"surrogates": True})
     quick = merge(full, read_yaml(ROOT / "config/quick.yaml"))
-    return tuple(load_plan(config, ROOT / "config/papers") for config in (full, quick))
+    return tuple(load_plan(config, ROOT) for config in (full, quick))
 
 
 def test_every_paper_is_run_by_default_and_has_its_files():
     for name in ("config", "quick"):
         config = merge(read_yaml(ROOT / f"config/{name}.yaml"), {"surrogates": True})
-        plan = load_plan(config, ROOT / "config/papers")
+        plan = load_plan(config, ROOT)
         assert list(plan.papers) == [*PAPERS, "arena"] and plan.judged == PAPERS
     for paper in PAPERS:
         assert (ROOT / f"notebooks/{paper}.ipynb").is_file()
@@ -157,4 +157,4 @@ def test_what_a_notebook_cites_is_an_item_or_a_check(plans, paper):
 
 
 def test_every_claims_file_is_of_a_paper():
-    assert {path.stem for path in (ROOT / "config/claims").glob("*.yaml")} <= set(PAPERS)
+    assert {path.stem for path in ROOT.glob("papers/*/claims.yaml")} <= set(PAPERS)

@@ -13,7 +13,7 @@ import pytest
 from workflow.test_disks import ROOT_ONLY, mount
 
 ENVIRONMENT = Path(sys.prefix)
-PAPER = "config/papers/tiny.yaml"
+PAPER = "papers/tiny/experiments.yaml"
 TINY = "--configfile tiny.yaml"
 DRY = f"{TINY} -n"
 SLURM = "PROFILE=workflow/profiles/slurm"
@@ -57,7 +57,7 @@ def test_an_unknown_paper_in_the_configuration(fresh):
 @pytest.mark.parametrize("target", ["quickstart", "reproduce", "arena"])
 def test_an_unknown_key_of_a_paper(fresh, target):
     if target == "arena":
-        fresh.edit("config/arena.yaml", "components:", "componets:")
+        fresh.edit("papers/arena/experiments.yaml", "components:", "componets:")
         stopped(fresh, "'componets'", "'components'", words=(target,), snakemake="-n")
         return
     fresh.edit(PAPER, "repeats: 3", "repeat: 3")

@@ -40,7 +40,7 @@ def hospital(pristine, tmp_path_factory, installed):
     """A checkout in which the example's paper has run, with its path on the command line."""
     root = tmp_path_factory.mktemp("outside")
     checkout = outside(pristine.copy(root / "checkout"), root / "elsewhere", installed)
-    return checkout, checkout.snakemake("--config", f"papers=[{root}/elsewhere/hospital.yaml]")
+    return checkout, checkout.snakemake("--config", f"papers=[{root}/elsewhere/hospital]")
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def own(hospital, tmp_path, installed):
     assert run.status == 0, run.text
     folder = Path(shutil.copytree(finished.beside[0], tmp_path / "elsewhere"))
     checkout = replace(finished.copy(tmp_path / "checkout"), beside=(folder,))
-    return checkout, ("--config", f"papers=[{folder}/hospital.yaml]")
+    return checkout, ("--config", f"papers=[{folder}/hospital]")
 
 
 def patients():
@@ -127,7 +127,7 @@ def test_it_runs_again_when_it_changes_and_not_otherwise(own):
     assert planned() == {"run_stacked_svd"}
     method.write_text(text.replace("NIPS", "NeurIPS"))  # a docstring
     assert planned() == set()
-    paper = checkout.beside[0] / "hospital.yaml"
+    paper = checkout.beside[0] / "hospital/experiments.yaml"
     paper.write_text(paper.read_text().replace("extra: 4", "extra: 3"))
     assert planned() == {"run_stacked_svd"}
 
@@ -171,20 +171,22 @@ def test_claims_tables_and_figures_beside_the_paper(own):
     """The paper is named by a relative path, which starts where Snakemake runs."""
     checkout, _ = own
     folder = checkout.beside[0]
-    paper = folder / "hospital.yaml"
+    paper = folder / "hospital/experiments.yaml"
     with paper.open("a", encoding="utf-8") as file:
         file.write("tables: {mine: Distances}\nfigures: {distances: Distances}\n")
-    named = ("--config", "papers=[../elsewhere/hospital.yaml]")
+    named = ("--config", "papers=[../elsewhere/hospital]")
 
-    book = (TINY / "notebook.ipynb").read_text(encoding="utf-8")
+    book = (TINY / "figures.ipynb").read_text(encoding="utf-8")
     book = book.replace("plans/tiny", "plans/hospital").replace('\\"ends\\"', '\\"distances\\"', 1)
     book = book.replace('[\\"ends\\"]', '[\\"mine\\"]').replace("objective", "distance")
     book = book.replace('\\"first\\"', '\\"one_round\\"')
     # The notebook imports the module beside it.
-    book = book.replace("results = Results(plan)", 'import hospital\\n", "results = Results(plan)')
-    (folder / "hospital.ipynb").write_text(book, encoding="utf-8")
-    (folder / "hospital.py").write_text(REPORT, encoding="utf-8")
-    (folder / "hospital.claims.yaml").write_text(CLAIMS, encoding="utf-8")
+    book = book.replace(
+        "results = Results(plan)", 'from hospital import tables\\n", "results = Results(plan)'
+    )
+    (folder / "hospital/figures.ipynb").write_text(book, encoding="utf-8")
+    (folder / "hospital/tables.py").write_text(REPORT, encoding="utf-8")
+    (folder / "hospital/claims.yaml").write_text(CLAIMS, encoding="utf-8")
 
     run = checkout.snakemake(*named)
     assert run.status == 0, run.text
@@ -196,32 +198,34 @@ def test_claims_tables_and_figures_beside_the_paper(own):
     assert (results / "report/hospital/notebook.html").is_file()
     assert dead_links(results / "report") == []
     assert checkout.planned(*named) == {}
-    (folder / "hospital.py").write_text(REPORT + "\nA = 1\n", encoding="utf-8")
+    (folder / "hospital/tables.py").write_text(REPORT + "\nA = 1\n", encoding="utf-8")
     assert "tables_hospital" in checkout.planned(*named).values()
 
     # A run of another paper keeps the pages, and says what it cannot show.
-    shutil.move(folder / "hospital.claims.yaml", folder / "gone")
+    shutil.move(folder / "hospital/claims.yaml", folder / "gone")
     run = checkout.snakemake("results/tiny/report/index.html", "--forcerun", "report")
     assert run.status == 0, run.text
-    assert "../elsewhere/hospital.claims.yaml" in (results / "logs/report.log").read_text()
+    assert "../elsewhere/hospital/claims.yaml" in (results / "logs/report.log").read_text()
 
 
 def test_its_method_and_its_data_join_the_arena(hospital, tmp_path):
     finished, _ = hospital
     checkout = finished.copy(tmp_path / "checkout")
-    file = checkout.root / "config/arena.yaml"
+    file = checkout.root / "papers/arena/experiments.yaml"
     shipped = yaml.safe_load(file.read_text(encoding="utf-8"))
-    small = {key: shipped[key] for key in ("title", "tables", "figures")}
-    small |= {
-        "components": RANK,
+    methods = {"stacked_svd": {"extra": 4}, "ssi": {"rounds": 6}}
+    tags = {"data": "wards", "partition": "label"}
+    wards = {"label": "wards", "dataset": "wards", "partition": {"by": "label"}, "tags": tags}
+    contest = shipped["experiments"]["contest"] | {
+        "problems": ["wards"],
+        "params": {"n_components": RANK},
         "repeats": 2,
-        "methods": {
-            "stacked_svd": {"algorithm": "stacked_svd", "params": {"extra": 4}},
-            "ssi": {"algorithm": "ssi", "params": {"rounds": 6}},
-        },
-        "data": {"wards": {"label": "wards", "dataset": "wards"}},
-        "partitions": {"label": {"partition": {"by": "label"}}},
+        "runs": [
+            {"algorithm": name, "variants": {name: params | {"tags": {"method": name}}}}
+            for name, params in methods.items()
+        ],
     }
+    small = shipped | {"problems": {"wards": wards}, "experiments": {"contest": contest}}
     file.write_text(yaml.safe_dump(small, allow_unicode=True), encoding="utf-8")
     run = checkout.snakemake("--config", "papers=[arena]")
     assert run.status == 0, run.text

@@ -38,7 +38,7 @@ def plugged(done, installed):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     installed(done.root, "elsewhere", "[fedcore.datasets]\noutside = elsewhere.data:make\n")
-    paper = "config/papers/tiny.yaml"
+    paper = "papers/tiny/experiments.yaml"
     done.edit(paper, "dataset: little", "dataset: outside")
     done.edit(paper, "scale: unit", "scale: none")
     done.edit(paper, "partition: {by: label}", "partition: {by: shuffled, clients: 2}")

@@ -54,7 +54,7 @@ def test_second_run_has_nothing_to_do(done):
     assert "Nothing to be done (all requested files are present and up to date)." in again.text
 
 
-PAPER, REGISTRY = "config/papers/tiny.yaml", "config/datasets.yaml"
+PAPER, REGISTRY = "papers/tiny/experiments.yaml", "config/datasets.yaml"
 LITTLE = {cell for cell in CELLS if "little" in cell}
 SITE = {"notebook_tiny", "report"}
 TABLES = {"tables_tiny", "verdicts", "summary", *SITE}
@@ -97,7 +97,7 @@ CELLS_OF = {
     "problem": ([(PAPER, "1.0e-3", "1.0e-2")], {cell for cell in CELLS if "easy" in cell}),
 }
 UNUSED = (
-    "algorithms/yd2021", "cli/running", "reports/papers/factorization", "datasets/surrogates",
+    "algorithms/yd2021", "cli/running", "../papers/factorization/tables", "datasets/surrogates",
     "datasets/fetching", "datasets/download",  # the checksums say what came
     "datasets/formats/libsvm", "metrics/factorization",
 )  # fmt: skip
@@ -106,7 +106,7 @@ RULES_OF = {
     "code that the paper does not use": ([module(name) for name in UNUSED], set()),
     "beside a metric": (another("metrics/subspace", None), set()),
     "beside a loader": (another("datasets/formats/idx", None), set()),
-    "its report": ([module("reports/papers/tiny")], TABLES),
+    "its report": ([module("../papers/tiny/tables")], TABLES),
     "reports": ([module("reports/report")], TABLES),
     "results": ([module("reports/results")], TABLES),
     "tables": ([module("reports/tables")], TABLES),
@@ -119,7 +119,7 @@ RULES_OF = {
         (REGISTRY, SUM, "- {urls: [http://127.0.0.1/x], bytes: 9, name: labels.gz, ")], set()),
     "labels and tags": ([(PAPER, "label: other", "label: the other"),
                          (PAPER, "{kind: drawn}", "{kind: made}")], {"plan", *TABLES}),
-    "what is printed": ([("config/claims/tiny.yaml", "noise of 1e-3", "noise of 0.001")],
+    "what is printed": ([("papers/tiny/claims.yaml", "noise of 1e-3", "noise of 0.001")],
                         {"verdicts", "summary", "report"}),
     "defaults of a problem, whose data stay": ([(PAPER, RANKS % 2, RANKS % 3)],
                                                {"plan", "run_power_gd", *TABLES}),

@@ -190,7 +190,7 @@ def test_a_job_that_is_cancelled_and_a_run_that_is_interrupted(node, fresh):
 
 def test_a_users_error_is_told(node, fresh):
     fresh.edit(
-        "config/papers/tiny.yaml",
+        "papers/tiny/experiments.yaml",
         "rank: 3}\n    defaults: {n_components: 2}",
         "rank: 3}\n    defaults: {n_components: 99}",
     )

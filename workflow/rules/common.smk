@@ -11,8 +11,9 @@ from fedcore import algorithms
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.datasets import download, registry
 from fedcore.errors import FedcoreError
+from fedcore.repro.plan.parsed_sources import keep_in
 from fedcore.repro.plan import job_times
-from fedcore.experiments.fingerprint import data_files, fingerprint, imported_by, keep_in
+from fedcore.experiments.fingerprint import data_files, fingerprint, imported_by
 from fedcore.repro.plan.plan import load_plan
 from fedcore.reports import curve_styles
 from fedcore.repro.site import left_out

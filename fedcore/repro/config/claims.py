@@ -1,6 +1,6 @@
 """Claims files: what a paper prints, and how each item is checked.
 
-``config/claims/<paper>.yaml`` has the printed tables, the claims with their tests, the departures
+``papers/<paper>/claims.yaml`` has the printed tables, the claims with their tests, the departures
 from the paper's text, and the checks of this software. Its short forms are groups: the keys beside
 ``items`` are defaults of each item, and ``each`` repeats an item or group for each of its rows.
 """

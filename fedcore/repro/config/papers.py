@@ -3,7 +3,7 @@
 ``experiments.yaml`` has its problems and experiments, ``claims.yaml`` what is printed, and
 ``tables.py`` makes its tables, with modules beside it. The configuration names a paper of the
 checkout's folder ``papers`` by its name, and any other by the path of its folder. A notebook draws
-the figures: ``notebooks/<paper>.ipynb`` of the checkout, or ``figures.ipynb`` in a folder elsewhere.
+the figures: ``notebooks/<paper>.ipynb`` of the checkout, or ``figures.ipynb`` of another folder.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class PaperFiles:
 
 
 def at(entry: str, checkout: Path = CHECKOUT) -> PaperFiles:
-    """Return where the files of a paper lie that the configuration calls `entry`; none is opened."""
+    """Return where the files of the paper lie that the configuration calls `entry`."""
     if "/" not in entry:
         return PaperFiles(
             checkout / FOLDER / entry, entry, checkout / "notebooks" / f"{entry}.ipynb"
@@ -135,8 +135,8 @@ def find(entry: str, known: Mapping[str, PaperFiles]) -> PaperFiles:
     found = at(entry)
     if not found.paper.is_file():
         raise ConfigError(
-            f"papers: there is no file {found.paper}; name the paper's folder, and begin a relative "
-            f"path at {Path.cwd()}"
+            f"papers: there is no file {found.paper}; name the paper's folder; a relative path "
+            f"starts at {Path.cwd()}"
         )
     _require_name(found.name, f"papers: {entry}: '{found.name}'")
     if (same := known.get(found.name)) is not None:

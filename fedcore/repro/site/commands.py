@@ -19,10 +19,17 @@ def command(algorithm: str, params: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
-def of_arena(arena: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return a row of ``method`` and ``command`` for every method of the arena's file."""
-    components = {"n_components": arena["components"]}
+def of_variants(experiment: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return a row of ``method`` and ``command`` for every variant of an experiment's runs."""
+    shared = experiment.get("params", {})
     return [
-        {"method": name, "command": command(own["algorithm"], components | own.get("params", {}))}
-        for name, own in arena["methods"].items()
+        {
+            "method": name,
+            "command": command(
+                run["algorithm"],
+                shared | run.get("params", {}) | {k: v for k, v in own.items() if k != "tags"},
+            ),
+        }
+        for run in experiment["runs"]
+        for name, own in run["variants"].items()
     ]

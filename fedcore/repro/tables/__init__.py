@@ -1,1 +1,1 @@
-"""."""
+"""From histories to the rows of tables."""

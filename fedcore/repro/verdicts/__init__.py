@@ -1,1 +1,1 @@
-"""."""
+"""From tables to verdicts on what is printed."""

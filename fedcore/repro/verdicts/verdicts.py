@@ -1,14 +1,14 @@
 """Verdicts: what was shown for each item that a paper prints.
 
-``config/claims/<paper>.yaml`` says what is printed, how it is tested and what was run differently;
+``papers/<paper>/claims.yaml`` says what is printed, how it is tested and what was run differently;
 the tables of the paper hold what was measured. A verdict follows from the two, and nobody can write
 one down. `fedcore.repro.verdicts.claim_tests` holds the values against the print, and
 `fedcore.repro.verdicts.verdict_pages` writes the verdicts.
 
-If a table has columns of twins for a column ``x`` (see `fedcore.repro.tables.summaries`), the test is
-also made with repeats exchanged for their twins. If that changes its outcome, or if a twin differs
-from its repeat by more than half of the range of the repeats, rounding decides, and the item is
-undecided.
+If a table has columns of twins for a column ``x`` (see `fedcore.repro.tables.summaries`), the
+test is also made with repeats exchanged for their twins. If that changes its outcome, or if a
+twin differs from its repeat by more than half of the range of the repeats, rounding decides, and
+the item is undecided.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The inventories of printed items against the papers' tables and figures, as read from the papers.
 
-The numbers were typed from the papers' texts and not from config/claims.
+The numbers were typed from the papers' texts and not from papers/*/claims.yaml.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from fedcore.repro.config import claims
 
-CLAIMS = Path(__file__).parents[2] / "config" / "claims"
+CLAIMS = Path(__file__).parents[3] / "papers"
 
 NUMBERS = {
     ("factorization", "Table 1"): "784 96 300 20 20 20 6000 557 49749 10 25 25",
@@ -73,10 +73,10 @@ FIGURES = {
 
 @pytest.fixture(scope="module")
 def items():
-    """Every item of config/claims with its paper and where it is printed, without the section."""
+    """Every printed item with its paper and where it is printed, without the section."""
     return [
-        item | {"paper": file.stem, "artefact": item["source"].split(",")[0]}
-        for file in sorted(CLAIMS.glob("*.yaml"))
+        item | {"paper": file.parent.name, "artefact": item["source"].split(",")[0]}
+        for file in sorted(CLAIMS.glob("*/claims.yaml"))
         for item in claims.read(file)["claims"]
     ]
 

@@ -7,7 +7,6 @@ import json
 from fedcore.experiments.repeats import run_cell
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.repro.config.papers import own_files
 from fedcore.repro.tables.results import Results
 
 
@@ -67,7 +66,7 @@ class Folder:
         names = (*empty, *(cell["experiment"] for cell in self.cells.values()))
         plan = {"paper": self.paper, "problems": self.problems, "cells": self.cells}
         plan |= {"experiments": {name: {} for name in names}}
-        plan |= {"files": own_files(self.paper).described()}
+        plan |= {"entry": self.paper}
         (self.root / "plans").mkdir(exist_ok=True)
         file = self.root / "plans" / f"{self.paper}.json"
         file.write_text(json.dumps(plan))

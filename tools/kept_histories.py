@@ -1,6 +1,6 @@
 """Keeps the histories of runs that take hours, and puts them back into a checkout.
 
-``python docs/kept_histories.py keep PAPER …`` copies histories from results/ into docs/histories/,
+``python tools/kept_histories.py keep PAPER …`` copies histories from results/ into docs/histories/,
 without the arrays that no table reads, and beside them the jobs' times. ``restore``, which is what
 `make restore` runs, copies back those whose settings are the plan's; Snakemake then runs only what
 is missing. A kept history is a record of its own commit and its own data. Neither is compared with
@@ -17,10 +17,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fedcore.errors import FedcoreError
-from fedcore.experiments.cell import Cell, load_plan
+from fedcore.experiments.cell import Cell
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.history import History
 from fedcore.repro.plan import settings
+from fedcore.repro.plan.plan import load_plan
 from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]

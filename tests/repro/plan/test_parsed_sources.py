@@ -18,7 +18,8 @@ sys.path.insert(0, sys.argv[1])
 from fedcore.experiments import fingerprint
 assert fingerprint.__file__.startswith(sys.argv[1])
 if len(sys.argv) > 2:
-    fingerprint.keep_in(sys.argv[2], write=True)
+    from fedcore.repro.plan.parsed_sources import keep_in
+    keep_in(sys.argv[2], write=True)
 code = ["fedcore.experiments.repeats", "fedcore.algorithms.ssi"]
 print(json.dumps([fingerprint.fingerprint(*code), fingerprint.parts(*code)]))
 """
@@ -40,7 +41,7 @@ def read(copied: Path, *kept: Path) -> list:
 
 
 @pytest.mark.parametrize(
-    "path", ["algorithms/ssi.py", "metrics/__init__.py", "experiments/parsed_sources.py"]
+    "path", ["algorithms/ssi.py", "metrics/__init__.py", "repro/plan/parsed_sources.py"]
 )
 def test_what_has_changed_is_read_again(copied, tmp_path, path):
     kept = tmp_path / "notes" / "code.json"

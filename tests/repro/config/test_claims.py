@@ -12,8 +12,8 @@ from fedcore.files.strict_yaml import parse_yaml
 from fedcore.repro.config import claims
 from refused import refused
 
-ROOT = Path(__file__).parents[2]
-FILES = sorted((ROOT / "config/claims").glob("*.yaml"))
+ROOT = Path(__file__).parents[3]
+FILES = sorted(ROOT.glob("papers/*/claims.yaml"))
 
 ALONE = """
 - {id: alone, quantity: q, source: s, kind: number, printed: "5",
@@ -288,7 +288,7 @@ def test_departures_without_what_their_ground_needs(changes, name):
 # ------------------------------------------------------ the files of the papers
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
 def test_every_printed_cell_of_a_paper_is_an_item_and_every_departure_is_used(path):
     found = claims.read(path)
     cells = sum(
@@ -303,7 +303,7 @@ def test_every_printed_cell_of_a_paper_is_an_item_and_every_departure_is_used(pa
     assert used == found["departures"].keys()
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
 def test_an_item_without_a_check_says_why(path):
     """The words before the colon are counted on the paper's page."""
     known = ("no data", "needs a GPU", "not built", "not comparable")
@@ -322,7 +322,7 @@ def test_the_example_of_the_readme_can_be_read():
 def judged():
     """Items with a test, by ``<paper>/<id>``."""
     return {
-        f"{path.stem}/{item['id']}": item
+        f"{path.parent.name}/{item['id']}": item
         for path in FILES
         for item in claims.read(path)["claims"]
         if "test" in item

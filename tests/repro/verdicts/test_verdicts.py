@@ -448,7 +448,7 @@ def test_every_published_number_shifted_by_half_turns_its_verdict(judge, test, v
         assert verdict(other) in ("deviates", "undecided")
 
 
-KEPT = sorted((Path(__file__).parents[2] / "docs" / "verdicts").glob("*.tsv"))
+KEPT = sorted((Path(__file__).parents[3] / "docs" / "verdicts").glob("*.tsv"))
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)

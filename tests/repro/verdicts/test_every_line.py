@@ -1,4 +1,4 @@
-"""Every line of config/claims can hold and can fail: each is judged on tables made for it.
+"""Every line of papers/*/claims.yaml can hold and can fail: each is judged on tables made for it.
 
 The tables hold what would have come out as printed, or a planted fault: another printed number,
 methods that are swapped, values three times worse, repeats that failed, a counterfactual that
@@ -19,7 +19,7 @@ from fedcore.repro.config import claims
 from fedcore.repro.verdicts import claim_tests, verdicts
 from fedcore.repro.verdicts.counterfactuals import shifted
 
-FILES = sorted((Path(__file__).parents[2] / "config" / "claims").glob("*.yaml"))
+FILES = sorted(Path(__file__).parents[3].glob("papers/*/claims.yaml"))
 AGREES = ("reproduced", "holds with a departure", "passes")
 REPEATS = 20
 
@@ -125,7 +125,7 @@ def failing(path, folder, plant):
     return left
 
 
-each_paper = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+each_paper = pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
 
 
 @each_paper
@@ -202,4 +202,6 @@ def test_ratios_and_counts_of_the_ledger_are_exact(path, tmp_path):
             yield item, [float(given) * (1 - 1e-6) - 1e-6] * REPEATS
 
     left = [name for name, *_ in failing(path, tmp_path, plant)]
-    assert left == ["two-communications"] * ("factorization" in path.stem)  # a number of rounds
+    assert left == ["two-communications"] * (
+        "factorization" in path.parent.name
+    )  # a number of rounds

@@ -29,10 +29,10 @@ def history(tmp_path_factory):
     return History.load(file)
 
 
-def test_a_tuned_history_fits_its_cell(history, docs_script):
+def test_a_tuned_history_fits_its_cell(history, tool):
     assert history.about["params"] != CELL.params  # with what was chosen
     assert not changed(CELL.spec(), history)
-    assert not docs_script("kept_histories").outdated(history, CELL)
+    assert not tool("kept_histories").outdated(history, CELL)
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_a_tuned_history_fits_its_cell(history, docs_script):
         {"newcomers": {"problem": "y", "epochs": 7}},
     ],
 )  # fmt: skip
-def test_a_changed_setting_is_named_and_keeps_a_kept_history_out(history, changes, docs_script):
+def test_a_changed_setting_is_named_and_keeps_a_kept_history_out(history, changes, tool):
     cell = replace(CELL, **changes)
     (said,) = changed(cell.spec(), history)
     (name,) = changes
     assert {"metrics": "kkt", "params": "n_components", "tune": "tuning"}.get(name, name) in said
-    assert said in docs_script("kept_histories").outdated(history, cell)
+    assert said in tool("kept_histories").outdated(history, cell)
 
 
 def test_a_history_that_was_not_tuned_does_not_fit_a_cell_that_is(history):

@@ -133,9 +133,9 @@ def audits(kept: Path) -> str:
 
 
 def every_paper() -> dict[str, Any]:
-    """Return what is in config/claims, by paper."""
-    files = sorted((ROOT / "config" / "claims").glob("*.yaml"))
-    return {path.stem: claims.read(path) for path in files}
+    """Return what is in papers/*/claims.yaml, by paper."""
+    files = sorted(ROOT.glob("papers/*/claims.yaml"))
+    return {path.parent.name: claims.read(path) for path in files}
 
 
 def inventory() -> Rows:

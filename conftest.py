@@ -41,7 +41,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("untimed")
 
 
-FEDCORE = Path(__file__).parents[1] / "fedcore"
+FEDCORE = Path(__file__).parent / "fedcore"
 DEEP = [FEDCORE / "deep"] * (not TORCH)
 
 
@@ -54,6 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--transport``."""
     parser.addoption(
         "--transport", choices=[*ENGINES, "mpi"], default="in-process",
         help="what carries orders to clients in every federation of the tests; mpi asks for "
@@ -144,16 +145,16 @@ def low_rank_problem(low_rank_clients: list[np.ndarray]) -> Problem:
 
 
 @pytest.fixture(scope="session")
-def docs_script() -> Callable[[str], ModuleType]:
-    """Import a script of docs/ by its name."""
+def tool() -> Callable[[str], ModuleType]:
+    """Import a program of tools/ by its name."""
 
     def load(name: str) -> ModuleType:
-        docs = Path(__file__).parents[1] / "docs"
-        path = docs / f"{name}.py"
-        spec = importlib.util.spec_from_file_location(f"docs_{name}", path)
+        tools = Path(__file__).parent / "tools"
+        path = tools / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(f"tools_{name}", path)
         module = importlib.util.module_from_spec(spec)
         with pytest.MonkeyPatch.context() as patch:
-            for folder in (docs, path.parent):  # as when it is run: it may import another
+            for folder in (tools, path.parent):  # as when it is run: it may import another
                 patch.syspath_prepend(folder)
             spec.loader.exec_module(module)
         return module

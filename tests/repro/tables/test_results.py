@@ -13,8 +13,8 @@ from fedcore.repro.plan.plan import NAMED
 from fedcore.repro.tables import report, rows
 from fedcore.repro.tables.results import Results, last
 from fedpower import tables as fedpower
+from folder import Folder
 from refused import refused
-from reports.folder import Folder
 
 
 def made_up(distance):

@@ -19,14 +19,14 @@ This page is written by `make architecture` from the code; a test fails when it 
 
 ```mermaid
 flowchart LR
-  config[config/papers/*.yaml] --> plan
+  config[papers/*/experiments.yaml] --> plan
   raw[data/raw] --> problem[data/clients/*.h5]
   plan --> problem
   problem --> cell["histories/…/cell.h5"]
   cell --> tables
   tables --> figures
   cell --> figures
-  claims[config/claims/*.yaml] --> verdicts
+  claims[papers/*/claims.yaml] --> verdicts
   tables --> verdicts
   verdicts --> pages[docs/verdicts/]
 ```
@@ -37,10 +37,10 @@ flowchart LR
 | to the plan | `plan` | `fedcore/repro/plan/plan.py` |
 | to a problem | `problem` | `fedcore/experiments/build.py` |
 | to a history | `run_<algorithm>` | `fedcore/experiments/repeats.py`, `fedcore/api.py` |
-| to tables | `tables_<paper>` | `fedcore/reports/papers/` |
+| to tables | `tables_<paper>` | `papers/<paper>/tables.py` |
 | to figures | `notebook_<paper>` | `notebooks/`, `fedcore/reports/plotting.py` |
-| to verdicts | `verdicts` | `fedcore/repro/verdicts/claim_tests.py`, `measurements.py`, `verdicts.py` |
-| to the pages | `make verdicts` | `docs/kept_verdicts.py`, `verdicts.py`, `readme_verdicts.py` |
+| to verdicts | `verdicts` | `fedcore/repro/verdicts/` |
+| to the pages | `make verdicts` | `tools/kept_verdicts.py`, `verdicts.py`, `readme_verdicts.py` |
 
 ## The layers
 
@@ -62,7 +62,7 @@ def layers() -> list[list[str]]:
     """Return the rooms of each layer, the highest first, as the linter is told."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = settings["tool"]["importlinter"]["contracts"]
-    (rows,) = [c["layers"] for c in contracts if c["type"] == "layers"]
+    (rows,) = [c["layers"] for c in contracts if c["name"] == "layers"]
     return [re.findall(r"fedcore\.(\w+)", row) for row in rows]
 
 

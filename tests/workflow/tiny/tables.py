@@ -1,4 +1,4 @@
-"""Table of the small paper; becomes fedcore/reports/papers/tiny.py of the copy."""
+"""Table of the small paper; becomes papers/tiny/tables.py of the copy."""
 
 from __future__ import annotations
 

@@ -18,11 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fedcore.experiments import sources
+from fedcore.experiments import fingerprint, sources
 from fedcore.files import atomic
 
 OWN = __name__.split(".")[0]
-READERS = [f"{OWN}.experiments.{name}" for name in ("fingerprint", "sources", "parsed_sources")]
+READERS = ["fedcore.experiments.fingerprint", "fedcore.experiments.sources", __name__]
 
 
 class KeptCode:
@@ -56,12 +56,15 @@ class KeptCode:
             made.write_text(f"{_digest(text)}\n{text}", encoding="utf-8")
 
 
-def kept_in(path: str | os.PathLike[str], *, write: bool) -> KeptCode:
-    """Return the values that a file holds; with `write`, it is written when Python ends."""
+def keep_in(path: str | os.PathLike[str], *, write: bool) -> None:
+    """Take from a file what an earlier process has read of fedcore's code, if it is unchanged.
+
+    With `write`, the file is written when Python ends.
+    """
     kept = KeptCode(Path(path))
     if write:
         atexit.register(kept.save)
-    return kept
+    fingerprint.read_by(kept.get)
 
 
 def _read(path: Path) -> dict[str, tuple[str, Any]]:

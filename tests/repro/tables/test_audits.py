@@ -9,7 +9,7 @@ from fedcore.errors import DataError
 from fedcore.history import History
 from fedcore.privacy.accounting import gaussian_noise_multiplier
 from fedcore.repro.tables import audits
-from reports.folder import Folder, without
+from folder import Folder, without
 
 MU = 1.0 / gaussian_noise_multiplier(0.5, 1e-4)
 

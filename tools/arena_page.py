@@ -12,7 +12,6 @@ import sys
 import textwrap
 from pathlib import Path
 
-from arena import tables as arena
 from fedcore.errors import DataError
 from fedcore.experiments.provenance import commit
 from fedcore.files.strict_yaml import read_yaml
@@ -21,11 +20,14 @@ from fedcore.repro.site import commands
 from fedcore.repro.site.machine import machine
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "papers"))
+from arena import tables as arena  # noqa: E402
+
 KEPT = ROOT / "docs" / "arena"
 NAMES = ("results", "ranks", "leaks")
 WRITTEN = (
-    "`make arena` runs [config/arena.yaml](../config/arena.yaml) and writes this page; a test "
-    "fails when it is stale."
+    "`make arena` runs [the arena's experiments](../papers/arena/experiments.yaml) and writes this "
+    "page; a test fails when it is stale."
 )
 ABOUT = (
     "An error is the sine of the largest angle to the exact subspace of all clients together. "
@@ -105,7 +107,9 @@ def page(kept: Path) -> str:
 
 def methods() -> list[dict[str, str]]:
     """Return the command of every method, for tables that name them."""
-    rows = commands.of_arena(read_yaml(ROOT / "config/arena.yaml"))
+    rows = commands.of_variants(
+        read_yaml(ROOT / "papers/arena/experiments.yaml")["experiments"]["contest"]
+    )
     return [{**row, "command": f"`{row['command']}`"} for row in rows]
 
 

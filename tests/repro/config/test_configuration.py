@@ -18,7 +18,7 @@ from fedcore.repro.config import claims
 from fedcore.repro.plan.plan import load_plan
 from refused import refused
 
-TINY = Path(__file__).parents[1] / "workflow/tiny/paper.yaml"
+TINY = Path(__file__).parents[2] / "workflow/tiny/experiments.yaml"
 NAN, BIG, DAY = float("nan"), 1e308, datetime.date(2024, 1, 1)
 # What cannot stand in the place of a value of each type.
 WRONG = {
@@ -123,6 +123,12 @@ def dump(value):
     return yaml.dump(value, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
 
 
+def write(checkout, settings):
+    """Write the tiny paper's file."""
+    (checkout / "papers/tiny").mkdir(parents=True, exist_ok=True)
+    (checkout / "papers/tiny/experiments.yaml").write_text(dump(settings))
+
+
 def places(value, at=()):
     """Yield every place below a value, as a path of keys and indices, and what stands there."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
@@ -185,7 +191,7 @@ def load(tmp_path):
     """Load a plan of a configuration and a paper."""
 
     def call(settings, config=CONFIG):
-        (tmp_path / "tiny.yaml").write_text(dump(settings))
+        write(tmp_path, settings)
         plan = load_plan(config, tmp_path)
         assert plan.cells
 
@@ -405,7 +411,7 @@ def test_a_configuration_of_what_is_not_there(load, changes, name):
 
 
 def test_what_is_left_out_has_no_cells_and_says_so(tmp_path):
-    (tmp_path / "tiny.yaml").write_text(dump(paper()))
+    write(tmp_path, paper())
     whole = load_plan(CONFIG, tmp_path)
     cell = next(iter(whole.cells.values()))
     for name, of in (("easy", lambda c: c.problem), (cell.experiment, lambda c: c.experiment),
@@ -419,18 +425,18 @@ def test_what_is_left_out_has_no_cells_and_says_so(tmp_path):
 
 
 def test_no_server_is_asked_for_data_of_a_problem_that_is_left_out(tmp_path):
-    papers, out = Path("config/papers"), {"factorization": ["w8a", "w8a_random", "mnist", "celeba"]}
+    out = {"factorization": ["w8a", "w8a_random", "mnist", "celeba"]}
     paths = {name: str(tmp_path / name) for name in ("raw", "clients", "results")}
     config = {"papers": ["factorization"], "paths": paths, "leave_out": out}
     (tmp_path / "clients/factorization").mkdir(parents=True)
     (tmp_path / "clients/factorization/w8a.h5").touch()
-    plan = load_plan(config, papers, answers=lambda url: pytest.fail(f"{url} is asked"))
+    plan = load_plan(config, answers=lambda url: pytest.fail(f"{url} is asked"))
     assert set(plan.unavailable) == {f"factorization/{name}" for name in out["factorization"]}
     assert not plan.without_data
 
 
 def test_patterns_say_which_cells_are_made_and_what_changes_in_them(tmp_path):
-    (tmp_path / "tiny.yaml").write_text(dump(paper()))
+    write(tmp_path, paper())
     whole = load_plan(CONFIG, tmp_path).cells
     first, last = (cell.short for cell in whole.values() if cell.experiment == "second")
     patterns = {
@@ -472,7 +478,7 @@ def called(group, name):
 @pytest.mark.parametrize("group", ["problems", "experiments", "variants", "tables", "figures"])
 def test_names_of_files_are_plain(load, group, name):
     load(called(group, "plain_2"))  # the name alone is what is refused
-    refused(lambda: load(called(group, name)), ConfigError, "tiny.yaml", group)
+    refused(lambda: load(called(group, name)), ConfigError, "papers/tiny/experiments.yaml", group)
 
 
 def test_a_change_of_a_runs_memory_runs_nothing_again(tmp_path):
@@ -480,7 +486,7 @@ def test_a_change_of_a_runs_memory_runs_nothing_again(tmp_path):
     for mem_mb in (None, 3000):
         if mem_mb:
             settings["experiments"]["third"]["runs"][0]["mem_mb"] = mem_mb
-        (tmp_path / "tiny.yaml").write_text(dump(settings))
+        write(tmp_path, settings)
         cells = load_plan(CONFIG, tmp_path).cells.values()
         found = [cell for cell in cells if cell.experiment == "third"]
         assert {cell.mem_mb for cell in found} == {mem_mb}

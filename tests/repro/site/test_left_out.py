@@ -41,7 +41,7 @@ def job(*words: object) -> None:
 
 
 @pytest.fixture
-def make(tmp_path):
+def make(tmp_path, monkeypatch):
     """Make everything of a paper as the workflow does, after its cells; return the folder."""
 
     def make(paper: str, plan: Plan) -> Path:
@@ -51,6 +51,7 @@ def make(tmp_path):
         job("tables", file)
         executed = tmp_path / "notebooks" / f"{paper}.ipynb"
         executed.parent.mkdir()
+        monkeypatch.setenv("PYTHONPATH", str(plan.files[paper].folder.parent))
         papermill.execute_notebook(
             f"notebooks/{paper}.ipynb", executed, parameters={"plan": file}, progress_bar=False
         )
