@@ -7,12 +7,14 @@ their import adds filters of warnings, and no call may do that.
 
 What lies where, from top to bottom; a module imports from the lines below its own only:
 
+``repro``
+    what only the workflow needs: plan, tables, verdicts, pages; the library works without it
 ``cli``
     the command line
-``reports``
-    from histories to tables, figures and verdicts; ``reports.papers`` has the papers' mathematics
+``reports``, ``testing``
+    histories as text, figures and data frames; checks of methods that others write
 ``experiments``, ``estimators``
-    from configuration files to histories: the plan, problems, cells, jobs; `FederatedPCA`
+    all repeats of a run, on generated, downloaded or own data; `FederatedPCA`
 ``audits``
     what a server learns, by attacks
 ``calls``
@@ -25,15 +27,19 @@ What lies where, from top to bottom; a module imports from the lines below its o
     networks and their training, with PyTorch, which nothing else imports
 ``parts``, ``recorder``
     what several methods share; what is recorded of a run
-``federation``
-    the protocol, the ledger, the clients' sides, and engines that carry orders to them
+``federation``, ``snapshots``
+    the protocol, the ledger, the clients' sides, and engines that carry orders to them; the
+    iterates that are kept
 ``privacy``, ``metrics``, ``generators``, ``datasets``, ``tasks``
     what a release costs; measures; synthetic models; real data; what a method can learn
-``problems``, ``iterates``, ``plugins``, ``config``, ``steps``
-    clients' samples and the exact answer; what an algorithm shows; registries; YAML and its
-    schemas; client steps and values as bytes
-``linalg``, ``seeds``, ``files``, then ``validation``, then ``errors``
-    matrices; every random stream; whole and checked files; parameters; sentences
+``problems``, ``iterates``, ``plugins``, ``steps``
+    clients' samples and the exact answer; what an algorithm shows; registries; client steps and
+    values as bytes
+``rowspace``, ``history_schema``, ``linalg``, ``seeds``, ``files``, ``validation``, ``sparse``
+    wide sparse blocks; columns of a history; matrices; random streams; whole and checked files,
+    YAML; parameters; sparse matrices
+``errors``, ``words``
+    what a user can cause, as a sentence
 
 Into ``algorithms``, ``metrics`` and ``generators`` one drops a file; one in ``datasets.formats``
 takes a line in ``datasets.loaders``, too. ``docs/adding.md`` shows how.

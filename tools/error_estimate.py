@@ -21,7 +21,7 @@ import scipy.sparse
 from fedcore.estimators import FederatedPCA
 from fedcore.reports import tables
 
-PAGE = Path(__file__).parent / "error_estimate.md"
+PAGE = Path(__file__).parents[1] / "docs" / "error_estimate.md"
 DIGITS = 70  # of the eigenvectors; squares of doubles whose sizes differ by 1e15 have 62
 EQUAL = 1e-55  # relative to the trace: eigenvalues that differ by less are the same
 DRAWS = 100  # per row of the table

@@ -15,7 +15,7 @@ from fedcore.repro.tables.budgets import PLAIN
 from fedcore.repro.tables.rows import Rows, chosen, groups
 
 KEPT = Path(__file__).parents[1] / "arena"
-CONFIG = Path(__file__).parents[2] / "config" / "arena.yaml"
+CONFIG = Path(__file__).parents[2] / "papers/arena/experiments.yaml"
 PLACES = 2  # methods that are named for a budget
 
 
@@ -27,7 +27,7 @@ def page(kept: Path = KEPT) -> str:
     parts += ["## Without noise", _markdown(each_method(results, leaks, PLAIN))]
     for guarantee in private:
         parts += [f"## With {guarantee}", _markdown(each_method(results, leaks, guarantee))]
-    rows = commands.of_arena(read_yaml(CONFIG))
+    rows = commands.of_variants(read_yaml(CONFIG)["experiments"]["contest"])
     named = [{**row, "command": f"`{row['command']}`"} for row in rows]
     parts += ["## As commands", tables.markdown(named)]
     return "\n\n".join(part.strip() for part in parts) + "\n"

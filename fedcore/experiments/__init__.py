@@ -1,1 +1,1 @@
-"""From configuration files to histories: the plan, problems, cells and jobs."""
+"""From the description of a cell to its history: problems, repeats, tuning, code."""

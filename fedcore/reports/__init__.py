@@ -1,1 +1,1 @@
-"""From histories to verdicts: tables, figures, and a verdict on every printed item."""
+"""Histories as text, figures and data frames."""
