@@ -158,6 +158,7 @@ def add_paper(checkout, name):
         "papers/{}/tables.py",
         "notebooks/{}.ipynb",
     ):
+        (checkout.root / path.format(name)).parent.mkdir(exist_ok=True)
         shutil.copy2(checkout.root / path.format("tiny"), checkout.root / path.format(name))
     checkout.edit(f"notebooks/{name}.ipynb", "plans/tiny", f"plans/{name}")
     checkout.edit("tiny.yaml", "[tiny]", f"[tiny, {name}]")

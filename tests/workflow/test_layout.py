@@ -20,7 +20,7 @@ from fedcore.repro.plan.plan import load_plan
 from fedcore.repro.site.links import places
 
 ROOT = Path(__file__).parents[2]
-PAPERS = sorted(file.stem for file in (ROOT).glob("*.yaml"))
+PAPERS = sorted(file.parent.name for file in ROOT.glob("papers/*/claims.yaml"))
 
 
 def test_snakemake_lint(fresh):
@@ -44,8 +44,8 @@ def test_every_paper_is_run_by_default_and_has_its_files():
         assert list(plan.papers) == [*PAPERS, "arena"] and plan.judged == PAPERS
     for paper in PAPERS:
         assert (ROOT / f"notebooks/{paper}.ipynb").is_file()
-        report = importlib.import_module(f"fedcore.reports.papers.{paper}")
-        named = read_yaml(ROOT / f"config/papers/{paper}.yaml")["tables"]
+        report = importlib.import_module(f"{paper}.tables")
+        named = read_yaml(ROOT / f"papers/{paper}/experiments.yaml")["tables"]
         assert set(report.TABLES) == set(named)
 
 
@@ -157,4 +157,4 @@ def test_what_a_notebook_cites_is_an_item_or_a_check(plans, paper):
 
 
 def test_every_claims_file_is_of_a_paper():
-    assert {path.stem for path in ROOT.glob("papers/*/claims.yaml")} <= set(PAPERS)
+    assert {path.parent.name for path in ROOT.glob("papers/*/claims.yaml")} <= set(PAPERS)

@@ -57,9 +57,9 @@ def test_no_link_is_dead_and_every_picture_has_words(site):
 
 def test_a_template_makes_the_site_again_and_nothing_else(done):
     assert done.planned() == {}
-    done.append("fedcore/reports/site/assets/site.css", "/* edited */\n")
+    done.append("fedcore/repro/site/assets/site.css", "/* edited */\n")
     assert set(done.planned().values()) == {"report"}
-    done.edit("fedcore/reports/site/templates/index.html.j2", "What came out</h1>", "Out</h1>")
+    done.edit("fedcore/repro/site/templates/index.html.j2", "What came out</h1>", "Out</h1>")
     assert done.snakemake().status == 0
     assert "<h1>Out</h1>" in (done.root / "results/tiny/report/index.html").read_text()
 

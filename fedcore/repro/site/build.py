@@ -31,7 +31,7 @@ ASSETS = Path(__file__).parent / "assets"
 def environment() -> Environment:
     """Return the templates; every value is escaped, and a missing one is an error."""
     made = Environment(
-        loader=PackageLoader("fedcore.reports.site"),
+        loader=PackageLoader("fedcore.repro.site"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

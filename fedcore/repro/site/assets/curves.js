@@ -1,6 +1,6 @@
 "use strict";
 
-// Draws window.CURVES, the runs of one paper; see fedcore/reports/site/curves.py.
+// Draws window.CURVES, the runs of one paper; see fedcore/repro/site/curves.py.
 const form = document.getElementById("choices");
 const plot = document.getElementById("plot");
 const list = document.getElementById("run");
