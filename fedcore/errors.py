@@ -135,6 +135,21 @@ class ConvergenceWarning(UserWarning):
     """A result is less accurate than was asked for; the message says what to do."""
 
 
+class ColumnWarning(UserWarning):
+    """Columns of a frame may be no measurements.
+
+    Attributes
+    ----------
+    columns : list
+    advice : tuple of Advice
+        What leaves them out.
+    """
+
+    def __init__(self, text: str, columns: Sequence[Any], advice: Sequence[Advice]) -> None:
+        super().__init__(": ".join([text, *(way.told(command=False) for way in advice)]))
+        self.columns, self.advice = [*columns], tuple(advice)
+
+
 class ArbitraryWarning(ConvergenceWarning):
     """Components are arbitrary, because singular values are equal in the precision of the data."""
 
@@ -142,7 +157,7 @@ class ArbitraryWarning(ConvergenceWarning):
 _UNWANTED: ContextVar[tuple[type[Warning], ...]] = ContextVar("unwanted", default=())
 
 
-def warn(message: str, category: type[Warning] = UserWarning) -> None:
+def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Warn at the line outside of fedcore that led here.
 
     Every warning of fedcore is given here. Nothing catches or filters them on the way: what Python

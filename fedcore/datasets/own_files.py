@@ -30,16 +30,22 @@ from scipy.sparse import issparse
 from fedcore import sparse
 from fedcore.datasets import bounded
 from fedcore.datasets.formats import libsvm
-from fedcore.datasets.headers import EMPTY, OTHER, is_named, number
+from fedcore.datasets.headers import is_named
 from fedcore.errors import Advice, DataError, FedcoreError, InputError, TableError, nearest
 from fedcore.problems.columns import (
+    EMPTY,
+    OTHER,
+    SAMPLE,
     UNNAMED,
     Unfit,
+    absent,
     as_values,
     bad_cells,
     counts_rows,
     examined,
+    identifies,
     missing,
+    number,
     parsed,
     refusal,
 )
@@ -47,8 +53,6 @@ from fedcore.validation import Rule, check_annotated, one_of
 from fedcore.words import counted
 
 SEPARATORS = "\t;,"
-SAMPLE = 200  # rows that a guess looks at
-SEVERAL = 10  # values that tell ids from measurements
 MANY = 1000  # names that are compared with a misspelt one
 UNREADABLE = (OSError, ValueError, TypeError, EOFError, RuntimeError, csv.Error, zlib.error,
               zipfile.BadZipFile)  # fmt: skip
@@ -346,16 +350,10 @@ def _aligned(sources: Sequence[_Source], wanted: list[Any]) -> list[Unfit]:
         save: tuple[Any, ...] = same, {}, f"numpy.savez({to!r}, x={x}, columns={[*names]!r})"
         says = f" has no names of its columns, and {named.path} has ({', '.join(names[:1])}, …)"
         raise _fault(bare.path, says, save)
-    every, found = dict.fromkeys(map(str, itertools.chain(*wanted))), list[Unfit]()
     at = {label: i for i, label in enumerate(wanted[0])}
-    for k, source in enumerate(sources):
-        wanted[k] = sorted(wanted[k], key=lambda label: at.get(label, len(at)))
-        own = {str(label): str(label).casefold() for label in wanted[k]}
-        alike = {low: f", which has '{name}'" for name, low in own.items()}
-        found += [Unfit(source.path, name, "absent",
-                        f"not in {source.path}{alike.get(name.casefold(), '')}")
-                  for name in every if name not in own]  # fmt: skip
-    return found
+    for k, labels in enumerate(wanted):
+        wanted[k] = sorted(labels, key=lambda label: at.get(label, len(at)))
+    return absent({s.path: [*map(str, own)] for s, own in zip(sources, wanted, strict=True)})
 
 
 def _table(
@@ -438,22 +436,12 @@ def _doubts(tables: Sequence[Table], how: Reading) -> list[Advice]:
     if how.columns is None and not any(issparse(table.x) for table in tables):
         numbered = [
             name for i, name in enumerate(tables[0].names)
-            if all(_identifies(t.x[:SAMPLE, i]) and _identifies(t.x[:, i]) for t in tables)
+            if all(identifies(table.x[:, i]) for table in tables)
         ]  # fmt: skip
         if numbered:
             what = f"{', '.join(map(repr, numbered))} may be ids or dates, and is taken as measured"
             told.append(_guess(path, what, without=[*how.without, *numbered]))
     return told
-
-
-def _identifies(values: np.ndarray) -> bool:
-    """Whether a column has another whole number in each of several rows, or days as YYYYMMDD."""
-    values = values[np.isfinite(values)]
-    if len(values) < SEVERAL or (values % 1 > 0).any():
-        return False
-    year, month, day = values // 10000, values // 100 % 100, values % 100
-    days = abs(year - 2000) <= 200, abs(month - 6.5) < 6, abs(day - 16) <= 15
-    return bool(np.logical_and.reduce(days).all()) or len(np.unique(values)) == len(values)
 
 
 def _guess(path: str, what: str, **option: Any) -> Advice:
