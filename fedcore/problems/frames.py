@@ -26,7 +26,7 @@ from fedcore.problems.columns import (
     number,
     refusal,
 )
-from fedcore.problems.labelled import column_names
+from fedcore.problems.labelled import column_names, require_distinct
 from fedcore.words import for_each, row
 
 Marks = Mapping[Any, Sequence[Any]]  # cells that are no number, by column
@@ -136,6 +136,8 @@ def require_same(frames: Mapping[str, Any]) -> None:
     TableError
         It names all columns that only some have.
     """
+    for who, frame in frames.items():
+        require_distinct(frame, who)
     lists = {who: column_names(frame) for who, frame in frames.items()}
     known = {who: names for who, names in lists.items() if names is not None}
     if len(known) == len(lists) and not any(map(is_missing, itertools.chain(*known.values()))):
@@ -204,7 +206,7 @@ def _calls(frame: Any) -> Calls:
 def _cells(column: Any) -> list[Any]:
     """Return what a column holds, without missing values; nothing of one that holds codes."""
     kind = str(getattr(column, "dtype", getattr(column, "type", "")))
-    coded = kind.startswith(("category", "dictionary"))
+    coded = kind.lower().startswith(("categor", "dictionary", "enum"))
     return [] if coded else [v for v in as_values(column).tolist() if not is_missing(v)]
 
 
