@@ -19,7 +19,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +36,7 @@ from fedcore.problems.columns import (
     EMPTY,
     OTHER,
     SAMPLE,
+    SHOWN,
     UNNAMED,
     Unfit,
     absent,
@@ -253,7 +254,7 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
     _require_asked(sources, how)
     counting = {name for source in sources for name in _counting(source, how)}
     wanted = [_wanted(source, how, counting) for source in sources]
-    unfit = _aligned(sources, wanted)
+    unfit = _aligned(sources, wanted, how)
     tables = [_table(source, labels, how, counting, unfit)
               for source, labels in zip(sources, wanted, strict=True)]  # fmt: skip
     whole = [*map(_complete, tables)] if how.missing == "drop" else tables
@@ -336,20 +337,27 @@ def _wanted(source: _Source, how: Reading, counting: Collection[str]) -> Sequenc
     return [label for label in labels if label not in left] if left else labels
 
 
-def _aligned(sources: Sequence[_Source], wanted: list[Any]) -> list[Unfit]:
+def _aligned(sources: Sequence[_Source], wanted: list[Any], how: Reading) -> list[Unfit]:
     """Give all labels the order of the first, and return the columns that only some files have."""
     if all(labels == wanted[0] for labels in wanted):
         return []
     kinds = {source.bare: (source, labels) for source, labels in zip(sources, wanted, strict=True)}
     if len(kinds) > 1:
         (bare, _), (named, names) = kinds[True], kinds[False]
-        x = f"fedcore.datasets.own_files.read({bare.path!r}).x"
-        x += ".toarray()" * issparse(bare.columns)
-        to = str(Path(bare.path).with_suffix("")) + "-named.npz"
-        same = "give it the same ones, as the first line of a CSV file or as a vector `columns`"
-        save: tuple[Any, ...] = same, {}, f"numpy.savez({to!r}, x={x}, columns={[*names]!r})"
+        given = {f.name: value for f in fields(Reading) if f.name not in ("columns", "without")
+                 and (value := getattr(how, f.name)) not in (f.default, [])}  # fmt: skip
+        options = "".join(f", {name}={value!r}" for name, value in given.items())
+        x = "table.x" + ".toarray()" * issparse(bare.columns)
+        fit = [own for own in (names, named.labels) if len(own) == len(bare.labels)]
+        what = "give it the same ones, as the first line of a CSV file or as a vector `columns`"
+        call = (
+            f"import numpy; from fedcore.datasets import own_files; "
+            f"table = own_files.read({bare.path!r}{options}); "
+            f"numpy.savez({_new(bare.path, 'named.npz')}, x={x}, columns={[*(fit or [names])[0]]!r}"
+            ", **table.apart)"
+        )
         says = f" has no names of its columns, and {named.path} has ({', '.join(names[:1])}, …)"
-        raise _fault(bare.path, says, save)
+        raise _fault(bare.path, says, (what, {}, call * bool(fit)))
     at = {label: i for i, label in enumerate(wanted[0])}
     for k, labels in enumerate(wanted):
         wanted[k] = sorted(labels, key=lambda label: at.get(label, len(at)))
@@ -451,6 +459,11 @@ def _guess(path: str, what: str, **option: Any) -> Advice:
 def _fault(path: str, says: str, *ways: tuple[Any, ...], **more: Any) -> TableError:
     advice = [Advice(*way) for way in ways]
     return TableError(f"{path}{says}", file=path, advice=advice, **more)
+
+
+def _new(path: str, ending: str) -> str:
+    """Return the path of a new file beside this one, as Python reads it."""
+    return repr(f"{Path(path).with_suffix('')}-{ending}")
 
 
 def _arrow(path: str) -> Any:
@@ -566,14 +579,40 @@ def _parquet(path: str, how: Reading) -> _Source:
 def _npz(path: str, how: Reading) -> _Source:
     heads = bounded.heads(Path(path))
 
-    def array(name: str, to: str = "") -> np.ndarray:
-        kind = heads[name][1]
-        if kind.hasobject or (to and kind.kind not in "biuf"):
-            to = "real" if kind.kind == "c" else f"astype({to or 'str'})"
-            save: tuple[Any, ...] = "", {}, f"save {name}.{to}"
-            raise _fault(path, f": '{name}' holds {kind.name}", save, column=name)
-        loaded = np.load(path, allow_pickle=False)
-        return loaded if isinstance(loaded, np.ndarray) else loaded[name]
+    objects = any(kind.hasobject for _, kind in heads.values())
+    load = f"numpy.load({path!r}{', allow_pickle=True' * objects})"
+    load = f"arrays = dict({load})" if zipfile.is_zipfile(path) else f"arrays = {{'x': {load}}}"
+    trusted = "if you trust the file, " * objects
+
+    def again(ending: str, arrays: str) -> str:
+        """Return the call that saves other arrays made of those of the file."""
+        return f"import numpy; {load}; numpy.savez({_new(path, ending)}, **{arrays})"
+
+    def array(name: str, numbers: bool = False) -> np.ndarray:
+        kind, own = heads[name][1], f"arrays[{name!r}]"
+        if not kind.hasobject and (kind.kind in "biuf" or not numbers):
+            loaded = np.load(path, allow_pickle=False)
+            return loaded if isinstance(loaded, np.ndarray) else loaded[name]
+        what, call = "save text", again("text.npz", f"{{**arrays, {name!r}: {own}.astype(str)}}")
+        if kind.kind == "c":
+            what, call = (
+                "save the real part",
+                again("real.npz", f"{{**arrays, {name!r}: {own}.real}}"),
+            )
+        elif numbers:  # which cells are none is told of a table
+            texts = own + ".astype(str)" * (kind.kind in "SU")
+            fits = "columns" in heads and heads["columns"][0] == heads[name][0][1:]
+            columns = ", columns=arrays['columns'].astype(str)" * fits
+            beside = f".assign(**{{name: arrays[name] for name in {[*how.apart]!r}}})"
+            what, call = (
+                "save a table",
+                (
+                    f"import numpy, pandas; {load}; pandas.DataFrame({texts}{columns})"
+                    f"{beside * bool(how.apart)}.to_csv({_new(path, 'table.csv')}, index=False, "
+                    f"header={fits or bool(how.apart)})"
+                ),
+            )
+        raise _fault(path, f": '{name}' holds {kind.name}", (trusted + what, {}, call), column=name)
 
     if {"format", "shape", "data"} <= heads.keys():  # as scipy.sparse.save_npz writes it
         matrix = scipy.sparse.load_npz(path)
@@ -583,14 +622,26 @@ def _npz(path: str, how: Reading) -> _Source:
     matrices = [name for name, (shape, _) in heads.items() if len(shape) == 2]
     if len(matrices) != 1:
         found = ", ".join(f"{name} {shape}" for name, (shape, _) in heads.items()) or "nothing"
-        says = f" holds {found}: save one matrix, a row a sample, and beside it vectors alone"
-        raise _fault(path, f"{says}, such as labels")
-    x = array(matrices[0], "float")
-    labels: Any = range(x.shape[1])
+        ways = list[tuple[Any, ...]]()
+        several = [name for name, (shape, _) in heads.items()
+                   if shape and all(shape) and name not in ("columns", *how.apart)]  # fmt: skip
+        for name in matrices or several:
+            size = heads[name][0]
+            fit = [own for own, (shape, _) in heads.items()
+                   if own not in (name, "x") and shape == size[own == "columns" :][:1]]  # fmt: skip
+            taken = f"{{name: arrays[name] for name in {fit!r}}}"
+            x = f"arrays[{name!r}].reshape(len(arrays[{name!r}]), -1)"
+            call = again(f"{name}.npz", f"{taken}, x={x}")
+            ways.append((f"{trusted}take '{name}'", {}, call))
+        says = f" holds {found}, and a table has one matrix, a row a sample, and vectors beside it"
+        raise _fault(path, says, *ways[:SHOWN])
+    x, labels = array(matrices[0], numbers=True), range(heads[matrices[0]][0][1])
     if "columns" in heads:
         given = array("columns")
         if given.shape != x.shape[1:]:
-            raise DataError(f"{path}: 'columns' names {given.size} of {x.shape[1]} columns")
+            rest = "{name: x for name, x in arrays.items() if name != 'columns'}"
+            says = f": 'columns' names {given.size} of {x.shape[1]} columns"
+            raise _fault(path, says, ("leave out names", {}, again("bare.npz", rest)))
         labels = given.astype(str).tolist()
     beside = {name: array(name) if name in how.apart else None
               for name, (shape, _) in heads.items()

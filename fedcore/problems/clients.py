@@ -346,7 +346,9 @@ def client_names(clients: Any) -> list[str] | None:
 def require_no_path(value: Any, who: str) -> None:
     """Refuse the path of a file, and say what reads it."""
     if isinstance(value, str | os.PathLike):
-        read = Advice("read it", call=f"fedcore.datasets.own_files.read({os.fspath(value)!r}).x")
+        path = os.fspath(value)
+        call = f"from fedcore.datasets import own_files; matrix = own_files.read({path!r}).x"
+        read = Advice("read it", call=call)
         raise InputError(f"{who} is a text and no matrix; if it is a path", advice=[read])
 
 
