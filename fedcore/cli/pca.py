@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 DELTA = 1e-6
 RANGES = "a table with the columns column, low and high, and a line for each column of the data"
+WRITE = r"printf 'column,low,high\nage,0,120\n' > ranges.csv"
 
 
 class _Number(click.ParamType):
@@ -46,7 +47,7 @@ class _Number(click.ParamType):
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option("--components", "-r", type=_Number(), default="2", show_default=True,
               metavar="NUMBER|SHARE",
-              help="How many; or the fewest with this share of the variance.")  # fmt: skip
+              help="How many; or, without --epsilon, the fewest with this share of the variance.")  # fmt: skip
 @click.option("--scale", is_flag=True,
               help="Divide each column by its standard deviation over all files.")  # fmt: skip
 @click.option("--bounds", metavar="RANGES.csv", type=click.Path(),
@@ -154,11 +155,16 @@ def _require(
             raise InputError(f"{file} is a folder: name the files in it")
     if epsilon is None and delta is not None:
         raise InputError("--delta goes with --epsilon: give that, too")
+    if epsilon is not None and components < 1:
+        raise InputError(
+            f"--components {components:g} is found from exact variances, which --epsilon hides",
+            advice=[Advice("give a whole number", {"components": "2"})],
+        )
     if epsilon is not None and bounds is None:
         raise InputError(
-            f"--epsilon needs what each column can be, which tells of nobody: --bounds RANGES.csv, "
-            f"{RANGES}, such as age,0,120"
-        )
+            f"--epsilon needs what each column can be, which tells of nobody, in {RANGES}",
+            advice=[Advice(f"write it, for a column age by {WRITE}", {"bounds": "ranges.csv"})],
+        )  # fmt: skip
     if figure is not None and components == 1:
         raise InputError("--plot draws two components: give --components 2")
     options.require_folder("--plot", figure)
