@@ -47,7 +47,8 @@ class _Number(click.ParamType):
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option("--components", "-r", type=_Number(), default="2", show_default=True,
               metavar="NUMBER|SHARE",
-              help="How many; or, without --epsilon, the fewest with this share of the variance.")  # fmt: skip
+              help="How many; or, without --epsilon, the fewest with this share of the "
+              "variance.")  # fmt: skip
 @click.option("--scale", is_flag=True,
               help="Divide each column by its standard deviation over all files.")  # fmt: skip
 @click.option("--bounds", metavar="RANGES.csv", type=click.Path(),

@@ -244,8 +244,8 @@ def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
     warn(
         f"the noise of epsilon = {epsilon:g} may hide {r - above} of {counted(r, 'component')}: "
         f"the sine of the angle of the first {len(estimates)} to the exact ones may be "
-        f"{estimates[-1]:.2g}{alone}, and 1 is noise alone: take more samples, a larger epsilon, "
-        "tighter bounds or fewer components",
+        f"{estimates[-1]:.2g}{alone}, and at 1 nothing tells them from noise: take more "
+        "samples, a larger epsilon, tighter bounds or fewer components",
         ConvergenceWarning,
     )
 
