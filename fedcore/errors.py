@@ -31,10 +31,10 @@ class Advice(NamedTuple):
     ----------
     what : str
         What it does, such as "leave it out".
-    options : mapping of str to str, bool or sequence of str
+    options : mapping of str to str, int, bool or sequence of str
         Parameters of the same call; the options of the command have the same names.
     call : str
-        What to write in Python, where no parameter does it.
+        What to write in Python or a shell, where no parameter does it, or before one does.
     """
 
     what: str
@@ -51,13 +51,13 @@ class Advice(NamedTuple):
             elif isinstance(value, bool):
                 words.append(option if value else f"--no-{option[2:]}")
             else:
-                every = [value] if isinstance(value, str) else value
+                every = [str(value)] if isinstance(value, str | int) else value
                 if name in ("columns", "without"):  # separated by commas, as in a CSV file
                     every = [f'"{o.replace(chr(34), 2 * chr(34))}"' if {*',"'} & {*o} else o
                              for o in every]  # fmt: skip
                     every = [",".join(every)]
                 words += [f"{option} {shlex.quote(one)}" for one in every]
-        how = (" " if command else ", ").join(words) or self.call
+        how = "; ".join(filter(None, [self.call, (" " if command else ", ").join(words)]))
         return " ".join(filter(None, [self.what, f"({how})" if self.what and how else how]))
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,8 +164,8 @@ def _require(
         )
     if epsilon is not None and bounds is None:
         raise InputError(
-            f"--epsilon needs what each column can be, which tells of nobody, in {RANGES}",
-            advice=[Advice(f"write it, for a column age by {WRITE}", {"bounds": "ranges.csv"})],
+            f"--epsilon needs what each column can be, which tells of nobody: write {RANGES}",
+            advice=[Advice("for a column age", {"bounds": "ranges.csv"}, WRITE)],
         )  # fmt: skip
     if figure is not None and components == 1:
         raise InputError("--plot draws two components: give --components 2")
@@ -191,9 +192,14 @@ def ranges(path: str, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         twice = next(name for name in lines if lines.count(name) > 1)
         raise InputError(f"--bounds {path} has two lines for '{twice}': leave one")
     if lacking := [name for name in names if name not in known]:
+        with open(path, errors="replace") as file:
+            head = file.readline()
+        sign = next((sign for sign in own_files.SEPARATORS if sign in head), ",")
+        lines = ["", *(sign.join([name, "0", "100"]) for name in lacking)]
+        write = f"printf '%s\\n' {shlex.join(lines)} >> {shlex.quote(path)}"
         raise InputError(
             f"--bounds {path} has no line for {', '.join(map(repr, lacking))}",
-            advice=[Advice(f"add what the values can be, such as {lacking[0]},0,100"),
+            advice=[Advice("add what the values can be, such as from 0 to 100", call=write),
                     Advice("leave them out", {"without": lacking})],
         )  # fmt: skip
     for name in names:
