@@ -163,6 +163,7 @@ def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     Every warning of fedcore is given here. Nothing catches or filters them on the way: what Python
     has for that changes the whole process, so that other threads lose warnings.
     """
+    category = type(message) if isinstance(message, Warning) else category
     if issubclass(category, _UNWANTED.get()):
         return
     level, frame = 2, sys._getframe(1)
