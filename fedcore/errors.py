@@ -31,10 +31,10 @@ class Advice(NamedTuple):
     ----------
     what : str
         What it does, such as "leave it out".
-    options : mapping of str to str, bool or sequence of str
+    options : mapping of str to str, int, bool or sequence of str
         Parameters of the same call; the options of the command have the same names.
     call : str
-        What to write in Python, where no parameter does it.
+        What to write in Python or a shell, where no parameter does it, or before one does.
     """
 
     what: str
@@ -51,13 +51,13 @@ class Advice(NamedTuple):
             elif isinstance(value, bool):
                 words.append(option if value else f"--no-{option[2:]}")
             else:
-                every = [value] if isinstance(value, str) else value
+                every = [str(value)] if isinstance(value, str | int) else value
                 if name in ("columns", "without"):  # separated by commas, as in a CSV file
                     every = [f'"{o.replace(chr(34), 2 * chr(34))}"' if {*',"'} & {*o} else o
                              for o in every]  # fmt: skip
                     every = [",".join(every)]
                 words += [f"{option} {shlex.quote(one)}" for one in every]
-        how = (" " if command else ", ").join(words) or self.call
+        how = "; ".join(filter(None, [self.call, (" " if command else ", ").join(words)]))
         return " ".join(filter(None, [self.what, f"({how})" if self.what and how else how]))
 
 
@@ -135,6 +135,21 @@ class ConvergenceWarning(UserWarning):
     """A result is less accurate than was asked for; the message says what to do."""
 
 
+class ColumnWarning(UserWarning):
+    """Columns of a frame may be no measurements.
+
+    Attributes
+    ----------
+    columns : list
+    advice : tuple of Advice
+        What leaves them out.
+    """
+
+    def __init__(self, text: str, columns: Sequence[Any], advice: Sequence[Advice]) -> None:
+        super().__init__(": ".join([text, *(way.told(command=False) for way in advice)]))
+        self.columns, self.advice = [*columns], tuple(advice)
+
+
 class ArbitraryWarning(ConvergenceWarning):
     """Components are arbitrary, because singular values are equal in the precision of the data."""
 
@@ -142,12 +157,13 @@ class ArbitraryWarning(ConvergenceWarning):
 _UNWANTED: ContextVar[tuple[type[Warning], ...]] = ContextVar("unwanted", default=())
 
 
-def warn(message: str, category: type[Warning] = UserWarning) -> None:
+def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Warn at the line outside of fedcore that led here.
 
     Every warning of fedcore is given here. Nothing catches or filters them on the way: what Python
     has for that changes the whole process, so that other threads lose warnings.
     """
+    category = type(message) if isinstance(message, Warning) else category
     if issubclass(category, _UNWANTED.get()):
         return
     level, frame = 2, sys._getframe(1)

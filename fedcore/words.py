@@ -73,3 +73,13 @@ def row(who: str, i: int) -> int:
         if who == client(number) and i < len(rows):
             return int(rows[i])
     return int(i)
+
+
+def for_each(call: str) -> str:
+    """Return the call on all frames of a user, as they were given, from one on a `frame`."""
+    clients, _, rows = _NAMES.get()
+    if len(rows):
+        return call  # one frame has the rows of all clients
+    if len(clients):
+        return f"{{name: {call} for name, frame in frames.items()}}"
+    return f"[{call} for frame in frames]"

@@ -229,7 +229,7 @@ FILES = {  # a name, what writes it, options, and what the line names besides it
     "pickle.npz": (lambda path: path.write_bytes(b"hello"), (), "cannot be read"),
     "zip.npz": (lambda path: path.write_bytes(b"PK nonsense"), (), "cannot be read"),
     "empty.npz": (lambda path: path.write_bytes(b""), (), "cannot be read"),
-    "o.npy": (lambda path: np.save(path, np.array([[None]])), (), "astype(float)"),
+    "o.npy": (lambda path: np.save(path, np.array([[None]])), (), "object"),
     "a.docx": (lambda path: path.write_text("x"), (), ".csv"),
     "nan.npz": (packed(x=np.eye(3), ward=[1.0, np.nan, 2.0]), ("--by", "ward"), "'ward'"),
     "none.npz": (packed(x=np.eye(3), ward=["a", "b", ""]), ("--by", "ward"), "'ward'"),
@@ -244,7 +244,8 @@ def test_a_file_of_something_else_is_named(name, tmp_path):
     write, options, said = FILES[name]
     write(tmp_path / name)
     line = refused_command("run", "ssi", tmp_path / name, "-r", 1, *options)
-    assert str(tmp_path / name) in line and said in line and "pickle" not in line.split(": ")[-1]
+    assert str(tmp_path / name) in line and said in line
+    assert "allow_pickle=False" not in line  # NumPy's own words
 
 
 def test_sparse_and_dense_files_do_not_mix(sparse_tables, tmp_path):

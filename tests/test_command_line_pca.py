@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import shlex
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +14,9 @@ from click.testing import CliRunner
 from matplotlib import image
 
 from fedcore.cli import main
-from fedcore.errors import ConvergenceWarning
+from fedcore.cli.pca import pca
+from fedcore.errors import Advice, ConvergenceWarning, InputError
+from fedcore.estimators import FederatedPCA
 
 NAMES = ["age", "dose", "iron", "salt"]
 LOW, HIGH = np.array([0.0, -50, 0, -20]), np.array([120.0, 60, 8, 40])
@@ -154,8 +159,50 @@ def test_options_that_need_others_are_refused(files):
     refused("x.csv", "./x.csv")
 
 
+@pytest.mark.parametrize("share", ["0.9", "0.01", None])
+def test_the_advice_leads_from_a_share_with_epsilon_to_a_run(files, share):
+    """Calls are typed into a shell as they are printed, options given to the command."""
+    Path("new").mkdir()
+    np.savetxt("new/a.csv", files[:, :3], delimiter=",", header="age,dose,iron", comments="")
+    words, taken = ["new/a.csv", "--epsilon", "1"], []
+    words += [] if share is None else ["--components", share]
+    Path("ranges.csv").unlink()
+    while (done := call(*words)).exit_code:
+        with pytest.raises(InputError) as told:
+            pca.main(words, standalone_mode=False)
+        way = told.value.advice[0]
+        assert way not in taken and way.told(command=True) in done.stderr
+        if way.call:
+            subprocess.run(way.call, shell=True, check=True)
+        words += shlex.split(Advice("", way.options).told(command=True))
+        taken.append(way)
+    assert len(taken) == 2 + (share is not None)  # a number, ranges, and none for dose
+
+
+@pytest.mark.parametrize("share", [0.5, np.float64(0.9), None])
+def test_the_advice_on_a_share_of_a_private_fit_is_a_number(files, share):
+    bounds = np.array([LOW, HIGH])
+    model = FederatedPCA(share, epsilon=1.0, delta=1e-6, bounds=(*bounds,))
+    with pytest.raises(InputError) as told:
+        model.fit([files])
+    (way,) = told.value.advice
+    assert model.set_params(**way.options).fit([files]).n_components_ == 2
+
+
 def test_a_line_that_lacks_can_be_written_or_the_column_left_out(files):
+    """With any separator, and whether or not the last line ends."""
+    for sign, end in itertools.product(",;\t", ("", "\n")):
+        lines = ["column,low,high", "age,0,120", "dose,-50,60", "iron,0,8"]
+        Path("ranges.csv").write_text("\n".join(lines).replace(",", sign) + end)
+        with pytest.raises(InputError) as told:
+            pca.main([*ALL, "--bounds", "ranges.csv"], standalone_mode=False)
+        write, leave = told.value.advice
+        assert dict(leave.options) == {"without": ["salt"]}
+        got = found(*ALL, "--bounds", "ranges.csv", "--without", "salt")
+        assert got["features"] == NAMES[:3] and got["scale"][0] == pytest.approx(60)
+        subprocess.run(write.call, shell=True, check=True)
+        got = found(*ALL, "--bounds", "ranges.csv")
+        assert got["features"] == NAMES and got["scale"][3] == pytest.approx(50)
     Path("ranges.csv").write_text("column;low;high\nage;0;120,5\ndose;-50;60\n iron ;0;8\n")
-    assert "--without salt" in refused(*ALL, "--bounds", "ranges.csv")
     got = found(*ALL, "--bounds", "ranges.csv", "--without", "salt")
     assert got["features"] == NAMES[:3] and got["scale"][0] == pytest.approx(60.25)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 DELTA = 1e-6
 RANGES = "a table with the columns column, low and high, and a line for each column of the data"
+WRITE = r"printf 'column,low,high\nage,0,120\n' > ranges.csv"
 
 
 class _Number(click.ParamType):
@@ -46,7 +48,8 @@ class _Number(click.ParamType):
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option("--components", "-r", type=_Number(), default="2", show_default=True,
               metavar="NUMBER|SHARE",
-              help="How many; or the fewest with this share of the variance.")  # fmt: skip
+              help="How many; or, without --epsilon, the fewest with this share of the "
+              "variance.")  # fmt: skip
 @click.option("--scale", is_flag=True,
               help="Divide each column by its standard deviation over all files.")  # fmt: skip
 @click.option("--bounds", metavar="RANGES.csv", type=click.Path(),
@@ -154,11 +157,16 @@ def _require(
             raise InputError(f"{file} is a folder: name the files in it")
     if epsilon is None and delta is not None:
         raise InputError("--delta goes with --epsilon: give that, too")
+    if epsilon is not None and components < 1:
+        raise InputError(
+            f"--components {components:g} is found from exact variances, which --epsilon hides",
+            advice=[Advice("give a whole number", {"components": "2"})],
+        )
     if epsilon is not None and bounds is None:
         raise InputError(
-            f"--epsilon needs what each column can be, which tells of nobody: --bounds RANGES.csv, "
-            f"{RANGES}, such as age,0,120"
-        )
+            f"--epsilon needs what each column can be, which tells of nobody: write {RANGES}",
+            advice=[Advice("for a column age", {"bounds": "ranges.csv"}, WRITE)],
+        )  # fmt: skip
     if figure is not None and components == 1:
         raise InputError("--plot draws two components: give --components 2")
     options.require_folder("--plot", figure)
@@ -184,9 +192,14 @@ def ranges(path: str, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         twice = next(name for name in lines if lines.count(name) > 1)
         raise InputError(f"--bounds {path} has two lines for '{twice}': leave one")
     if lacking := [name for name in names if name not in known]:
+        with open(path, errors="replace") as file:
+            head = file.readline()
+        sign = next((sign for sign in own_files.SEPARATORS if sign in head), ",")
+        lines = ["", *(sign.join([name, "0", "100"]) for name in lacking)]
+        write = f"printf '%s\\n' {shlex.join(lines)} >> {shlex.quote(path)}"
         raise InputError(
             f"--bounds {path} has no line for {', '.join(map(repr, lacking))}",
-            advice=[Advice(f"add what the values can be, such as {lacking[0]},0,100"),
+            advice=[Advice("add what the values can be, such as from 0 to 100", call=write),
                     Advice("leave them out", {"without": lacking})],
         )  # fmt: skip
     for name in names:

@@ -7,15 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# What stands for a missing value; an empty text also for one of a column that is kept as text.
-EMPTY = ["", "#N/A", "<NA>", "N/A", "n/a", "NA", "na", "NaN", "nan", "-NaN", "-nan", "NULL", "null",
-         "None", "none", "NaT"]  # fmt: skip
-OTHER = {".": ",", ",": "."}  # by the decimal point, what separates thousands
-NUMBER = {
-    point: re.compile(rf"[+-]?((\d+|[1-9]\d{{0,2}}([{other}]\d{{3}})+)([{point}]\d*)?|[{point}]\d+)"
-                      r"([eE][+-]?\d+)?", re.ASCII)
-    for point, other in OTHER.items()
-}  # fmt: skip
+from fedcore.problems.columns import number
+
 CHANCE = 0.05  # by which numbers may lie outside all others of their columns
 
 
@@ -47,23 +40,6 @@ def is_named(rows: Sequence[Sequence[str]]) -> bool | None:
     if not whole or not rows[0][0].strip():
         return True if alike else None
     return None if alike else False
-
-
-def number(cell: str, points: str = ".,") -> float:
-    """Return the number in a cell, NaN if it is missing, and infinity for a text.
-
-    `points` are the signs that may be a decimal point; the other one then separates thousands.
-
-    Examples
-    --------
-    >>> [number("1.100", ","), number("1.100", "."), number("1.100,5"), number("1.5", ",")]
-    [1100.0, 1.1, 1100.5, inf]
-    """
-    text = cell.strip()
-    for point in points:
-        if NUMBER[point].fullmatch(text):
-            return float(text.replace(OTHER[point], "").replace(point, "."))
-    return np.nan if text in EMPTY else np.inf
 
 
 def _like_names(cells: Sequence[str], others: np.ndarray) -> bool:

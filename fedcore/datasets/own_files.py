@@ -19,7 +19,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,16 +30,23 @@ from scipy.sparse import issparse
 from fedcore import sparse
 from fedcore.datasets import bounded
 from fedcore.datasets.formats import libsvm
-from fedcore.datasets.headers import EMPTY, OTHER, is_named, number
+from fedcore.datasets.headers import is_named
 from fedcore.errors import Advice, DataError, FedcoreError, InputError, TableError, nearest
 from fedcore.problems.columns import (
+    EMPTY,
+    OTHER,
+    SAMPLE,
+    SHOWN,
     UNNAMED,
     Unfit,
+    absent,
     as_values,
     bad_cells,
     counts_rows,
     examined,
+    identifies,
     missing,
+    number,
     parsed,
     refusal,
 )
@@ -47,8 +54,6 @@ from fedcore.validation import Rule, check_annotated, one_of
 from fedcore.words import counted
 
 SEPARATORS = "\t;,"
-SAMPLE = 200  # rows that a guess looks at
-SEVERAL = 10  # values that tell ids from measurements
 MANY = 1000  # names that are compared with a misspelt one
 UNREADABLE = (OSError, ValueError, TypeError, EOFError, RuntimeError, csv.Error, zlib.error,
               zipfile.BadZipFile)  # fmt: skip
@@ -249,7 +254,7 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
     _require_asked(sources, how)
     counting = {name for source in sources for name in _counting(source, how)}
     wanted = [_wanted(source, how, counting) for source in sources]
-    unfit = _aligned(sources, wanted)
+    unfit = _aligned(sources, wanted, how)
     tables = [_table(source, labels, how, counting, unfit)
               for source, labels in zip(sources, wanted, strict=True)]  # fmt: skip
     whole = [*map(_complete, tables)] if how.missing == "drop" else tables
@@ -332,30 +337,31 @@ def _wanted(source: _Source, how: Reading, counting: Collection[str]) -> Sequenc
     return [label for label in labels if label not in left] if left else labels
 
 
-def _aligned(sources: Sequence[_Source], wanted: list[Any]) -> list[Unfit]:
+def _aligned(sources: Sequence[_Source], wanted: list[Any], how: Reading) -> list[Unfit]:
     """Give all labels the order of the first, and return the columns that only some files have."""
     if all(labels == wanted[0] for labels in wanted):
         return []
     kinds = {source.bare: (source, labels) for source, labels in zip(sources, wanted, strict=True)}
     if len(kinds) > 1:
         (bare, _), (named, names) = kinds[True], kinds[False]
-        x = f"fedcore.datasets.own_files.read({bare.path!r}).x"
-        x += ".toarray()" * issparse(bare.columns)
-        to = str(Path(bare.path).with_suffix("")) + "-named.npz"
-        same = "give it the same ones, as the first line of a CSV file or as a vector `columns`"
-        save: tuple[Any, ...] = same, {}, f"numpy.savez({to!r}, x={x}, columns={[*names]!r})"
+        given = {f.name: value for f in fields(Reading) if f.name not in ("columns", "without")
+                 and (value := getattr(how, f.name)) not in (f.default, [])}  # fmt: skip
+        options = "".join(f", {name}={value!r}" for name, value in given.items())
+        x = "table.x" + ".toarray()" * issparse(bare.columns)
+        fit = [own for own in (names, named.labels) if len(own) == len(bare.labels)]
+        what = "give it the same ones, as the first line of a CSV file or as a vector `columns`"
+        call = (
+            f"import numpy; from fedcore.datasets import own_files; "
+            f"table = own_files.read({bare.path!r}{options}); "
+            f"numpy.savez({_new(bare.path, 'named.npz')}, x={x}, columns={[*(fit or [names])[0]]!r}"
+            ", **table.apart)"
+        )
         says = f" has no names of its columns, and {named.path} has ({', '.join(names[:1])}, …)"
-        raise _fault(bare.path, says, save)
-    every, found = dict.fromkeys(map(str, itertools.chain(*wanted))), list[Unfit]()
+        raise _fault(bare.path, says, (what, {}, call * bool(fit)))
     at = {label: i for i, label in enumerate(wanted[0])}
-    for k, source in enumerate(sources):
-        wanted[k] = sorted(wanted[k], key=lambda label: at.get(label, len(at)))
-        own = {str(label): str(label).casefold() for label in wanted[k]}
-        alike = {low: f", which has '{name}'" for name, low in own.items()}
-        found += [Unfit(source.path, name, "absent",
-                        f"not in {source.path}{alike.get(name.casefold(), '')}")
-                  for name in every if name not in own]  # fmt: skip
-    return found
+    for k, labels in enumerate(wanted):
+        wanted[k] = sorted(labels, key=lambda label: at.get(label, len(at)))
+    return absent({s.path: [*map(str, own)] for s, own in zip(sources, wanted, strict=True)})
 
 
 def _table(
@@ -438,22 +444,12 @@ def _doubts(tables: Sequence[Table], how: Reading) -> list[Advice]:
     if how.columns is None and not any(issparse(table.x) for table in tables):
         numbered = [
             name for i, name in enumerate(tables[0].names)
-            if all(_identifies(t.x[:SAMPLE, i]) and _identifies(t.x[:, i]) for t in tables)
+            if all(identifies(table.x[:, i]) for table in tables)
         ]  # fmt: skip
         if numbered:
             what = f"{', '.join(map(repr, numbered))} may be ids or dates, and is taken as measured"
             told.append(_guess(path, what, without=[*how.without, *numbered]))
     return told
-
-
-def _identifies(values: np.ndarray) -> bool:
-    """Whether a column has another whole number in each of several rows, or days as YYYYMMDD."""
-    values = values[np.isfinite(values)]
-    if len(values) < SEVERAL or (values % 1 > 0).any():
-        return False
-    year, month, day = values // 10000, values // 100 % 100, values % 100
-    days = abs(year - 2000) <= 200, abs(month - 6.5) < 6, abs(day - 16) <= 15
-    return bool(np.logical_and.reduce(days).all()) or len(np.unique(values)) == len(values)
 
 
 def _guess(path: str, what: str, **option: Any) -> Advice:
@@ -463,6 +459,11 @@ def _guess(path: str, what: str, **option: Any) -> Advice:
 def _fault(path: str, says: str, *ways: tuple[Any, ...], **more: Any) -> TableError:
     advice = [Advice(*way) for way in ways]
     return TableError(f"{path}{says}", file=path, advice=advice, **more)
+
+
+def _new(path: str, ending: str) -> str:
+    """Return the path of a new file beside this one, as Python reads it."""
+    return repr(f"{Path(path).with_suffix('')}-{ending}")
 
 
 def _arrow(path: str) -> Any:
@@ -578,14 +579,40 @@ def _parquet(path: str, how: Reading) -> _Source:
 def _npz(path: str, how: Reading) -> _Source:
     heads = bounded.heads(Path(path))
 
-    def array(name: str, to: str = "") -> np.ndarray:
-        kind = heads[name][1]
-        if kind.hasobject or (to and kind.kind not in "biuf"):
-            to = "real" if kind.kind == "c" else f"astype({to or 'str'})"
-            save: tuple[Any, ...] = "", {}, f"save {name}.{to}"
-            raise _fault(path, f": '{name}' holds {kind.name}", save, column=name)
-        loaded = np.load(path, allow_pickle=False)
-        return loaded if isinstance(loaded, np.ndarray) else loaded[name]
+    objects = any(kind.hasobject for _, kind in heads.values())
+    load = f"numpy.load({path!r}{', allow_pickle=True' * objects})"
+    load = f"arrays = dict({load})" if zipfile.is_zipfile(path) else f"arrays = {{'x': {load}}}"
+    trusted = "if you trust the file, " * objects
+
+    def again(ending: str, arrays: str) -> str:
+        """Return the call that saves other arrays made of those of the file."""
+        return f"import numpy; {load}; numpy.savez({_new(path, ending)}, **{arrays})"
+
+    def array(name: str, numbers: bool = False) -> np.ndarray:
+        kind, own = heads[name][1], f"arrays[{name!r}]"
+        if not kind.hasobject and (kind.kind in "biuf" or not numbers):
+            loaded = np.load(path, allow_pickle=False)
+            return loaded if isinstance(loaded, np.ndarray) else loaded[name]
+        what, call = "save text", again("text.npz", f"{{**arrays, {name!r}: {own}.astype(str)}}")
+        if kind.kind == "c":
+            what, call = (
+                "save the real part",
+                again("real.npz", f"{{**arrays, {name!r}: {own}.real}}"),
+            )
+        elif numbers:  # which cells are none is told of a table
+            texts = own + ".astype(str)" * (kind.kind in "SU")
+            fits = "columns" in heads and heads["columns"][0] == heads[name][0][1:]
+            columns = ", columns=arrays['columns'].astype(str)" * fits
+            beside = f".assign(**{{name: arrays[name] for name in {[*how.apart]!r}}})"
+            what, call = (
+                "save a table",
+                (
+                    f"import numpy, pandas; {load}; pandas.DataFrame({texts}{columns})"
+                    f"{beside * bool(how.apart)}.to_csv({_new(path, 'table.csv')}, index=False, "
+                    f"header={fits or bool(how.apart)})"
+                ),
+            )
+        raise _fault(path, f": '{name}' holds {kind.name}", (trusted + what, {}, call), column=name)
 
     if {"format", "shape", "data"} <= heads.keys():  # as scipy.sparse.save_npz writes it
         matrix = scipy.sparse.load_npz(path)
@@ -595,14 +622,26 @@ def _npz(path: str, how: Reading) -> _Source:
     matrices = [name for name, (shape, _) in heads.items() if len(shape) == 2]
     if len(matrices) != 1:
         found = ", ".join(f"{name} {shape}" for name, (shape, _) in heads.items()) or "nothing"
-        says = f" holds {found}: save one matrix, a row a sample, and beside it vectors alone"
-        raise _fault(path, f"{says}, such as labels")
-    x = array(matrices[0], "float")
-    labels: Any = range(x.shape[1])
+        ways = list[tuple[Any, ...]]()
+        several = [name for name, (shape, _) in heads.items()
+                   if shape and all(shape) and name not in ("columns", *how.apart)]  # fmt: skip
+        for name in matrices or several:
+            size = heads[name][0]
+            fit = [own for own, (shape, _) in heads.items()
+                   if own not in (name, "x") and shape == size[own == "columns" :][:1]]  # fmt: skip
+            taken = f"{{name: arrays[name] for name in {fit!r}}}"
+            x = f"arrays[{name!r}].reshape(len(arrays[{name!r}]), -1)"
+            call = again(f"{name}.npz", f"{taken}, x={x}")
+            ways.append((f"{trusted}take '{name}'", {}, call))
+        says = f" holds {found}, and a table has one matrix, a row a sample, and vectors beside it"
+        raise _fault(path, says, *ways[:SHOWN])
+    x, labels = array(matrices[0], numbers=True), range(heads[matrices[0]][0][1])
     if "columns" in heads:
         given = array("columns")
         if given.shape != x.shape[1:]:
-            raise DataError(f"{path}: 'columns' names {given.size} of {x.shape[1]} columns")
+            rest = "{name: x for name, x in arrays.items() if name != 'columns'}"
+            says = f": 'columns' names {given.size} of {x.shape[1]} columns"
+            raise _fault(path, says, ("leave out names", {}, again("bare.npz", rest)))
         labels = given.astype(str).tolist()
     beside = {name: array(name) if name in how.apart else None
               for name, (shape, _) in heads.items()

@@ -126,8 +126,8 @@ class FederatedPCA(Transformer):
         Of a private fit, how much the noise may have turned the subspace of the samples within
         `bounds`, divided by `scale_`: the norm of the noise over the gap of the released
         eigenvalues (`fedcore.estimators.private.sines`). It follows from what was released, and
-        costs no ε. It is rather too large: at most one fit in 20 is further off. 1 says that the
-        components may be noise alone.
+        costs no ε. It is rather too large: at most one fit in 20 is further off. At 1 nothing tells
+        the components from noise.
     converged_ : bool or None
         Whether `tol`, or the limit of rounding, was reached; `error_estimate_` is above `tol` in
         the second case. None for an algorithm without a test.
@@ -393,5 +393,5 @@ def distance(model: FederatedPCA) -> str:
     sine = model.error_estimate_
     noise = ""
     if model.ledger_.privacy is not None and sine > private.HIDDEN:
-        noise = "; 1 is noise alone, and the share of the variance is no better"
+        noise = "; at 1 nothing tells them from noise, nor is the share of the variance better"
     return f"distance to the exact subspace: sine of the angle about {sine:.2g}, an estimate{noise}"

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.calls import run
-from fedcore.errors import ConvergenceWarning, InputError, warn
+from fedcore.errors import Advice, ConvergenceWarning, InputError, warn
 from fedcore.estimators.bounds import Ball, Box
 from fedcore.estimators.extra_rounds import Axes, principal_axes
 from fedcore.estimators.settings import PRIVATE_ALGORITHMS as ALGORITHMS
@@ -53,6 +53,7 @@ NEIGHBOURS = "add_or_remove_one"
 SHARES = {"mean": 0.2, "scale": 0.2, "rounds": 0.5, "last": 0.1}
 COUNT = 0.5  # κ
 OF_RUN = {"measure", "progress", "simulate", "transcript"}  # that a user may set
+HIGHER = 0.5  # standard deviations for what is not of first order
 HIDDEN = 0.5  # estimated sine above which a user is warned: 30 degrees
 SAFE = 1.0 + 1e-9  # the multipliers are found by iteration
 
@@ -121,6 +122,12 @@ def fit(asked: Request, matrices: Any) -> Found:
         For parameters or samples that do not fit, and for sparse samples.
     """
     d = matrices[0].shape[1]
+    if asked.n_components is None or asked.share is not None:
+        raise InputError(
+            f"n_components = {asked.n_components} is found from exact variances, which a private "
+            "fit does not release",
+            advice=[Advice("give a whole number", {"n_components": min(2, d)})],
+        )
     whole(1)(asked.n_components, "n_components of a private fit")
     r = asked.rank(sum(len(data) for data in matrices), d)
     options = _options(asked, d, r)
@@ -185,9 +192,11 @@ def sines(
 ) -> np.ndarray:  # fmt: skip
     """Estimate how far the first 1, 2, …, r axes are from the exact ones, from released values.
 
-    Davis and Kahan bound the sine of the largest angle by the norm of the noise, over the gap of
-    the eigenvalues: here 2 √d standard deviations of an entry, about the largest norm of a
-    symmetric Gaussian matrix, over the gap that the last round shows, less a standard deviation.
+    To first order, noise turns the first k axes by what it has between their span and the rest, a
+    Gaussian matrix of k columns and d − k rows, over the gap of the eigenvalues. The norm of this
+    matrix is at most √k + √(d − k) standard deviations of an entry on average (Gordon); half a
+    standard deviation more makes up for the higher orders. The gap is the one that the last round
+    shows, less a standard deviation. It is smaller than the true one, because the axes have turned.
     In an iteration, the noise of earlier steps fades as the error of the start does, by the ratio
     of the eigenvalues at each step; √d is the tangent of a random start's angle. The noise of the
     mean is left out: where it counts, that of the rounds leaves nothing.
@@ -208,9 +217,9 @@ def sines(
     ndarray of shape (r,)
         At most 1.
     """
-    gaps = squares[:-1] - squares[1:] - last
+    gaps, k = squares[:-1] - squares[1:] - last, np.arange(1, len(squares))
     with np.errstate(all="ignore"):
-        found = 2 * math.sqrt(d) * rounds / gaps
+        found = (np.sqrt(k) + np.sqrt(d - k) + HIGHER) * rounds / gaps
         if steps:
             found += math.sqrt(d) * (np.maximum(squares[1:], 0) / squares[:-1]) ** steps
     return np.where(gaps > 0, np.fmin(found, 1.0), 1.0)
@@ -235,8 +244,8 @@ def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
     warn(
         f"the noise of epsilon = {epsilon:g} may hide {r - above} of {counted(r, 'component')}: "
         f"the sine of the angle of the first {len(estimates)} to the exact ones may be "
-        f"{estimates[-1]:.2g}{alone}, and 1 is noise alone: take more samples, a larger epsilon, "
-        "tighter bounds or fewer components",
+        f"{estimates[-1]:.2g}{alone}, and at 1 nothing tells them from noise: take more "
+        "samples, a larger epsilon, tighter bounds or fewer components",
         ConvergenceWarning,
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from fedcore import sparse, words
 from fedcore.errors import Advice, InputError
-from fedcore.problems import columns
+from fedcore.problems import frames
 from fedcore.problems.labelled import (
     as_array,
     column_names,
@@ -237,12 +237,17 @@ def check_clients(
     clients = client_list(clients)
     if not len(clients):
         raise InputError("a federation needs at least one client")
-    names = column_names(clients[0]) if names is None else names
+    first = names is None  # else others have been told of these columns
+    if first:
+        frames.require_same({words.client(i): frame for i, frame in enumerate(clients)})
+    names = column_names(clients[0]) if first else names
     orders = [_order_of(client, i, names) for i, client in enumerate(clients)]
     checked: list[Any] = []
     for i, (client, order) in enumerate(zip(clients, orders, strict=True)):
         checked.append(check_matrix(client, words.client(i), order))
         _require_same_form(checked)
+    if first and names is not None:
+        frames.tell(clients[0], names, checked)
     return checked
 
 
@@ -281,7 +286,10 @@ def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -
     """Check a matrix whose columns, if both have names, come in the order of `names`."""
     require_distinct(matrix, who)
     own = column_names(matrix)
-    order = None if own is None or names is None else column_order(own, names, who, whose)
+    order = None
+    if own is not None and names is not None:
+        frames.require_names(matrix, who, names, whose)
+        order = column_order(own, names, who, whose)
     return check_matrix(matrix, who, order)
 
 
@@ -294,7 +302,7 @@ def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> A
     if names is None:
         data = as_array(matrix, who)
     else:
-        data = columns.of_frame(matrix, names, who)
+        data = frames.of_frame(matrix, names, who)
     if data.ndim != 2:
         raise InputError(f"{who}: expected a 2-D (samples, features) array, got {data.ndim}-D")
     if data.shape[0] == 0 or data.shape[1] == 0:
@@ -338,7 +346,9 @@ def client_names(clients: Any) -> list[str] | None:
 def require_no_path(value: Any, who: str) -> None:
     """Refuse the path of a file, and say what reads it."""
     if isinstance(value, str | os.PathLike):
-        read = Advice("read it", call=f"fedcore.datasets.own_files.read({os.fspath(value)!r}).x")
+        path = os.fspath(value)
+        call = f"from fedcore.datasets import own_files; matrix = own_files.read({path!r}).x"
+        read = Advice("read it", call=call)
         raise InputError(f"{who} is a text and no matrix; if it is a path", advice=[read])
 
 

@@ -1,9 +1,10 @@
-"""Columns of tables, of pandas, polars, Arrow or NumPy: what is a number, and what is missing."""
+"""Columns of tables, of files and of frames: what is a number, and what is missing."""
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple
@@ -11,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from fedcore.errors import Advice, TableError
-from fedcore.words import counted, row
+from fedcore.errors import TableError
+from fedcore.words import counted
 
 SHOWN = 8  # columns of a kind that a sentence names
 MARKS = 3  # texts that may stand for missing values in one column
@@ -24,14 +25,15 @@ COUNTING = {
     "id", "index", "level_0", "no", "nr", "number", "obs", "row", "row_id", "row_index", "row_nr",
     "row_number", "rowid", "rownames",
 }  # fmt: skip
-# By an attribute of a library's frames: their columns, what leaves out columns, and rows that lack
-# a value.
-FRAMES: dict[str, tuple[Callable[[Any], list[Any]], str, str]] = {
-    "iloc": (lambda frame: [c for _, c in frame.items()], "drop(columns={})", "dropna()"),
-    "get_columns": (lambda frame: frame.get_columns(), "drop({})",
-                    "fill_nan(None).drop_nulls()"),
-    "column_names": (lambda frame: frame.columns, "drop_columns({})", "drop_null()"),
-    "__array__": (lambda frame: [*np.asarray(frame).T], "drop(columns={})", "dropna()"),
+SAMPLE, SEVERAL = 200, 10  # rows looked at first; values that tell ids from measurements
+# What stands for a missing value; an empty text also for one of a column that is kept as text.
+EMPTY = ["", "#N/A", "<NA>", "N/A", "n/a", "NA", "na", "NaN", "nan", "-NaN", "-nan", "NULL", "null",
+         "None", "none", "NaT"]  # fmt: skip
+OTHER = {".": ",", ",": "."}  # by the decimal point, what separates thousands
+NUMBER = {
+    point: re.compile(rf"[+-]?((\d+|[1-9]\d{{0,2}}([{other}]\d{{3}})+)([{point}]\d*)?|[{point}]\d+)"
+                      r"([eE][+-]?\d+)?", re.ASCII)
+    for point, other in OTHER.items()
 }  # fmt: skip
 
 
@@ -199,29 +201,43 @@ def counts_rows(name: Any, column: Any, first: bool) -> bool:
     return len(values) > 1 and np.array_equal(values, np.arange(len(values)) + (values[0] == 1))
 
 
-def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
-    """Return the numbers of a data frame of pandas or polars, or of a table of Arrow.
+def number(cell: str, points: str = ".,") -> float:
+    """Return the number in a cell, NaN if it is missing, and infinity for a text.
 
-    Raises
-    ------
-    TableError
-        When a column is none of numbers, lacks values or is the index that pandas has written; it
-        names all of them.
+    `points` are the signs that may be a decimal point; the other one then separates thousands.
+
+    Examples
+    --------
+    >>> [number("1.100", ","), number("1.100", "."), number("1.100,5"), number("1.5", ",")]
+    [1100.0, 1.1, 1100.5, inf]
     """
-    form = next(form for form in FRAMES if hasattr(frame, form))
-    listed, drop, rows = FRAMES[form]
-    # NumPy would have pandas change the process's warnings.
-    columns: Any = frame.to_numpy() if form == "iloc" else np.empty(0, object)
-    if columns.dtype.kind not in "biuf":
-        columns = listed(frame)
-    each = enumerate(zip(names, columns if isinstance(columns, list) else columns.T, strict=True))
-    unfit = [Unfit(who, name, "index", "numbers the rows") for i, (name, column) in each
-             if str(name).casefold() not in COUNTING
-             and counts_rows(name, column, i == 0)]  # fmt: skip
-    matrix, wrong = examined(names, columns, who, lambda i: f"row {row(who, i)}")
-    if unfit := unfit + wrong:
-        left = [*dict.fromkeys(one.column for one in unfit if one.kind != "missing")]
-        lacks = any(one.kind == "missing" and one.column not in left for one in unfit)
-        call = f"frame{f'.{drop.format(left)}' * bool(left)}{f'.{rows}' * lacks}"
-        raise refusal(unfit, f"{who}: ", client=who, advice=[Advice("give instead", call=call)])
-    return matrix
+    text = cell.strip()
+    for point in points:
+        if NUMBER[point].fullmatch(text):
+            return float(text.replace(OTHER[point], "").replace(point, "."))
+    return np.nan if text in EMPTY else np.inf
+
+
+def identifies(values: np.ndarray) -> bool:
+    """Whether a column has another whole number in each of several rows, or days as YYYYMMDD."""
+    return _differ(values[:SAMPLE]) and _differ(values)
+
+
+def _differ(values: np.ndarray) -> bool:
+    values = values[np.isfinite(values)]
+    if len(values) < SEVERAL or (values % 1 > 0).any():
+        return False
+    year, month, day = values // 10000, values // 100 % 100, values % 100
+    days = abs(year - 2000) <= 200, abs(month - 6.5) < 6, abs(day - 16) <= 15
+    return bool(np.logical_and.reduce(days).all()) or len(np.unique(values)) == len(values)
+
+
+def absent(lists: Mapping[str, Sequence[Any]]) -> list[Unfit]:
+    """Return the columns that only some have, where `lists` has those of each file or client."""
+    every, found = dict.fromkeys(itertools.chain(*lists.values())), list[Unfit]()
+    for who, names in lists.items():
+        own = {name: str(name).casefold() for name in names}
+        alike = {low: f", which has {name!r}" for name, low in own.items()}
+        found += [Unfit(who, name, "absent", f"not in {who}{alike.get(str(name).casefold(), '')}")
+                  for name in every if name not in own]  # fmt: skip
+    return found

@@ -89,7 +89,9 @@ def column_order(
         return None
     if own is None or wanted is None:
         without, having = (who, whose) if own is None else (whose, who)
-        names = f"pandas.DataFrame(matrix, columns={list(own or wanted or ())!r})"
+        names = (
+            f"import pandas; frame = pandas.DataFrame(matrix, columns={[*(own or wanted or ())]!r})"
+        )
         ways = [Advice("give data frames to all or to none", call=names)]
         says = f"{without} has no column names and {having} has"
         raise InputError(says, client=without, advice=ways)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from fedcore import FederatedPCA
+from fedcore import ConvergenceWarning, FederatedPCA
 
 pytest.importorskip("mpmath")
 PAGE = Path(__file__).parents[2] / "docs" / "error_estimate.md"
@@ -57,3 +58,18 @@ def test_a_start_without_any_direction_that_is_wanted(algorithm, r):
     assert model.converged_
     sine = np.linalg.norm(model.components_[:, r:], 2)
     assert sine <= 100 * model.error_estimate_
+
+
+@pytest.mark.parametrize("gap", [0.1, 0.03])
+def test_so_many_patients_bring_the_estimate_of_a_private_fit_to_a_half(script, gap):
+    pytest.importorskip("dp_accounting")
+    rng, found = np.random.default_rng(0), []
+    for seed in range(15):
+        variances = np.repeat([0.1 + gap, 0.1], [2, 6])
+        x = rng.uniform(-1, 1, (int(script.patients(gap, 1.0)), 8)) * np.sqrt(3 * variances)
+        model = FederatedPCA(2, epsilon=1.0, delta=script.DELTA, bounds=(-1.0, 1.0),
+                             params={"simulate": True}, random_state=seed)  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found.append(model.fit([x]).error_estimate_)
+    assert 0.35 < np.median(found) < 0.7
