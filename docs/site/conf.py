@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "papers")]
+sys.path[:0] = [str(HERE), *(str(HERE.parents[1] / name) for name in ("papers", "tools"))]
 
 from fedcore import __version__  # noqa: E402
 

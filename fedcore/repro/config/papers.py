@@ -75,7 +75,7 @@ class PaperFiles:
     @property
     def beside(self) -> str:
         """What a command begins with that imports modules of the paper."""
-        folder = shlex.quote(str(self.folder.parent.absolute()))
+        folder = shlex.quote(str(self.folder.parent))
         return f'PYTHONPATH="$PYTHONPATH":{folder} '
 
     def make_importable(self) -> None:
