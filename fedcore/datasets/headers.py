@@ -1,9 +1,11 @@
-"""Whether the first line of a text table has names or numbers, as far as one can tell."""
+"""What the cells of a text table mean: names or numbers, and which sign is the decimal point."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,12 +13,23 @@ import numpy as np
 EMPTY = ["", "#N/A", "<NA>", "N/A", "n/a", "NA", "na", "NaN", "nan", "-NaN", "-nan", "NULL", "null",
          "None", "none", "NaT"]  # fmt: skip
 OTHER = {".": ",", ",": "."}  # by the decimal point, what separates thousands
+SPACES = "[ \u00a0\u2009\u202f'\u2019]"  # separate thousands, too
+GROUPS = r"[1-9]\d{{0,2}}({}\d{{3}})+"
 NUMBER = {
-    point: re.compile(rf"[+-]?((\d+|[1-9]\d{{0,2}}([{other}]\d{{3}})+)([{point}]\d*)?|[{point}]\d+)"
-                      r"([eE][+-]?\d+)?", re.ASCII)
+    point: rf"^[+-]?((\d+|{GROUPS.format(f'[{other}]')}|{GROUPS.format(SPACES)})([{point}]\d*)?"
+           rf"|[{point}]\d+)([eE][+-]?\d+)?$"
     for point, other in OTHER.items()
 }  # fmt: skip
 CHANCE = 0.05  # by which numbers may lie outside all others of their columns
+
+
+class Cells(NamedTuple):
+    """Cells of a column that show the same: the first of them, and how many there are."""
+
+    column: Any
+    row: int
+    text: str
+    count: int
 
 
 def is_named(rows: Sequence[Sequence[str]]) -> bool | None:
@@ -32,7 +45,7 @@ def is_named(rows: Sequence[Sequence[str]]) -> bool | None:
     [True, None, None, None, None]
     >>> texts = "3,1|5,2", "5,5,5|1,2,3", "1,0,2|5,6,7", "x,3.5|y,2.5", "id,2019,2020|x,3.5,2.5"
     >>> [is_named([line.split(",") for line in text.split("|")]) for text in texts]
-    [False, False, False, None, True]
+    [False, False, False, False, True]
     """
     width = len(rows[0])
     first, *rest = [[number(cell) for cell in row] for row in rows if len(row) == width]
@@ -44,25 +57,21 @@ def is_named(rows: Sequence[Sequence[str]]) -> bool | None:
         return True
     numeric &= np.isfinite(above)
     alike = _like_names([rows[0][i].strip() for i in range(width) if numeric[i]], below[:, numeric])
-    if not whole or not rows[0][0].strip():
-        return True if alike else None
-    return None if alike else False
+    return alike and (None if whole and rows[0][0].strip() else True)
 
 
-def number(cell: str, points: str = ".,") -> float:
+def number(cell: str) -> float:
     """Return the number in a cell, NaN if it is missing, and infinity for a text.
-
-    `points` are the signs that may be a decimal point; the other one then separates thousands.
 
     Examples
     --------
-    >>> [number("1.100", ","), number("1.100", "."), number("1.100,5"), number("1.5", ",")]
-    [1100.0, 1.1, 1100.5, inf]
+    >>> [number("1.100"), number("1.100,5"), number("1 100,5"), number("x")]
+    [1.1, 1100.5, 1100.5, inf]
     """
     text = cell.strip()
-    for point in points:
-        if NUMBER[point].fullmatch(text):
-            return float(text.replace(OTHER[point], "").replace(point, "."))
+    for point, form in NUMBER.items():
+        if re.search(form, text, re.ASCII):
+            return float(re.sub(SPACES, "", text.replace(OTHER[point], "")).replace(point, "."))
     return np.nan if text in EMPTY else np.inf
 
 
@@ -78,3 +87,53 @@ def _like_names(cells: Sequence[str], others: np.ndarray) -> bool:
     low, high = np.fmin.reduce(others, initial=np.inf), np.fmax.reduce(others, initial=-np.inf)
     by_chance = (2 / (len(others) + 1)) ** len(values)
     return bool(((values < low) | (values > high)).all()) and by_chance < CHANCE
+
+
+def signs(columns: Mapping[Any, Any]) -> dict[tuple[str, str], list[Cells]]:
+    """Return what the cells of columns show of each decimal point, in one item for each column.
+
+    ``only`` are numbers with this point alone, ``groups`` those of them in which the other sign
+    separates thousands, ``doubts`` numbers with either point in which it may, and ``blanks`` are
+    numbers in which a blank does.
+
+    Parameters
+    ----------
+    columns : dict of label to ChunkedArray of text
+    """
+    import pyarrow.compute as arrow
+
+    found: dict[tuple[str, str], list[Cells]] = defaultdict(list)
+    for label, column in columns.items():
+        fits = {sign: _matches(column, form) for sign, form in NUMBER.items()}
+        has = {sign: arrow.match_substring(column, sign).to_numpy() for sign in OTHER}
+        for point, other in OTHER.items():
+            only = fits[point] & ~fits[other]
+            kinds = {"only": only, "groups": only & has[other],
+                     "doubts": fits[point] & fits[other] & has[other],
+                     "blanks": fits[point] & _matches(column, SPACES)}  # fmt: skip
+            for kind, cells in kinds.items():
+                if cells.any():
+                    at = int(cells.argmax())
+                    one = Cells(label, at, column[at].as_py(), int(cells.sum()))
+                    found[kind, point].append(one)
+    return found
+
+
+def numbers(column: Any, point: str, na: Collection[str]) -> np.ndarray:
+    """Return a column's numbers, NaN for what is missing; as objects if texts are among them."""
+    import pyarrow.compute as arrow
+
+    fits, lower = _matches(column, NUMBER[point]), arrow.utf8_lower(column).to_numpy()
+    plain = arrow.replace_substring_regex(column, f"{SPACES}|[{OTHER[point]}]", "")
+    plain = arrow.if_else(fits, arrow.replace_substring(plain, point, "."), None)
+    values = plain.cast("float64").to_numpy()
+    values = np.where(lower == "true", 1.0, np.where(lower == "false", 0.0, values))
+    texts = column.to_numpy()
+    bad = np.isnan(values) & ~np.isin(texts, [*EMPTY, *na])
+    return np.where(bad, texts, values) if bad.any() else values
+
+
+def _matches(column: Any, form: str) -> np.ndarray:
+    import pyarrow.compute as arrow
+
+    return arrow.match_substring_regex(column, form).to_numpy()

@@ -28,9 +28,9 @@ import scipy.sparse
 from scipy.sparse import issparse
 
 from fedcore import sparse
-from fedcore.datasets import bounded
+from fedcore.datasets import bounded, headers
 from fedcore.datasets.formats import libsvm
-from fedcore.datasets.headers import EMPTY, OTHER, is_named, number
+from fedcore.datasets.headers import OTHER
 from fedcore.errors import Advice, DataError, FedcoreError, InputError, TableError, nearest
 from fedcore.problems.columns import (
     UNNAMED,
@@ -46,9 +46,11 @@ from fedcore.problems.columns import (
 from fedcore.validation import Rule, check_annotated, one_of
 from fedcore.words import counted
 
-SEPARATORS = "\t;,"
+SEPARATORS = "\t;|,"
+UTF16 = b"\xff\xfe", b"\xfe\xff"  # with which such a file begins
 SAMPLE = 200  # rows that a guess looks at
 SEVERAL = 10  # values that tell ids from measurements
+SPREAD = 5  # values that show how far a column goes
 MANY = 1000  # names that are compared with a misspelt one
 UNREADABLE = (OSError, ValueError, TypeError, EOFError, RuntimeError, csv.Error, zlib.error,
               zipfile.BadZipFile)  # fmt: skip
@@ -74,12 +76,13 @@ class Reading:
     header : bool, optional
         Whether the first line of a CSV file has the names; guessed without it.
     delimiter : str, optional
-        What separates the columns of a CSV file; guessed without it.
+        What separates the columns of all CSV files; found in each without it.
     decimal : {'.', ','}, optional
-        The decimal point of a CSV file, where the other sign separates thousands; guessed without
-        it.
+        The decimal point of CSV files, where the other sign separates thousands; found in each
+        without it.
     na : collection of str
-        Texts that stand for a missing value in a CSV file, beside those of `headers.EMPTY`.
+        Texts that stand for a missing value in a CSV file, beside those of `headers.EMPTY`, and
+        numbers that do in any table.
     zero_based : bool
         Whether the columns of LIBSVM files are numbered from 0.
     """
@@ -160,6 +163,8 @@ class _Source:
         Says where a row is.
     open_ended : bool
         Whether further columns hold zeros alone, as in a LIBSVM file.
+    texts : bool
+        Whether the columns are still texts, as in a CSV file.
     """
 
     path: str
@@ -170,6 +175,7 @@ class _Source:
     index: Collection[str] = ()
     place: Callable[[int], str] = "row {}".format
     open_ended: bool = False
+    texts: bool = False
 
     @property
     def bare(self) -> bool:
@@ -245,6 +251,8 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
         if times > 1:
             raise InputError(f"{path} is given twice, and each file is one client: drop it")
     sources = [_read(os.fspath(path), how) for path in paths]
+    _match_names(sources)
+    _parse_numbers(sources, how)
     _widen(sources)
     _require_asked(sources, how)
     counting = {name for source in sources for name in _counting(source, how)}
@@ -286,11 +294,80 @@ def _read(path: str, how: Reading) -> _Source:
         error.file = path
         raise
     except UNREADABLE as error:
-        says = f"{path} cannot be read: {error}"
+        says, ways = f"{path} cannot be read: {error}", list[Advice]()
         if isinstance(error, UnicodeDecodeError):
-            says = (f"{path} is no text in UTF-8 ({error.reason}): save it as UTF-8, such as with "
-                    f"iconv -f latin1 -t utf-8 {shlex.quote(path)}")  # fmt: skip
-        raise DataError(says, file=path) from error
+            says = f"{path} is no text in UTF-8 ({error.reason})"
+            new = "{}-utf8{}".format(*os.path.splitext(path))
+            call = f"iconv -f latin1 -t utf-8 {shlex.quote(path)} > {shlex.quote(new)}"
+            ways = [Advice("save it as UTF-8, such as by", call=call)]
+        raise DataError(says, file=path, advice=ways) from error
+
+
+def _match_names(sources: list[_Source]) -> None:
+    """Give columns the name in an earlier file, where only case and blanks differ."""
+    known: dict[str, str] = {}
+    for k, source in enumerate(sources):
+        if not source.bare:
+            short = ["".join(name.split()).casefold() for name in source.labels]
+            times = Counter(short)
+            labels = [known.setdefault(low, name) if times[low] == 1 else name
+                      for low, name in zip(short, source.labels, strict=True)]  # fmt: skip
+            other = [f"{old!r} is {new!r} in another file"
+                     for old, new in zip(source.labels, labels, strict=True) if old != new]  # fmt: skip
+            told = [Advice(f"{source.path}: {', '.join(other)}")] * bool(other)
+            sources[k] = replace(source, labels=labels, guesses=[*source.guesses, *told])
+
+
+def _parse_numbers(sources: list[_Source], how: Reading) -> None:
+    """Give CSV files numbers, by the decimal point that each one shows."""
+    shown = {}
+    for k, source in enumerate(sources):
+        if source.texts:
+            found = headers.signs({label: column for label, column
+                                   in zip(source.labels, source.columns, strict=True)
+                                   if how.keeps(str(label))})  # fmt: skip
+            count = {sign: sum(one.count for one in found["only", sign]) for sign in OTHER}
+            own = max(OTHER, key=count.__getitem__)
+            open_to = [] if found["groups", own] else found["doubts", own]
+            shown[k] = found, count, own, open_to
+    asked = how.decimal
+    for k, (found, count, own, open_to) in shown.items():
+        source, guesses = sources[k], list[Advice]()
+
+        def fault(one: headers.Cells, says: str, *ways: tuple[Any, ...]) -> TableError:
+            says = f", {source.place(one.row)}, column '{one.column}': {says}"  # noqa: B023
+            return _fault(source.path, says, *ways, row=one.row, column=one.column)  # noqa: B023
+
+        if open_to and asked is None:
+            ways = [("it separates thousands", {"decimal": own})]
+            if count[own]:
+                ways = [("correct such cells, or say that it does", {"decimal": own})]
+            else:
+                ways.append(("it is a decimal point", {"decimal": OTHER[own]}))
+            says = f"'{OTHER[own]}' in '{open_to[0].text}' may separate thousands"
+            raise fault(open_to[0], says, *sorted(ways, key=str))
+        point = asked or own
+        if count[OTHER[point]] > count[point]:
+            if not any(others[-1] for others in shown.values()):
+                one = found["only", own][0]
+                says = f"'{own}' in '{one.text}' is the decimal point, and not '{asked}'"
+                raise fault(one, says, ("each file's own is found", {"decimal": None}))
+            point = own  # the option is for those that show none
+        if point != (asked or "."):
+            one = found["only", point][0]
+            guesses.append(
+                Advice(f"{source.path}: '{point}' is the decimal point, as in '{one.text}'")
+            )
+        for one in [*found["groups", point], *found["doubts", point]][:1]:
+            guesses.append(
+                Advice(f"{source.path}: '{OTHER[point]}' separates thousands, as in '{one.text}'")
+            )
+        for one in found["blanks", point][:1]:
+            guesses.append(Advice(f"{source.path}: blanks separate thousands, as in '{one.text}'"))
+        columns = [headers.numbers(column, point, how.na) if how.keeps(str(label))
+                   else np.where(np.isin(column.to_numpy(), how.na), "", column.to_numpy())
+                   for label, column in zip(source.labels, source.columns, strict=True)]  # fmt: skip
+        sources[k] = replace(source, columns=columns, guesses=[*source.guesses, *guesses])
 
 
 def _widen(sources: list[_Source]) -> None:
@@ -350,10 +427,8 @@ def _aligned(sources: Sequence[_Source], wanted: list[Any]) -> list[Unfit]:
     at = {label: i for i, label in enumerate(wanted[0])}
     for k, source in enumerate(sources):
         wanted[k] = sorted(wanted[k], key=lambda label: at.get(label, len(at)))
-        own = {str(label): str(label).casefold() for label in wanted[k]}
-        alike = {low: f", which has '{name}'" for name, low in own.items()}
-        found += [Unfit(source.path, name, "absent",
-                        f"not in {source.path}{alike.get(name.casefold(), '')}")
+        own = {*map(str, wanted[k])}
+        found += [Unfit(source.path, name, "absent", f"not in {source.path}")
                   for name in every if name not in own]  # fmt: skip
     return found
 
@@ -364,7 +439,8 @@ def _table(
 ) -> Table:  # fmt: skip
     """Return the table of a file; add to `unfit` what is no feature."""
     path, guesses = source.path, list(source.guesses)
-    x, wrong = examined(map(str, labels), source.taken(labels), path, source.where)
+    na = [*filter(np.isfinite, map(headers.number, how.na))]
+    x, wrong = examined(map(str, labels), source.taken(labels), path, source.where, na)
     if 0 in x.shape:
         left = source.labels and not labels
         raise _fault(path, ": no numbers are left: take more of it" if left else EMPTY_TABLE)
@@ -423,7 +499,7 @@ def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> T
     if rows:
         options["missing"] = "drop"
     what = [counted(len(left), "column")] * bool(left) + ["rows that lack a value"] * rows
-    way = Advice(f"leave out {' and '.join(what)}", options)
+    way = Advice(f"{'correct the cells, or ' * bool(marks)}leave out {' and '.join(what)}", options)
     if not kept:
         way = Advice("no column is left: give files that have columns of numbers in common")
     fixed = not left.keys().isdisjoint(how.apart)
@@ -443,7 +519,30 @@ def _doubts(tables: Sequence[Table], how: Reading) -> list[Advice]:
         if numbered:
             what = f"{', '.join(map(repr, numbered))} may be ids or dates, and is taken as measured"
             told.append(_guess(path, what, without=[*how.without, *numbered]))
+    if not any(issparse(table.x) for table in tables):
+        ends: dict[str, list[str]] = {}
+        for i, name in enumerate(tables[0].names):
+            end = _sentinel(np.concatenate([table.x[:, i] for table in tables]))
+            if np.isfinite(end):
+                ends.setdefault(f"{end:.15g}", []).append(name)
+        if ends:
+            each = [f"{end} in {', '.join(map(repr, names))}" for end, names in ends.items()]
+            what = f"{', '.join(each)} is far from all other values, and may stand for missing ones"
+            told.append(_guess(path, what, na=[*how.na, *ends], missing="drop"))
     return told
+
+
+def _sentinel(values: np.ndarray) -> float:
+    """Return a value at the end of a column that occurs again, far from all others; NaN if none."""
+    values = values[np.isfinite(values)]
+    for end in (np.min, np.max):
+        at = values == end(values, initial=np.inf if end is np.min else -np.inf)
+        others = values[~at]
+        if 1 < at.sum() < len(others) and len(np.unique(others)) >= SPREAD:
+            gap = abs(others - values[at][0]).min()
+            if gap > np.ptp(others):
+                return float(values[at][0])
+    return np.nan
 
 
 def _identifies(values: np.ndarray) -> bool:
@@ -467,6 +566,7 @@ def _fault(path: str, says: str, *ways: tuple[Any, ...], **more: Any) -> TableEr
 
 def _arrow(path: str) -> Any:
     try:
+        import pyarrow.compute
         import pyarrow.csv
         import pyarrow.parquet
     except ImportError as error:
@@ -475,96 +575,88 @@ def _arrow(path: str) -> Any:
     return pyarrow
 
 
-def _csv(path: str, how: Reading, guessed: str = "") -> _Source:
-    """Read a CSV file; `guessed` is the decimal point that it has shown."""
+def _csv(path: str, how: Reading) -> _Source:
+    """Read a CSV file as columns of text, see `_parse_numbers`."""
     arrow, guesses, skipped = _arrow(path), list[Advice](), list[str]()
-    with open(path, encoding="utf-8-sig", newline="") as file:
+    with open(path, "rb") as raw:
+        coding = "utf-16" if raw.read(2) in UTF16 else "utf-8-sig"
+    with open(path, encoding=coding, newline="") as file:
         told = re.fullmatch(r'"?sep=(.)"?\s*', file.readline())  # as Excel writes it
     skip, signs = int(bool(told)), told[1] if told else SEPARATORS
-    signs = how.delimiter.replace("\\t", "\t") if how.delimiter else signs  # as a shell gives it
-    point = how.decimal or guessed or "."
+    asked = how.delimiter and how.delimiter.replace("\\t", "\t")  # as a shell gives it
 
     def rows(sign: str) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows that are not blank, with the numbers of the lines that end them."""
-        with open(path, encoding="utf-8-sig", newline="") as file:
+        with open(path, encoding=coding, newline="") as file:
             reader = csv.reader(itertools.islice(file, skip, None), delimiter=sign)
             for row in reader:
                 if len(row) > 1 or row == [""] or "".join(row).strip():
-                    yield reader.line_num + skip, row
+                    yield reader.line_num + skip, [cell.strip() for cell in row]
 
-    def fit(sign: str) -> tuple[bool, int, int]:
+    def fit(sign: str) -> int:
+        """Return how many rows have as many cells as most of them have."""
         widths = [len(row) for _, row in itertools.islice(rows(sign), SAMPLE)] or [0]
-        most = Counter(widths).most_common(1)[0][0]  # two may be one with a decimal comma
-        return len({*widths}) == 1 < widths[0], widths[0], most * (most > 2)
+        width, times = Counter(widths).most_common(1)[0]
+        # two cells may be one with a decimal comma
+        return times * (width > 1) * (width > 2 or sign != "," or widths[0] == width)
 
     def place(row: int) -> str:
-        even = (line for line, cells in rows(sign) if len(cells) == width)
-        return f"line {next(itertools.islice(even, row + bool(named), None))}"
+        even = (line for line, cells in rows(sign) if len(cells) == width and line > top)
+        return f"line {next(itertools.islice(even, row, None))}"
 
     def left_out(row: Any) -> str:
         skipped.extend([row.text] * bool(row.text.strip()))
         return "skip"
 
-    sign = max(signs, key=fit)
-    sample = [["" if cell.strip() in how.na else cell for cell in row]
-              for _, row in itertools.islice(rows(sign), SAMPLE)]  # fmt: skip
-    named = is_named(sample) if how.header is None and sample else how.header
-    if len(sample) <= bool(named):
+    best = max(signs, key=fit)
+    sign = asked or best
+    if not fit(sign) and fit(best) > 1 and how.decimal != best:
+        says = f", line 1: {best!r} separates the columns, and not {sign!r}"
+        raise _fault(path, says, ("each file's own is found", {"delimiter": None}), row=0)
+    lines = [*itertools.islice(rows(sign), SAMPLE)]
+    sample = [["" if cell in how.na else cell for cell in row] for _, row in lines]
+    width = Counter(map(len, sample)).most_common(1)[0][0] if sample else 0
+    above = next((i for i, row in enumerate(sample)
+                  if len(row) == width and (width < 3 or sum(map(bool, row)) > 1)), 0)  # fmt: skip
+    named = headers.is_named(sample[above:]) if sample else False
+    if above and not (named and how.header is None
+                      and not np.isfinite([*map(headers.number, sample[above])]).any()):  # fmt: skip
+        above, named = 0, headers.is_named(sample)  # titles stand above names alone
+    named = named if how.header is None else how.header
+    if len(sample) <= above + bool(named):
         raise _fault(path, EMPTY_TABLE)
-    first, width = sample[0], len(sample[0])
+    first = lines[above][1]
     if named is None:
         says = f", line 1 ({', '.join(first[:3])}{', …' * (width > 3)}) may be names or numbers"
         raise _fault(path, says, ("it has names", {"header": True}), ("none", {"header": False}))
-    if len(signs) > 1 and sign != "," and width > 1:
+    top = lines[above][0] if named else skip
+    if above:
+        what = f"what stands above line {top} is no part of the table, '{sample[0][0]:.40}'"
+        guesses.append(_guess(path, what, header=True))
+    if len(signs) > 1 and not asked and sign != "," and width > 1:
         guesses.append(_guess(path, f"{sign!r} separates the columns", delimiter=","))
     if not named and how.header is None:
         guesses.append(_guess(path, "line 1 has numbers and no names", header=True))
-    names = [cell.strip() or f"Unnamed: {i}" for i, cell in enumerate(first)]
-    labels = names if named else range(width)
-    kept = [how.keeps(str(label)) for label in labels]
-    even = [row for row in sample[bool(named) :] if len(row) == width]
-    apart = {str(i): arrow.string() for i, label in enumerate(labels) if str(label) in how.apart
-             or any("x" in row[i].lower() for row in even)}  # 0x1f is no number  # fmt: skip
     columns = arrow.csv.read_csv(
         path,
-        arrow.csv.ReadOptions(column_names=[*map(str, range(width))],
-                              skip_rows=next(rows(sign))[0] if named else skip),
+        arrow.csv.ReadOptions(column_names=[*map(str, range(len(first)))], skip_rows=top,
+                              encoding=coding),
         arrow.csv.ParseOptions(delimiter=sign, newlines_in_values=True,
                                invalid_row_handler=left_out),
-        arrow.csv.ConvertOptions(column_types=apart, null_values=[*EMPTY, *how.na],
-                                 decimal_point=point),
+        arrow.csv.ConvertOptions(column_types=dict.fromkeys(map(str, range(width)),
+                                                            arrow.string())),
     ).columns  # fmt: skip
-    few = fit(sign)[2] in (0, width)  # else lines stand above the names
-    if skipped and not (few and how.missing == "drop"):
-        line, row = next((line, row) for line, row in rows(sign) if len(row) != width)
-        says = f", line {line}: {counted(len(row), 'cell')}, and the first line has {width}"
-        drop = [("leave it out", {"missing": "drop"})] * few
+    if skipped and (len(first) != width or how.missing != "drop"):
+        line, row = next((n, row) for n, row in rows(sign) if n > top and len(row) != len(first))
+        says = f", line {line}: {counted(len(row), 'cell')}, and the first line has {len(first)}"
+        drop = [("leave it out", {"missing": "drop"})] * (len(first) == width)
         raise _fault(path, says, ("give every line as many",), *drop, row=line)
     if skipped:
         what = f"{counted(len(skipped), 'line')} with another number of cells left out"
         guesses.append(Advice(f"{path}: {what}"))
-    texts = {i: ["" if cell.strip() in how.na else cell for cell in column.to_pylist()]
-             for i, column in enumerate(columns) if arrow.types.is_string(column.type)}  # fmt: skip
-    other, ways, thousands = OTHER[point], [*",."], ""
-    for cell in itertools.chain.from_iterable(cells for i, cells in texts.items() if kept[i]):
-        fits = [sign for sign in ways if {*",."} & {*cell} and number(cell, sign) < np.inf]
-        if how.decimal is None and not guessed and fits == [","]:
-            again = _csv(path, how, ",")
-            again.guesses.append(_guess(path, "commas are decimal points", decimal="."))
-            return again
-        if point in fits and number(cell.replace(other, "x"), point) == np.inf:
-            thousands = thousands or cell
-            ways = fits if how.decimal is None else ways
-    if thousands and how.decimal is None:
-        means = {point: "it separates thousands", other: "it is a decimal point"}
-        offers = [(means[sign], {"decimal": sign}) for sign in guessed or ways]
-        raise _fault(path, f": '{other}' in '{thousands}' may separate thousands", *offers)
-    if thousands:
-        guesses.append(Advice(f"{path}: '{other}' separates thousands, as in '{thousands}'"))
-    for i, cells in texts.items():
-        read = [(number(c, point), c) if kept[i] else (np.inf, c.strip()) for c in cells]
-        columns[i] = np.array([c if value == np.inf else value for value, c in read], object)
-    return _Source(path, labels, columns, guesses=guesses, place=place)
+    labels = [cell or f"Unnamed: {i}" for i, cell in enumerate(first)] if named else range(width)
+    columns = [*map(arrow.compute.utf8_trim_whitespace, columns)]
+    return _Source(path, labels, columns, guesses=guesses, place=place, texts=True)
 
 
 def _parquet(path: str, how: Reading) -> _Source:

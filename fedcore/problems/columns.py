@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from fedcore.errors import Advice, TableError
+from fedcore.errors import MOST, Advice, TableError
 from fedcore.words import counted, row
 
 SHOWN = 8  # columns of a kind that a sentence names
-MARKS = 3  # texts that may stand for missing values in one column
+MARKS = 3  # texts that may stand for missing values in one column, or a twentieth of its rows
 UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+|_level_\d+)?")  # of pandas for a column without a name
 INDEX = re.compile(r"__index_level_\d+__")  # of pandas in Parquet and Arrow
-MARK = re.compile(r"\D{1,20}")  # <5 is a measurement
 # Names that such a column has if it counts the rows from 0 or 1.
 COUNTING = {
     "id", "index", "level_0", "no", "nr", "number", "obs", "row", "row_id", "row_index", "row_nr",
@@ -87,20 +86,26 @@ def refusal(unfit: Sequence[Unfit], who: str = "", **more: Any) -> TableError:
 
 
 def examined(
-    names: Iterable[Any], columns: Any, file: Any, where: Callable[[int], str]
+    names: Iterable[Any],
+    columns: Any,
+    file: Any,
+    where: Callable[[int], str],
+    na: Sequence[float] = (),
 ) -> tuple[Any, list[Unfit]]:
     """Return a matrix, or a list of columns, as a matrix of numbers, and all that is none.
 
-    See `parsed`; `where` says in words where a row is.
+    See `parsed`; `where` says in words where a row is, and `na` are numbers that stand for missing
+    ones.
     """
     found, unfit = [np.empty((0, 0))], list[Unfit]()
     if not isinstance(columns, list):
         numbers = columns.dtype.kind in "biuf"
-        if scipy.sparse.issparse(columns) or (numbers and np.isfinite(columns).all()):
+        if scipy.sparse.issparse(columns) or (numbers and not na and np.isfinite(columns).all()):
             return columns, unfit
         columns = columns.T
     for name, column in zip(names, columns, strict=True):
-        found.append(parsed(column))
+        values = parsed(column)
+        found.append(np.where(np.isin(values, na), np.nan, values) if na else values)
         for kind, bad in (("text", np.isinf(found[-1])), ("missing", np.isnan(found[-1]))):
             unfit += bad_cells(file, name, kind, bad, column, where)
     return np.column_stack(found[1:] or found), unfit
@@ -119,7 +124,8 @@ def bad_cells(
         cell = f"no finite number, '{values[at]!s:.20}'"
         if 2 * bad.sum() < len(bad):
             marks = dict.fromkeys(values[bad].tolist())
-        if len(marks) > MARKS or not all(isinstance(m, str) and MARK.fullmatch(m) for m in marks):
+        few = len(marks) <= max(MARKS, min(MOST, len(bad) // 20))
+        if not few or not all(isinstance(mark, str) for mark in marks):
             marks = {}
     what = f"{bad.sum()} of {len(bad)} {cell}, the first in {where(at)}"
     return [Unfit(file, name, kind, what, int(bad.sum()), at, [*marks])]

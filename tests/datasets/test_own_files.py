@@ -114,7 +114,7 @@ def years(parts):
 
 FAULTS = {
     "text": text, "text in one": functools.partial(text, at=(1,)), "dates": dates, "holes": holes,
-    "full of holes": full_of_holes, "infinite": infinite, "wider": wider, "case": other_case,
+    "full of holes": full_of_holes, "infinite": infinite, "wider": wider,
     "all": lambda parts: wider(holes(dates(text(parts)))), "years": years,
     "messy": messy, "marks": marked, "one mark": functools.partial(marked, marks=("n.a.",)),
     "two marks": lambda parts: [p.replace({"-": "."}) if i else p
@@ -243,13 +243,40 @@ def test_files_without_a_number_that_is_left_are_told_at_once(tmp_path, kind):
     assert not advice.options  # they have nothing in common
 
 
-@pytest.mark.parametrize("lines", [1, 2, 3])
-def test_lines_above_the_names_are_told_by_their_cells(tmp_path, lines):
-    (path := tmp_path / "a.csv").write_text(
-        "A report, of 2023\n" * lines + frames(names=[*NAMES, *"ab"])[0].to_csv(index=False)
-    )
-    error = outcome([str(path)], missing="drop")
-    assert error.file == str(path) and "5" in str(error) and not error.advice[0].options
+TITLES = ["A report, of 2023", "Cohort north;;;;", ",,,,", "made 2023-01-02", ""]
+
+
+@pytest.mark.parametrize("titles", [*itertools.combinations(TITLES, 1), TITLES, TITLES[::-1]])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "txt"])
+def test_lines_above_the_names_are_left_out_and_told(tmp_path, titles, kind):
+    path, part = str(tmp_path / f"a.{kind}"), frames(names=[*NAMES, *"ab"])[0]
+    WRITERS[kind](part, path)
+    names_first = own_files.read(path)
+    with open(path, encoding="utf-8") as file:
+        table = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("".join(f"{title}\n" for title in titles) + table)
+    found = own_files.read(path)
+    assert found.names == names_first.names == [*part.columns]
+    np.testing.assert_array_equal(found.x, part.to_numpy())
+    told = [guess for guess in found.guesses if f"line {len(titles) + 1} " in guess.what]
+    assert len(told) == any(titles)  # a blank line is in nobody's way
+    for guess in told:
+        assert isinstance(outcome([path], **guess.options), FedcoreError)
+
+
+def test_rows_under_too_few_names_make_no_names(tmp_path):
+    for rows in ("1,5,2\n3,5,4\n", "p1,5,2\np2,5,4\n", "x,<5,2\ny,5,4\n"):
+        (path := tmp_path / "a.csv").write_text(f"age,dose\n{rows}")
+        for options in ({}, {"missing": "drop"}):
+            error = outcome([str(path)], **options)
+            assert error.row == 2 and not any(way.options for way in error.advice)
+
+
+def german(values, places, groups):
+    """Write numbers with a decimal comma, and with `groups` of thousands."""
+    return [f"{v:,.{places}f}".replace(",", "_").replace(".", ",").replace("_", groups)
+            for v in values]  # fmt: skip
 
 
 @pytest.mark.parametrize("point", [",", "."])
@@ -269,8 +296,10 @@ def test_thousands_are_never_read_as_decimals(tmp_path, point, cell, mixed):
         assert texts[0] in str(found)
         assert {"decimal": point} in [dict(way.options) for way in found.advice]
         assert follow([path], {}) == len(found.advice)
-    else:  # a single dot is the decimal point of every other file
-        assert point == "," and not mixed and cell.count("{}") == 1
+    elif cell.count("{}") == 1:  # a single dot is the decimal point of every other file
+        assert point == "," and not mixed
+    else:
+        np.testing.assert_array_equal(found.problem.clients[0], wanted)
 
 
 @pytest.mark.parametrize("kind", WRITERS)
