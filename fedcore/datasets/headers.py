@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -23,13 +23,44 @@ NUMBER = {
 CHANCE = 0.05  # by which numbers may lie outside all others of their columns
 
 
-class Cells(NamedTuple):
-    """Cells of a column that show the same: the first of them, and how many there are."""
+class Signs:
+    """What the cells of a file show of its decimal point.
 
-    column: Any
-    row: int
-    text: str
-    count: int
+    Parameters
+    ----------
+    columns : sequence of ChunkedArray of text
+        They are looked at as one, one after the other.
+
+    Attributes
+    ----------
+    only, groups, doubts : dict of str to ndarray of bool
+        By decimal point: numbers with no other, those of them in which the other sign separates
+        thousands, and numbers with either point in which it may.
+    blanks : ndarray of bool
+        Numbers in which a blank separates thousands.
+    point : str
+        The decimal point that most cells show; a dot, if none does.
+    unclear : bool
+        Whether nothing tells if the other sign separates thousands.
+    """
+
+    def __init__(self, columns: Sequence[Any]) -> None:
+        import pyarrow as arrow
+
+        chunks = [chunk for column in columns for chunk in column.chunks]
+        self._cells = arrow.chunked_array(chunks, arrow.string())
+        fits = {point: _matches(self._cells, form) for point, form in NUMBER.items()}
+        has = {sign: _matches(self._cells, f"[{sign}]") for sign in OTHER}
+        self.only = {point: fits[point] & ~fits[other] for point, other in OTHER.items()}
+        self.groups = {point: self.only[point] & has[other] for point, other in OTHER.items()}
+        self.doubts = {p: fits[p] & fits[other] & has[other] for p, other in OTHER.items()}
+        self.blanks = (fits["."] | fits[","]) & _matches(self._cells, SPACES)
+        self.point = max(OTHER, key=lambda point: self.only[point].sum())
+        self.unclear = self.doubts[self.point].any() and not self.groups[self.point].any()
+
+    def first(self, cells: np.ndarray) -> tuple[int, str]:
+        """Return the place of the first of these cells, and what it holds."""
+        return int(cells.argmax()), self._cells[int(cells.argmax())].as_py()
 
 
 def is_named(rows: Sequence[Sequence[str]]) -> bool | None:
@@ -58,6 +89,20 @@ def is_named(rows: Sequence[Sequence[str]]) -> bool | None:
     numeric &= np.isfinite(above)
     alike = _like_names([rows[0][i].strip() for i in range(width) if numeric[i]], below[:, numeric])
     return alike and (None if whole and rows[0][0].strip() else True)
+
+
+def head(rows: Sequence[Sequence[str]], header: bool | None) -> tuple[int, bool | None]:
+    """Return how many rows stand above a table, and whether its first one has the names.
+
+    `header` says it. Titles stand above names alone: a row of texts, as wide as most rows.
+    """
+    width = max(Counter(map(len, rows)).items(), key=lambda item: item[1], default=(0, 0))[0]
+    wide = [i for i, row in enumerate(rows)
+            if len(row) == width and (width < 3 or sum(map(bool, row)) > 1)]  # fmt: skip
+    above = wide[0] if wide and header is None else 0
+    if above and is_named(rows[above:]) and not np.isfinite([*map(number, rows[above])]).any():
+        return above, True
+    return 0, is_named(rows) if header is None and rows else header
 
 
 def number(cell: str) -> float:
@@ -89,48 +134,21 @@ def _like_names(cells: Sequence[str], others: np.ndarray) -> bool:
     return bool(((values < low) | (values > high)).all()) and by_chance < CHANCE
 
 
-def signs(columns: Mapping[Any, Any]) -> dict[tuple[str, str], list[Cells]]:
-    """Return what the cells of columns show of each decimal point, in one item for each column.
-
-    ``only`` are numbers with this point alone, ``groups`` those of them in which the other sign
-    separates thousands, ``doubts`` numbers with either point in which it may, and ``blanks`` are
-    numbers in which a blank does.
-
-    Parameters
-    ----------
-    columns : dict of label to ChunkedArray of text
-    """
-    import pyarrow.compute as arrow
-
-    found: dict[tuple[str, str], list[Cells]] = defaultdict(list)
-    for label, column in columns.items():
-        fits = {sign: _matches(column, form) for sign, form in NUMBER.items()}
-        has = {sign: arrow.match_substring(column, sign).to_numpy() for sign in OTHER}
-        for point, other in OTHER.items():
-            only = fits[point] & ~fits[other]
-            kinds = {"only": only, "groups": only & has[other],
-                     "doubts": fits[point] & fits[other] & has[other],
-                     "blanks": fits[point] & _matches(column, SPACES)}  # fmt: skip
-            for kind, cells in kinds.items():
-                if cells.any():
-                    at = int(cells.argmax())
-                    one = Cells(label, at, column[at].as_py(), int(cells.sum()))
-                    found[kind, point].append(one)
-    return found
-
-
-def numbers(column: Any, point: str, na: Collection[str]) -> np.ndarray:
+def numbers(column: Any, point: str, na: Sequence[str]) -> np.ndarray:
     """Return a column's numbers, NaN for what is missing; as objects if texts are among them."""
-    import pyarrow.compute as arrow
+    import pyarrow as arrow
+    from pyarrow import compute
 
-    fits, lower = _matches(column, NUMBER[point]), arrow.utf8_lower(column).to_numpy()
-    plain = arrow.replace_substring_regex(column, f"{SPACES}|[{OTHER[point]}]", "")
-    plain = arrow.if_else(fits, arrow.replace_substring(plain, point, "."), None)
-    values = plain.cast("float64").to_numpy()
-    values = np.where(lower == "true", 1.0, np.where(lower == "false", 0.0, values))
-    texts = column.to_numpy()
-    bad = np.isnan(values) & ~np.isin(texts, [*EMPTY, *na])
-    return np.where(bad, texts, values) if bad.any() else values
+    plain = compute.replace_substring_regex(column, f"{SPACES}|[{OTHER[point]}]", "")
+    plain = compute.replace_substring(plain, point, ".")
+    values = compute.if_else(_matches(column, NUMBER[point]), plain, None).cast("float64")
+    values = np.where(_matches(column, "^(?i)false$"), 0, values.to_numpy())
+    values = np.where(_matches(column, "^(?i)true$"), 1, values)
+    bad = np.isnan(values) & ~compute.is_in(column, arrow.array([*EMPTY, *na])).to_numpy()
+    if bad.any():
+        values = values.astype(object)
+        values[bad] = column.filter(bad).to_numpy()
+    return values
 
 
 def _matches(column: Any, form: str) -> np.ndarray:

@@ -39,6 +39,7 @@ from fedcore.problems.columns import (
     bad_cells,
     counts_rows,
     examined,
+    listed,
     missing,
     parsed,
     refusal,
@@ -312,62 +313,49 @@ def _match_names(sources: list[_Source]) -> None:
             times = Counter(short)
             labels = [known.setdefault(low, name) if times[low] == 1 else name
                       for low, name in zip(short, source.labels, strict=True)]  # fmt: skip
-            other = [f"{old!r} is {new!r} in another file"
-                     for old, new in zip(source.labels, labels, strict=True) if old != new]  # fmt: skip
-            told = [Advice(f"{source.path}: {', '.join(other)}")] * bool(other)
-            sources[k] = replace(source, labels=labels, guesses=[*source.guesses, *told])
+            both = zip(source.labels, labels, strict=True)
+            if other := [f"{old!r} as {new!r}" for old, new in both if old != new]:
+                told = Advice(f"{source.path}: takes {', '.join(other)} of another file")
+                sources[k] = replace(source, labels=labels, guesses=[*source.guesses, told])
 
 
 def _parse_numbers(sources: list[_Source], how: Reading) -> None:
     """Give CSV files numbers, by the decimal point that each one shows."""
-    shown = {}
-    for k, source in enumerate(sources):
-        if source.texts:
-            found = headers.signs({label: column for label, column
-                                   in zip(source.labels, source.columns, strict=True)
-                                   if how.keeps(str(label))})  # fmt: skip
-            count = {sign: sum(one.count for one in found["only", sign]) for sign in OTHER}
-            own = max(OTHER, key=count.__getitem__)
-            open_to = [] if found["groups", own] else found["doubts", own]
-            shown[k] = found, count, own, open_to
-    asked = how.decimal
-    for k, (found, count, own, open_to) in shown.items():
-        source, guesses = sources[k], list[Advice]()
-
-        def fault(one: headers.Cells, says: str, *ways: tuple[Any, ...]) -> TableError:
-            says = f", {source.place(one.row)}, column '{one.column}': {says}"  # noqa: B023
-            return _fault(source.path, says, *ways, row=one.row, column=one.column)  # noqa: B023
-
-        if open_to and asked is None:
-            ways = [("it separates thousands", {"decimal": own})]
-            if count[own]:
-                ways = [("correct such cells, or say that it does", {"decimal": own})]
-            else:
-                ways.append(("it is a decimal point", {"decimal": OTHER[own]}))
-            says = f"'{OTHER[own]}' in '{open_to[0].text}' may separate thousands"
-            raise fault(open_to[0], says, *sorted(ways, key=str))
-        point = asked or own
-        if count[OTHER[point]] > count[point]:
-            if not any(others[-1] for others in shown.values()):
-                one = found["only", own][0]
-                says = f"'{own}' in '{one.text}' is the decimal point, and not '{asked}'"
-                raise fault(one, says, ("each file's own is found", {"decimal": None}))
-            point = own  # the option is for those that show none
-        if point != (asked or "."):
-            one = found["only", point][0]
-            guesses.append(
-                Advice(f"{source.path}: '{point}' is the decimal point, as in '{one.text}'")
-            )
-        for one in [*found["groups", point], *found["doubts", point]][:1]:
-            guesses.append(
-                Advice(f"{source.path}: '{OTHER[point]}' separates thousands, as in '{one.text}'")
-            )
-        for one in found["blanks", point][:1]:
-            guesses.append(Advice(f"{source.path}: blanks separate thousands, as in '{one.text}'"))
-        columns = [headers.numbers(column, point, how.na) if how.keeps(str(label))
+    kept = {k: [i for i, label in enumerate(source.labels) if how.keeps(str(label))]
+            for k, source in enumerate(sources) if source.texts}  # fmt: skip
+    shown = {k: headers.Signs([sources[k].columns[i] for i in at]) for k, at in kept.items()}
+    needed = any(signs.unclear for signs in shown.values())
+    for k, signs in shown.items():
+        source, own, asked = sources[k], signs.point, how.decimal
+        against = asked is not None and signs.only[own].sum() > signs.only[asked].sum()
+        if (asked is None and signs.unclear) or (against and not needed):
+            cell, text = signs.first(signs.only[own] if against else signs.doubts[own])
+            column, row = divmod(cell, len(source.columns[0]))
+            name, other = source.labels[kept[k][column]], OTHER[own]
+            says = f"'{own}' in '{text}' is the decimal point, and not '{asked}'"
+            ways: list[tuple[Any, ...]] = [("each file's own is found", {"decimal": None})]
+            if not against:
+                says = f"'{other}' in '{text}' may separate thousands"
+                ways = [("it separates thousands", {"decimal": own})]
+                if signs.only[own].any():
+                    ways = [("correct such cells, or say that it does", {"decimal": own})]
+                else:
+                    ways.append(("it is a decimal point", {"decimal": other}))
+            says = f", {source.place(row)}, column '{name}': {says}"
+            raise _fault(source.path, says, *sorted(ways, key=str), row=row, column=name)
+        point = asked if asked and not against else own
+        thousands = signs.groups[point] | signs.doubts[point]
+        seen = {
+            f"'{point}' is the decimal point": signs.only[point] & (point != (asked or ".")),
+            f"'{OTHER[point]}' separates thousands": thousands,
+            "blanks separate thousands": signs.blanks,
+        }  # fmt: skip
+        told = [Advice(f"{source.path}: {what}, as in '{signs.first(cells)[1]}'")
+                for what, cells in seen.items() if cells.any()]  # fmt: skip
+        columns = [headers.numbers(column, point, how.na) if i in kept[k]
                    else np.where(np.isin(column.to_numpy(), how.na), "", column.to_numpy())
-                   for label, column in zip(source.labels, source.columns, strict=True)]  # fmt: skip
-        sources[k] = replace(source, columns=columns, guesses=[*source.guesses, *guesses])
+                   for i, column in enumerate(source.columns)]  # fmt: skip
+        sources[k] = replace(source, columns=columns, guesses=[*source.guesses, *told])
 
 
 def _widen(sources: list[_Source]) -> None:
@@ -456,7 +444,7 @@ def _table(
         ]
         kept = [*filter(how.keeps, source.labels)]
         if left := [name for name in kept if name in counting]:
-            what = f"{', '.join(map(repr, left))} is no measurement and is left out"
+            what = f"{listed(left)} is no measurement and is left out"
             void = {name for name in left if not np.isfinite(parsed(source.column(name))).any()}
             kept = [name for name in kept if name not in void]
             guesses.append(_guess(path, what, **{"columns": kept} if len(void) < len(left) else {}))
@@ -517,31 +505,28 @@ def _doubts(tables: Sequence[Table], how: Reading) -> list[Advice]:
             if all(_identifies(t.x[:SAMPLE, i]) and _identifies(t.x[:, i]) for t in tables)
         ]  # fmt: skip
         if numbered:
-            what = f"{', '.join(map(repr, numbered))} may be ids or dates, and is taken as measured"
+            what = f"{listed(numbered)} may be ids or dates, and is taken as measured"
             told.append(_guess(path, what, without=[*how.without, *numbered]))
     if not any(issparse(table.x) for table in tables):
         ends: dict[str, list[str]] = {}
         for i, name in enumerate(tables[0].names):
-            end = _sentinel(np.concatenate([table.x[:, i] for table in tables]))
-            if np.isfinite(end):
-                ends.setdefault(f"{end:.15g}", []).append(name)
+            end = _far_end(np.concatenate([table.x[:, i] for table in tables]))
+            ends.setdefault(f"{end:.15g}", []).append(name)
+        ends.pop("nan", None)
         if ends:
-            each = [f"{end} in {', '.join(map(repr, names))}" for end, names in ends.items()]
-            what = f"{', '.join(each)} is far from all other values, and may stand for missing ones"
+            each = ", ".join(f"{end} in {listed(names)}" for end, names in ends.items())
+            what = f"{each} is far from all other values, and may stand for missing ones"
             told.append(_guess(path, what, na=[*how.na, *ends], missing="drop"))
     return told
 
 
-def _sentinel(values: np.ndarray) -> float:
-    """Return a value at the end of a column that occurs again, far from all others; NaN if none."""
-    values = values[np.isfinite(values)]
-    for end in (np.min, np.max):
-        at = values == end(values, initial=np.inf if end is np.min else -np.inf)
-        others = values[~at]
-        if 1 < at.sum() < len(others) and len(np.unique(others)) >= SPREAD:
-            gap = abs(others - values[at][0]).min()
-            if gap > np.ptp(others):
-                return float(values[at][0])
+def _far_end(values: np.ndarray) -> float:
+    """Return the smallest or largest value if it occurs again, far from all others; else NaN."""
+    values, times = np.unique(values[np.isfinite(values)], return_counts=True)
+    for end, others in ((0, values[1:]), (-1, values[:-1])) if len(values) > SPREAD else ():
+        far = abs(others[end] - values[end]) > np.ptp(np.quantile(others, [0.1, 0.9]))
+        if far and 1 < times[end] < times.sum() / 2:
+            return float(values[end])
     return np.nan
 
 
@@ -580,22 +565,19 @@ def _csv(path: str, how: Reading) -> _Source:
     arrow, guesses, skipped = _arrow(path), list[Advice](), list[str]()
     with open(path, "rb") as raw:
         coding = "utf-16" if raw.read(2) in UTF16 else "utf-8-sig"
-    with open(path, encoding=coding, newline="") as file:
-        told = re.fullmatch(r'"?sep=(.)"?\s*', file.readline())  # as Excel writes it
-    skip, signs = int(bool(told)), told[1] if told else SEPARATORS
-    asked = how.delimiter and how.delimiter.replace("\\t", "\t")  # as a shell gives it
 
     def rows(sign: str) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows that are not blank, with the numbers of the lines that end them."""
         with open(path, encoding=coding, newline="") as file:
-            reader = csv.reader(itertools.islice(file, skip, None), delimiter=sign)
+            reader = csv.reader(file, delimiter=sign)
             for row in reader:
-                if len(row) > 1 or row == [""] or "".join(row).strip():
-                    yield reader.line_num + skip, [cell.strip() for cell in row]
+                blank = len(row) < 2 and row != [""] and not "".join(row).strip()
+                if not blank and not row[0].startswith("sep="):  # as Excel writes it
+                    yield reader.line_num, [cell.strip() for cell in row]
 
     def fit(sign: str) -> int:
         """Return how many rows have as many cells as most of them have."""
-        widths = [len(row) for _, row in itertools.islice(rows(sign), SAMPLE)] or [0]
+        widths = [len(row) for _, row in samples[sign]] or [0]
         width, times = Counter(widths).most_common(1)[0]
         # two cells may be one with a decimal comma
         return times * (width > 1) * (width > 2 or sign != "," or widths[0] == width)
@@ -608,48 +590,43 @@ def _csv(path: str, how: Reading) -> _Source:
         skipped.extend([row.text] * bool(row.text.strip()))
         return "skip"
 
-    best = max(signs, key=fit)
+    asked = how.delimiter and how.delimiter.replace("\\t", "\t")  # as a shell gives it
+    samples = {sign: [*itertools.islice(rows(sign), SAMPLE)]
+               for sign in {*SEPARATORS, asked or ","}}  # fmt: skip
+    best = max(SEPARATORS, key=fit)
     sign = asked or best
     if not fit(sign) and fit(best) > 1 and how.decimal != best:
         says = f", line 1: {best!r} separates the columns, and not {sign!r}"
         raise _fault(path, says, ("each file's own is found", {"delimiter": None}), row=0)
-    lines = [*itertools.islice(rows(sign), SAMPLE)]
-    sample = [["" if cell in how.na else cell for cell in row] for _, row in lines]
-    width = Counter(map(len, sample)).most_common(1)[0][0] if sample else 0
-    above = next((i for i, row in enumerate(sample)
-                  if len(row) == width and (width < 3 or sum(map(bool, row)) > 1)), 0)  # fmt: skip
-    named = headers.is_named(sample[above:]) if sample else False
-    if above and not (named and how.header is None
-                      and not np.isfinite([*map(headers.number, sample[above])]).any()):  # fmt: skip
-        above, named = 0, headers.is_named(sample)  # titles stand above names alone
-    named = named if how.header is None else how.header
+    sample = [["" if cell in how.na else cell for cell in row] for _, row in samples[sign]]
+    above, named = headers.head(sample, how.header)
     if len(sample) <= above + bool(named):
         raise _fault(path, EMPTY_TABLE)
-    first = lines[above][1]
+    top, first = samples[sign][above]
+    width, top = len(first), top - (not named)
     if named is None:
         says = f", line 1 ({', '.join(first[:3])}{', …' * (width > 3)}) may be names or numbers"
         raise _fault(path, says, ("it has names", {"header": True}), ("none", {"header": False}))
-    top = lines[above][0] if named else skip
     if above:
-        what = f"what stands above line {top} is no part of the table, '{sample[0][0]:.40}'"
+        what = f"the table begins in line {top}, below '{' '.join(sample[0]):.40}'"
         guesses.append(_guess(path, what, header=True))
-    if len(signs) > 1 and not asked and sign != "," and width > 1:
+    if not asked and sign != "," and width > 1:
         guesses.append(_guess(path, f"{sign!r} separates the columns", delimiter=","))
     if not named and how.header is None:
         guesses.append(_guess(path, "line 1 has numbers and no names", header=True))
+    texts = {str(i): arrow.string() for i in range(width)}
     columns = arrow.csv.read_csv(
         path,
-        arrow.csv.ReadOptions(column_names=[*map(str, range(len(first)))], skip_rows=top,
-                              encoding=coding),
+        arrow.csv.ReadOptions(column_names=[*texts], skip_rows=top, encoding=coding),
         arrow.csv.ParseOptions(delimiter=sign, newlines_in_values=True,
                                invalid_row_handler=left_out),
-        arrow.csv.ConvertOptions(column_types=dict.fromkeys(map(str, range(width)),
-                                                            arrow.string())),
+        arrow.csv.ConvertOptions(column_types=texts),
     ).columns  # fmt: skip
-    if skipped and (len(first) != width or how.missing != "drop"):
-        line, row = next((n, row) for n, row in rows(sign) if n > top and len(row) != len(first))
-        says = f", line {line}: {counted(len(row), 'cell')}, and the first line has {len(first)}"
-        drop = [("leave it out", {"missing": "drop"})] * (len(first) == width)
+    few = 2 * sum(len(row) != width for row in sample[above:]) < len(sample)
+    if skipped and not (few and how.missing == "drop"):
+        line, row = next((n, row) for n, row in rows(sign) if n > top and len(row) != width)
+        says = f", line {line}: {counted(len(row), 'cell')}, and the first line has {width}"
+        drop = [("leave it out", {"missing": "drop"})] * few
         raise _fault(path, says, ("give every line as many",), *drop, row=line)
     if skipped:
         what = f"{counted(len(skipped), 'line')} with another number of cells left out"

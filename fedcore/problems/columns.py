@@ -60,6 +60,12 @@ class Unfit(NamedTuple):
     marks: Collection[str] = ()
 
 
+def listed(names: Sequence[Any]) -> str:
+    """Return the first of some names, and how many more there are."""
+    rest = f" and {len(names) - SHOWN} more" * (len(names) > SHOWN)
+    return f"{', '.join(map(repr, names[:SHOWN]))}{rest}"
+
+
 def refusal(unfit: Sequence[Unfit], who: str = "", **more: Any) -> TableError:
     """Return the error that names all columns that are no features; `more` is for `TableError`."""
     columns: dict[Any, dict[str, list[Unfit]]] = {}
@@ -77,8 +83,7 @@ def refusal(unfit: Sequence[Unfit], who: str = "", **more: Any) -> TableError:
             cells = sorted({one.cells for one in others} - {0})
             rest = f"; others {cells[0]}{f'–{cells[-1]}' * (len(cells) > 1)}" if cells else ""
             what.append(first.what + rest)
-        rest = f" and {len(names) - SHOWN} more" * (len(names) > SHOWN)
-        told.append(f"{', '.join(map(repr, names[:SHOWN]))}{rest} ({', '.join(what)})")
+        told.append(f"{listed(names)} ({', '.join(what)})")
     return TableError(
         f"{who}{counted(len(columns), 'column')} cannot be used: {', '.join(told)}",
         row=unfit[0].row, column=unfit[0].column, parts=unfit, **more,

@@ -148,10 +148,12 @@ def test_a_value_far_from_all_others_that_occurs_again_is_told(tmp_path, kind, s
     paths = []
     for i, x in enumerate(parts):
         frame, path = pandas.DataFrame(x, columns=NAMES), str(tmp_path / f"{i}.{kind}")
-        {"csv": lambda f, p: f.to_csv(p, index=False),
-         "txt": lambda f, p: f.to_csv(p, index=False, sep=";", decimal=","),
-         "parquet": lambda f, p: f.to_parquet(p, index=False),
-         "npz": lambda f, p: np.savez(p, x=f.to_numpy(), columns=NAMES)}[kind](frame, path)  # fmt: skip
+        {
+            "csv": lambda f, p: f.to_csv(p, index=False),
+            "txt": lambda f, p: f.to_csv(p, index=False, sep=";", decimal=","),
+            "parquet": lambda f, p: f.to_parquet(p, index=False),
+            "npz": lambda f, p: np.savez(p, x=f.to_numpy(), columns=NAMES),
+        }[kind](frame, path)
         paths.append(path)
     done = call("run", "ssi", *paths, "-r", 1)
     assert done.exit_code == 0
@@ -217,7 +219,8 @@ def test_a_few_cells_that_are_no_numbers_do_not_cost_their_column(tmp_path, cell
 
 
 SPELT = [str.upper, str.title, lambda name: f" {name}  ", lambda name: name.replace(" ", ""),
-         lambda name: name.replace(" ", "  "), lambda name: name.replace(" ", "\u00a0")]  # fmt: skip
+         lambda name: name.replace(" ", "  "), lambda name: name.replace(" ", "\u00a0"),
+         ]  # fmt: skip
 
 
 @pytest.mark.parametrize("spell", SPELT)

@@ -117,6 +117,7 @@ FAULTS = {
     "full of holes": full_of_holes, "infinite": infinite, "wider": wider,
     "all": lambda parts: wider(holes(dates(text(parts)))), "years": years,
     "messy": messy, "marks": marked, "one mark": functools.partial(marked, marks=("n.a.",)),
+    "limit marks": functools.partial(marked, marks=("<142.38", ">9")),
     "two marks": lambda parts: [p.replace({"-": "."}) if i else p
                                 for i, p in enumerate(marked(marked(parts), ("--",)))],
 }  # fmt: skip
@@ -156,7 +157,14 @@ def bare(paths):
     return True
 
 
-SPOILT = {"uneven": uneven, "twice": twice, "bare": bare}
+def unclear(paths):
+    """Leave open whether commas are decimal points, in one file beside others."""
+    frame = pandas.DataFrame(np.full((9, 3), "1,501"), columns=NAMES)
+    frame.to_csv(paths[1], index=False, sep="\t" if paths[1].endswith("tsv") else ";")
+    return paths[1].endswith(("csv", "tsv", "txt"))
+
+
+SPOILT = {"uneven": uneven, "twice": twice, "bare": bare, "unclear": unclear}
 
 
 def outcome(paths, **options):
@@ -214,7 +222,9 @@ def test_every_advice_leads_on(tmp_path, kind, fault):
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-@pytest.mark.parametrize("fault", ["holes", "messy", "all", "marks", "one mark", "two marks"])
+@pytest.mark.parametrize(
+    "fault", ["holes", "messy", "all", "marks", "one mark", "two marks", "limit marks"]
+)
 def test_one_advice_on_messy_files_keeps_all_that_was_measured(tmp_path, kind, fault):
     parts = FAULTS[fault](frames())
     if (kind == "npz" and fault != "holes") or (kind == "parquet" and "mark" in fault):
@@ -259,7 +269,8 @@ def test_lines_above_the_names_are_left_out_and_told(tmp_path, titles, kind):
     found = own_files.read(path)
     assert found.names == names_first.names == [*part.columns]
     np.testing.assert_array_equal(found.x, part.to_numpy())
-    told = [guess for guess in found.guesses if f"line {len(titles) + 1} " in guess.what]
+    line = rf"line {len(titles) + 1}\b"
+    told = [guess for guess in found.guesses if re.search(line, guess.what)]
     assert len(told) == any(titles)  # a blank line is in nobody's way
     for guess in told:
         assert isinstance(outcome([path], **guess.options), FedcoreError)
@@ -271,12 +282,6 @@ def test_rows_under_too_few_names_make_no_names(tmp_path):
         for options in ({}, {"missing": "drop"}):
             error = outcome([str(path)], **options)
             assert error.row == 2 and not any(way.options for way in error.advice)
-
-
-def german(values, places, groups):
-    """Write numbers with a decimal comma, and with `groups` of thousands."""
-    return [f"{v:,.{places}f}".replace(",", "_").replace(".", ",").replace("_", groups)
-            for v in values]  # fmt: skip
 
 
 @pytest.mark.parametrize("point", [",", "."])
