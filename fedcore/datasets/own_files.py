@@ -284,9 +284,7 @@ def _complete(table: Table) -> Table:
 def _read(path: str, how: Reading) -> _Source:
     if not readable(path):
         known = ", ".join(sorted(READERS))
-        raise InputError(
-            f"{path}: its ending is that of no table: save it as CSV, or one of {known}"
-        )
+        raise InputError(f"{path}: such an ending has no table: save it as CSV, or one of {known}")
     if not Path(path).is_file():
         raise DataError(f"there is no file {path}: check its name", file=path)
     try:
@@ -332,17 +330,13 @@ def _parse_numbers(sources: list[_Source], how: Reading) -> None:
             cell, text = signs.first(signs.only[own] if against else signs.doubts[own])
             column, row = divmod(cell, len(source.columns[0]))
             name, other = source.labels[kept[k][column]], OTHER[own]
-            says = f"'{own}' in '{text}' is the decimal point, and not '{asked}'"
-            ways: list[tuple[Any, ...]] = [("each file's own is found", {"decimal": None})]
+            says, ways = f"'{own}' in '{text}' is the decimal point", {None: "do not say otherwise"}
             if not against:
-                says = f"'{other}' in '{text}' may separate thousands"
-                ways = [("it separates thousands", {"decimal": own})]
-                if signs.only[own].any():
-                    ways = [("correct such cells, or say that it does", {"decimal": own})]
-                else:
-                    ways.append(("it is a decimal point", {"decimal": other}))
+                says, ways = f"'{other}' in '{text}' is unclear", {own: "it separates thousands"}
+                ways |= {} if signs.only[own].any() else {other: "it is a decimal point"}
+            advice = [(what, {"decimal": sign}) for sign, what in sorted(ways.items())]
             says = f", {source.place(row)}, column '{name}': {says}"
-            raise _fault(source.path, says, *sorted(ways, key=str), row=row, column=name)
+            raise _fault(source.path, says, *advice, row=row, column=name)
         point = asked if asked and not against else own
         thousands = signs.groups[point] | signs.doubts[point]
         seen = {
@@ -404,11 +398,10 @@ def _aligned(sources: Sequence[_Source], wanted: list[Any]) -> list[Unfit]:
     kinds = {source.bare: (source, labels) for source, labels in zip(sources, wanted, strict=True)}
     if len(kinds) > 1:
         (bare, _), (named, names) = kinds[True], kinds[False]
-        x = f"fedcore.datasets.own_files.read({bare.path!r}).x"
-        x += ".toarray()" * issparse(bare.columns)
-        to = str(Path(bare.path).with_suffix("")) + "-named.npz"
+        x = f"fedcore.datasets.own_files.read({bare.path!r}).x{'.toarray()' * issparse(bare.columns)}"
+        to = f"{os.path.splitext(bare.path)[0]}-named.npz"
         same = "give it the same ones, as the first line of a CSV file or as a vector `columns`"
-        save: tuple[Any, ...] = same, {}, f"numpy.savez({to!r}, x={x}, columns={[*names]!r})"
+        save = same, {}, f"numpy.savez({to!r}, x={x}, columns={[*names]!r})"
         says = f" has no names of its columns, and {named.path} has ({', '.join(names[:1])}, …)"
         raise _fault(bare.path, says, save)
     every, found = dict.fromkeys(map(str, itertools.chain(*wanted))), list[Unfit]()
@@ -437,11 +430,8 @@ def _table(
         times = Counter(source.labels)
         unfit += [Unfit(path, name, "twice", f"{times[name]} columns of {path}")
                   for name in (*labels, *how.apart) if times[name] > 1]  # fmt: skip
-        unfit += [
-            Unfit(path, name, "unnamed", f"without a name in {path}")
-            for name in labels
-            if UNNAMED.fullmatch(name.strip()) and how.columns is None
-        ]
+        unfit += [Unfit(path, name, "unnamed", f"without a name in {path}") for name in labels
+                  if UNNAMED.fullmatch(name.strip()) and how.columns is None]  # fmt: skip
         kept = [*filter(how.keeps, source.labels)]
         if left := [name for name in kept if name in counting]:
             what = f"{listed(left)} is no measurement and is left out"
@@ -586,10 +576,6 @@ def _csv(path: str, how: Reading) -> _Source:
         even = (line for line, cells in rows(sign) if len(cells) == width and line > top)
         return f"line {next(itertools.islice(even, row, None))}"
 
-    def left_out(row: Any) -> str:
-        skipped.extend([row.text] * bool(row.text.strip()))
-        return "skip"
-
     asked = how.delimiter and how.delimiter.replace("\\t", "\t")  # as a shell gives it
     samples = {sign: [*itertools.islice(rows(sign), SAMPLE)]
                for sign in {*SEPARATORS, asked or ","}}  # fmt: skip
@@ -597,7 +583,7 @@ def _csv(path: str, how: Reading) -> _Source:
     sign = asked or best
     if not fit(sign) and fit(best) > 1 and how.decimal != best:
         says = f", line 1: {best!r} separates the columns, and not {sign!r}"
-        raise _fault(path, says, ("each file's own is found", {"delimiter": None}), row=0)
+        raise _fault(path, says, ("do not say otherwise", {"delimiter": None}), row=0)
     sample = [["" if cell in how.na else cell for cell in row] for _, row in samples[sign]]
     above, named = headers.head(sample, how.header)
     if len(sample) <= above + bool(named):
@@ -619,9 +605,10 @@ def _csv(path: str, how: Reading) -> _Source:
         path,
         arrow.csv.ReadOptions(column_names=[*texts], skip_rows=top, encoding=coding),
         arrow.csv.ParseOptions(delimiter=sign, newlines_in_values=True,
-                               invalid_row_handler=left_out),
+                               invalid_row_handler=lambda row: skipped.append(row.text) or "skip"),
         arrow.csv.ConvertOptions(column_types=texts),
     ).columns  # fmt: skip
+    skipped = [*filter(str.strip, skipped)]
     few = 2 * sum(len(row) != width for row in sample[above:]) < len(sample)
     if skipped and not (few and how.missing == "drop"):
         line, row = next((n, row) for n, row in rows(sign) if n > top and len(row) != width)
