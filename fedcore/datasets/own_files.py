@@ -330,11 +330,13 @@ def _parse_numbers(sources: list[_Source], how: Reading) -> None:
             cell, text = signs.first(signs.only[own] if against else signs.doubts[own])
             column, row = divmod(cell, len(source.columns[0]))
             name, other = source.labels[kept[k][column]], OTHER[own]
-            says, ways = f"'{own}' in '{text}' is the decimal point", {None: "do not say otherwise"}
+            says = f"'{own}' in '{text}' is the decimal point"
+            ways: list[tuple[Any, str]] = [(None, "do not say otherwise")]
             if not against:
-                says, ways = f"'{other}' in '{text}' is unclear", {own: "it separates thousands"}
-                ways |= {} if signs.only[own].any() else {other: "it is a decimal point"}
-            advice = [(what, {"decimal": sign}) for sign, what in sorted(ways.items())]
+                says = f"'{other}' in '{text}' may separate thousands"
+                ways = [(own, "it separates thousands"), (other, "it is a decimal point")]
+            advice = [(what, {"decimal": sign}) for sign, what in sorted(ways)
+                      if sign is None or not signs.only[OTHER[sign]].any()]  # fmt: skip
             says = f", {source.place(row)}, column '{name}': {says}"
             raise _fault(source.path, says, *advice, row=row, column=name)
         point = asked if asked and not against else own
@@ -398,10 +400,11 @@ def _aligned(sources: Sequence[_Source], wanted: list[Any]) -> list[Unfit]:
     kinds = {source.bare: (source, labels) for source, labels in zip(sources, wanted, strict=True)}
     if len(kinds) > 1:
         (bare, _), (named, names) = kinds[True], kinds[False]
-        x = f"fedcore.datasets.own_files.read({bare.path!r}).x{'.toarray()' * issparse(bare.columns)}"
+        x = f"fedcore.datasets.own_files.read({bare.path!r}).x"
+        x += ".toarray()" * issparse(bare.columns)
         to = f"{os.path.splitext(bare.path)[0]}-named.npz"
         same = "give it the same ones, as the first line of a CSV file or as a vector `columns`"
-        save = same, {}, f"numpy.savez({to!r}, x={x}, columns={[*names]!r})"
+        save: tuple[Any, ...] = same, {}, f"numpy.savez({to!r}, x={x}, columns={[*names]!r})"
         says = f" has no names of its columns, and {named.path} has ({', '.join(names[:1])}, …)"
         raise _fault(bare.path, says, save)
     every, found = dict.fromkeys(map(str, itertools.chain(*wanted))), list[Unfit]()
@@ -552,7 +555,7 @@ def _arrow(path: str) -> Any:
 
 def _csv(path: str, how: Reading) -> _Source:
     """Read a CSV file as columns of text, see `_parse_numbers`."""
-    arrow, guesses, skipped = _arrow(path), list[Advice](), list[str]()
+    arrow, skipped = _arrow(path), list[str]()
     with open(path, "rb") as raw:
         coding = "utf-16" if raw.read(2) in UTF16 else "utf-8-sig"
 
@@ -576,6 +579,10 @@ def _csv(path: str, how: Reading) -> _Source:
         even = (line for line, cells in rows(sign) if len(cells) == width and line > top)
         return f"line {next(itertools.islice(even, row, None))}"
 
+    def skip(row: Any) -> str:
+        skipped.append(row.text)
+        return "skip"
+
     asked = how.delimiter and how.delimiter.replace("\\t", "\t")  # as a shell gives it
     samples = {sign: [*itertools.islice(rows(sign), SAMPLE)]
                for sign in {*SEPARATORS, asked or ","}}  # fmt: skip
@@ -593,19 +600,12 @@ def _csv(path: str, how: Reading) -> _Source:
     if named is None:
         says = f", line 1 ({', '.join(first[:3])}{', …' * (width > 3)}) may be names or numbers"
         raise _fault(path, says, ("it has names", {"header": True}), ("none", {"header": False}))
-    if above:
-        what = f"the table begins in line {top}, below '{' '.join(sample[0]):.40}'"
-        guesses.append(_guess(path, what, header=True))
-    if not asked and sign != "," and width > 1:
-        guesses.append(_guess(path, f"{sign!r} separates the columns", delimiter=","))
-    if not named and how.header is None:
-        guesses.append(_guess(path, "line 1 has numbers and no names", header=True))
     texts = {str(i): arrow.string() for i in range(width)}
     columns = arrow.csv.read_csv(
         path,
         arrow.csv.ReadOptions(column_names=[*texts], skip_rows=top, encoding=coding),
         arrow.csv.ParseOptions(delimiter=sign, newlines_in_values=True,
-                               invalid_row_handler=lambda row: skipped.append(row.text) or "skip"),
+                               invalid_row_handler=skip),
         arrow.csv.ConvertOptions(column_types=texts),
     ).columns  # fmt: skip
     skipped = [*filter(str.strip, skipped)]
@@ -615,9 +615,15 @@ def _csv(path: str, how: Reading) -> _Source:
         says = f", line {line}: {counted(len(row), 'cell')}, and the first line has {width}"
         drop = [("leave it out", {"missing": "drop"})] * few
         raise _fault(path, says, ("give every line as many",), *drop, row=line)
-    if skipped:
-        what = f"{counted(len(skipped), 'line')} with another number of cells left out"
-        guesses.append(Advice(f"{path}: {what}"))
+    left_out = f"{counted(len(skipped), 'line')} with another number of cells left out"
+    table = f"the table begins in line {top}, below '{' '.join(sample[0]):.40}'"
+    other = {"delimiter": ","} if fit(",") else {}
+    guesses = [_guess(path, what, **option) for what, option, seen in (
+        (table, {"header": True}, above),
+        (f"{sign!r} separates the columns", other, not asked and sign != "," and width > 1),
+        ("line 1 has numbers and no names", {"header": True}, not named and how.header is None),
+        (left_out, {}, skipped),
+    ) if seen]  # fmt: skip
     labels = [cell or f"Unnamed: {i}" for i, cell in enumerate(first)] if named else range(width)
     columns = [*map(arrow.compute.utf8_trim_whitespace, columns)]
     return _Source(path, labels, columns, guesses=guesses, place=place, texts=True)
