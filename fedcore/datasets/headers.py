@@ -39,7 +39,7 @@ class Signs:
     blanks : ndarray of bool
         Numbers in which a blank separates thousands.
     point : str
-        The decimal point that most cells show; a dot, if none does.
+        The decimal point of most columns, and else of most cells; a dot, if none shows one.
     unclear : bool
         Whether nothing tells if the other sign separates thousands.
     """
@@ -55,7 +55,11 @@ class Signs:
         self.groups = {point: self.only[point] & has[other] for point, other in OTHER.items()}
         self.doubts = {p: fits[p] & fits[other] & has[other] for p, other in OTHER.items()}
         self.blanks = (fits["."] | fits[","]) & _matches(self._cells, SPACES)
-        self.point = max(OTHER, key=lambda point: self.only[point].sum())
+        votes = {point: only.reshape(max(len(columns), 1), -1).sum(axis=1)
+                 for point, only in self.only.items()}  # fmt: skip
+        self.point = max(OTHER, key=lambda point: (
+            (votes[point] > votes[OTHER[point]]).sum(), votes[point].sum()
+        ))  # fmt: skip
         self.unclear = self.doubts[self.point].any() and not self.groups[self.point].any()
 
     def first(self, cells: np.ndarray) -> tuple[int, str]:
@@ -91,12 +95,23 @@ def is_named(rows: Sequence[Sequence[str]]) -> bool | None:
     return alike and (None if whole and rows[0][0].strip() else True)
 
 
-def head(rows: Sequence[Sequence[str]], header: bool | None) -> tuple[int, bool | None]:
+def fit(rows: Sequence[Sequence[str]], sign: str) -> tuple[int, int]:
+    """Return how many rows have as many cells as most have, and how many cells these are.
+
+    None fit if these are one, or two that may be one with a decimal comma.
+    """
+    width, times = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
+    wide = [row for row in rows if len(row) == width]
+    one = width == 2 and sign == "," and wide[0] != rows[0] and np.inf not in map(number, wide[0])
+    return times * (width > 1 and not one), width
+
+
+def head(rows: Sequence[Sequence[str]], width: int, header: bool | None) -> tuple[int, bool | None]:
     """Return how many rows stand above a table, and whether its first one has the names.
 
-    `header` says it. Titles stand above names alone: a row of texts, as wide as most rows.
+    `width` cells are in most rows, and `header` says whether the first has names. Titles stand
+    above names alone: a row of texts, as wide as most rows.
     """
-    width = max(Counter(map(len, rows)).items(), key=lambda item: item[1], default=(0, 0))[0]
     wide = [i for i, row in enumerate(rows)
             if len(row) == width and (width < 3 or sum(map(bool, row)) > 1)]  # fmt: skip
     above = wide[0] if wide and header is None else 0
@@ -139,16 +154,30 @@ def numbers(column: Any, point: str, na: Sequence[str]) -> np.ndarray:
     import pyarrow as arrow
     from pyarrow import compute
 
-    plain = compute.replace_substring_regex(column, f"{SPACES}|[{OTHER[point]}]", "")
-    plain = compute.replace_substring(plain, point, ".")
-    values = compute.if_else(_matches(column, NUMBER[point]), plain, None).cast("float64")
-    values = np.where(_matches(column, "^(?i)false$"), 0, values.to_numpy())
+    values = compute.if_else(_matches(column, NUMBER[point]), _plain(column, point), None)
+    values = np.where(_matches(column, "^(?i)false$"), 0, values.cast("float64").to_numpy())
     values = np.where(_matches(column, "^(?i)true$"), 1, values)
     bad = np.isnan(values) & ~compute.is_in(column, arrow.array([*EMPTY, *na])).to_numpy()
     if bad.any():
         values = values.astype(object)
         values[bad] = column.filter(bad).to_numpy()
     return values
+
+
+def texts(column: Any, point: str, na: Sequence[str]) -> np.ndarray:
+    """Return a column's texts, empty for what is missing; numbers among them as Python has them."""
+    from pyarrow import compute
+
+    number = _matches(column, NUMBER[point])
+    cells = compute.if_else(number, _plain(column, point), column).to_numpy()
+    return np.where(np.isin(cells, na), "", cells)
+
+
+def _plain(column: Any, point: str) -> Any:
+    from pyarrow import compute
+
+    plain = compute.replace_substring_regex(column, f"{SPACES}|[{OTHER[point]}]", "")
+    return compute.replace_substring(plain, point, ".")
 
 
 def _matches(column: Any, form: str) -> np.ndarray:

@@ -48,7 +48,8 @@ from fedcore.validation import Rule, check_annotated, one_of
 from fedcore.words import counted
 
 SEPARATORS = "\t;|,"
-UTF16 = b"\xff\xfe", b"\xfe\xff"  # with which such a file begins
+# How texts are written, by the first two bytes; else in UTF-8.
+CODINGS = (rb"\xff\xfe|\xfe\xff", "utf-16"), (rb".\0", "utf-16-le"), (rb"\0.", "utf-16-be")
 SAMPLE = 200  # rows that a guess looks at
 SEVERAL = 10  # values that tell ids from measurements
 SPREAD = 5  # values that show how far a column goes
@@ -319,13 +320,14 @@ def _match_names(sources: list[_Source]) -> None:
 
 def _parse_numbers(sources: list[_Source], how: Reading) -> None:
     """Give CSV files numbers, by the decimal point that each one shows."""
-    kept = {k: [i for i, label in enumerate(source.labels) if how.keeps(str(label))]
+    kept = {k: [i for i, name in enumerate(map(str, source.labels))
+                if how.keeps(name) or name in how.apart]
             for k, source in enumerate(sources) if source.texts}  # fmt: skip
     shown = {k: headers.Signs([sources[k].columns[i] for i in at]) for k, at in kept.items()}
     needed = any(signs.unclear for signs in shown.values())
     for k, signs in shown.items():
         source, own, asked = sources[k], signs.point, how.decimal
-        against = asked is not None and signs.only[own].sum() > signs.only[asked].sum()
+        against = asked not in (None, own) and signs.only[own].any()
         if (asked is None and signs.unclear) or (against and not needed):
             cell, text = signs.first(signs.only[own] if against else signs.doubts[own])
             column, row = divmod(cell, len(source.columns[0]))
@@ -348,9 +350,10 @@ def _parse_numbers(sources: list[_Source], how: Reading) -> None:
         }  # fmt: skip
         told = [Advice(f"{source.path}: {what}, as in '{signs.first(cells)[1]}'")
                 for what, cells in seen.items() if cells.any()]  # fmt: skip
-        columns = [headers.numbers(column, point, how.na) if i in kept[k]
-                   else np.where(np.isin(column.to_numpy(), how.na), "", column.to_numpy())
-                   for i, column in enumerate(source.columns)]  # fmt: skip
+        columns = [
+            (headers.numbers if how.keeps(str(label)) else headers.texts)(column, point, how.na)
+            for label, column in zip(source.labels, source.columns, strict=True)
+        ]  # fmt: skip
         sources[k] = replace(source, columns=columns, guesses=[*source.guesses, *told])
 
 
@@ -557,7 +560,8 @@ def _csv(path: str, how: Reading) -> _Source:
     """Read a CSV file as columns of text, see `_parse_numbers`."""
     arrow, skipped = _arrow(path), list[str]()
     with open(path, "rb") as raw:
-        coding = "utf-16" if raw.read(2) in UTF16 else "utf-8-sig"
+        head = raw.read(2)
+    coding = next((name for form, name in CODINGS if re.fullmatch(form, head)), "utf-8-sig")
 
     def rows(sign: str) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows that are not blank, with the numbers of the lines that end them."""
@@ -568,13 +572,6 @@ def _csv(path: str, how: Reading) -> _Source:
                 if not blank and not row[0].startswith("sep="):  # as Excel writes it
                     yield reader.line_num, [cell.strip() for cell in row]
 
-    def fit(sign: str) -> int:
-        """Return how many rows have as many cells as most of them have."""
-        widths = [len(row) for _, row in samples[sign]] or [0]
-        width, times = Counter(widths).most_common(1)[0]
-        # two cells may be one with a decimal comma
-        return times * (width > 1) * (width > 2 or sign != "," or widths[0] == width)
-
     def place(row: int) -> str:
         even = (line for line, cells in rows(sign) if len(cells) == width and line > top)
         return f"line {next(itertools.islice(even, row, None))}"
@@ -584,15 +581,17 @@ def _csv(path: str, how: Reading) -> _Source:
         return "skip"
 
     asked = how.delimiter and how.delimiter.replace("\\t", "\t")  # as a shell gives it
-    samples = {sign: [*itertools.islice(rows(sign), SAMPLE)]
-               for sign in {*SEPARATORS, asked or ","}}  # fmt: skip
-    best = max(SEPARATORS, key=fit)
+    samples = {
+        sign: [*itertools.islice(rows(sign), SAMPLE)] for sign in [*SEPARATORS, asked] if sign
+    }
+    fits = {sign: headers.fit([row for _, row in lines], sign) for sign, lines in samples.items()}
+    best = max(SEPARATORS, key=lambda sign: fits[sign][0])
     sign = asked or best
-    if not fit(sign) and fit(best) > 1 and how.decimal != best:
+    if not fits[sign][0] and fits[best][0] > 1 and how.decimal != best:
         says = f", line 1: {best!r} separates the columns, and not {sign!r}"
         raise _fault(path, says, ("do not say otherwise", {"delimiter": None}), row=0)
     sample = [["" if cell in how.na else cell for cell in row] for _, row in samples[sign]]
-    above, named = headers.head(sample, how.header)
+    above, named = headers.head(sample, fits[sign][1], how.header)
     if len(sample) <= above + bool(named):
         raise _fault(path, EMPTY_TABLE)
     top, first = samples[sign][above]
@@ -617,7 +616,7 @@ def _csv(path: str, how: Reading) -> _Source:
         raise _fault(path, says, ("give every line as many",), *drop, row=line)
     left_out = f"{counted(len(skipped), 'line')} with another number of cells left out"
     table = f"the table begins in line {top}, below '{' '.join(sample[0]):.40}'"
-    other = {"delimiter": ","} if fit(",") else {}
+    other = {"delimiter": ","} if fits[","][0] else {}
     guesses = [_guess(path, what, **option) for what, option, seen in (
         (table, {"header": True}, above),
         (f"{sign!r} separates the columns", other, not asked and sign != "," and width > 1),

@@ -61,6 +61,19 @@ def test_each_file_has_its_own_signs(tmp_path, dialect, first):
     assert len(told) == len(odd)
 
 
+@pytest.mark.parametrize("dialect", [one for one in DIALECTS if one[0] == ";"])
+def test_labels_have_the_signs_of_their_file(tmp_path, dialect):
+    paths = [export(tmp_path / "0.csv", values(0), *dialect), export(tmp_path / "1.csv", values(1))]
+    clients = from_files.make(paths, labels="iron").problem.clients
+    for k in range(2):
+        np.testing.assert_array_equal(clients[k], values(k)[:, :2])
+        np.testing.assert_array_equal(clients.labels[k], values(k)[:, 2])
+    path = tmp_path / "2.csv"  # nothing but the labels shows the decimal point
+    path.write_text("age;iron\n" + "".join(f"{i};{i},5\n" for i in range(20)))
+    found = from_files.make([str(path)], labels="iron").problem.clients
+    np.testing.assert_array_equal(found.labels[0], np.arange(20) + 0.5)
+
+
 @pytest.mark.parametrize("dialect", [one for one in DIALECTS if one[2] in ("", ".", ",")])
 def test_an_option_that_a_file_contradicts_is_refused_and_dropped(tmp_path, dialect):
     sign, point, groups = dialect
@@ -108,16 +121,40 @@ def test_three_places_beside_a_decimal_comma_are_no_thousands_without_a_word(tmp
     assert own_files.read(path).x[:, 1].tolist() == [1501.3, 2250]
 
 
-CODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "latin-1"]
+@pytest.mark.parametrize("point", [".", ","])
+@pytest.mark.parametrize("typed", ["a cell", "cells of whole numbers", "days"])
+def test_most_columns_say_what_the_decimal_point_is(tmp_path, point, typed):
+    other = {".": ",", ",": "."}[point]
+    path = export(tmp_path / "a.csv", x := values(), ";", point)
+    frame = pandas.read_csv(path, sep=";", dtype=str)
+    odd = {"a cell": ["dose"], "days": ["day"]}.get(typed, ["count"])
+    frame["count"] = "3"
+    if typed == "days":  # without a year
+        frame["day"] = [f"{1 + i % 28:02d}{other}{1 + i % 12:02d}" for i in range(len(frame))]
+    else:
+        frame.loc[[4, 9], odd] = f"3{other}7"
+    frame.to_csv(path, sep=";", index=False)
+    with pytest.raises(TableError) as told:
+        own_files.read(path)
+    assert [one.column for one in told.value.parts] == odd
+    found = own_files.read(path, **told.value.advice[0].options)
+    keep = [i for i in range(len(x)) if typed == "days" or i not in (4, 9)]
+    np.testing.assert_array_equal(found.x[:, :3], x[keep])
+
+
+CODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-16-le", "latin-1"]
 
 
 @pytest.mark.parametrize("coding", CODINGS)
 @pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("marked", [False, True])
 @pytest.mark.parametrize("name", ["a.csv", "a b's.txt"])
-def test_a_text_in_any_coding_is_read_or_the_advice_makes_it_so(tmp_path, coding, late, name):
+def test_a_text_in_any_coding_is_read_or_the_advice_makes_it_so(
+    tmp_path, coding, late, marked, name
+):  # fmt: skip
     lines = ["größe;b;c" if not late else "a;b;c", *["1,5;2;3"] * 5000]
     lines += ["0,5;2;ü" if late else "0,5;2;4"]
-    mark = "\ufeff" if coding == "utf-16-be" else ""
+    mark = "\ufeff" * (marked and coding in ("utf-16-be", "utf-16-le"))
     path = tmp_path / name
     path.write_bytes((mark + "\r\n".join(lines)).encode(coding))
     options = {"without": ["c"]}

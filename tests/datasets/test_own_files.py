@@ -276,6 +276,18 @@ def test_lines_above_the_names_are_left_out_and_told(tmp_path, titles, kind):
         assert isinstance(outcome([path], **guess.options), FedcoreError)
 
 
+@pytest.mark.parametrize("sign", [",", ";", "|"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_title_above_two_columns_does_not_make_them_one(tmp_path, sign, whole):
+    (path := tmp_path / "a.csv").write_text(
+        "Report\n" + (part := frames(names=["a", "b"])[0].round(0 if whole else 3).astype(
+            int if whole else float)).to_csv(index=False, sep=sign)
+    )  # fmt: skip
+    table = own_files.read(path)
+    assert table.names == ["a", "b"]
+    np.testing.assert_array_equal(table.x, part.to_numpy(float))
+
+
 def test_rows_under_too_few_names_make_no_names(tmp_path):
     for rows in ("1,5,2\n3,5,4\n", "p1,5,2\np2,5,4\n", "x,<5,2\ny,5,4\n"):
         (path := tmp_path / "a.csv").write_text(f"age,dose\n{rows}")
