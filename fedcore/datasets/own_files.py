@@ -472,18 +472,13 @@ def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> T
             del holes[most]
     kept = [name for name in tables[0].names if name not in left]
     marks = dict.fromkeys(m for one in unfit if one.column not in left for m in one.marks)
-    options: dict[str, Any] = {}
-    if left and how.columns is None and len(kept) < len(left):
-        options["columns"] = kept
-    elif left:
-        options["without"] = [*how.without, *left]
-    if marks:
-        options["na"] = [*how.na, *marks]
     rows = any(one.column not in left for one in unfit)
-    if rows:
-        options["missing"] = "drop"
+    few = how.columns is None and len(kept) < len(left)
+    options = {"columns": kept * few, "without": [*how.without, *left] * (left != {} and not few),
+               "na": [*how.na, *marks] * bool(marks), "missing": "drop" * rows}  # fmt: skip
     what = [counted(len(left), "column")] * bool(left) + ["rows that lack a value"] * rows
-    way = Advice(f"{'correct the cells, or ' * bool(marks)}leave out {' and '.join(what)}", options)
+    says = f"{'correct the cells, or ' * bool(marks)}leave out {' and '.join(what)}"
+    way = Advice(says, {name: value for name, value in options.items() if value})
     if not kept:
         way = Advice("no column is left: give files that have columns of numbers in common")
     fixed = not left.keys().isdisjoint(how.apart)
@@ -495,24 +490,22 @@ def _doubts(tables: Sequence[Table], how: Reading) -> list[Advice]:
     path, told = tables[0].path, list[Advice]()
     if len(tables) > 1 and not isinstance(tables[0].labels, list):
         told.append(Advice(f"{path} and the others have no names: columns are matched by position"))
-    if how.columns is None and not any(issparse(table.x) for table in tables):
-        numbered = [
-            name for i, name in enumerate(tables[0].names)
-            if all(_identifies(t.x[:SAMPLE, i]) and _identifies(t.x[:, i]) for t in tables)
-        ]  # fmt: skip
-        if numbered:
-            what = f"{listed(numbered)} may be ids or dates, and is taken as measured"
-            told.append(_guess(path, what, without=[*how.without, *numbered]))
-    if not any(issparse(table.x) for table in tables):
-        ends: dict[str, list[str]] = {}
-        for i, name in enumerate(tables[0].names):
-            end = _far_end(np.concatenate([table.x[:, i] for table in tables]))
-            ends.setdefault(f"{end:.15g}", []).append(name)
-        ends.pop("nan", None)
-        if ends:
-            each = ", ".join(f"{end} in {listed(names)}" for end, names in ends.items())
-            what = f"{each} is far from all other values, and may stand for missing ones"
-            told.append(_guess(path, what, na=[*how.na, *ends], missing="drop"))
+    if any(issparse(table.x) for table in tables):
+        return told
+    numbered, ends = list[str](), dict[str, list[str]]()
+    for i, name in enumerate(tables[0].names):
+        each = [table.x[:, i] for table in tables]
+        if how.columns is None and all(_identifies(x[:SAMPLE]) and _identifies(x) for x in each):
+            numbered.append(name)
+        ends.setdefault(f"{_far_end(np.concatenate(each)):.15g}", []).append(name)
+    if numbered:
+        what = f"{listed(numbered)} may be ids or dates, and is taken as measured"
+        told.append(_guess(path, what, without=[*how.without, *numbered]))
+    ends.pop("nan", None)
+    if ends:
+        far = ", ".join(f"{end} in {listed(names)}" for end, names in ends.items())
+        what = f"{far} is far from all other values, and is taken as measured"
+        told.append(_guess(path, what, na=[*how.na, *ends], missing="drop"))
     return told
 
 
