@@ -336,7 +336,8 @@ def _parse_numbers(sources: list[_Source], how: Reading) -> None:
             ways: list[tuple[Any, str]] = [(None, "do not say otherwise")]
             if not against:
                 says = f"'{other}' in '{text}' may separate thousands"
-                ways = [(own, "it separates thousands"), (other, "it is a decimal point")]
+                slip = "correct the cells, or go on if " * bool(signs.only[own].any())
+                ways = [(own, f"{slip}it separates thousands"), (other, "it is a decimal point")]
             advice = [(what, {"decimal": sign}) for sign, what in sorted(ways)
                       if sign is None or not signs.only[OTHER[sign]].any()]  # fmt: skip
             says = f", {source.place(row)}, column '{name}': {says}"
