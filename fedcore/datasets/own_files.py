@@ -333,7 +333,7 @@ def _parse_numbers(sources: list[_Source], how: Reading) -> None:
             column, row = divmod(cell, len(source.columns[0]))
             name, other = source.labels[kept[k][column]], OTHER[own]
             says = f"'{own}' in '{text}' is the decimal point"
-            ways: list[tuple[Any, str]] = [(None, "do not say otherwise")]
+            ways: list[tuple[Any, str]] = [(None, "")]
             if not against:
                 says = f"'{other}' in '{text}' may separate thousands"
                 slip = "correct the cells, or go on if " * bool(signs.only[own].any())
@@ -583,7 +583,7 @@ def _csv(path: str, how: Reading) -> _Source:
     sign = asked or best
     if not fits[sign][0] and fits[best][0] > 1 and how.decimal != best:
         says = f", line 1: {best!r} separates the columns, and not {sign!r}"
-        raise _fault(path, says, ("do not say otherwise", {"delimiter": None}), row=0)
+        raise _fault(path, says, ("", {"delimiter": None}), row=0)
     sample = [["" if cell in how.na else cell for cell in row] for _, row in samples[sign]]
     above, named = headers.head(sample, fits[sign][1], how.header)
     if len(sample) <= above + bool(named):
