@@ -31,8 +31,9 @@ class Advice(NamedTuple):
     ----------
     what : str
         What it does, such as "leave it out".
-    options : mapping of str to str, int, bool or sequence of str
-        Parameters of the same call; the options of the command have the same names.
+    options : mapping of str to str, int, bool, sequence of str or None
+        Parameters of the same call; the options of the command have the same names. None is for
+        one to drop.
     call : str
         What to write in Python or a shell, where no parameter does it, or before one does.
     """
@@ -46,7 +47,9 @@ class Advice(NamedTuple):
         words = []
         for name, value in self.options.items():
             option = f"--{name.replace('_', '-')}"
-            if not command:
+            if value is None:
+                words.append(f"drop {option if command else name}")
+            elif not command:
                 words.append(f"{name}={value!r}")
             elif isinstance(value, bool):
                 words.append(option if value else f"--no-{option[2:]}")

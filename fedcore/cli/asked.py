@@ -46,10 +46,10 @@ OF_FILES: dict[str, tuple[str, dict[str, Any]]] = {
     "missing": ("Of files: rows with a missing value.  [default: refuse]",
                 {"type": click.Choice(["refuse", "drop"])}),
     "header": ("Of CSV files: whether line 1 has names.  [default: guessed]", {"default": None}),
-    "delimiter": ("Of CSV files: what separates columns.  [default: guessed]", {"metavar": "SIGN"}),
+    "delimiter": ("Of CSV files: what separates columns.  [default: found]", {"metavar": "SIGN"}),
     "decimal": ("Of CSV files: the decimal point; the other sign separates thousands.  "
-                "[default: guessed]", {"type": click.Choice([".", ","])}),
-    "na": ("Of CSV files: a text that stands for a missing value; may be given several times.",
+                "[default: found]", {"type": click.Choice([".", ","])}),
+    "na": ("Of files: a text or number that is a missing value; may be given several times.",
            {"multiple": True, "metavar": "MARK"}),
     "zero_based": ("Of LIBSVM files: columns are numbered from 0.", {"is_flag": True}),
 }  # fmt: skip

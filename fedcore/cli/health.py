@@ -27,7 +27,7 @@ EXTRAS = {
     "deep": ("torch", "methods for networks: pip install torch"),
     "mpi": ("mpi4py", "runs over MPI: pip install mpi4py mpich"),
     "workflow": ("snakemake", "the papers: pip install '.[workflow]' in fedcore's checkout"),
-    "files": ("pandas", "CSV files, and with pyarrow Parquet: pip install pandas pyarrow"),
+    "files": ("pyarrow", "CSV and Parquet files: pip install pyarrow"),
 }
 
 

@@ -28,12 +28,10 @@ import scipy.sparse
 from scipy.sparse import issparse
 
 from fedcore import sparse
-from fedcore.datasets import bounded
+from fedcore.datasets import bounded, headers
 from fedcore.datasets.formats import libsvm
-from fedcore.datasets.headers import is_named
 from fedcore.errors import Advice, DataError, FedcoreError, InputError, TableError, nearest
 from fedcore.problems.columns import (
-    EMPTY,
     OTHER,
     SAMPLE,
     SHOWN,
@@ -45,6 +43,7 @@ from fedcore.problems.columns import (
     counts_rows,
     examined,
     identifies,
+    listed,
     missing,
     number,
     parsed,
@@ -53,7 +52,10 @@ from fedcore.problems.columns import (
 from fedcore.validation import Rule, check_annotated, one_of
 from fedcore.words import counted
 
-SEPARATORS = "\t;,"
+SEPARATORS = "\t;|,"
+# How texts are written, by the first two bytes; else in UTF-8.
+CODINGS = (rb"\xff\xfe|\xfe\xff", "utf-16"), (rb".\0", "utf-16-le"), (rb"\0.", "utf-16-be")
+SPREAD = 5  # values that show how far a column goes
 MANY = 1000  # names that are compared with a misspelt one
 UNREADABLE = (OSError, ValueError, TypeError, EOFError, RuntimeError, csv.Error, zlib.error,
               zipfile.BadZipFile)  # fmt: skip
@@ -79,12 +81,13 @@ class Reading:
     header : bool, optional
         Whether the first line of a CSV file has the names; guessed without it.
     delimiter : str, optional
-        What separates the columns of a CSV file; guessed without it.
+        What separates the columns of all CSV files; found in each without it.
     decimal : {'.', ','}, optional
-        The decimal point of a CSV file, where the other sign separates thousands; guessed without
-        it.
+        The decimal point of CSV files, where the other sign separates thousands; found in each
+        without it.
     na : collection of str
-        Texts that stand for a missing value in a CSV file, beside those of `headers.EMPTY`.
+        Texts that stand for a missing value in a CSV file, beside those of `headers.EMPTY`, and
+        numbers that do in any table.
     zero_based : bool
         Whether the columns of LIBSVM files are numbered from 0.
     """
@@ -165,6 +168,8 @@ class _Source:
         Says where a row is.
     open_ended : bool
         Whether further columns hold zeros alone, as in a LIBSVM file.
+    texts : bool
+        Whether the columns are still texts, as in a CSV file.
     """
 
     path: str
@@ -175,6 +180,7 @@ class _Source:
     index: Collection[str] = ()
     place: Callable[[int], str] = "row {}".format
     open_ended: bool = False
+    texts: bool = False
 
     @property
     def bare(self) -> bool:
@@ -250,6 +256,8 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
         if times > 1:
             raise InputError(f"{path} is given twice, and each file is one client: drop it")
     sources = [_read(os.fspath(path), how) for path in paths]
+    _match_names(sources)
+    _parse_numbers(sources, how)
     _widen(sources)
     _require_asked(sources, how)
     counting = {name for source in sources for name in _counting(source, how)}
@@ -280,9 +288,7 @@ def _complete(table: Table) -> Table:
 def _read(path: str, how: Reading) -> _Source:
     if not readable(path):
         known = ", ".join(sorted(READERS))
-        raise InputError(
-            f"{path}: its ending is that of no table: save it as CSV, or one of {known}"
-        )
+        raise InputError(f"{path}: such an ending has no table: save it as CSV, or one of {known}")
     if not Path(path).is_file():
         raise DataError(f"there is no file {path}: check its name", file=path)
     try:
@@ -291,11 +297,68 @@ def _read(path: str, how: Reading) -> _Source:
         error.file = path
         raise
     except UNREADABLE as error:
-        says = f"{path} cannot be read: {error}"
+        says, ways = f"{path} cannot be read: {error}", list[Advice]()
         if isinstance(error, UnicodeDecodeError):
-            says = (f"{path} is no text in UTF-8 ({error.reason}): save it as UTF-8, such as with "
-                    f"iconv -f latin1 -t utf-8 {shlex.quote(path)}")  # fmt: skip
-        raise DataError(says, file=path) from error
+            says = f"{path} is no text in UTF-8 ({error.reason})"
+            new = "{}-utf8{}".format(*os.path.splitext(path))
+            call = f"iconv -f latin1 -t utf-8 {shlex.quote(path)} > {shlex.quote(new)}"
+            ways = [Advice("save it as UTF-8, such as by", call=call)]
+        raise DataError(says, file=path, advice=ways) from error
+
+
+def _match_names(sources: list[_Source]) -> None:
+    """Give columns the name in an earlier file, where only case and blanks differ."""
+    known: dict[str, str] = {}
+    for k, source in enumerate(sources):
+        if not source.bare:
+            short = ["".join(name.split()).casefold() for name in source.labels]
+            times = Counter(short)
+            labels = [known.setdefault(low, name) if times[low] == 1 else name
+                      for low, name in zip(short, source.labels, strict=True)]  # fmt: skip
+            both = zip(source.labels, labels, strict=True)
+            if other := [f"{old!r} as {new!r}" for old, new in both if old != new]:
+                told = Advice(f"{source.path}: takes {', '.join(other)} of another file")
+                sources[k] = replace(source, labels=labels, guesses=[*source.guesses, told])
+
+
+def _parse_numbers(sources: list[_Source], how: Reading) -> None:
+    """Give CSV files numbers, by the decimal point that each one shows."""
+    kept = {k: [i for i, name in enumerate(map(str, source.labels))
+                if how.keeps(name) or name in how.apart]
+            for k, source in enumerate(sources) if source.texts}  # fmt: skip
+    shown = {k: headers.Signs([sources[k].columns[i] for i in at]) for k, at in kept.items()}
+    needed = any(signs.unclear for signs in shown.values())
+    for k, signs in shown.items():
+        source, own, asked = sources[k], signs.point, how.decimal
+        against = asked not in (None, own) and signs.only[own].any()
+        if (asked is None and signs.unclear) or (against and not needed):
+            cell, text = signs.first(signs.only[own] if against else signs.doubts[own])
+            column, row = divmod(cell, len(source.columns[0]))
+            name, other = source.labels[kept[k][column]], OTHER[own]
+            says = f"'{own}' in '{text}' is the decimal point"
+            ways: list[tuple[Any, str]] = [(None, "")]
+            if not against:
+                says = f"'{other}' in '{text}' may separate thousands"
+                slip = "correct the cells, or go on if " * bool(signs.only[own].any())
+                ways = [(own, f"{slip}it separates thousands"), (other, "it is a decimal point")]
+            advice = [(what, {"decimal": sign}) for sign, what in sorted(ways)
+                      if sign is None or not signs.only[OTHER[sign]].any()]  # fmt: skip
+            says = f", {source.place(row)}, column '{name}': {says}"
+            raise _fault(source.path, says, *advice, row=row, column=name)
+        point = asked if asked and not against else own
+        thousands = signs.groups[point] | signs.doubts[point]
+        seen = {
+            f"'{point}' is the decimal point": signs.only[point] & (point != (asked or ".")),
+            f"'{OTHER[point]}' separates thousands": thousands,
+            "blanks separate thousands": signs.blanks,
+        }  # fmt: skip
+        told = [Advice(f"{source.path}: {what}, as in '{signs.first(cells)[1]}'")
+                for what, cells in seen.items() if cells.any()]  # fmt: skip
+        columns = [
+            (numbers if how.keeps(str(label)) else headers.texts)(column, point, how.na)
+            for label, column in zip(source.labels, source.columns, strict=True)
+        ]  # fmt: skip
+        sources[k] = replace(source, columns=columns, guesses=[*source.guesses, *told])
 
 
 def _widen(sources: list[_Source]) -> None:
@@ -370,7 +433,8 @@ def _table(
 ) -> Table:  # fmt: skip
     """Return the table of a file; add to `unfit` what is no feature."""
     path, guesses = source.path, list(source.guesses)
-    x, wrong = examined(map(str, labels), source.taken(labels), path, source.where)
+    na = [*filter(np.isfinite, map(number, how.na))]
+    x, wrong = examined(map(str, labels), source.taken(labels), path, source.where, na)
     if 0 in x.shape:
         left = source.labels and not labels
         raise _fault(path, ": no numbers are left: take more of it" if left else EMPTY_TABLE)
@@ -379,14 +443,11 @@ def _table(
         times = Counter(source.labels)
         unfit += [Unfit(path, name, "twice", f"{times[name]} columns of {path}")
                   for name in (*labels, *how.apart) if times[name] > 1]  # fmt: skip
-        unfit += [
-            Unfit(path, name, "unnamed", f"without a name in {path}")
-            for name in labels
-            if UNNAMED.fullmatch(name.strip()) and how.columns is None
-        ]
+        unfit += [Unfit(path, name, "unnamed", f"without a name in {path}") for name in labels
+                  if UNNAMED.fullmatch(name.strip()) and how.columns is None]  # fmt: skip
         kept = [*filter(how.keeps, source.labels)]
         if left := [name for name in kept if name in counting]:
-            what = f"{', '.join(map(repr, left))} is no measurement and is left out"
+            what = f"{listed(left)} is no measurement and is left out"
             void = {name for name in left if not np.isfinite(parsed(source.column(name))).any()}
             kept = [name for name in kept if name not in void]
             guesses.append(_guess(path, what, **{"columns": kept} if len(void) < len(left) else {}))
@@ -418,18 +479,13 @@ def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> T
             del holes[most]
     kept = [name for name in tables[0].names if name not in left]
     marks = dict.fromkeys(m for one in unfit if one.column not in left for m in one.marks)
-    options: dict[str, Any] = {}
-    if left and how.columns is None and len(kept) < len(left):
-        options["columns"] = kept
-    elif left:
-        options["without"] = [*how.without, *left]
-    if marks:
-        options["na"] = [*how.na, *marks]
     rows = any(one.column not in left for one in unfit)
-    if rows:
-        options["missing"] = "drop"
+    few = how.columns is None and len(kept) < len(left)
+    options = {"columns": kept * few, "without": [*how.without, *left] * (left != {} and not few),
+               "na": [*how.na, *marks] * bool(marks), "missing": "drop" * rows}  # fmt: skip
     what = [counted(len(left), "column")] * bool(left) + ["rows that lack a value"] * rows
-    way = Advice(f"leave out {' and '.join(what)}", options)
+    says = f"{'correct the cells, or ' * bool(marks)}leave out {' and '.join(what)}"
+    way = Advice(says, {name: value for name, value in options.items() if value})
     if not kept:
         way = Advice("no column is left: give files that have columns of numbers in common")
     fixed = not left.keys().isdisjoint(how.apart)
@@ -441,15 +497,33 @@ def _doubts(tables: Sequence[Table], how: Reading) -> list[Advice]:
     path, told = tables[0].path, list[Advice]()
     if len(tables) > 1 and not isinstance(tables[0].labels, list):
         told.append(Advice(f"{path} and the others have no names: columns are matched by position"))
-    if how.columns is None and not any(issparse(table.x) for table in tables):
-        numbered = [
-            name for i, name in enumerate(tables[0].names)
-            if all(identifies(table.x[:, i]) for table in tables)
-        ]  # fmt: skip
-        if numbered:
-            what = f"{', '.join(map(repr, numbered))} may be ids or dates, and is taken as measured"
-            told.append(_guess(path, what, without=[*how.without, *numbered]))
+    if any(issparse(table.x) for table in tables):
+        return told
+    numbered, ends = list[str](), dict[str, list[str]]()
+    for i, name in enumerate(tables[0].names):
+        each = [table.x[:, i] for table in tables]
+        if how.columns is None and all(identifies(x) for x in each):
+            numbered.append(name)
+        ends.setdefault(f"{_far_end(np.concatenate(each)):.15g}", []).append(name)
+    if numbered:
+        what = f"{listed(numbered)} may be ids or dates, and is taken as measured"
+        told.append(_guess(path, what, without=[*how.without, *numbered]))
+    ends.pop("nan", None)
+    if ends:
+        far = ", ".join(f"{end} in {listed(names)}" for end, names in ends.items())
+        what = f"{far} is far from all other values, and is taken as measured"
+        told.append(_guess(path, what, na=[*how.na, *ends], missing="drop"))
     return told
+
+
+def _far_end(values: np.ndarray) -> float:
+    """Return the smallest or largest value if it occurs again, far from all others; else NaN."""
+    values, times = np.unique(values[np.isfinite(values)], return_counts=True)
+    for end, others in ((0, values[1:]), (-1, values[:-1])) if len(values) > SPREAD else ():
+        far = abs(others[end] - values[end]) > np.ptp(np.quantile(others, [0.1, 0.9]))
+        if far and 1 < times[end] < times.sum() / 2:
+            return float(values[end])
+    return np.nan
 
 
 def _guess(path: str, what: str, **option: Any) -> Advice:
@@ -468,6 +542,7 @@ def _new(path: str, ending: str) -> str:
 
 def _arrow(path: str) -> Any:
     try:
+        import pyarrow.compute
         import pyarrow.csv
         import pyarrow.parquet
     except ImportError as error:
@@ -476,96 +551,76 @@ def _arrow(path: str) -> Any:
     return pyarrow
 
 
-def _csv(path: str, how: Reading, guessed: str = "") -> _Source:
-    """Read a CSV file; `guessed` is the decimal point that it has shown."""
-    arrow, guesses, skipped = _arrow(path), list[Advice](), list[str]()
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        told = re.fullmatch(r'"?sep=(.)"?\s*', file.readline())  # as Excel writes it
-    skip, signs = int(bool(told)), told[1] if told else SEPARATORS
-    signs = how.delimiter.replace("\\t", "\t") if how.delimiter else signs  # as a shell gives it
-    point = how.decimal or guessed or "."
+def _csv(path: str, how: Reading) -> _Source:
+    """Read a CSV file as columns of text, see `_parse_numbers`."""
+    arrow, skipped = _arrow(path), list[str]()
+    with open(path, "rb") as raw:
+        head = raw.read(2)
+    coding = next((name for form, name in CODINGS if re.fullmatch(form, head)), "utf-8-sig")
 
     def rows(sign: str) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows that are not blank, with the numbers of the lines that end them."""
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(itertools.islice(file, skip, None), delimiter=sign)
+        with open(path, encoding=coding, newline="") as file:
+            reader = csv.reader(file, delimiter=sign)
             for row in reader:
-                if len(row) > 1 or row == [""] or "".join(row).strip():
-                    yield reader.line_num + skip, row
-
-    def fit(sign: str) -> tuple[bool, int, int]:
-        widths = [len(row) for _, row in itertools.islice(rows(sign), SAMPLE)] or [0]
-        most = Counter(widths).most_common(1)[0][0]  # two may be one with a decimal comma
-        return len({*widths}) == 1 < widths[0], widths[0], most * (most > 2)
+                blank = len(row) < 2 and row != [""] and not "".join(row).strip()
+                if not blank and not row[0].startswith("sep="):  # as Excel writes it
+                    yield reader.line_num, [cell.strip() for cell in row]
 
     def place(row: int) -> str:
-        even = (line for line, cells in rows(sign) if len(cells) == width)
-        return f"line {next(itertools.islice(even, row + bool(named), None))}"
+        even = (line for line, cells in rows(sign) if len(cells) == width and line > top)
+        return f"line {next(itertools.islice(even, row, None))}"
 
-    def left_out(row: Any) -> str:
-        skipped.extend([row.text] * bool(row.text.strip()))
+    def skip(row: Any) -> str:
+        skipped.append(row.text)
         return "skip"
 
-    sign = max(signs, key=fit)
-    sample = [["" if cell.strip() in how.na else cell for cell in row]
-              for _, row in itertools.islice(rows(sign), SAMPLE)]  # fmt: skip
-    named = is_named(sample) if how.header is None and sample else how.header
-    if len(sample) <= bool(named):
+    asked = how.delimiter and how.delimiter.replace("\\t", "\t")  # as a shell gives it
+    samples = {
+        sign: [*itertools.islice(rows(sign), SAMPLE)] for sign in [*SEPARATORS, asked] if sign
+    }
+    fits = {sign: headers.fit([row for _, row in lines], sign) for sign, lines in samples.items()}
+    best = max(SEPARATORS, key=lambda sign: fits[sign][0])
+    sign = asked or best
+    if not fits[sign][0] and fits[best][0] > 1 and how.decimal != best:
+        says = f", line 1: {best!r} separates the columns, and not {sign!r}"
+        raise _fault(path, says, ("", {"delimiter": None}), row=0)
+    sample = [["" if cell in how.na else cell for cell in row] for _, row in samples[sign]]
+    above, named = headers.head(sample, fits[sign][1], how.header)
+    if len(sample) <= above + bool(named):
         raise _fault(path, EMPTY_TABLE)
-    first, width = sample[0], len(sample[0])
+    top, first = samples[sign][above]
+    width, top = len(first), top - (not named)
     if named is None:
         says = f", line 1 ({', '.join(first[:3])}{', …' * (width > 3)}) may be names or numbers"
         raise _fault(path, says, ("it has names", {"header": True}), ("none", {"header": False}))
-    if len(signs) > 1 and sign != "," and width > 1:
-        guesses.append(_guess(path, f"{sign!r} separates the columns", delimiter=","))
-    if not named and how.header is None:
-        guesses.append(_guess(path, "line 1 has numbers and no names", header=True))
-    names = [cell.strip() or f"Unnamed: {i}" for i, cell in enumerate(first)]
-    labels = names if named else range(width)
-    kept = [how.keeps(str(label)) for label in labels]
-    even = [row for row in sample[bool(named) :] if len(row) == width]
-    apart = {str(i): arrow.string() for i, label in enumerate(labels) if str(label) in how.apart
-             or any("x" in row[i].lower() for row in even)}  # 0x1f is no number  # fmt: skip
+    texts = {str(i): arrow.string() for i in range(width)}
     columns = arrow.csv.read_csv(
         path,
-        arrow.csv.ReadOptions(column_names=[*map(str, range(width))],
-                              skip_rows=next(rows(sign))[0] if named else skip),
+        arrow.csv.ReadOptions(column_names=[*texts], skip_rows=top, encoding=coding),
         arrow.csv.ParseOptions(delimiter=sign, newlines_in_values=True,
-                               invalid_row_handler=left_out),
-        arrow.csv.ConvertOptions(column_types=apart, null_values=[*EMPTY, *how.na],
-                                 decimal_point=point),
+                               invalid_row_handler=skip),
+        arrow.csv.ConvertOptions(column_types=texts),
     ).columns  # fmt: skip
-    few = fit(sign)[2] in (0, width)  # else lines stand above the names
+    skipped = [*filter(str.strip, skipped)]
+    few = 2 * sum(len(row) != width for row in sample[above:]) < len(sample)
     if skipped and not (few and how.missing == "drop"):
-        line, row = next((line, row) for line, row in rows(sign) if len(row) != width)
+        line, row = next((n, row) for n, row in rows(sign) if n > top and len(row) != width)
         says = f", line {line}: {counted(len(row), 'cell')}, and the first line has {width}"
         drop = [("leave it out", {"missing": "drop"})] * few
         raise _fault(path, says, ("give every line as many",), *drop, row=line)
-    if skipped:
-        what = f"{counted(len(skipped), 'line')} with another number of cells left out"
-        guesses.append(Advice(f"{path}: {what}"))
-    texts = {i: ["" if cell.strip() in how.na else cell for cell in column.to_pylist()]
-             for i, column in enumerate(columns) if arrow.types.is_string(column.type)}  # fmt: skip
-    other, ways, thousands = OTHER[point], [*",."], ""
-    for cell in itertools.chain.from_iterable(cells for i, cells in texts.items() if kept[i]):
-        fits = [sign for sign in ways if {*",."} & {*cell} and number(cell, sign) < np.inf]
-        if how.decimal is None and not guessed and fits == [","]:
-            again = _csv(path, how, ",")
-            again.guesses.append(_guess(path, "commas are decimal points", decimal="."))
-            return again
-        if point in fits and number(cell.replace(other, "x"), point) == np.inf:
-            thousands = thousands or cell
-            ways = fits if how.decimal is None else ways
-    if thousands and how.decimal is None:
-        means = {point: "it separates thousands", other: "it is a decimal point"}
-        offers = [(means[sign], {"decimal": sign}) for sign in guessed or ways]
-        raise _fault(path, f": '{other}' in '{thousands}' may separate thousands", *offers)
-    if thousands:
-        guesses.append(Advice(f"{path}: '{other}' separates thousands, as in '{thousands}'"))
-    for i, cells in texts.items():
-        read = [(number(c, point), c) if kept[i] else (np.inf, c.strip()) for c in cells]
-        columns[i] = np.array([c if value == np.inf else value for value, c in read], object)
-    return _Source(path, labels, columns, guesses=guesses, place=place)
+    left_out = f"{counted(len(skipped), 'line')} with another number of cells left out"
+    table = f"the table begins in line {top}, below '{' '.join(sample[0]):.40}'"
+    other = {"delimiter": ","} if fits[","][0] else {}
+    guesses = [_guess(path, what, **option) for what, option, seen in (
+        (table, {"header": True}, above),
+        (f"{sign!r} separates the columns", other, not asked and sign != "," and width > 1),
+        ("line 1 has numbers and no names", {"header": True}, not named and how.header is None),
+        (left_out, {}, skipped),
+    ) if seen]  # fmt: skip
+    labels = [cell or f"Unnamed: {i}" for i, cell in enumerate(first)] if named else range(width)
+    columns = [*map(arrow.compute.utf8_trim_whitespace, columns)]
+    return _Source(path, labels, columns, guesses=guesses, place=place, texts=True)
 
 
 def _parquet(path: str, how: Reading) -> _Source:

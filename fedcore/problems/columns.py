@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from fedcore.errors import TableError
+from fedcore.errors import MOST, TableError
 from fedcore.words import counted
 
 SHOWN = 8  # columns of a kind that a sentence names
-MARKS = 3  # texts that may stand for missing values in one column
+MARKS = 3  # texts that may stand for missing values in one column, or a twentieth of its rows
 UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+|_level_\d+)?")  # of pandas for a column without a name
 INDEX = re.compile(r"__index_level_\d+__")  # of pandas in Parquet and Arrow
-MARK = re.compile(r"\D{1,20}")  # <5 is a measurement
 # Names that such a column has if it counts the rows from 0 or 1.
 COUNTING = {
     "id", "index", "level_0", "no", "nr", "number", "obs", "row", "row_id", "row_index", "row_nr",
@@ -30,9 +29,11 @@ SAMPLE, SEVERAL = 200, 10  # rows looked at first; values that tell ids from mea
 EMPTY = ["", "#N/A", "<NA>", "N/A", "n/a", "NA", "na", "NaN", "nan", "-NaN", "-nan", "NULL", "null",
          "None", "none", "NaT"]  # fmt: skip
 OTHER = {".": ",", ",": "."}  # by the decimal point, what separates thousands
+SPACES = "[ \u00a0\u2009\u202f'\u2019]"  # separate thousands, too
+GROUPS = r"[1-9]\d{{0,2}}({}\d{{3}})+"
 NUMBER = {
-    point: re.compile(rf"[+-]?((\d+|[1-9]\d{{0,2}}([{other}]\d{{3}})+)([{point}]\d*)?|[{point}]\d+)"
-                      r"([eE][+-]?\d+)?", re.ASCII)
+    point: rf"^[+-]?((\d+|{GROUPS.format(f'[{other}]')}|{GROUPS.format(SPACES)})([{point}]\d*)?"
+           rf"|[{point}]\d+)([eE][+-]?\d+)?$"
     for point, other in OTHER.items()
 }  # fmt: skip
 
@@ -63,6 +64,12 @@ class Unfit(NamedTuple):
     marks: Collection[str] = ()
 
 
+def listed(names: Sequence[Any]) -> str:
+    """Return the first of some names, and how many more there are."""
+    rest = f" and {len(names) - SHOWN} more" * (len(names) > SHOWN)
+    return f"{', '.join(map(repr, names[:SHOWN]))}{rest}"
+
+
 def refusal(unfit: Sequence[Unfit], who: str = "", **more: Any) -> TableError:
     """Return the error that names all columns that are no features; `more` is for `TableError`."""
     columns: dict[Any, dict[str, list[Unfit]]] = {}
@@ -80,8 +87,7 @@ def refusal(unfit: Sequence[Unfit], who: str = "", **more: Any) -> TableError:
             cells = sorted({one.cells for one in others} - {0})
             rest = f"; others {cells[0]}{f'–{cells[-1]}' * (len(cells) > 1)}" if cells else ""
             what.append(first.what + rest)
-        rest = f" and {len(names) - SHOWN} more" * (len(names) > SHOWN)
-        told.append(f"{', '.join(map(repr, names[:SHOWN]))}{rest} ({', '.join(what)})")
+        told.append(f"{listed(names)} ({', '.join(what)})")
     return TableError(
         f"{who}{counted(len(columns), 'column')} cannot be used: {', '.join(told)}",
         row=unfit[0].row, column=unfit[0].column, parts=unfit, **more,
@@ -89,20 +95,26 @@ def refusal(unfit: Sequence[Unfit], who: str = "", **more: Any) -> TableError:
 
 
 def examined(
-    names: Iterable[Any], columns: Any, file: Any, where: Callable[[int], str]
+    names: Iterable[Any],
+    columns: Any,
+    file: Any,
+    where: Callable[[int], str],
+    na: Sequence[float] = (),
 ) -> tuple[Any, list[Unfit]]:
     """Return a matrix, or a list of columns, as a matrix of numbers, and all that is none.
 
-    See `parsed`; `where` says in words where a row is.
+    See `parsed`; `where` says in words where a row is, and `na` are numbers that stand for missing
+    ones.
     """
     found, unfit = [np.empty((0, 0))], list[Unfit]()
     if not isinstance(columns, list):
         numbers = columns.dtype.kind in "biuf"
-        if scipy.sparse.issparse(columns) or (numbers and np.isfinite(columns).all()):
+        if scipy.sparse.issparse(columns) or (numbers and not na and np.isfinite(columns).all()):
             return columns, unfit
         columns = columns.T
     for name, column in zip(names, columns, strict=True):
-        found.append(parsed(column))
+        values = parsed(column)
+        found.append(np.where(np.isin(values, na), np.nan, values) if na else values)
         for kind, bad in (("text", np.isinf(found[-1])), ("missing", np.isnan(found[-1]))):
             unfit += bad_cells(file, name, kind, bad, column, where)
     return np.column_stack(found[1:] or found), unfit
@@ -121,7 +133,8 @@ def bad_cells(
         cell = f"no finite number, '{values[at]!s:.20}'"
         if 2 * bad.sum() < len(bad):
             marks = dict.fromkeys(values[bad].tolist())
-        if len(marks) > MARKS or not all(isinstance(m, str) and MARK.fullmatch(m) for m in marks):
+        few = len(marks) <= max(MARKS, min(MOST, len(bad) // 20))
+        if not few or not all(isinstance(mark, str) for mark in marks):
             marks = {}
     what = f"{bad.sum()} of {len(bad)} {cell}, the first in {where(at)}"
     return [Unfit(file, name, kind, what, int(bad.sum()), at, [*marks])]
@@ -208,13 +221,13 @@ def number(cell: str, points: str = ".,") -> float:
 
     Examples
     --------
-    >>> [number("1.100", ","), number("1.100", "."), number("1.100,5"), number("1.5", ",")]
-    [1100.0, 1.1, 1100.5, inf]
+    >>> [number("1.100"), number("1.100,5"), number("1 100,5"), number("x")]
+    [1.1, 1100.5, 1100.5, inf]
     """
     text = cell.strip()
     for point in points:
-        if NUMBER[point].fullmatch(text):
-            return float(text.replace(OTHER[point], "").replace(point, "."))
+        if re.search(NUMBER[point], text, re.ASCII):
+            return float(re.sub(SPACES, "", text.replace(OTHER[point], "")).replace(point, "."))
     return np.nan if text in EMPTY else np.inf
 
 

@@ -114,9 +114,10 @@ def years(parts):
 
 FAULTS = {
     "text": text, "text in one": functools.partial(text, at=(1,)), "dates": dates, "holes": holes,
-    "full of holes": full_of_holes, "infinite": infinite, "wider": wider, "case": other_case,
+    "full of holes": full_of_holes, "infinite": infinite, "wider": wider,
     "all": lambda parts: wider(holes(dates(text(parts)))), "years": years,
     "messy": messy, "marks": marked, "one mark": functools.partial(marked, marks=("n.a.",)),
+    "limit marks": functools.partial(marked, marks=("<142.38", ">9")),
     "two marks": lambda parts: [p.replace({"-": "."}) if i else p
                                 for i, p in enumerate(marked(marked(parts), ("--",)))],
 }  # fmt: skip
@@ -156,7 +157,14 @@ def bare(paths):
     return True
 
 
-SPOILT = {"uneven": uneven, "twice": twice, "bare": bare}
+def unclear(paths):
+    """Leave open whether commas are decimal points, in one file beside others."""
+    frame = pandas.DataFrame(np.full((9, 3), "1,501"), columns=NAMES)
+    frame.to_csv(paths[1], index=False, sep="\t" if paths[1].endswith("tsv") else ";")
+    return paths[1].endswith(("csv", "tsv", "txt"))
+
+
+SPOILT = {"uneven": uneven, "twice": twice, "bare": bare, "unclear": unclear}
 
 
 def outcome(paths, **options):
@@ -214,7 +222,9 @@ def test_every_advice_leads_on(tmp_path, kind, fault):
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-@pytest.mark.parametrize("fault", ["holes", "messy", "all", "marks", "one mark", "two marks"])
+@pytest.mark.parametrize(
+    "fault", ["holes", "messy", "all", "marks", "one mark", "two marks", "limit marks"]
+)
 def test_one_advice_on_messy_files_keeps_all_that_was_measured(tmp_path, kind, fault):
     parts = FAULTS[fault](frames())
     if (kind == "npz" and fault != "holes") or (kind == "parquet" and "mark" in fault):
@@ -243,13 +253,47 @@ def test_files_without_a_number_that_is_left_are_told_at_once(tmp_path, kind):
     assert not advice.options  # they have nothing in common
 
 
-@pytest.mark.parametrize("lines", [1, 2, 3])
-def test_lines_above_the_names_are_told_by_their_cells(tmp_path, lines):
+TITLES = ["A report, of 2023", "Cohort north;;;;", ",,,,", "made 2023-01-02", ""]
+
+
+@pytest.mark.parametrize("titles", [*itertools.combinations(TITLES, 1), TITLES, TITLES[::-1]])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "txt"])
+def test_lines_above_the_names_are_left_out_and_told(tmp_path, titles, kind):
+    path, part = str(tmp_path / f"a.{kind}"), frames(names=[*NAMES, *"ab"])[0]
+    WRITERS[kind](part, path)
+    names_first = own_files.read(path)
+    with open(path, encoding="utf-8") as file:
+        table = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("".join(f"{title}\n" for title in titles) + table)
+    found = own_files.read(path)
+    assert found.names == names_first.names == [*part.columns]
+    np.testing.assert_array_equal(found.x, part.to_numpy())
+    line = rf"line {len(titles) + 1}\b"
+    told = [guess for guess in found.guesses if re.search(line, guess.what)]
+    assert len(told) == any(titles)  # a blank line is in nobody's way
+    for guess in told:
+        assert isinstance(outcome([path], **guess.options), FedcoreError)
+
+
+@pytest.mark.parametrize("sign", [",", ";", "|"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_title_above_two_columns_does_not_make_them_one(tmp_path, sign, whole):
     (path := tmp_path / "a.csv").write_text(
-        "A report, of 2023\n" * lines + frames(names=[*NAMES, *"ab"])[0].to_csv(index=False)
-    )
-    error = outcome([str(path)], missing="drop")
-    assert error.file == str(path) and "5" in str(error) and not error.advice[0].options
+        "Report\n" + (part := frames(names=["a", "b"])[0].round(0 if whole else 3).astype(
+            int if whole else float)).to_csv(index=False, sep=sign)
+    )  # fmt: skip
+    table = own_files.read(path)
+    assert table.names == ["a", "b"]
+    np.testing.assert_array_equal(table.x, part.to_numpy(float))
+
+
+def test_rows_under_too_few_names_make_no_names(tmp_path):
+    for rows in ("1,5,2\n3,5,4\n", "p1,5,2\np2,5,4\n", "x,<5,2\ny,5,4\n"):
+        (path := tmp_path / "a.csv").write_text(f"age,dose\n{rows}")
+        for options in ({}, {"missing": "drop"}):
+            error = outcome([str(path)], **options)
+            assert error.row == 2 and not any(way.options for way in error.advice)
 
 
 @pytest.mark.parametrize("point", [",", "."])
@@ -269,8 +313,10 @@ def test_thousands_are_never_read_as_decimals(tmp_path, point, cell, mixed):
         assert texts[0] in str(found)
         assert {"decimal": point} in [dict(way.options) for way in found.advice]
         assert follow([path], {}) == len(found.advice)
-    else:  # a single dot is the decimal point of every other file
-        assert point == "," and not mixed and cell.count("{}") == 1
+    elif cell.count("{}") == 1:  # a single dot is the decimal point of every other file
+        assert point == "," and not mixed
+    else:
+        np.testing.assert_array_equal(found.problem.clients[0], wanted)
 
 
 @pytest.mark.parametrize("kind", WRITERS)

@@ -18,9 +18,8 @@ _NUMBER = rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _LINE = re.compile(
     rb"\s*(?:(%b)(?:[ \t\v\f]+qid:(\d{1,18}))?((?:[ \t\v\f]+\d+:%b)*)\s*)?" % (_NUMBER, _NUMBER)
 )
+_PAIR = re.compile(rb"(\d{1,18}):(%b)" % _NUMBER)
 _SHOWN = 80  # characters of a bad token
-_FORM = "'label index:value index:value …'"
-_CLASS = "a label, a whole number below 2^53"
 _LARGEST = 2.0**53  # of a class: a float represents every integer below it exactly
 
 
@@ -63,30 +62,26 @@ def _table(
 def _problem(
     path: Path, number: int, line: bytes, n_features: int, first: int, classes: bool
 ) -> DataError:
-    """Return the error that says what is expected in a bad line, and what stands there."""
+    """Return the error that names the first wrong token of a line, and what a line is."""
     found, *pairs = line.split()
-    told, last, advice = "", first - 1, []
-    label = float(found) if re.fullmatch(_NUMBER, found) else np.inf
-    if not np.isfinite(label) or (classes and not (label.is_integer() and abs(label) < _LARGEST)):
-        told, pairs = _CLASS if classes else "a label, a number", []
-    elif not classes and pairs and re.fullmatch(rb"qid:\d{1,18}", pairs[0]):
-        del pairs[0]
-    for found in pairs:
-        index, _, value = found.partition(b":")
-        if not (index.isdigit() and re.fullmatch(_NUMBER, value) and np.isfinite(float(value))):
-            told = "index:value, two numbers"
-        elif not first <= float(index) < n_features + first:
-            told = f"an index from {first} to {n_features + first - 1}"
-            zero = Advice("if indices begin with 0, say so", {"zero_based": True})
-            advice = [zero] * (not classes and not float(index))
-        elif int(index) <= last:
-            told = f"an index above {last}, as they rise in a line"
-        if told:
-            break
-        last = int(index)
+    label, last = float(found) if re.fullmatch(_NUMBER, found) else np.inf, first - 1
+    if np.isfinite(label) and not (classes and (label % 1 or abs(label) >= _LARGEST)):
+        query = not classes and re.fullmatch(rb"qid:\d{1,18}", b"".join(pairs[:1]))
+        for found in pairs[bool(query) :]:
+            pair = _PAIR.fullmatch(found)
+            index, value = pair.groups() if pair else (b"-1", b"0")
+            if not last < int(index) < n_features + first or not np.isfinite(float(value)):
+                break
+            last = int(index)
+    zero = Advice("if indices begin with 0, say so", {"zero_based": True})
     shown = found[:_SHOWN].decode(errors="replace") + "…" * (len(found) > _SHOWN)
-    says = f"expected {told}, found '{shown}'; a line is {_FORM}, indices from {first}"
-    return DataError(f"{path}, line {number + 1}: {says}", file=path, row=number, advice=advice)
+    what = "a whole number below 2^53" if classes else "a number"
+    says = (f"found '{shown}', and a line is 'label index:value index:value …', the label {what}, "
+            f"indices rising from {first} to at most {n_features + first - 1}")  # fmt: skip
+    return DataError(
+        f"{path}, line {number + 1}: {says}", file=path, row=number,
+        advice=[zero] * (not classes and first == 1 and found.startswith(b"0:")),
+    )  # fmt: skip
 
 
 def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,318 @@
+"""Files as three hospitals export them, each in its own way: all are read as pandas wrote them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+import subprocess
+
+import numpy as np
+import pytest
+
+from commands import call
+from fedcore.datasets import own_files
+from fedcore.errors import FedcoreError, TableError
+from fedcore.experiments import from_files
+
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+NAMES = ["age", "dose", "iron"]
+
+
+def values(seed=0, rows=40):
+    """Draw numbers below and above a thousand, with two places."""
+    return np.random.default_rng(seed).uniform([20, 0, 900], [90, 9, 9000], (rows, 3)).round(2)
+
+
+def text(value, point, groups):
+    """Write a number with two places, a decimal point and a sign between thousands."""
+    return f"{value:,.2f}".replace(",", "_").replace(".", point).replace("_", groups)
+
+
+def export(path, x, sign=",", point=".", groups="", names=NAMES, coding="utf-8"):
+    frame = pandas.DataFrame(x, columns=names).map(text, point=point, groups=groups)
+    frame.to_csv(path, index=False, sep=sign, encoding=coding)
+    return str(path)
+
+
+DIALECTS = [
+    (sign, point, groups)
+    for sign, point in itertools.product(",;\t|", ".,")
+    for groups in ("", {".": ",", ",": "."}[point], " ", "\u00a0", "\u202f", "'")
+]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("first", [True, False])
+def test_each_file_has_its_own_signs(tmp_path, dialect, first):
+    sign, point, groups = dialect
+    x = [values(seed) for seed in range(3)]
+    paths = [export(tmp_path / f"{i}.csv", part) for i, part in enumerate(x)]
+    export(paths[0 if first else 2], x[0 if first else 2], sign, point, groups)
+    tables = own_files.together(paths)
+    for table, part in zip(tables, x, strict=True):
+        np.testing.assert_array_equal(table.x, part)
+    told = [guess.what for table in tables for guess in table.guesses]
+    odd = [repr(sign) + " separates the c"] * (sign != ",") + ["',' is the d"] * (point == ",")
+    odd += ["separate"] * bool(groups)
+    assert all(any(paths[0 if first else 2] in what and one in what for what in told)
+               for one in odd), told  # fmt: skip
+    assert len(told) == len(odd)
+
+
+@pytest.mark.parametrize("dialect", [one for one in DIALECTS if one[0] == ";"])
+def test_labels_have_the_signs_of_their_file(tmp_path, dialect):
+    paths = [export(tmp_path / "0.csv", values(0), *dialect), export(tmp_path / "1.csv", values(1))]
+    clients = from_files.make(paths, labels="iron").problem.clients
+    for k in range(2):
+        np.testing.assert_array_equal(clients[k], values(k)[:, :2])
+        np.testing.assert_array_equal(clients.labels[k], values(k)[:, 2])
+    path = tmp_path / "2.csv"  # nothing but the labels shows the decimal point
+    path.write_text("age;iron\n" + "".join(f"{i};{i},5\n" for i in range(20)))
+    found = from_files.make([str(path)], labels="iron").problem.clients
+    np.testing.assert_array_equal(found.labels[0], np.arange(20) + 0.5)
+
+
+@pytest.mark.parametrize("dialect", [one for one in DIALECTS if one[2] in ("", ".", ",")])
+def test_an_option_that_a_file_contradicts_is_refused_and_dropped(tmp_path, dialect):
+    sign, point, groups = dialect
+    path = export(tmp_path / "a b.csv", x := values(), sign, point, groups)
+    wrong = {"decimal": {".": ",", ",": "."}[point]}, {"delimiter": {";": "|"}.get(sign, ";")}
+    for options in wrong:
+        with pytest.raises(TableError) as told:
+            own_files.together([path], **options)
+        assert told.value.file == path and told.value.row == 0
+        assert told.value.column == ("age" if "decimal" in options else None)
+        (advice,) = told.value.advice
+        np.testing.assert_array_equal(own_files.read(path, **options | advice.options).x, x)
+        (name,) = options
+        said = call("run", "ssi", path, "-r", 1, f"--{name}", options[name])
+        assert said.exit_code == 1 and f"drop --{name}" in said.stderr
+
+
+@pytest.mark.parametrize("point", [".", ","])
+def test_only_the_file_that_leaves_it_open_is_asked_about_and_both_answers_lead_on(tmp_path, point):
+    clear = export(tmp_path / "clear.csv", x := values(), ";", point)
+    asked = tmp_path / "asked.csv"
+    asked.write_text("age;dose;iron\n1,501;2;3\n4,250;5;6\n")
+    with pytest.raises(TableError) as told:
+        own_files.together([clear, asked])
+    assert (told.value.file, told.value.column, told.value.row) == (str(asked), "age", 0)
+    assert {way.options["decimal"] for way in told.value.advice} == {".", ","}
+    for way in told.value.advice:
+        one, other = own_files.together([clear, asked], **way.options)
+        np.testing.assert_array_equal(one.x, x)
+        factor = 1 if way.options["decimal"] == "," else 1000
+        np.testing.assert_allclose(other.x[:, 0], np.array([1.501, 4.25]) * factor, rtol=1e-15)
+
+
+@pytest.mark.parametrize("known", ["3,7", "2,5"])
+def test_three_places_beside_a_decimal_comma_are_no_thousands_without_a_word(tmp_path, known):
+    path = tmp_path / "a.csv"
+    path.write_text(f"age;dose\n{known};36.512\n4;37.102\n")
+    with pytest.raises(TableError) as told:
+        own_files.read(path)
+    assert told.value.column == "dose" and told.value.row == 0
+    (advice,) = told.value.advice
+    table = own_files.read(path, **advice.options)
+    assert table.x[0].tolist() == [float(known.replace(",", ".")), 36512]
+    path.write_text(f"age;dose\n{known};1.501,30\n4;2.250\n")  # here dots do separate thousands
+    assert own_files.read(path).x[:, 1].tolist() == [1501.3, 2250]
+
+
+@pytest.mark.parametrize("point", [".", ","])
+@pytest.mark.parametrize("typed", ["a cell", "cells of whole numbers", "days"])
+def test_most_columns_say_what_the_decimal_point_is(tmp_path, point, typed):
+    other = {".": ",", ",": "."}[point]
+    path = export(tmp_path / "a.csv", x := values(), ";", point)
+    frame = pandas.read_csv(path, sep=";", dtype=str)
+    odd = {"a cell": ["dose"], "days": ["day"]}.get(typed, ["count"])
+    frame["count"] = "3"
+    if typed == "days":  # without a year
+        frame["day"] = [f"{1 + i % 28:02d}{other}{1 + i % 12:02d}" for i in range(len(frame))]
+    else:
+        frame.loc[[4, 9], odd] = f"3{other}7"
+    frame.to_csv(path, sep=";", index=False)
+    with pytest.raises(TableError) as told:
+        own_files.read(path)
+    assert [one.column for one in told.value.parts] == odd
+    found = own_files.read(path, **told.value.advice[0].options)
+    keep = [i for i in range(len(x)) if typed == "days" or i not in (4, 9)]
+    np.testing.assert_array_equal(found.x[:, :3], x[keep])
+
+
+CODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-16-le", "latin-1"]
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize("name", ["a.csv", "a b's.txt"])
+def test_a_text_in_any_coding_is_read_or_the_advice_makes_it_so(
+    tmp_path, coding, late, marked, name
+):  # fmt: skip
+    lines = ["größe;b;c" if not late else "a;b;c", *["1,5;2;3"] * 5000]
+    lines += ["0,5;2;ü" if late else "0,5;2;4"]
+    mark = "\ufeff" * (marked and coding in ("utf-16-be", "utf-16-le"))
+    path = tmp_path / name
+    path.write_bytes((mark + "\r\n".join(lines)).encode(coding))
+    options = {"without": ["c"]}
+    try:
+        table = own_files.read(path, **options)
+    except FedcoreError as error:
+        assert coding == "latin-1" and error.file == str(path)
+        (advice,) = error.advice
+        before = {*tmp_path.iterdir()}
+        subprocess.run(advice.call, shell=True, check=True)
+        (new,) = {*tmp_path.iterdir()} - before
+        table = own_files.read(new, **options)
+    assert table.names == ["a" if late else "größe", "b"]
+    np.testing.assert_array_equal(table.x, [[1.5, 2]] * 5000 + [[0.5, 2]])
+
+
+SENTINELS = [-999, 9999, -99.0, -9999.25, 99999]
+
+
+@pytest.mark.parametrize("kind", ["csv", "txt", "parquet", "npz"])
+@pytest.mark.parametrize("sentinel", SENTINELS)
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_value_far_from_all_others_that_occurs_again_is_told(tmp_path, kind, sentinel, shared):
+    rng = np.random.default_rng(0)
+    parts = [rng.normal([50, 3, 7], [9, 1, 2], (30, 3)).round(2) for _ in range(2)]
+    for i in (0, 1) if shared else (0, 0):
+        parts[i][rng.choice(30, 3, replace=False), 1] = sentinel
+    paths = []
+    for i, x in enumerate(parts):
+        frame, path = pandas.DataFrame(x, columns=NAMES), str(tmp_path / f"{i}.{kind}")
+        {
+            "csv": lambda f, p: f.to_csv(p, index=False),
+            "txt": lambda f, p: f.to_csv(p, index=False, sep=";", decimal=","),
+            "parquet": lambda f, p: f.to_parquet(p, index=False),
+            "npz": lambda f, p: np.savez(p, x=f.to_numpy(), columns=NAMES),
+        }[kind](frame, path)
+        paths.append(path)
+    done = call("run", "ssi", *paths, "-r", 1)
+    assert done.exit_code == 0
+    (line,) = [line for line in done.stderr.splitlines() if "--na" in line]
+    assert "'dose'" in line and f"{sentinel:.15g}" in line
+    way = re.search(r"\((--na.*)\)$", line)[1]
+    again = call("run", "ssi", *paths, "-r", 1, *shlex.split(way))
+    assert again.exit_code == 0 and not re.search("--na", again.stderr)
+    (guess,) = [g for g in from_files.make(paths).guesses if "na" in g.options]
+    for client, x in zip(
+        from_files.make(paths, **guess.options).problem.clients, parts, strict=True
+    ):
+        np.testing.assert_array_equal(client, x[x[:, 1] != sentinel])
+    with pytest.raises(TableError) as told:  # nothing is filled in or left out unasked
+        own_files.together(paths, na=guess.options["na"])
+    assert {one.column for one in told.value.parts} == {"dose"}
+
+
+MEASURED = {
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "lognormal": lambda rng, n: rng.lognormal(size=n),
+    "exponential": lambda rng, n: rng.exponential(size=n).round(1),
+    "truth": lambda rng, n: rng.integers(0, 2, n),
+    "stages": lambda rng, n: rng.integers(1, 5, n),
+    "counts": lambda rng, n: rng.poisson(2, n),
+    "many zeros": lambda rng, n: rng.uniform(1, 9, n).round(1) * (rng.random(n) < 0.3),
+    "ages": lambda rng, n: rng.integers(18, 92, n),
+    "years": lambda rng, n: rng.integers(1930, 2020, n),
+}
+
+
+@pytest.mark.parametrize("kind", MEASURED)
+def test_what_is_measured_is_rarely_told_as_missing(tmp_path, kind):
+    told = 0
+    for seed in range(20):
+        x = np.column_stack([MEASURED[kind](np.random.default_rng(seed + 99 * j), 200)
+                             for j in range(3)])  # fmt: skip
+        np.savez(tmp_path / "a.npz", x=x.astype(float))
+        told += any("na" in guess.options for guess in own_files.read(tmp_path / "a.npz").guesses)
+    assert told <= 1
+
+
+@pytest.mark.parametrize("cells", [["<142.38"], ["<0.5", ">90"], ["hemolysed"] * 3, ["12-14"],
+                                   [f"<{i}.5" for i in range(9)], ["1.2.3"], ["3,7"]])  # fmt: skip
+@pytest.mark.parametrize("sign", [",", ";"])
+def test_a_few_cells_that_are_no_numbers_do_not_cost_their_column(tmp_path, cells, sign):
+    path = export(tmp_path / "a.csv", x := values(rows=200), sign)
+    frame = pandas.read_csv(path, sep=sign).astype(object)
+    rows = np.random.default_rng(1).choice(200, len(cells), replace=False)
+    frame.iloc[rows, 1] = cells
+    frame.to_csv(path, index=False, sep=sign)
+    with pytest.raises(TableError) as told:
+        own_files.read(path)
+    assert told.value.column == "dose" and told.value.row == min(rows)
+    (advice,) = told.value.advice
+    assert {*advice.options["na"]} == {*cells} and "without" not in advice.options
+    table = own_files.read(path, **advice.options)
+    np.testing.assert_array_equal(table.x, np.delete(x, rows, axis=0))
+    said = call("run", "ssi", path, "-r", 1).stderr
+    assert f"line {min(rows) + 2}" in said and "'dose'" in said
+    (way,) = re.findall(r"\((--[^()]*)\)", said)
+    assert call("run", "ssi", path, "-r", 1, *shlex.split(way)).exit_code == 0
+
+
+SPELT = [str.upper, str.title, lambda name: f" {name}  ", lambda name: name.replace(" ", ""),
+         lambda name: name.replace(" ", "  "), lambda name: name.replace(" ", "\u00a0"),
+         ]  # fmt: skip
+
+
+@pytest.mark.parametrize("spell", SPELT)
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
+@pytest.mark.parametrize("at", [0, 1])
+def test_names_that_differ_by_case_or_blanks_are_one(tmp_path, spell, kind, at):
+    names, x, paths = ["blood pressure", "age", "BMI"], [values(0), values(1)], []
+    for i, part in enumerate(x):
+        labels = [spell(names[0]), *names[1:]] if i == at else names
+        path = str(tmp_path / f"{i}.{kind}")
+        if kind == "npz":
+            np.savez(path, x=part, columns=labels)
+        else:
+            frame = pandas.DataFrame(
+                part[:, ::-1] if i else part, columns=labels[:: -1 if i else 1]
+            )
+            getattr(frame, f"to_{kind}")(path, index=False)
+        paths.append(path)
+    first, second = own_files.together(paths)
+    assert first.names == second.names
+    for table, part in zip((first, second), x, strict=True):
+        np.testing.assert_array_equal(table.x, part)
+    told = [guess for guess in second.guesses if "blood" in guess.what.casefold()]
+    assert len(told) == (first.names[0] != (spell(names[0]) if at else names[0])
+                         and (kind != "csv" or spell(names[0]).strip() != names[0]))  # fmt: skip
+    assert own_files.together(paths, without=[first.names[0]])[1].names == names[1:]
+
+
+def test_names_of_one_file_that_differ_by_case_stay_two(tmp_path):
+    for i in range(2):
+        pandas.DataFrame(values(i), columns=["a", "A", "b"]).to_csv(
+            tmp_path / f"{i}.csv", index=False
+        )
+    for table in own_files.together([tmp_path / "0.csv", tmp_path / "1.csv"]):
+        assert table.names == ["a", "A", "b"]
+
+
+@pytest.mark.parametrize("ids", [False, True])
+def test_no_names_are_asked_for_where_names_are_plain(tmp_path, ids):
+    """Numbers above numbers, such as years, are the one case of doubt."""
+    rng = np.random.default_rng(0)
+    for names in (NAMES, ["2019", "2020", "2021"], ["x1", "2", "3"]):
+        frame = pandas.DataFrame(rng.standard_normal((30, 3)), columns=names)
+        if ids:
+            frame.insert(0, "id", [f"p{i}" for i in range(30)])
+        frame.to_csv(tmp_path / "a.csv", index=False)
+        options = {"without": ["id"]} if ids else {}
+        if names[0] == "2019" and not ids:
+            with pytest.raises(TableError) as told:
+                own_files.read(tmp_path / "a.csv")
+            assert [way.options for way in told.value.advice] == [
+                {"header": True},
+                {"header": False},
+            ]
+        else:
+            table = own_files.read(tmp_path / "a.csv", **options)
+            assert table.names == names
+            assert not any("header" in guess.options for guess in table.guesses)
